@@ -1,0 +1,28 @@
+//! The vocabulary that every layer of Meridian shares, and nothing that does anything by itself.
+//!
+//! * [`id`]: nodes, groups, transactions, log positions. Ids are types, never bare integers.
+//! * [`time`]: hybrid-logical-clock timestamps and the rules a clock keeps.
+//! * [`key`]: keys, ranges, and the order-preserving encoding of column values into them.
+//! * [`txn`]: what a gateway sends to a primary: read entries, writes, commit requests, and what comes back.
+//! * [`record`]: what a group's log contains.
+//! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
+//! * [`limits`]: every bound, with its reason.
+//! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose nodes run on a simulated
+//!   runtime is deterministic.
+//!
+//! This crate knows nothing about SQL, Raft, or how anything is stored.
+
+pub mod error;
+pub mod id;
+pub mod key;
+pub mod limits;
+pub mod record;
+pub mod runtime;
+pub mod time;
+pub mod txn;
+
+pub use error::{Error, ErrorKind, Result};
+pub use id::{DescriptorId, GroupId, LogPosition, NodeId, SessionId, TxnId};
+pub use key::{Key, KeyRange, Target};
+pub use time::{Clock, Timestamp};
+pub use txn::{ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, ReadEntry, SchemaUse, SchemaVersion, Write};

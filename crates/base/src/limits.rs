@@ -1,0 +1,36 @@
+//! Every bound, with its reason. Overload answers with a clear error, never with an unbounded queue.
+
+use std::time::Duration;
+
+/// Default bound on the skew between two nodes' clocks. Larger skews stop a node; see `Clock::observe`.
+pub const MAX_OFFSET_DEFAULT: Duration = Duration::from_millis(250);
+/// Largest total size of one transaction's writes; above it, 53200. One log record must hold it.
+pub const TXN_BYTES_MAX: usize = 16 << 20;
+/// Largest key; longer ones are refused with 54000, since every index entry is held in memory while in flight.
+pub const KEY_BYTES_MAX: usize = 8 << 10;
+/// Rows applied but not yet flushed; at half of it flushing is urgent, at all of it commits wait.
+pub const DIRTY_BYTES_MAX: usize = 256 << 20;
+/// Frames handed to the log thread and not yet durable; commits wait above it.
+pub const LOG_QUEUE_BYTES_MAX: usize = 32 << 20;
+/// Encoded result rows a session may hold before it waits for the socket.
+pub const RESULT_BUFFER_BYTES: usize = 1 << 20;
+/// Result bytes that a retryable statement may buffer before its first byte is sent to the client.
+pub const RETRY_BUFFER_BYTES_MAX: usize = 1 << 20;
+/// Entries of the conflict index; trimmed by raising its low-water mark.
+pub const CONFLICT_INDEX_ENTRIES_MAX: usize = 200_000;
+/// One log segment: large enough that recycling is rare, small enough that a node starts with little disk.
+pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
+/// A frame between nodes; a snapshot is cut into pieces below it.
+pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
+/// How far a lease ceiling lies ahead of the clock. A successor waits this long at most.
+pub const LEASE_AHEAD: Duration = Duration::from_millis(3_000);
+/// Age at which old versions may be collected.
+pub const GC_TTL_DEFAULT: Duration = Duration::from_secs(25 * 60);
+/// Idle groups promise a closed timestamp this often.
+pub const CLOSED_INTERVAL: Duration = Duration::from_millis(50);
+/// How far the watermark `F` trails the clock: more than any commit may be late.
+pub const WATERMARK_LAG: Duration = Duration::from_secs(30);
+/// How far ahead the catalog grants the schema lease.
+pub const SCHEMA_LEASE: Duration = Duration::from_secs(60);
+/// How often the server retries a statement or transaction by itself before the client gets 40001.
+pub const RETRIES_MAX: u32 = 32;

@@ -1,0 +1,74 @@
+//! The only door to clocks, randomness, the network and the disk.
+//!
+//! In the server it opens to the machine; in the simulator to a simulated one, from one seed. Tasks and timers are tokio's in
+//! both (the simulator runs tokio on simulated time), so `tokio::spawn` and `tokio::time` may be used directly;
+//! `std::time`, `std::thread`, `std::fs`, `std::net`, `tokio::net`, `tokio::fs` and `rand`'s global generators may not.
+
+use std::future::Future;
+use std::io;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Everything a node may ask of the world.
+pub trait Runtime: Clone + Send + Sync + 'static {
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+    type Listener: Listener<Stream = Self::Stream>;
+    type Disk: Disk;
+
+    /// Microseconds since 1970, as this node's clock shows it. May jump.
+    fn physical_micros(&self) -> u64;
+    /// A random number. Deterministic in the simulator.
+    fn random(&self) -> u64;
+    /// Listens on `host:port`; port 0 picks one.
+    fn listen(&self, addr: &str) -> impl Future<Output = io::Result<Self::Listener>> + Send;
+    /// Connects to `host:port`.
+    fn connect(&self, addr: &str) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// The node's data directory.
+    fn disk(&self) -> &Self::Disk;
+    /// Runs a future whose steps block on the disk. The server gives it a thread of its own; the simulator a task.
+    fn spawn_io<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static;
+}
+
+/// A listening socket.
+pub trait Listener: Send + 'static {
+    type Stream;
+    /// The next connection and the peer's address.
+    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Stream, String)>> + Send;
+    /// The address that others connect to.
+    fn local_addr(&self) -> io::Result<String>;
+}
+
+/// The files of one data directory. Paths are relative to it, with `/` between parts.
+pub trait Disk: Clone + Send + Sync + 'static {
+    type File: DiskFile;
+    /// Opens for reading and writing; with `create`, makes the file (and its folder) if it is missing.
+    fn open(&self, path: &str, create: bool) -> io::Result<Self::File>;
+    /// Names (not paths) of the files in a folder, sorted; empty if there is no such folder.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// Replaces `to` atomically and makes the change durable, the folder included.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Makes the creation and removal of a folder's files durable.
+    fn sync_folder(&self, folder: &str) -> io::Result<()>;
+    /// How a message to an operator names this file.
+    fn describe(&self, path: &str) -> String;
+}
+
+/// One open file. Positional, so a reader never disturbs a writer.
+pub trait DiskFile: Send + Sync + 'static {
+    /// Reads up to `buf.len()` bytes at `offset`; fewer at the end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `data` at `offset`, growing the file. Volatile until [`DiskFile::sync`].
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+    fn len(&self) -> io::Result<u64>;
+    /// Cuts or zero-extends.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes everything written so far durable (`fdatasync`). Blocks its thread in the server; takes simulated time in the
+    /// simulator.
+    fn sync(&self) -> impl Future<Output = io::Result<()>> + Send;
+    #[allow(missing_docs)]
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}

@@ -1,0 +1,148 @@
+//! What travels between a gateway and a group's primary: what was read, what is written, and what came of it
+//! (design: transactions, «At the gateway» and «Certification at a primary»).
+
+use crate::id::{DescriptorId, TxnId};
+use crate::key::{Key, Target};
+use crate::time::Timestamp;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{BitAnd, BitOr, BitOrAssign};
+
+/// The set of columns of a row that a read looked at or a write changed. Bit 0 is the row's existence; bit `1 + ordinal` is a
+/// column; all columns from ordinal 62 on share bit 63, which is coarse and safe.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ColumnMask(pub u64);
+
+impl ColumnMask {
+    /// Nothing.
+    pub const NONE: ColumnMask = ColumnMask(0);
+    /// Whether the row exists.
+    pub const EXISTENCE: ColumnMask = ColumnMask(1);
+    /// Existence and every column.
+    pub const ALL: ColumnMask = ColumnMask(u64::MAX);
+
+    /// One column by its ordinal, without existence.
+    pub const fn column(ordinal: u32) -> ColumnMask {
+        let bit = if ordinal >= 62 { 63 } else { ordinal + 1 };
+        ColumnMask(1 << bit)
+    }
+    /// Whether the two sets have anything in common.
+    pub const fn intersects(self, other: ColumnMask) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Whether nothing is in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+impl BitOr for ColumnMask {
+    type Output = ColumnMask;
+    fn bitor(self, o: ColumnMask) -> ColumnMask {
+        ColumnMask(self.0 | o.0)
+    }
+}
+impl BitOrAssign for ColumnMask {
+    fn bitor_assign(&mut self, o: ColumnMask) {
+        self.0 |= o.0;
+    }
+}
+impl BitAnd for ColumnMask {
+    type Output = ColumnMask;
+    fn bitand(self, o: ColumnMask) -> ColumnMask {
+        ColumnMask(self.0 & o.0)
+    }
+}
+impl fmt::Debug for ColumnMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// «The value of these columns of this key or range was the newest at or below `until`» (the design's `u`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadEntry {
+    pub target: Target,
+    pub columns: ColumnMask,
+    pub until: Timestamp,
+}
+
+/// A new version of a key: a whole row, or a tombstone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    pub key: Key,
+    /// `None` deletes.
+    pub value: Option<Bytes>,
+    /// What changed. A write that did not read the row carries [`ColumnMask::ALL`]; insert and delete change existence.
+    pub columns: ColumnMask,
+}
+
+/// The catalog's version number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct SchemaVersion(pub u64);
+
+/// Which catalog a transaction planned with.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SchemaUse {
+    pub version: SchemaVersion,
+    /// The descriptors it used. If none of them changed since `version`, an older version passes.
+    pub descriptors: Vec<DescriptorId>,
+}
+
+/// One transaction's slice for one group, with everything certification needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitRequest {
+    pub id: TxnId,
+    pub reads: Vec<ReadEntry>,
+    /// At most one per key.
+    pub writes: Vec<Write>,
+    /// The largest version timestamp it read anywhere, its schema version's commit timestamp included.
+    pub min_commit: Timestamp,
+    pub schema: SchemaUse,
+}
+
+/// What became of a commit. Final: asking again with the same id gives the same answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommitOutcome {
+    /// Durable and applied, at this timestamp.
+    Committed(Timestamp),
+    /// Certification failed; nothing was written.
+    Conflict(Conflict),
+    /// The id is at or below the watermark and not in the outcome table: it may have committed long ago. 40003.
+    Forgotten,
+}
+
+/// Why certification failed, for the error message and for the retry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// The key that conflicts, or the start of the range.
+    pub key: Key,
+    pub reason: ConflictReason,
+}
+
+/// The reason clause of 40001 (design: SQL, errors).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConflictReason {
+    /// A version above the entry's `until` changed what was read.
+    ConcurrentWrite,
+    /// The same, where the read came from a replica.
+    StaleRemoteRead,
+    /// A prepared transaction holds it.
+    ReservedByPrepared,
+    /// The entry is older than what the group still remembers.
+    BelowGcThreshold,
+    /// The schema version used is not the group's, or its lease bound has passed.
+    SchemaChanged,
+}
+
+impl fmt::Display for ConflictReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConflictReason::ConcurrentWrite => "concurrent write",
+            ConflictReason::StaleRemoteRead => "stale remote read",
+            ConflictReason::ReservedByPrepared => "reserved by a prepared transaction",
+            ConflictReason::BelowGcThreshold => "read too long ago",
+            ConflictReason::SchemaChanged => "schema changed",
+        })
+    }
+}

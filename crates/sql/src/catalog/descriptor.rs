@@ -1,0 +1,272 @@
+//! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so every change of a shape
+//! here is a change of the data directory's format.
+
+use crate::types::Type;
+use meridian_base::{ColumnMask, DescriptorId, GroupId, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// The parent of databases and groups.
+pub const ROOT: DescriptorId = DescriptorId(0);
+
+/// Anything the catalog holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Descriptor {
+    Database(Database),
+    Schema(Schema),
+    Table(Table),
+    View(View),
+    Sequence(Sequence),
+    Group(Group),
+}
+
+impl Descriptor {
+    pub fn id(&self) -> DescriptorId {
+        match self {
+            Descriptor::Database(d) => d.id,
+            Descriptor::Schema(d) => d.id,
+            Descriptor::Table(d) => d.id,
+            Descriptor::View(d) => d.id,
+            Descriptor::Sequence(d) => d.id,
+            Descriptor::Group(d) => DescriptorId(d.id.0),
+        }
+    }
+    /// What it is found under; groups have no name.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Descriptor::Database(d) => Some(&d.name),
+            Descriptor::Schema(d) => Some(&d.name),
+            Descriptor::Table(d) => Some(&d.name),
+            Descriptor::View(d) => Some(&d.name),
+            Descriptor::Sequence(d) => Some(&d.name),
+            Descriptor::Group(_) => None,
+        }
+    }
+    pub fn parent(&self) -> DescriptorId {
+        match self {
+            Descriptor::Database(_) | Descriptor::Group(_) => ROOT,
+            Descriptor::Schema(d) => d.database,
+            Descriptor::Table(d) => d.schema,
+            Descriptor::View(d) => d.schema,
+            Descriptor::Sequence(d) => d.schema,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Database {
+    pub id: DescriptorId,
+    pub name: String,
+    /// Where its tables live unless they say otherwise. Without `PRIMARY REGION`: the region it was created from.
+    pub primary_region: String,
+    /// Whether `PRIMARY REGION` was declared; a database without it has one region and no localities.
+    pub is_multi_region: bool,
+    /// All its regions, the primary one included, sorted.
+    pub regions: Vec<String>,
+    pub owner: String,
+    pub comment: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schema {
+    pub id: DescriptorId,
+    pub database: DescriptorId,
+    pub name: String,
+    pub owner: String,
+    pub comment: Option<String>,
+}
+
+/// Where a group's replicas belong. Its voters are chosen by `placement` and kept by the group's primary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub id: GroupId,
+    /// The home region.
+    pub home: String,
+    /// The regions of the databases that share it, sorted.
+    pub regions: Vec<String>,
+    /// The voters it starts with: they, and only they, may initialise its log. Filled in by the catalog when the group is made.
+    pub initial_voters: Vec<NodeId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    pub id: DescriptorId,
+    pub schema: DescriptorId,
+    pub name: String,
+    /// The group that holds its rows.
+    pub group: GroupId,
+    pub locality: Locality,
+    /// In order of creation; a dropped column stays, marked, so that ordinals and stored rows keep their meaning.
+    pub columns: Vec<Column>,
+    /// The first one is the primary index.
+    pub indexes: Vec<Index>,
+    pub checks: Vec<Check>,
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Tables whose foreign keys point here: (table, constraint).
+    pub referenced_by: Vec<(DescriptorId, DescriptorId)>,
+    pub owner: String,
+    pub comment: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Locality {
+    /// In the primary region of its database.
+    RegionalByTable,
+    /// In a named region.
+    RegionalByTableIn(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub name: String,
+    pub ty: Type,
+    pub not_null: bool,
+    /// SQL text of the default.
+    pub default: Option<String>,
+    /// SQL text of a stored generated column.
+    pub generated: Option<String>,
+    /// `GENERATED … AS IDENTITY`: the sequence behind it.
+    pub identity: Option<Identity>,
+    /// The value of rows that were stored before the column was added: text form.
+    pub missing: Option<String>,
+    pub state: ColumnState,
+    pub comment: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    pub sequence: DescriptorId,
+    pub always: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnState {
+    Public,
+    /// Not seen by `*` nor by name-less inserts: the row id of a table without a primary key.
+    Hidden,
+    Dropped,
+}
+
+/// An index. Entries are keyed `id | columns | (primary key columns, unless it is unique and no column is NULL)`.
+///
+/// The primary index's value is the whole row, key columns included. Another index's value is the primary index's key and
+/// the stored columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Index {
+    /// Also the key prefix of its entries.
+    pub id: u32,
+    pub name: String,
+    pub columns: Vec<IndexColumn>,
+    pub unique: bool,
+    /// Ordinals of stored (`INCLUDE`/`STORING`) columns.
+    pub stored: Vec<u32>,
+    /// Whether a constraint (PRIMARY KEY, UNIQUE) made it, which psql shows.
+    pub is_constraint: bool,
+    /// SQL text of a partial index's predicate.
+    pub predicate: Option<String>,
+    pub state: IndexState,
+    pub comment: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexColumn {
+    pub ordinal: u32,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// An index appears in steps; two adjacent states may be in use at once (F1's online schema change).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Deletes reach it, nothing else.
+    DeleteOnly,
+    /// Inserts, updates and deletes reach it; nobody reads it. Being filled.
+    WriteOnly,
+    Public,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    pub id: DescriptorId,
+    pub name: String,
+    /// SQL text.
+    pub expression: String,
+    pub validated: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    pub id: DescriptorId,
+    pub name: String,
+    /// Ordinals here and there, in pairs.
+    pub columns: Vec<u32>,
+    pub parent: DescriptorId,
+    pub parent_columns: Vec<u32>,
+    pub on_delete: FkAction,
+    pub on_update: FkAction,
+    pub match_full: bool,
+    pub validated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FkAction {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    pub id: DescriptorId,
+    pub schema: DescriptorId,
+    pub name: String,
+    /// SQL text of the query, names qualified.
+    pub query: String,
+    pub columns: Vec<(String, Type)>,
+    pub depends_on: Vec<DescriptorId>,
+    pub owner: String,
+    pub comment: Option<String>,
+}
+
+/// A sequence. Its counter is a row of the group, so that drawing from it is an ordinary local write; sessions draw blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sequence {
+    pub id: DescriptorId,
+    pub schema: DescriptorId,
+    pub name: String,
+    pub group: GroupId,
+    /// The key prefix of its counter.
+    pub index_id: u32,
+    pub ty: Type,
+    pub start: i64,
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+    pub cycle: bool,
+    /// (table, column ordinal) it belongs to and vanishes with.
+    pub owned_by: Option<(DescriptorId, u32)>,
+    pub owner: String,
+    pub comment: Option<String>,
+}
+
+impl Table {
+    pub fn primary(&self) -> &Index {
+        &self.indexes[0]
+    }
+    /// The mask bit of a column.
+    pub fn mask(ordinal: u32) -> ColumnMask {
+        ColumnMask::column(ordinal)
+    }
+    /// Columns that exist, with their ordinals, hidden ones included.
+    pub fn live_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
+        self.columns.iter().enumerate().filter(|(_, c)| c.state != ColumnState::Dropped).map(|(i, c)| (i as u32, c))
+    }
+    /// Columns that `*` shows.
+    pub fn public_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
+        self.live_columns().filter(|(_, c)| c.state == ColumnState::Public)
+    }
+    pub fn column(&self, name: &str) -> Option<(u32, &Column)> {
+        self.live_columns().find(|(_, c)| c.name == name)
+    }
+}

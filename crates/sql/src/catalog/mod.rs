@@ -1,0 +1,87 @@
+//! The catalog: what exists, under which names, where it lives.
+//!
+//! A [`Catalog`] is one immutable version of everything. A schema change derives a [`CatalogChange`] from it; the database
+//! below turns that into one step (`Environment::change_catalog`) and every node into its next `Catalog`.
+
+pub mod descriptor;
+
+pub use descriptor::*;
+use meridian_base::{DescriptorId, SchemaVersion, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One version of the catalog.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    pub version: SchemaVersion,
+    /// The commit timestamp of the step that made this version.
+    pub committed_at: Timestamp,
+    /// Descriptors by id. Names are looked up through `by_name`.
+    pub descriptors: BTreeMap<DescriptorId, Arc<Descriptor>>,
+    /// (parent, name) → id: databases under 0, schemas under their database, tables, views, sequences and types under their schema.
+    pub by_name: BTreeMap<(DescriptorId, String), DescriptorId>,
+    /// The smallest id never used: descriptors, indexes, constraints and groups draw from one sequence.
+    pub next_id: u32,
+    /// The version that changed a descriptor last.
+    pub changed_in: BTreeMap<DescriptorId, SchemaVersion>,
+}
+
+/// A step: what to write, derived from one version.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CatalogChange {
+    /// New or replaced descriptors.
+    pub put: Vec<Descriptor>,
+    pub delete: Vec<DescriptorId>,
+    pub next_id: u32,
+}
+
+impl Catalog {
+    /// The next version. Pure: every node computes the same one.
+    pub fn apply(&self, change: &CatalogChange, version: SchemaVersion, committed_at: Timestamp) -> Catalog {
+        let mut next = self.clone();
+        next.version = version;
+        next.committed_at = committed_at;
+        next.next_id = self.next_id.max(change.next_id);
+        for id in &change.delete {
+            next.remove(*id, version);
+        }
+        for d in &change.put {
+            next.put(d.clone(), version);
+        }
+        next
+    }
+
+    /// Builds a version from what is stored.
+    pub fn from_stored(
+        descriptors: impl IntoIterator<Item = (Descriptor, SchemaVersion)>,
+        next_id: u32,
+        version: SchemaVersion,
+        committed_at: Timestamp,
+    ) -> Catalog {
+        let mut catalog = Catalog { version, committed_at, next_id, ..Catalog::default() };
+        for (d, changed_in) in descriptors {
+            catalog.put(d, changed_in);
+        }
+        catalog
+    }
+
+    fn put(&mut self, d: Descriptor, version: SchemaVersion) {
+        let id = d.id();
+        self.remove(id, version);
+        if let Some(name) = d.name() {
+            self.by_name.insert((d.parent(), name.to_string()), id);
+        }
+        self.descriptors.insert(id, Arc::new(d));
+        self.changed_in.insert(id, version);
+    }
+
+    fn remove(&mut self, id: DescriptorId, version: SchemaVersion) {
+        if let Some(old) = self.descriptors.remove(&id)
+            && let Some(name) = old.name()
+        {
+            self.by_name.remove(&(old.parent(), name.to_string()));
+        }
+        self.changed_in.insert(id, version);
+    }
+}

@@ -1,0 +1,157 @@
+//! What SQL asks of the database below it. `node` implements both traits over replica groups; tests implement them in memory.
+
+use crate::catalog::{Catalog, CatalogChange};
+use bytes::Bytes;
+use meridian_base::{
+    ColumnMask, DescriptorId, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, SessionId, Timestamp, Write,
+};
+use std::future::Future;
+use std::sync::Arc;
+
+/// The node a session runs on.
+pub trait Environment: Clone + Send + Sync + 'static {
+    type Txn: Transaction;
+
+    /// The newest catalog this node knows. Immutable; never leaves the region.
+    fn catalog(&self) -> Arc<Catalog>;
+    /// Starts a transaction. Touches nothing yet: its snapshot at a group is taken at the first read there.
+    fn begin(&self, options: TxnOptions) -> Self::Txn;
+    /// Runs one step of a schema change, derived from the catalog at version `base`. Returns the catalog that contains it once
+    /// no group can commit with the old version any more. Fails with kind `Retry` if the catalog is no longer at `base`:
+    /// derive the change again.
+    fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> impl Future<Output = Result<Arc<Catalog>>> + Send;
+    /// Microseconds since 1970. One call per statement.
+    fn now_micros(&self) -> u64;
+    /// A random number, for `random()` and `gen_random_uuid()`.
+    fn random(&self) -> u64;
+    /// Where this node is.
+    fn locality(&self) -> NodeLocality;
+    /// Every live node's locality: what `SHOW REGIONS FROM CLUSTER` shows and what region names are checked against.
+    fn nodes(&self) -> Vec<NodeLocality>;
+    /// What other sessions of this node do, for `pg_stat_activity`: (session, user, database, state, query).
+    fn sessions(&self) -> Vec<SessionRow>;
+    /// Cancels the running statement of another session of this node (`pg_cancel_backend`). Whether there was such a session.
+    fn cancel(&self, session: SessionId) -> bool;
+}
+
+/// See [`Environment::locality`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLocality {
+    pub node: NodeId,
+    pub region: String,
+    pub zone: String,
+    /// Where clients connect: `host:port`.
+    pub sql_addr: String,
+    pub is_live: bool,
+}
+
+/// See [`Environment::sessions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    pub session: SessionId,
+    pub user: String,
+    pub database: String,
+    pub application: String,
+    pub state: &'static str,
+    pub query: String,
+}
+
+/// How a transaction starts.
+#[derive(Clone, Debug)]
+pub struct TxnOptions {
+    pub session: SessionId,
+    /// Declared (`READ ONLY`) or known (a single `SELECT` outside a transaction block): it will not write or lock, so it reads
+    /// the newest applied state, never waits for writers in flight, and never aborts.
+    pub read_only: bool,
+    /// The catalog it plans with: version, and the commit timestamp of the step that made it.
+    pub schema: SchemaVersion,
+    pub schema_committed_at: Timestamp,
+    /// How long a wait in a queue may take (`lock_timeout`); `None` for no limit of its own.
+    pub lock_timeout: Option<std::time::Duration>,
+    /// How many attempts of the same work came before this one.
+    pub attempt: u32,
+}
+
+/// How a read treats others that want the same rows (design: transactions, wait queues).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// A plain read.
+    #[default]
+    None,
+    /// Takes the exclusive entry in the key's wait queue before reading it: what `UPDATE`, `DELETE` and `FOR UPDATE` do.
+    Exclusive(OnLocked),
+    /// The shared entry: `FOR SHARE`.
+    Shared(OnLocked),
+}
+
+/// What to do if somebody else holds the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLocked {
+    Wait,
+    /// 55P03.
+    NoWait,
+    /// Leave the row out.
+    Skip,
+}
+
+/// A scan of part of one index.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub range: KeyRange,
+    /// The columns whose change would change the answer; existence is added by itself.
+    pub columns: ColumnMask,
+    pub reverse: bool,
+    /// How many rows the reader needs at most: the scan, and what is certified, stops there.
+    pub limit: Option<usize>,
+    pub locking: Locking,
+}
+
+/// Some rows of a scan, in its order.
+#[derive(Debug, Default)]
+pub struct ScanRows {
+    pub rows: Vec<(Key, Bytes)>,
+    /// The rest of the range, if the scan is not at its end.
+    pub rest: Option<KeyRange>,
+}
+
+/// A transaction at its gateway: reads are recorded for certification, writes are buffered and overlay its own reads.
+///
+/// After an error of kind `Retry` every further call fails; start again with a new transaction.
+pub trait Transaction: Send {
+    /// The newest value of one key in the transaction's view. `None`: no such row (or skipped because it was locked).
+    fn get(
+        &mut self,
+        group: GroupId,
+        key: &Key,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send;
+    /// Several keys at once, answers in the same order: one round trip if the group is far away.
+    fn get_many(
+        &mut self,
+        group: GroupId,
+        keys: &[Key],
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> impl Future<Output = Result<Vec<Option<Bytes>>>> + Send;
+    /// A page of a scan; call again with [`ScanRows::rest`] for more.
+    fn scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<ScanRows>> + Send;
+    /// Buffers a write. 53200 if the transaction grows too large; 0A000 with a hint if it would touch a second group.
+    fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
+    /// Names the descriptors the transaction depends on; it is certified that none of them changed.
+    fn uses(&mut self, descriptors: &[DescriptorId]);
+    /// Marks a place in the write buffer.
+    fn savepoint(&mut self) -> Savepoint;
+    /// Forgets the writes since the mark. What was read stays read.
+    fn rollback_to(&mut self, to: Savepoint);
+    /// Commits. Without writes there is nothing to wait for in a read-only transaction.
+    fn commit(self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+    /// Drops the writes and leaves the wait queues. Dropping the transaction does the same.
+    fn rollback(self);
+    /// Whether anything is buffered.
+    fn has_writes(&self) -> bool;
+}
+
+/// A place in a transaction's write buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(pub usize);

@@ -1,0 +1,129 @@
+//! Types and values.
+//!
+//! A [`Datum`] does not carry its type: every place that holds one knows it (a column, a bound expression, a parameter).
+//! Several types share a representation (`int2`, `int4`, `int8` and `oid` are `Datum::Int`).
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A SQL type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Type {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    /// Precision and scale, if declared.
+    Numeric(Option<(u16, i16)>),
+    Text,
+    /// Length in characters, if declared.
+    Varchar(Option<u32>),
+    /// `char(n)`: blank-padded.
+    Char(u32),
+    /// PostgreSQL's internal `name` (63 bytes), in system tables.
+    Name,
+    /// PostgreSQL's internal one-byte `"char"`, in system tables.
+    InternalChar,
+    Bytea,
+    Date,
+    Time,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    Uuid,
+    Json,
+    Jsonb,
+    Oid,
+    Regclass,
+    Regtype,
+    Regproc,
+    Regnamespace,
+    Array(Box<Type>),
+    /// A literal or parameter whose type is not known yet.
+    Unknown,
+    Void,
+    /// An anonymous row.
+    Record,
+}
+
+/// A value, or `NULL`.
+#[derive(Clone, Debug)]
+pub enum Datum {
+    Null,
+    Bool(bool),
+    /// `int2`, `int4`, `int8`, `oid`, `reg*`.
+    Int(i64),
+    /// `float4` (rounded to it) and `float8`.
+    Float(f64),
+    Numeric(numeric::Numeric),
+    /// `text`, `varchar`, `char`, `name`, `"char"`, `unknown`, `json` (as it was written). UTF-8.
+    Text(Text),
+    Bytea(Bytes),
+    /// Days since 2000-01-01.
+    Date(i32),
+    /// Microseconds since midnight.
+    Time(i64),
+    /// Microseconds since 2000-01-01 00:00, without and with time zone (then UTC).
+    Timestamp(i64),
+    Interval(Interval),
+    Uuid([u8; 16]),
+    Jsonb(Arc<serde_json::Value>),
+    Array(Arc<ArrayValue>),
+    Record(Arc<[Datum]>),
+}
+
+/// UTF-8 text that shares the buffer it was read from.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text(Bytes);
+
+impl Text {
+    /// From bytes already known to be UTF-8 (a stored row); checked in debug builds only.
+    pub fn from_stored(bytes: Bytes) -> Text {
+        debug_assert!(std::str::from_utf8(&bytes).is_ok());
+        Text(bytes)
+    }
+    pub fn as_str(&self) -> &str {
+        // Stored text was checked when it entered the database, but a damaged row must not become undefined behaviour.
+        std::str::from_utf8(&self.0).unwrap_or("\u{FFFD}")
+    }
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+impl From<&str> for Text {
+    fn from(s: &str) -> Text {
+        Text(Bytes::copy_from_slice(s.as_bytes()))
+    }
+}
+impl From<String> for Text {
+    fn from(s: String) -> Text {
+        Text(Bytes::from(s))
+    }
+}
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+/// PostgreSQL's interval: the three parts do not convert into each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Interval {
+    pub months: i32,
+    pub days: i32,
+    pub micros: i64,
+}
+
+/// An array: its shape and its elements in row-major order.
+#[derive(Clone, Debug)]
+pub struct ArrayValue {
+    /// The type of the elements.
+    pub element: Type,
+    /// Length and lower bound of each dimension; empty for the empty array.
+    pub dims: Vec<(usize, i32)>,
+    pub items: Vec<Datum>,
+}
+pub mod numeric;

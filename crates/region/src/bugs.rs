@@ -1,0 +1,91 @@
+//! Bugs that the simulator plants to see its checkers find them (design: counterexamples). Production never plants any.
+
+/// One rule left out. The numbers are rows of the counterexamples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PlantedBug {
+    /// 6: a commit that is sent again is certified again instead of getting its first answer.
+    CommitNotIdempotent,
+    /// 7: a new primary starts at its own clock, whatever its predecessor's ceiling was.
+    SuccessorIgnoresCeiling,
+    /// 11: an entry below the garbage-collection threshold is certified against what is left.
+    CertifyBelowGc,
+    /// 18: in-flight writers are read and not waited for.
+    ReadInFlight,
+    /// 19: a transaction passes rule 4 if `p ≤ B`, whatever version it used.
+    SchemaLeaseByBoundOnly,
+    /// 19: a delayed grant with a smaller number replaces a newer one.
+    SchemaRegrantByDelayedMessage,
+    /// 20: a fresh read stays at its gateway's time and misses what was acknowledged at a later timestamp.
+    SnapshotDoesNotMove,
+    /// 28: only the newest version's column mask is compared.
+    NewestMaskOnly,
+    /// Ranges are not certified: phantoms.
+    SkipRangeCheck,
+}
+
+impl PlantedBug {
+    /// All of them, for a campaign.
+    pub const ALL: [PlantedBug; 9] = [
+        PlantedBug::CommitNotIdempotent,
+        PlantedBug::SuccessorIgnoresCeiling,
+        PlantedBug::CertifyBelowGc,
+        PlantedBug::ReadInFlight,
+        PlantedBug::SchemaLeaseByBoundOnly,
+        PlantedBug::SchemaRegrantByDelayedMessage,
+        PlantedBug::SnapshotDoesNotMove,
+        PlantedBug::NewestMaskOnly,
+        PlantedBug::SkipRangeCheck,
+    ];
+
+    /// As on a command line: `commit-not-idempotent`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PlantedBug::CommitNotIdempotent => "commit-not-idempotent",
+            PlantedBug::SuccessorIgnoresCeiling => "successor-ignores-ceiling",
+            PlantedBug::CertifyBelowGc => "certify-below-gc",
+            PlantedBug::ReadInFlight => "read-in-flight",
+            PlantedBug::SchemaLeaseByBoundOnly => "schema-lease-by-bound-only",
+            PlantedBug::SchemaRegrantByDelayedMessage => "schema-regrant-by-delayed-message",
+            PlantedBug::SnapshotDoesNotMove => "snapshot-does-not-move",
+            PlantedBug::NewestMaskOnly => "newest-mask-only",
+            PlantedBug::SkipRangeCheck => "skip-range-check",
+        }
+    }
+    /// The reverse of [`PlantedBug::name`].
+    pub fn from_name(name: &str) -> Option<PlantedBug> {
+        PlantedBug::ALL.into_iter().find(|b| b.name() == name)
+    }
+}
+
+/// A set of planted bugs; empty by default. Testing it is one `and`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PlantedBugs(u16);
+
+impl PlantedBugs {
+    /// None: production.
+    pub const NONE: PlantedBugs = PlantedBugs(0);
+
+    /// One bug.
+    pub fn only(bug: PlantedBug) -> PlantedBugs {
+        PlantedBugs(1 << bug as u8)
+    }
+    /// Whether this rule is left out.
+    #[inline]
+    pub fn has(self, bug: PlantedBug) -> bool {
+        self.0 & (1 << bug as u8) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        for bug in PlantedBug::ALL {
+            assert_eq!(PlantedBug::from_name(bug.name()), Some(bug));
+            assert_eq!(PlantedBug::ALL.into_iter().filter(|b| PlantedBugs::only(bug).has(*b)).count(), 1);
+        }
+    }
+}

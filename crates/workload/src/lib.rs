@@ -1,1 +1,25 @@
+//! Workloads: setup + load + work + check, over a client trait.
+//!
+//! The same code is the demo's traffic, the judge of real processes that are killed, and the simulator's clients. This crate
+//! knows nothing about how a database is reached ([`client`]), about what time it is ([`timer`]), or about which faults
+//! happen meanwhile. What a workload claims is checked in one of two ways: by queries at the end ([`run::Workload::check`]), or
+//! by a checker over the recorded [`history`].
+//!
+//! * [`bank`]: transfers; the sum is constant in every snapshot, and every acknowledged transfer is there exactly once.
 
+pub mod bank;
+pub mod client;
+pub mod histogram;
+pub mod history;
+pub mod run;
+pub mod schema;
+pub mod session;
+pub mod stats;
+pub mod timer;
+
+pub use client::{Client, Connector, Rows, Value};
+pub use history::{History, Op, Outcome, Record};
+pub use run::{Context, Progress, Verdict, Worker, Workload};
+pub use session::{Attempted, RetryPolicy, Session};
+pub use stats::{Locality, Stats, StatsKey};
+pub use timer::{Stop, Timer, WallTimer};

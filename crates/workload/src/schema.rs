@@ -1,0 +1,77 @@
+//! Setting up databases and tables in a way that can be repeated.
+//!
+//! A node may die between doing a statement and saying so. Every step here is therefore run again until it succeeds or until
+//! the database says that its result is already there.
+
+use crate::client::Connector;
+use crate::run::Context;
+use crate::session::{Session, is_outcome_unknown, is_retryable};
+use meridian_base::{ErrorKind, Result};
+use std::time::Duration;
+
+/// The database that exists on every cluster, to create others from.
+pub const DATABASE_DEFAULT: &str = "postgres";
+/// How often one step of a setup is tried; with the pause between, more than two elections.
+const TRIES_MAX: u32 = 60;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A name in double quotes.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The schema that holds a region's tables: the region's name with `_` for `-`, so that it needs no quotes in a shell.
+pub fn schema_of(region: &str) -> String {
+    region.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+}
+
+/// The clause that homes a table, or nothing where the database knows no regions.
+pub fn locality(connector: &dyn Connector, region: &str) -> String {
+    match connector.knows_regions() {
+        true => format!(" LOCALITY REGIONAL BY TABLE IN {}", quoted(region)),
+        false => String::new(),
+    }
+}
+
+/// Creates a database over all regions of the cluster, the first one primary, unless it exists.
+pub async fn create_database(context: &Context, name: &str) -> Result<()> {
+    let regions = context.connector.regions();
+    let mut sql = format!("CREATE DATABASE {name}");
+    if context.connector.knows_regions() {
+        sql += &format!(" PRIMARY REGION {}", quoted(&regions[0]));
+        if regions.len() > 1 {
+            let others: Vec<String> = regions[1..].iter().map(|r| quoted(r)).collect();
+            sql += &format!(" REGIONS {}", others.join(", "));
+        }
+    }
+    run(&mut context.session(&regions[0], DATABASE_DEFAULT), &sql).await
+}
+
+/// Runs statements that may be run again, each until it has taken effect.
+pub async fn run_all(session: &mut Session, statements: &[String]) -> Result<()> {
+    for sql in statements {
+        run(session, sql).await?;
+    }
+    Ok(())
+}
+
+/// Runs one statement until it has taken effect; «it exists already» and «the row is already there» count as that.
+pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        let error = match session.execute(sql).await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        // 42P04, 42P06, 42P07, 42710: the database, schema, table, object exists. 23505: so does the row.
+        if matches!(error.sqlstate(), "42P04" | "42P06" | "42P07" | "42710" | "23505") {
+            return Ok(());
+        }
+        tries += 1;
+        let passing = is_retryable(&error) || is_outcome_unknown(&error) || error.kind() == ErrorKind::Unavailable;
+        if !passing || tries == TRIES_MAX {
+            return Err(error);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

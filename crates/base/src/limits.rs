@@ -23,7 +23,7 @@ pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
 /// A frame between nodes; a snapshot is cut into pieces below it.
 pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
 /// How far a lease ceiling lies ahead of the clock. A successor waits this long at most.
-pub const LEASE_AHEAD: Duration = Duration::from_millis(3_000);
+pub const LEASE_AHEAD: Duration = Duration::from_millis(2_000);
 /// Age at which old versions may be collected.
 pub const GC_TTL_DEFAULT: Duration = Duration::from_secs(25 * 60);
 /// Idle groups promise a closed timestamp this often.

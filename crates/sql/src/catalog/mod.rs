@@ -3,7 +3,14 @@
 //! A [`Catalog`] is one immutable version of everything. A schema change derives a [`CatalogChange`] from it; the database
 //! below turns that into one step (`Environment::change_catalog`) and every node into its next `Catalog`.
 
+pub mod bootstrap;
+pub mod ddl;
 pub mod descriptor;
+pub mod jobs;
+pub mod lookup;
+pub mod sequences;
+pub mod show;
+pub mod system;
 
 pub use descriptor::*;
 use meridian_base::{DescriptorId, SchemaVersion, Timestamp};
@@ -34,6 +41,28 @@ pub struct CatalogChange {
     pub put: Vec<Descriptor>,
     pub delete: Vec<DescriptorId>,
     pub next_id: u32,
+}
+
+impl CatalogChange {
+    /// Whether applying it would change nothing.
+    pub fn is_empty(&self) -> bool {
+        self.put.is_empty() && self.delete.is_empty()
+    }
+    /// This change, then another one derived from its result: what a transaction block with several DDL statements commits.
+    pub fn merge(&mut self, later: CatalogChange) {
+        self.put.retain(|d| !later.delete.contains(&d.id()) && !later.put.iter().any(|l| l.id() == d.id()));
+        self.delete.retain(|id| !later.put.iter().any(|l| l.id() == *id));
+        self.put.extend(later.put);
+        self.delete.extend(later.delete);
+        self.next_id = self.next_id.max(later.next_id);
+    }
+}
+
+/// Whether an index is the primary index of a table without a primary key: it exists for storage only, over the hidden row id,
+/// and SQL does not see it.
+pub fn is_implicit_primary(table: &Table, index: &Index) -> bool {
+    let hidden = |c: &IndexColumn| table.columns[c.ordinal as usize].state == ColumnState::Hidden;
+    table.primary().id == index.id && index.columns.iter().all(hidden)
 }
 
 impl Catalog {

@@ -1,0 +1,373 @@
+//! Names to descriptors.
+//!
+//! A name is looked up as PostgreSQL does it (manual 5.9.3): a qualified name in its schema, an unqualified one in every
+//! schema of `search_path` in turn, with `pg_catalog` first unless the path says where it comes. A database in front of the
+//! schema must be the current one, except for the statements that look at another database's regions.
+//!
+//! Identifiers arrive from the parser as they were written: unquoted ones are folded to lower case here, quoted ones are
+//! kept, and both are cut at 63 bytes ([`fold`]).
+
+use super::{Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
+use crate::catalog::system::{self, SystemTable};
+use meridian_base::{DescriptorId, Error, Result};
+use sqlparser::ast::{Ident, ObjectName};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// What the meaning of an unqualified name depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Names {
+    /// The current database.
+    pub database: String,
+    /// As `SET search_path` gave it, parsed and folded; `$user` still in it.
+    pub search_path: Vec<String>,
+    pub user: String,
+}
+
+impl Names {
+    /// A session's names before it sets anything: `search_path` is `"$user", public`.
+    pub fn new(database: &str, user: &str) -> Names {
+        Names { database: database.into(), search_path: vec!["$user".into(), "public".into()], user: user.into() }
+    }
+    /// The path with `$user` replaced and `pg_catalog` in its place.
+    pub fn effective_path(&self) -> impl Iterator<Item = &str> {
+        let implicit = !self.search_path.iter().any(|s| s == "pg_catalog");
+        implicit
+            .then_some("pg_catalog")
+            .into_iter()
+            .chain(self.search_path.iter().map(|s| if s == "$user" { self.user.as_str() } else { s.as_str() }))
+    }
+}
+
+/// A name of up to three parts, folded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name {
+    pub database: Option<String>,
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+impl Name {
+    /// An unqualified name.
+    pub fn bare(name: &str) -> Name {
+        Name { database: None, schema: None, name: name.into() }
+    }
+    /// From the parser's form.
+    pub fn from_ast(name: &ObjectName) -> Result<Name> {
+        let mut parts = Vec::with_capacity(name.0.len());
+        for part in &name.0 {
+            let ident = part.as_ident().ok_or_else(|| Error::sql("42601", format!("syntax error in the name \"{name}\"")))?;
+            parts.push(fold(ident));
+        }
+        let mut parts = parts.into_iter().rev();
+        let (last, schema, database) = (parts.next(), parts.next(), parts.next());
+        match last {
+            Some(name) if parts.next().is_none() => Ok(Name { database, schema, name }),
+            _ => Err(Error::sql("42601", format!("improper qualified name (too many dotted names): {name}"))),
+        }
+    }
+    /// From text as `regclass` and `nextval` take it: `schema.name`, with quotes where they are needed.
+    pub fn parse(text: &str) -> Result<Name> {
+        let bad = || Error::sql("42602", "invalid name syntax");
+        let mut parts: Vec<String> = Vec::new();
+        let mut rest = text.trim();
+        loop {
+            let (part, after) = next_part(rest).ok_or_else(bad)?;
+            parts.push(part);
+            rest = after.trim_start();
+            match rest.strip_prefix('.') {
+                Some(after) => rest = after.trim_start(),
+                None if rest.is_empty() => break,
+                None => return Err(bad()),
+            }
+        }
+        let mut parts = parts.into_iter().rev();
+        let (last, schema, database) = (parts.next(), parts.next(), parts.next());
+        match last {
+            Some(name) if parts.next().is_none() => Ok(Name { database, schema, name }),
+            _ => Err(Error::sql("42601", format!("improper qualified name (too many dotted names): {text}"))),
+        }
+    }
+}
+
+fn next_part(text: &str) -> Option<(String, &str)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let mut part = String::new();
+        let mut chars = quoted.char_indices();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' if quoted[at + 1..].starts_with('"') => {
+                    part.push('"');
+                    chars.next();
+                }
+                '"' if part.is_empty() => return None,
+                '"' => return Some((truncate(part), &quoted[at + 1..])),
+                c => part.push(c),
+            }
+        }
+        return None;
+    }
+    let end = text.find(|c: char| c == '.' || c == '"' || c.is_whitespace()).unwrap_or(text.len());
+    (end > 0).then(|| (truncate(text[..end].to_lowercase()), &text[end..]))
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in [&self.database, &self.schema].into_iter().flatten() {
+            write!(f, "{part}.")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// An identifier as the catalog stores it: folded unless quoted, at most 63 bytes (PostgreSQL manual 4.1.1).
+pub fn fold(ident: &Ident) -> String {
+    truncate(if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() })
+}
+
+/// Cuts at 63 bytes, on a character boundary.
+pub fn truncate(mut name: String) -> String {
+    if name.len() > 63 {
+        let mut end = 63;
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name.truncate(end);
+    }
+    name
+}
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $variant:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name(Arc<Descriptor>);
+        impl $name {
+            /// The handle, if the descriptor is of this kind.
+            pub fn new(d: &Arc<Descriptor>) -> Option<$name> {
+                matches!(**d, Descriptor::$variant(_)).then(|| $name(d.clone()))
+            }
+        }
+        impl Deref for $name {
+            type Target = $variant;
+            fn deref(&self) -> &$variant {
+                match &*self.0 {
+                    Descriptor::$variant(d) => d,
+                    _ => unreachable!("checked when the handle was made"),
+                }
+            }
+        }
+    };
+}
+handle!(
+    /// A table of one catalog version, shared.
+    TableRef, Table
+);
+handle!(
+    /// A view of one catalog version, shared.
+    ViewRef, View
+);
+handle!(
+    /// A sequence of one catalog version, shared.
+    SequenceRef, Sequence
+);
+
+/// What a `FROM` item, `\d` or `regclass` may name.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    Table(TableRef),
+    View(ViewRef),
+    Sequence(SequenceRef),
+    /// An index, by its table and its id.
+    Index(TableRef, u32),
+    System(&'static SystemTable),
+}
+
+impl Relation {
+    /// What error messages call it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Relation::Table(_) | Relation::System(_) => "table",
+            Relation::View(_) => "view",
+            Relation::Sequence(_) => "sequence",
+            Relation::Index(..) => "index",
+        }
+    }
+    /// Its descriptor; for an index, its table's. System tables have none.
+    pub fn descriptor(&self) -> Option<DescriptorId> {
+        match self {
+            Relation::Table(t) | Relation::Index(t, _) => Some(t.id),
+            Relation::View(v) => Some(v.id),
+            Relation::Sequence(s) => Some(s.id),
+            Relation::System(_) => None,
+        }
+    }
+    /// Its oid in `pg_class`.
+    pub fn oid(&self) -> u32 {
+        match self {
+            Relation::Table(t) => system::oid(t.id),
+            Relation::View(v) => system::oid(v.id),
+            Relation::Sequence(s) => system::oid(s.id),
+            Relation::Index(_, id) => system::oid(DescriptorId(*id)),
+            Relation::System(t) => t.oid,
+        }
+    }
+}
+
+impl Catalog {
+    /// A database by name, or 3D000.
+    pub fn database(&self, name: &str) -> Result<&Database> {
+        self.find_database(name).ok_or_else(|| Error::sql("3D000", format!("database \"{name}\" does not exist")))
+    }
+    /// A database by name.
+    pub fn find_database(&self, name: &str) -> Option<&Database> {
+        match self.child(ROOT, name)? {
+            Descriptor::Database(d) => Some(d),
+            _ => None,
+        }
+    }
+    /// All databases, by id.
+    pub fn databases(&self) -> impl Iterator<Item = &Database> {
+        self.descriptors.values().filter_map(|d| match &**d {
+            Descriptor::Database(d) => Some(d),
+            _ => None,
+        })
+    }
+    /// A schema of the current database, or 3F000. System schemas have no descriptor and are not found here.
+    pub fn schema(&self, names: &Names, name: &str) -> Result<&Schema> {
+        let database = self.database(&names.database)?;
+        self.find_schema(database.id, name).ok_or_else(|| Error::sql("3F000", format!("schema \"{name}\" does not exist")))
+    }
+    /// A schema by its database and name.
+    pub fn find_schema(&self, database: DescriptorId, name: &str) -> Option<&Schema> {
+        match self.child(database, name)? {
+            Descriptor::Schema(s) => Some(s),
+            _ => None,
+        }
+    }
+    /// The schemas of a database, by id.
+    pub fn schemas(&self, database: DescriptorId) -> impl Iterator<Item = &Schema> {
+        self.descriptors.values().filter_map(move |d| match &**d {
+            Descriptor::Schema(s) if s.database == database => Some(s),
+            _ => None,
+        })
+    }
+    /// The schema new objects go to: the first one of the path that exists (`current_schema`), or 3F000.
+    pub fn creation_schema(&self, names: &Names) -> Result<&Schema> {
+        let database = self.database(&names.database)?;
+        names
+            .effective_path()
+            .find_map(|s| self.find_schema(database.id, s))
+            .ok_or_else(|| Error::sql("3F000", "no schema has been selected to create in"))
+    }
+    /// The schema that a `CREATE` puts a name into.
+    pub fn schema_for_new(&self, names: &Names, name: &Name) -> Result<&Schema> {
+        let Some(schema) = &name.schema else { return self.creation_schema(names) };
+        self.check_database(names, name)?;
+        if system::is_system_schema(schema) {
+            return Err(Error::sql("42501", format!("permission denied to create \"{name}\""))
+                .detail("System catalog modifications are currently disallowed."));
+        }
+        self.schema(names, schema)
+    }
+    fn check_database(&self, names: &Names, name: &Name) -> Result<()> {
+        match &name.database {
+            Some(database) if *database != names.database => {
+                Err(Error::unsupported(format!("cross-database references are not implemented: \"{name}\"")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A table, view, sequence, index or system table, or 42P01 (3F000 if its schema does not exist).
+    pub fn relation(&self, names: &Names, name: &Name) -> Result<Relation> {
+        self.check_database(names, name)?;
+        if let Some(found) = self.find_relation(names, name)? {
+            return Ok(found);
+        }
+        // PostgreSQL says «relation» even if the schema is missing; only CREATE and ALTER report 3F000.
+        Err(Error::sql("42P01", format!("relation \"{name}\" does not exist")))
+    }
+    /// The same; `None` if there is no such relation.
+    pub fn find_relation(&self, names: &Names, name: &Name) -> Result<Option<Relation>> {
+        let database = self.database(&names.database)?.id;
+        Ok(match &name.schema {
+            Some(schema) => self.relation_in(database, schema, &name.name),
+            None => names.effective_path().find_map(|schema| self.relation_in(database, schema, &name.name)),
+        })
+    }
+    fn relation_in(&self, database: DescriptorId, schema: &str, name: &str) -> Option<Relation> {
+        if system::is_system_schema(schema) {
+            return system::table(schema, name).map(Relation::System);
+        }
+        let schema = self.find_schema(database, schema)?.id;
+        match self.by_name.get(&(schema, name.to_string())).and_then(|id| self.descriptors.get(id)) {
+            Some(d) => self.relation_of(d),
+            None => self.index_in(schema, name).map(|(t, id)| Relation::Index(t, id)),
+        }
+    }
+    fn relation_of(&self, d: &Arc<Descriptor>) -> Option<Relation> {
+        (TableRef::new(d).map(Relation::Table))
+            .or_else(|| ViewRef::new(d).map(Relation::View))
+            .or_else(|| SequenceRef::new(d).map(Relation::Sequence))
+    }
+    /// An index by its schema and name. Indexes share the namespace of tables but have no descriptor of their own.
+    pub fn index_in(&self, schema: DescriptorId, name: &str) -> Option<(TableRef, u32)> {
+        self.descriptors.values().find_map(|d| match &**d {
+            Descriptor::Table(t) if t.schema == schema => {
+                let index = t.indexes.iter().find(|i| i.name == name && !super::is_implicit_primary(t, i))?;
+                Some((TableRef::new(d).expect("a table"), index.id))
+            }
+            _ => None,
+        })
+    }
+    /// Whether a table, view, sequence or index of that name exists in a schema.
+    pub fn is_relation_name_taken(&self, schema: DescriptorId, name: &str) -> bool {
+        self.by_name.contains_key(&(schema, name.to_string())) || self.index_in(schema, name).is_some()
+    }
+
+    /// A table by name, or 42P01, or 42809 if it is something else.
+    pub fn table(&self, names: &Names, name: &Name) -> Result<TableRef> {
+        match self.relation(names, name)? {
+            Relation::Table(t) => Ok(t),
+            Relation::System(t) => {
+                Err(Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name)))
+            }
+            _ => Err(Error::sql("42809", format!("\"{name}\" is not a table"))),
+        }
+    }
+    /// A sequence by name, or 42P01, or 42809 if it is something else.
+    pub fn sequence(&self, names: &Names, name: &Name) -> Result<SequenceRef> {
+        match self.relation(names, name)? {
+            Relation::Sequence(s) => Ok(s),
+            _ => Err(Error::sql("42809", format!("\"{name}\" is not a sequence"))),
+        }
+    }
+
+    /// A table by id.
+    pub fn table_by_id(&self, id: DescriptorId) -> Option<TableRef> {
+        self.descriptors.get(&id).and_then(TableRef::new)
+    }
+    /// A sequence by id.
+    pub fn sequence_by_id(&self, id: DescriptorId) -> Option<SequenceRef> {
+        self.descriptors.get(&id).and_then(SequenceRef::new)
+    }
+    /// A schema by id.
+    pub fn schema_by_id(&self, id: DescriptorId) -> Option<&Schema> {
+        match &**self.descriptors.get(&id)? {
+            Descriptor::Schema(s) => Some(s),
+            _ => None,
+        }
+    }
+    /// A database by id.
+    pub fn database_by_id(&self, id: DescriptorId) -> Option<&Database> {
+        match &**self.descriptors.get(&id)? {
+            Descriptor::Database(d) => Some(d),
+            _ => None,
+        }
+    }
+    fn child(&self, parent: DescriptorId, name: &str) -> Option<&Descriptor> {
+        self.descriptors.get(self.by_name.get(&(parent, name.to_string()))?).map(|d| &**d)
+    }
+}

@@ -2,6 +2,32 @@
 //!
 //! A [`Datum`] does not carry its type: every place that holds one knows it (a column, a bound expression, a parameter).
 //! Several types share a representation (`int2`, `int4`, `int8` and `oid` are `Datum::Int`).
+//!
+//! * [`typeinfo`]: oids, names, categories, modifiers. [`context`]: what evaluation may ask of the session.
+//! * [`io`]: PostgreSQL's text and binary formats. [`compare`]: one order for sorting, grouping and keys.
+//! * [`row`]: rows as they are stored. [`keys`]: columns as index keys.
+//! * [`cast`]: conversions and their contexts. [`functions`]: operators and functions, and which of them a call means.
+//! * [`numeric`], [`datetime`], [`zone`], [`jsonb`], [`array`]: what the larger types are made of.
+
+pub mod array;
+pub mod cast;
+pub mod compare;
+pub mod context;
+pub mod datetime;
+pub mod functions;
+pub mod io;
+pub mod jsonb;
+pub mod keys;
+pub mod numeric;
+pub mod row;
+pub mod typeinfo;
+pub mod zone;
+
+pub use cast::CastContext;
+pub use context::{DateOrder, EvalContext, Style, System};
+pub use io::Format;
+pub use row::{RowView, encode_row};
+pub use typeinfo::Category;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -21,7 +47,7 @@ pub enum Type {
     Text,
     /// Length in characters, if declared.
     Varchar(Option<u32>),
-    /// `char(n)`: blank-padded.
+    /// `char(n)`: blank-padded. `Char(0)` is `bpchar`, without a length.
     Char(u32),
     /// PostgreSQL's internal `name` (63 bytes), in system tables.
     Name,
@@ -70,9 +96,9 @@ pub enum Datum {
     Timestamp(i64),
     Interval(Interval),
     Uuid([u8; 16]),
-    Jsonb(Arc<serde_json::Value>),
+    Jsonb(Arc<jsonb::Json>),
     Array(Arc<ArrayValue>),
-    Record(Arc<[Datum]>),
+    Record(Arc<RecordValue>),
 }
 
 /// UTF-8 text that shares the buffer it was read from.
@@ -126,4 +152,26 @@ pub struct ArrayValue {
     pub dims: Vec<(usize, i32)>,
     pub items: Vec<Datum>,
 }
-pub mod numeric;
+
+/// An anonymous row. It knows its types, because nothing around it does.
+#[derive(Clone, Debug)]
+pub struct RecordValue {
+    /// `f1`, `f2`, … unless the row comes from a table or subquery.
+    pub names: Arc<[String]>,
+    pub types: Arc<[Type]>,
+    pub values: Vec<Datum>,
+}
+
+impl Datum {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+    /// A text value.
+    pub fn text(s: impl Into<Text>) -> Datum {
+        Datum::Text(s.into())
+    }
+    /// The value of a condition: `NULL` is not true.
+    pub fn is_true(&self) -> bool {
+        matches!(self, Datum::Bool(true))
+    }
+}

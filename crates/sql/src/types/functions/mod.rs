@@ -1,0 +1,143 @@
+//! Operators and functions: what exists, and which of them a call means (PostgreSQL manual, chapter 10).
+//!
+//! The planner asks [`resolve_operator`] and [`resolve_function`] with the argument types (`Type::Unknown` for quoted literals
+//! and parameters without a type), casts the arguments to [`Function::args`] with an implicit cast, and calls
+//! [`Function::call`]. `AND`, `OR`, `NOT`, `IS …`, `CASE`, `COALESCE`, `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are
+//! syntax and the planner's own.
+
+pub mod registry;
+
+use super::{Datum, EvalContext, Type};
+use meridian_base::{Error, Result};
+
+/// A function's body. Arguments have been cast; strict functions never see `NULL`.
+pub type ScalarFn = fn(&Call<'_>, &[Datum]) -> Result<Datum>;
+
+/// What a body may know of its call.
+pub struct Call<'a> {
+    pub ctx: &'a EvalContext,
+    /// The types of the arguments after casts, one per argument of this call.
+    pub args: &'a [Type],
+    pub result: &'a Type,
+}
+
+/// `pg_proc.provolatile`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Volatility {
+    /// Depends on its arguments only: may be computed at planning.
+    Immutable,
+    /// Constant within a statement.
+    Stable,
+    Volatile,
+}
+
+/// A resolved scalar function or operator.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub name: &'static str,
+    pub body: ScalarFn,
+    /// What to cast each argument to (implicitly). As long as the call's argument list.
+    pub args: Vec<Type>,
+    pub result: Type,
+    /// `NULL` if an argument is.
+    pub strict: bool,
+    pub volatility: Volatility,
+}
+
+impl Function {
+    /// Calls it with arguments already cast.
+    pub fn call(&self, ctx: &EvalContext, args: &[Datum]) -> Result<Datum> {
+        if self.strict && args.iter().any(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
+        (self.body)(&Call { ctx, args: &self.args, result: &self.result }, args)
+    }
+}
+
+/// What a name in a call can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    Scalar,
+    Aggregate,
+    /// Returns rows: `generate_series`, `unnest`.
+    Set,
+}
+
+/// The kind of the functions of a name (lower case, without `pg_catalog.`); `None` if there is none. Window-only functions
+/// (`row_number`, …) are the planner's.
+pub fn kind_of(name: &str) -> Option<FunctionKind> {
+    let _ = name;
+    None
+}
+
+/// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if several do.
+pub fn resolve_operator(op: &str, args: &[Type]) -> Result<Function> {
+    let _ = (op, args);
+    Err(Error::internal("not yet"))
+}
+
+/// Resolves a scalar function by its name (lower case, without `pg_catalog.`).
+pub fn resolve_function(name: &str, args: &[Type]) -> Result<Function> {
+    let _ = (name, args);
+    Err(Error::internal("not yet"))
+}
+
+/// A resolved aggregate. `count(*)` is `count` without arguments.
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub name: &'static str,
+    pub args: Vec<Type>,
+    pub result: Type,
+    make: fn(&Aggregate) -> Box<dyn Accumulator>,
+}
+
+impl Aggregate {
+    /// A fresh state, one per group.
+    pub fn start(&self) -> Box<dyn Accumulator> {
+        (self.make)(self)
+    }
+}
+
+/// The state of one aggregate over one group. `DISTINCT`, `ORDER BY` and `FILTER` are the executor's.
+pub trait Accumulator: Send {
+    /// One row's arguments, cast to [`Aggregate::args`]. Rows with `NULL` are skipped inside where the aggregate says so.
+    fn add(&mut self, ctx: &EvalContext, args: &[Datum]) -> Result<()>;
+    /// The result so far (a window frame asks several times).
+    fn finish(&self, ctx: &EvalContext) -> Result<Datum>;
+}
+
+/// Resolves an aggregate.
+pub fn resolve_aggregate(name: &str, args: &[Type]) -> Result<Aggregate> {
+    let _ = (name, args);
+    Err(Error::internal("not yet"))
+}
+
+/// Rows of a set-returning function.
+pub type SetRows = Box<dyn Iterator<Item = Result<Vec<Datum>>> + Send>;
+
+/// A resolved set-returning function.
+#[derive(Clone, Debug)]
+pub struct SetFunction {
+    pub name: &'static str,
+    pub args: Vec<Type>,
+    /// Names and types of its columns; one column named after the function for scalar sets.
+    pub columns: Vec<(String, Type)>,
+    body: fn(&Call<'_>, &[Datum]) -> Result<SetRows>,
+    strict: bool,
+}
+
+impl SetFunction {
+    /// Its rows. No rows if it is strict and an argument is `NULL`.
+    pub fn call(&self, ctx: &EvalContext, args: &[Datum]) -> Result<SetRows> {
+        if self.strict && args.iter().any(Datum::is_null) {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        (self.body)(&Call { ctx, args: &self.args, result: &self.columns[0].1 }, args)
+    }
+}
+
+/// Resolves a set-returning function.
+pub fn resolve_set_function(name: &str, args: &[Type]) -> Result<SetFunction> {
+    let _ = (name, args);
+    Err(Error::internal("not yet"))
+}

@@ -1,13 +1,43 @@
-//! The engine of a group's primary for one term.
+//! The engine of a group's primary for one term: certification, reads, and what the group's records promise.
+//!
+//! # What it adds to the log's state
+//!
+//! [`GroupState`] is what everybody knows. The engine is what only the primary knows, in memory, for the length of one term:
+//! which transactions are certified but not applied yet (*in flight*), what was written lately ([`ConflictIndex`]), how far
+//! reads and promises have gone (the *floor*), and who waits for what. All of it may be lost in a crash: in-flight
+//! transactions were acknowledged to nobody, and a successor starts above everything the floor could have been, because
+//! nothing was ever issued, read or promised above the ceiling that the log contains.
+//!
+//! # The life of a single-group transaction
+//!
+//! ```text
+//!            certify            appended              applied
+//!  Unknown ──────────▶ in flight ──────▶ in flight ──────────▶ Committed ──────▶ Forgotten
+//!     │                    └─────────────────┴── lost ──▶ Unknown (or Committed:          id ≤ F
+//!     └─▶ conflict, wait                                   the next term's log says)
+//! ```
+//!
+//! Timestamps are issued in the order of certification, handed to the log in that order, and applied in that order. So when
+//! a version is applied, nothing below it is in flight; that is what makes [`Engine::read_only_snapshot`] free.
+//!
+//! # What later steps add
+//!
+//! A prepared transaction is a writer that does not end by itself: it goes into the conflict index beside those in flight,
+//! with its reserved ranges, and [`Certified::Wait`] covers it. Everything else (votes, outcomes) is the state's.
 
-use crate::bugs::PlantedBugs;
+use crate::bugs::{PlantedBug, PlantedBugs};
+use crate::conflict_index::{ConflictIndex, Touched};
 use crate::state::GroupState;
 use crate::versions::Versions;
-use crate::waits::{Ticket, WaitFor};
-use meridian_base::record::{Lease, Payload, SchemaGrant};
+use crate::waits::{Ticket, WaitFor, Waits};
+use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
+use meridian_base::record::{Lease, Payload, Record, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, GroupId, NodeId, ReadEntry, SchemaUse, Target, Timestamp,
+    Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GroupId, Key, NodeId, ReadEntry, SchemaUse,
+    Target, Timestamp, TxnId,
 };
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
 /// The answer to [`Engine::certify`].
@@ -17,11 +47,12 @@ pub enum Certified {
     /// order of these answers. Acknowledge it when [`Engine::applied`] has seen it.
     Append { at: Timestamp },
     /// Something in flight, the clock or a grant must come first: certify again when the ticket wakes. It holds nothing
-    /// meanwhile. The caller bounds the wait; giving up is [`Engine::cancel`] and is not an outcome (see [`NotReady`]).
+    /// meanwhile. The caller bounds the wait; giving up is [`Engine::cancel`] and is not an outcome (see
+    /// [`Certified::NotReady`]).
     Wait(Ticket),
     /// The answer, now: committed earlier under the same id, nothing to write and all reads current, forgotten, or in
-    /// conflict. A conflict is *stable*: the same request gets it again at any later time, so a duplicate that was delayed in
-    /// the network cannot commit what the gateway has retried under a new id.
+    /// conflict. A conflict is *stable*: the same request never passes later, so a copy that was delayed in the network
+    /// cannot commit what the gateway has retried under a new id.
     Done(CommitOutcome),
     /// This node cannot answer now. Not an outcome: nothing was written, but a copy of the request that is still on its way
     /// may commit later, so the gateway sends the *same id* again, or reports 40003.
@@ -31,8 +62,8 @@ pub enum Certified {
 /// Why a primary does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// The clock has reached the lease's ceiling, or no lease of this term is durable yet: log [`Engine::renew_lease`]'s
-    /// record and wait for this ticket.
+    /// The clock has not passed the predecessor's ceiling, or has passed this lease's: log [`Engine::renew_lease`]'s record
+    /// if it gives one, and ask again when the ticket wakes.
     NeedLease(Ticket),
     /// The lease was given up, or the term has ended: ask the new primary.
     NotPrimary,
@@ -43,9 +74,9 @@ pub enum NotReady {
 pub enum ReadGate {
     /// Read the store at `s`; the entry's `until` is `s`.
     Ready,
-    /// A writer at or below `s` is in flight, or the clock has not passed `s`: ask again when the ticket wakes.
+    /// A writer at or below `s` is in flight, or the clock has not reached `s`: ask again when the ticket wakes.
     Wait(Ticket),
-    /// `s` is below the garbage-collection threshold: the transaction restarts (40001), a stale read fails with a clear error.
+    /// `s` is below the garbage-collection threshold: the transaction restarts (40001).
     TooOld,
     /// As in [`Certified::NotReady`].
     NotReady(NotReady),
@@ -56,46 +87,138 @@ pub enum ReadGate {
 pub struct Snapshot {
     /// The design's `s`.
     pub at: Timestamp,
-    /// Nothing at or below `at` is in flight or will ever be: reads need no [`Engine::read_gate`].
+    /// Nothing at or below `at` is in flight or ever will be: reads need no [`Engine::read_gate`].
     pub settled: bool,
+}
+
+/// The answer to [`Engine::fresh_snapshot`] and [`Engine::read_only_snapshot`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// Read here.
+    At(Snapshot),
+    /// Ask again when the ticket wakes.
+    Wait(Ticket),
+    /// Plan again with the group's schema version.
+    Changed(Conflict),
+    /// As in [`Certified::NotReady`].
+    NotReady(NotReady),
 }
 
 /// The answer to [`Engine::check_read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaCheck {
-    /// Planned with the version that holds at that time.
+    /// Planned with what holds at that time.
     Passed,
     /// The gateway is ahead of the group, or the bound has passed: wait (bounded) for a grant.
     Wait(Ticket),
-    /// A descriptor it used has changed: plan again with the new version (`SchemaChanged`).
+    /// A descriptor it used has changed, or `s` is below the version it planned with: plan again, with a new `s`.
     Changed(Conflict),
 }
 
-/// What a primary keeps in memory for the length of its term: who is in flight, what was written lately, whom to wake.
-/// Everything it knows beyond [`GroupState`] may be lost.
+/// The answer to [`Engine::grant`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantTaken {
+    /// Log this record, and answer with its `seq` and `bound` when it is applied.
+    Log(SchemaGrant),
+    /// It is in the log: answer with this bound at once.
+    Durable { seq: u64, bound: Timestamp },
+    /// It is on its way into the log, or older than what is there.
+    Ignored,
+}
+
+/// What a primary keeps in memory for the length of its term. See the module's essay.
 #[derive(Debug)]
 pub struct Engine {
     node: NodeId,
     group: GroupId,
     bugs: PlantedBugs,
+    index: ConflictIndex,
+    /// Certified and not applied. Invariant: every timestamp is above `GroupState::newest`.
+    in_flight: BTreeMap<Timestamp, TxnId>,
+    in_flight_ids: BTreeMap<TxnId, Timestamp>,
+    /// Handed to the log up to here.
+    appended: Timestamp,
+    /// Nothing will be issued at or below it. Invariant: at or above everything this group's primaries ever issued, served a
+    /// read at, or promised as closed.
+    floor: Timestamp,
+    /// The predecessor's ceiling: this term serves nothing until the clock has passed it.
+    start_above: Timestamp,
+    /// This term's ceiling, durable; `MIN` before the first.
+    ceiling: Timestamp,
+    /// A lease record of this term is on its way into the log.
+    lease_asked: bool,
+    /// The last grant handed to the log and not applied yet.
+    grant_asked: Option<SchemaGrant>,
+    phase: Phase,
+    waits: Waits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// The lease was given up: what is in flight ends, nothing begins.
+    Ending,
+    Over,
 }
 
 impl Engine {
-    /// The engine of a new term. The state must contain every entry of earlier terms. Until [`Engine::start_wait`] is over
-    /// and a lease of this node is applied, every request is answered `NotReady`.
+    /// The engine of a new term. The state must contain every entry of earlier terms. Until the clock has passed the last
+    /// ceiling ([`Engine::start_wait`]) and a lease of this node is applied, every request is answered `NeedLease`.
     pub fn start(node: NodeId, group: GroupId, state: &GroupState, bugs: PlantedBugs) -> Engine {
-        let _ = state;
-        Engine { node, group, bugs }
+        let start_above = match bugs.has(PlantedBug::SuccessorIgnoresCeiling) {
+            true => Timestamp::MIN,
+            false => state.ceiling().max(state.closed()),
+        };
+        Engine {
+            node,
+            group,
+            bugs,
+            index: ConflictIndex::new(state.newest(), CONFLICT_INDEX_ENTRIES_MAX, bugs),
+            in_flight: BTreeMap::new(),
+            in_flight_ids: BTreeMap::new(),
+            appended: Timestamp::MIN,
+            floor: start_above.max(state.newest()),
+            start_above,
+            ceiling: Timestamp::MIN,
+            lease_asked: false,
+            grant_asked: None,
+            phase: Phase::Serving,
+            waits: Waits::default(),
+        }
     }
+
     /// How long the physical clock still takes to pass the last ceiling (design: leases: it *waits*, it does not jump).
-    /// Requests before that get [`NotReady::NeedLease`] with a ticket that wakes then.
     pub fn start_wait(&self, physical_micros: u64) -> Duration {
-        let _ = (physical_micros, self.node, self.group, self.bugs);
-        todo!()
+        if Timestamp::from_micros(physical_micros) > self.start_above {
+            return Duration::ZERO;
+        }
+        Duration::from_micros(self.start_above.micros() + 1 - physical_micros)
     }
 
-    // --- commits
+    /// Whether an answer computed under this term's lease may still leave (design: «checked when an answer leaves»). The
+    /// caller checks the real-time lease (quorum contact) as well.
+    pub fn may_serve(&self, clock: &Clock, physical_micros: u64) -> bool {
+        let now = clock.now(physical_micros);
+        self.phase == Phase::Serving && now > self.start_above && now <= self.ceiling
+    }
 
+    fn ready(&mut self, now: Timestamp) -> Result<(), NotReady> {
+        if self.phase != Phase::Serving {
+            return Err(NotReady::NotPrimary);
+        }
+        if now <= self.start_above {
+            return Err(NotReady::NeedLease(self.waits.issue(WaitFor::Clock(self.start_above))));
+        }
+        if now >= self.ceiling {
+            return Err(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
+        }
+        Ok(())
+    }
+}
+
+// --- commits
+
+impl Engine {
     /// Certifies a transaction (design: certification at a primary, items 1, 2 and 4). On [`Certified::Append`] it is in flight.
     pub fn certify<V: Versions>(
         &mut self,
@@ -105,50 +228,321 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> Certified {
-        let _ = (state, versions, request, clock, physical_micros);
-        todo!()
+        if let Some(known) = self.known(state, request.id) {
+            return known;
+        }
+        let now = clock.now(physical_micros);
+        if let Err(why) = self.ready(now) {
+            return Certified::NotReady(why);
+        }
+        match self.planned_with(state, &request.schema) {
+            Planned::Current => {}
+            Planned::Ahead => return Certified::Wait(self.waits.issue(WaitFor::Grant)),
+            Planned::Stale => return Certified::Done(CommitOutcome::Conflict(schema_changed(request))),
+        }
+        if let Err(answer) = self.certify_reads(versions, &request.reads) {
+            return answer;
+        }
+        // Above the version it read elsewhere, and above the step that made its schema version (counterexamples 10, 31). The
+        // clock is never moved there: it may be a future-time timestamp.
+        let above = request.min_commit.max(self.schema_above(state, &request.schema));
+        if now < above {
+            return Certified::Wait(self.waits.issue(WaitFor::Clock(above)));
+        }
+        clock.advance_to(self.floor.max(above));
+        let at = clock.tick(physical_micros);
+        if at > self.ceiling {
+            return Certified::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
+        }
+        if at > self.schema_bound(state) {
+            return Certified::Wait(self.waits.issue(WaitFor::Grant));
+        }
+        debug_assert!(at > self.floor && at > state.newest());
+        self.floor = at;
+        if request.writes.is_empty() {
+            // Its reads were current at `at`; nothing to append, and nothing to remember: asked again, it is tested again.
+            return Certified::Done(CommitOutcome::Committed(at));
+        }
+        for write in &request.writes {
+            self.index.add_in_flight(&write.key, write.columns, at);
+        }
+        self.in_flight.insert(at, request.id);
+        self.in_flight_ids.insert(request.id, at);
+        Certified::Append { at }
     }
+
+    /// What the group already knows about a transaction (counterexample 6). An answer that the log gives needs no lease.
+    fn known(&mut self, state: &GroupState, id: TxnId) -> Option<Certified> {
+        if self.phase == Phase::Over || self.bugs.has(PlantedBug::CommitNotIdempotent) {
+            return None;
+        }
+        if let Some(at) = self.in_flight_ids.get(&id) {
+            return Some(Certified::Wait(self.waits.issue(WaitFor::Applied(*at))));
+        }
+        if let Some(at) = state.outcome(id) {
+            return Some(Certified::Done(CommitOutcome::Committed(at)));
+        }
+        (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))
+    }
+
+    /// Item 1: nothing above an entry's `until` changed what it read, and nothing in flight is about to.
+    fn certify_reads<V: Versions>(&mut self, versions: &V, reads: &[ReadEntry]) -> Result<(), Certified> {
+        let mut wait_for = None;
+        for entry in reads {
+            match self.touched(versions, &entry.target, entry.columns, entry.until) {
+                Touch::No => {}
+                // A later entry may still be in conflict, which is the better answer: it needs no wait.
+                Touch::InFlight(at) => wait_for = wait_for.max(Some(at)),
+                Touch::Committed(key) => return Err(conflict(key, ConflictReason::ConcurrentWrite)),
+                Touch::TooOld => return Err(conflict(entry.target.start().clone(), ConflictReason::BelowGcThreshold)),
+            }
+        }
+        match wait_for {
+            Some(at) if !self.bugs.has(PlantedBug::ReadInFlight) => Err(Certified::Wait(self.waits.issue(WaitFor::Applied(at)))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The one test behind certification and moving forward.
+    fn touched<V: Versions>(&self, versions: &V, target: &Target, columns: ColumnMask, until: Timestamp) -> Touch {
+        if until < versions.gc_threshold() && !self.bugs.has(PlantedBug::CertifyBelowGc) {
+            return Touch::TooOld;
+        }
+        let in_flight = match self.index.touched(target, columns, until) {
+            Touched::Committed(key, _) => return Touch::Committed(key),
+            Touched::InFlight(at) => Some(at),
+            Touched::No => None,
+        };
+        let skip_store = self.bugs.has(PlantedBug::SkipRangeCheck) && matches!(target, Target::Range(_));
+        if until < self.index.low_water()
+            && !skip_store
+            && let Some((key, _)) = versions.changed_after(target, columns, until)
+        {
+            return Touch::Committed(key);
+        }
+        in_flight.map_or(Touch::No, Touch::InFlight)
+    }
+
     /// Everything in flight at or below `through` has been handed to the log, in order: closed timestamps may pass it.
     /// Called when a batch is cut, before its payload's [`Engine::closed_target`] is taken.
     pub fn appended(&mut self, through: Timestamp) {
-        let _ = through;
-        todo!()
+        self.appended = self.appended.max(through);
     }
-    /// A payload is durable, and applied to the store and to `state`: releases what it contains. The tickets to wake are added
-    /// to `woken`. Called for every payload of the term, whoever wrote it.
-    pub fn applied(&mut self, state: &GroupState, payload: &Payload, woken: &mut Vec<Ticket>) {
-        let _ = (state, payload, woken);
-        todo!()
+
+    /// A payload is durable, and applied to the store and to the group's state: releases what it contains. The tickets to
+    /// wake are added to `woken`. Called for every payload of the term, in order.
+    pub fn applied(&mut self, payload: &Payload, woken: &mut Vec<Ticket>) {
+        for record in &payload.records {
+            match record {
+                Record::Batch(txns) => {
+                    for txn in txns {
+                        self.release(txn.at);
+                        for write in &txn.writes {
+                            self.index.commit(&write.key, write.columns, txn.at);
+                        }
+                        self.waits.wake(WaitFor::Applied(txn.at), woken);
+                    }
+                }
+                Record::Lease(lease) => {
+                    if lease.primary == self.node && self.lease_asked && self.phase == Phase::Serving {
+                        self.ceiling = lease.ceiling;
+                        self.lease_asked = false;
+                    }
+                    self.waits.wake(WaitFor::Lease, woken);
+                }
+                Record::Schema(grant) => {
+                    if self.grant_asked.as_ref().is_some_and(|asked| asked.seq <= grant.seq) {
+                        self.grant_asked = None;
+                    }
+                    self.waits.wake(WaitFor::Grant, woken);
+                }
+            }
+        }
     }
+
+    fn release(&mut self, at: Timestamp) {
+        let Some((first, _)) = self.in_flight.first_key_value() else { return };
+        assert!(*first >= at, "{at} is applied before {first}, which was certified earlier");
+        if let Some(id) = self.in_flight.remove(&at) {
+            self.in_flight_ids.remove(&id);
+        }
+    }
+
     /// An append failed, or leadership is lost: the term is over and the engine answers nothing any more. All tickets wake;
     /// what was in flight is answered 40003 unless a later primary knows it.
     pub fn lost(&mut self) -> Vec<Ticket> {
-        todo!()
+        self.phase = Phase::Over;
+        self.waits.wake_all()
     }
 
-    // --- reads
+    /// Certified and not applied yet, in the order of their timestamps.
+    pub fn in_flight(&self) -> impl Iterator<Item = (TxnId, Timestamp)> + '_ {
+        self.in_flight.iter().map(|(at, id)| (*id, *at))
+    }
+}
 
-    /// The snapshot of a transaction's first fresh read in this group. `gateway_now` is the gateway's clock.
-    pub fn fresh_snapshot(
+enum Touch {
+    No,
+    InFlight(Timestamp),
+    Committed(Key),
+    TooOld,
+}
+
+fn conflict(key: Key, reason: ConflictReason) -> Certified {
+    Certified::Done(CommitOutcome::Conflict(Conflict { key, reason }))
+}
+
+/// The place of a schema conflict is what the transaction was about to do first.
+fn schema_changed(request: &CommitRequest) -> Conflict {
+    let write = request.writes.first().map(|w| w.key.clone());
+    let key = write.or_else(|| request.reads.first().map(|r| r.target.start().clone())).unwrap_or(Key::MIN);
+    Conflict { key, reason: ConflictReason::SchemaChanged }
+}
+
+// --- the schema lease
+
+enum Planned {
+    Current,
+    /// The gateway knows a newer version than this group.
+    Ahead,
+    /// A descriptor it used has changed since.
+    Stale,
+}
+
+impl Engine {
+    /// The catalog's own group has no lease on itself: there, descriptor reads are certified like any others.
+    fn leased(&self) -> bool {
+        self.group != GroupId::CATALOG
+    }
+
+    /// Item 4, the version: the same one, or an older one none of whose used descriptors has changed.
+    fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
+        let grant = state.grant();
+        if !self.leased() || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) || schema.version == grant.version {
+            return Planned::Current;
+        }
+        if schema.version > grant.version {
+            return Planned::Ahead;
+        }
+        let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
+        match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
+            true => Planned::Stale,
+            false => Planned::Current,
+        }
+    }
+
+    /// Item 4, the bound. A lowered one is obeyed before it is durable: it must not be overtaken.
+    fn schema_bound(&self, state: &GroupState) -> Timestamp {
+        match &self.grant_asked {
+            _ if !self.leased() => Timestamp::MAX,
+            Some(asked) => asked.bound.min(state.grant().bound),
+            None => state.grant().bound,
+        }
+    }
+
+    /// Who used the present version commits and reads at or above the step that made it (counterexample 31).
+    fn schema_above(&self, state: &GroupState, schema: &SchemaUse) -> Timestamp {
+        match self.leased() && schema.version == state.grant().version {
+            true => state.grant().committed_at,
+            false => Timestamp::MIN,
+        }
+    }
+
+    /// Whether a read at `s` was planned with the right schema. Checked again after `s` has moved.
+    pub fn check_read(
         &mut self,
         state: &GroupState,
-        gateway_now: Timestamp,
+        schema: &SchemaUse,
+        s: Timestamp,
         clock: &Clock,
         physical_micros: u64,
-    ) -> Snapshot {
-        let _ = (state, gateway_now, clock, physical_micros);
-        todo!()
+    ) -> SchemaCheck {
+        let changed = || SchemaCheck::Changed(Conflict { key: Key::MIN, reason: ConflictReason::SchemaChanged });
+        match self.planned_with(state, schema) {
+            Planned::Ahead => return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant)),
+            Planned::Stale => return changed(),
+            Planned::Current => {}
+        }
+        // `s` may be old, but the answer leaves now: a lease that ended in between may have been waited out by a step.
+        if s.max(clock.now(physical_micros)) > self.schema_bound(state) {
+            return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant));
+        }
+        if s < self.schema_above(state, schema) {
+            return changed();
+        }
+        SchemaCheck::Passed
     }
-    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied (design: fresh reads),
-    /// or the schema version's commit timestamp if that is later.
-    pub fn read_only_snapshot(&self, state: &GroupState, schema: &SchemaUse) -> Snapshot {
-        let _ = (state, schema);
-        todo!()
+
+    /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The bound logged may be above
+    /// the one asked for, since it is never below a timestamp issued, a read served, or a closed timestamp promised; it is
+    /// never above what the catalog knows to be granted.
+    pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> GrantTaken {
+        let present = state.grant();
+        if grant.seq == present.seq && grant.seq > 0 {
+            return GrantTaken::Durable { seq: present.seq, bound: present.bound };
+        }
+        let newest = self.grant_asked.as_ref().map_or(present.seq, |asked| asked.seq.max(present.seq));
+        let stale = grant.seq <= newest && !self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage);
+        if self.phase != Phase::Serving || stale {
+            return GrantTaken::Ignored;
+        }
+        let used = self.floor.max(state.closed()).min(self.schema_bound(state));
+        let grant = SchemaGrant { bound: grant.bound.max(used), ..grant.clone() };
+        self.grant_asked = Some(grant.clone());
+        GrantTaken::Log(grant)
     }
-    /// Whether a target may be read at `s`. Raises the floor below which nothing will be written any more to `s`.
+}
+
+// --- reads
+
+impl Engine {
+    /// The snapshot of a transaction's first fresh read in this group: the clock, which is above everything acknowledged here
+    /// before (counterexample 20: physical time would not be, after following a faster clock).
+    pub fn fresh_snapshot(&mut self, state: &GroupState, schema: &SchemaUse, clock: &Clock, physical_micros: u64) -> Opened {
+        let now = clock.now(physical_micros);
+        if let Err(why) = self.ready(now) {
+            return Opened::NotReady(why);
+        }
+        let above = self.schema_above(state, schema);
+        if now < above {
+            return Opened::Wait(self.waits.issue(WaitFor::Clock(above)));
+        }
+        clock.advance_to(self.floor.max(state.newest()));
+        let s = match self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            true => Timestamp::from_micros(physical_micros),
+            false => clock.tick(physical_micros),
+        };
+        if s > self.ceiling {
+            return Opened::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
+        }
+        self.opened(state, schema, Snapshot { at: s, settled: false }, clock, physical_micros)
+    }
+
+    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied. Whatever was
+    /// acknowledged before it began is at or below that, and nothing below it is in flight, so it waits for nothing.
+    pub fn read_only_snapshot(&mut self, state: &GroupState, schema: &SchemaUse, clock: &Clock, physical_micros: u64) -> Opened {
+        let newest = state.newest();
+        if newest < self.schema_above(state, schema) || self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            return self.fresh_snapshot(state, schema, clock, physical_micros);
+        }
+        if let Err(why) = self.ready(clock.now(physical_micros)) {
+            return Opened::NotReady(why);
+        }
+        debug_assert!(self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest));
+        self.opened(state, schema, Snapshot { at: newest, settled: true }, clock, physical_micros)
+    }
+
+    fn opened(&mut self, state: &GroupState, schema: &SchemaUse, s: Snapshot, clock: &Clock, physical_micros: u64) -> Opened {
+        match self.check_read(state, schema, s.at, clock, physical_micros) {
+            SchemaCheck::Passed => Opened::At(s),
+            SchemaCheck::Wait(ticket) => Opened::Wait(ticket),
+            SchemaCheck::Changed(conflict) => Opened::Changed(conflict),
+        }
+    }
+
+    /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in flight at or below it.
     pub fn read_gate<V: Versions>(
         &mut self,
-        state: &GroupState,
         versions: &V,
         target: &Target,
         columns: ColumnMask,
@@ -156,75 +550,110 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> ReadGate {
-        let _ = (state, versions, target, columns, s, clock, physical_micros);
-        todo!()
-    }
-    /// Whether a read at `s` was planned with the right schema. Checked again after `s` has moved.
-    pub fn check_read(&mut self, state: &GroupState, schema: &SchemaUse, s: Timestamp) -> SchemaCheck {
-        let _ = (state, schema, s);
-        todo!()
-    }
-    /// Whether read entries may move forward to `s` (after waiting in a queue): only if nothing has touched them since, in
-    /// flight or committed. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
-    pub fn move_forward<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
-        let _ = (state, versions, entries, s);
-        todo!()
+        let now = clock.now(physical_micros);
+        if let Err(why) = self.ready(now) {
+            return ReadGate::NotReady(why);
+        }
+        if s > self.ceiling {
+            return ReadGate::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
+        }
+        if now < s {
+            return ReadGate::Wait(self.waits.issue(WaitFor::Clock(s)));
+        }
+        if s < versions.gc_threshold() {
+            return ReadGate::TooOld;
+        }
+        self.floor = self.floor.max(s);
+        match self.index.last_in_flight(target, columns, s) {
+            Some(at) if !self.bugs.has(PlantedBug::ReadInFlight) => ReadGate::Wait(self.waits.issue(WaitFor::Applied(at))),
+            _ => ReadGate::Ready,
+        }
     }
 
-    // --- what the group's records carry
+    /// Whether read entries may move forward to `s` (after waiting in a queue): only if nothing has touched them since their
+    /// `until`, committed or in flight. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
+    pub fn move_forward<V: Versions>(&mut self, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
+        if self.phase != Phase::Serving || s > self.ceiling {
+            return false;
+        }
+        let untouched =
+            |e: &ReadEntry| e.until >= s || matches!(self.touched(versions, &e.target, e.columns, e.until), Touch::No);
+        if !entries.iter().all(untouched) {
+            return false;
+        }
+        self.floor = self.floor.max(s);
+        true
+    }
+}
 
+// --- what the group's records carry
+
+impl Engine {
     /// The closed timestamp to promise now: below every certified transaction that is not in the log, at most the ceiling.
     pub fn closed_target(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
-        let _ = (state, clock, physical_micros);
-        todo!()
+        if !self.may_serve(clock, physical_micros) {
+            return state.closed();
+        }
+        let mut closed = clock.now(physical_micros).min(self.ceiling);
+        if let Some((first, _)) = self.in_flight.range((Excluded(self.appended), Unbounded)).next() {
+            closed = closed.min(first.prev());
+        }
+        let closed = closed.max(state.closed());
+        self.floor = self.floor.max(closed);
+        closed
     }
+
     /// The watermark to write now: trails the clock by `WATERMARK_LAG` and stays below every id in flight.
     pub fn watermark(&self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
-        let _ = (state, clock, physical_micros);
-        todo!()
+        let mut f = clock.now(physical_micros).minus(WATERMARK_LAG);
+        if let Some((first, _)) = self.in_flight_ids.first_key_value() {
+            f = f.min(first.hlc.prev());
+        }
+        f.max(state.watermark())
     }
+
     /// A lease record to log, when less than half of `LEASE_AHEAD` remains and none is under way.
     pub fn renew_lease(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Option<Lease> {
-        let _ = (state, clock, physical_micros);
-        todo!()
+        let now = clock.now(physical_micros);
+        if self.phase != Phase::Serving || self.lease_asked || self.ceiling.since(now) >= LEASE_AHEAD / 2 {
+            return None;
+        }
+        self.lease_asked = true;
+        Some(Lease { primary: self.node, ceiling: now.plus(LEASE_AHEAD).max(state.ceiling()) })
     }
+
     /// Gives the lease up, before leadership is transferred or the node stops: nothing is certified or read from here on. The
-    /// record lowers the ceiling to what was really used, so that the successor need not wait. Commits in flight go on.
-    pub fn give_up_lease(&mut self, clock: &Clock, physical_micros: u64) -> Lease {
-        let _ = (clock, physical_micros);
-        todo!()
+    /// record lowers the ceiling to what was really used, so that the successor need not wait. It is appended after every
+    /// batch cut before; what is in flight goes on and may be acknowledged.
+    pub fn give_up_lease(&mut self, woken: &mut Vec<Ticket>) -> Lease {
+        if self.phase == Phase::Serving {
+            self.phase = Phase::Ending;
+        }
+        for what in [WaitFor::Lease, WaitFor::Grant] {
+            self.waits.wake(what, woken);
+        }
+        self.waits.wake_clock(Timestamp::MAX, woken);
+        Lease { primary: self.node, ceiling: self.floor }
     }
+}
 
-    // --- schema grants
+// --- waits
 
-    /// A grant from the catalog: the record to log, or `None` if it is not newer than what the log has or is about to have.
-    /// A lowering (a bound below the present one) obeys at once; the record's bound may be above the one asked for, since it is
-    /// never below a timestamp issued or a closed timestamp promised. The answer to the catalog is sent when the record is
-    /// applied, with that bound.
-    pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> Option<SchemaGrant> {
-        let _ = (state, grant);
-        todo!()
-    }
-
-    // --- waits
-
+impl Engine {
     /// Wakes whoever waits for the clock.
     pub fn tick(&mut self, clock: &Clock, physical_micros: u64, woken: &mut Vec<Ticket>) {
-        let _ = (clock, physical_micros, woken);
-        todo!()
+        self.waits.wake_clock(clock.now(physical_micros), woken);
     }
-    /// When [`Engine::tick`] has something to do.
+    /// When [`Engine::tick`] has something to do: once the clock is above this.
     pub fn next_tick(&self) -> Option<Timestamp> {
-        todo!()
+        self.waits.next_clock()
     }
     /// What a ticket waits for.
     pub fn waits_for(&self, ticket: Ticket) -> Option<WaitFor> {
-        let _ = ticket;
-        todo!()
+        self.waits.what(ticket)
     }
     /// Whoever waited gave up.
     pub fn cancel(&mut self, ticket: Ticket) {
-        let _ = ticket;
-        todo!()
+        self.waits.cancel(ticket);
     }
 }

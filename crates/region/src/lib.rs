@@ -11,7 +11,7 @@ pub mod versions;
 pub mod waits;
 
 pub use bugs::{PlantedBug, PlantedBugs};
-pub use engine::{Certified, Engine, NotReady, ReadGate, Snapshot};
+pub use engine::{Certified, Engine, GrantTaken, NotReady, Opened, ReadGate, SchemaCheck, Snapshot};
 pub use state::GroupState;
 pub use versions::Versions;
 pub use waits::{Ticket, WaitFor};

@@ -1,21 +1,34 @@
-//! What a group's log determines: the same on every replica, whatever node applied it.
+//! What a group's log determines: the same on every replica, whoever applied it, however often.
+//!
+//! The versions themselves are the store's. This is the rest: how far the log is applied, what the group has promised
+//! (`closed`, the ceiling), which catalog version it is at, and what became of recent transactions. It is flushed together
+//! with the store, at one log position, and travels in snapshots, so a new primary finds here everything it must respect
+//! before it serves anything (design: replication, «Log records»).
+//!
+//! The tables of prepared and refused transactions belong here when the multi-region commit lands: they too are determined
+//! by the log alone.
 
-use crate::bugs::PlantedBugs;
-use meridian_base::record::{Lease, Payload, SchemaGrant};
-use meridian_base::{LogPosition, Result, Timestamp, TxnId};
+use crate::bugs::{PlantedBug, PlantedBugs};
+use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
+use meridian_base::{Error, LogPosition, NodeId, Result, Timestamp, TxnId};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The version of the encoding of [`GroupState`]. A larger one is refused instead of guessed at.
+const FORMAT: u8 = 1;
+
 /// Built by applying the log's payloads in order; flushed with the store and part of every snapshot.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupState {
-    pub(crate) applied: LogPosition,
-    pub(crate) closed: Timestamp,
-    pub(crate) watermark: Timestamp,
-    pub(crate) newest: Timestamp,
-    pub(crate) lease: Option<Lease>,
-    pub(crate) grant: SchemaGrant,
-    pub(crate) outcomes: BTreeMap<TxnId, Timestamp>,
-    pub(crate) bugs: PlantedBugs,
+    applied: LogPosition,
+    closed: Timestamp,
+    watermark: Timestamp,
+    newest: Timestamp,
+    lease: Option<Lease>,
+    grant: SchemaGrant,
+    /// Invariant: every id is above `watermark`.
+    outcomes: BTreeMap<TxnId, Timestamp>,
+    bugs: PlantedBugs,
 }
 
 impl GroupState {
@@ -23,16 +36,67 @@ impl GroupState {
     pub fn new(bugs: PlantedBugs) -> GroupState {
         GroupState { bugs, ..GroupState::default() }
     }
+
     /// Applies one entry's payload. Idempotent: an entry at or below [`GroupState::applied`] changes nothing and gives `false`.
     pub fn apply(&mut self, position: LogPosition, payload: &Payload) -> bool {
-        let _ = (position, payload);
-        todo!()
+        if position.index <= self.applied.index {
+            return false;
+        }
+        self.applied = position;
+        for record in &payload.records {
+            match record {
+                Record::Batch(txns) => txns.iter().for_each(|txn| self.apply_committed(txn)),
+                Record::Lease(lease) => self.apply_lease(lease),
+                Record::Schema(grant) => self.apply_grant(grant),
+            }
+        }
+        self.closed = self.closed.max(payload.closed);
+        self.watermark = self.watermark.max(payload.watermark);
+        while self.outcomes.first_key_value().is_some_and(|(id, _)| id.hlc <= self.watermark) {
+            self.outcomes.pop_first();
+        }
+        true
     }
-    /// Entries that are not payloads (membership, a term's first entry) move the position only.
+
+    /// Entries that are not payloads (membership, a term's first entry) only move the position.
     pub fn skip(&mut self, position: LogPosition) {
-        let _ = position;
-        todo!()
+        if position.index > self.applied.index {
+            self.applied = position;
+        }
     }
+
+    fn apply_committed(&mut self, txn: &Committed) {
+        // The promise of `Payload::closed`. A planted bug may break it; the simulator's checkers are to see that, not this line.
+        assert!(
+            txn.at > self.closed || self.bugs != PlantedBugs::NONE,
+            "{} commits at {}, which was closed at {} before log entry {}",
+            txn.id,
+            txn.at,
+            self.closed,
+            self.applied
+        );
+        self.newest = self.newest.max(txn.at);
+        if txn.id.hlc > self.watermark {
+            self.outcomes.entry(txn.id).or_insert(txn.at);
+        }
+    }
+
+    /// Only who holds the lease may lower its ceiling (by giving it up). A successor's first record never does, however far
+    /// behind its clock is: if it died at once, the next primary would start below what the first one used.
+    fn apply_lease(&mut self, lease: &Lease) {
+        let ceiling = match &self.lease {
+            Some(last) if last.primary != lease.primary => last.ceiling.max(lease.ceiling),
+            _ => lease.ceiling,
+        };
+        self.lease = Some(Lease { primary: lease.primary, ceiling });
+    }
+
+    fn apply_grant(&mut self, grant: &SchemaGrant) {
+        if grant.seq > self.grant.seq || self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage) {
+            self.grant = grant.clone();
+        }
+    }
+
     /// The last entry applied.
     pub fn applied(&self) -> LogPosition {
         self.applied
@@ -41,7 +105,7 @@ impl GroupState {
     pub fn closed(&self) -> Timestamp {
         self.closed
     }
-    /// Ids at or below this (`F`) are settled; a commit with such an id is answered 40003 unless its outcome is still known.
+    /// The design's `F`: ids at or below it are settled and forgotten. A commit with such an id is answered 40003.
     pub fn watermark(&self) -> Timestamp {
         self.watermark
     }
@@ -53,21 +117,185 @@ impl GroupState {
     pub fn lease(&self) -> Option<&Lease> {
         self.lease.as_ref()
     }
+    /// The last lease's ceiling: nothing above it was ever issued, read or promised.
+    pub fn ceiling(&self) -> Timestamp {
+        self.lease.as_ref().map_or(Timestamp::MIN, |l| l.ceiling)
+    }
     /// The newest schema grant accepted; version 0 with bound 0 before the first.
     pub fn grant(&self) -> &SchemaGrant {
         &self.grant
     }
-    /// What became of a transaction, if it committed here and is above the watermark.
+    /// What became of a transaction, if it committed here and its id is above the watermark.
     pub fn outcome(&self, id: TxnId) -> Option<Timestamp> {
         self.outcomes.get(&id).copied()
     }
+    /// How many outcomes are remembered.
+    pub fn outcomes_len(&self) -> usize {
+        self.outcomes.len()
+    }
+}
+
+/// The encoding, after the format byte. Outcomes are sorted and as differences: a busy group remembers half a minute of
+/// them, and they are written at every flush.
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    applied: LogPosition,
+    closed: Timestamp,
+    watermark: Timestamp,
+    newest: Timestamp,
+    lease: Option<Lease>,
+    grant: SchemaGrant,
+    /// The id's clock less the one before, the gateway, the commit timestamp less the id's clock.
+    outcomes: Vec<(u64, NodeId, i64)>,
+}
+
+impl GroupState {
     /// For the store's flush and for snapshots.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        let mut last = 0;
+        let outcomes = self.outcomes.iter().map(|(id, at)| {
+            let step = id.hlc.0 - last;
+            last = id.hlc.0;
+            (step, id.gateway, at.0.wrapping_sub(id.hlc.0) as i64)
+        });
+        let encoded = Encoded {
+            applied: self.applied,
+            closed: self.closed,
+            watermark: self.watermark,
+            newest: self.newest,
+            lease: self.lease.clone(),
+            grant: self.grant.clone(),
+            outcomes: outcomes.collect(),
+        };
+        postcard::to_extend(&encoded, vec![FORMAT]).expect("a group's state encodes")
     }
+
     /// Reads what [`GroupState::encode`] wrote. Malformed bytes are an error, never a panic.
     pub fn decode(bytes: &[u8], bugs: PlantedBugs) -> Result<GroupState> {
-        let _ = (bytes, bugs);
-        todo!()
+        let malformed = || Error::fatal("malformed group state");
+        let (format, body) = bytes.split_first().ok_or_else(malformed)?;
+        if *format > FORMAT {
+            return Err(Error::fatal(format!("group state format {format} is newer than this program's ({FORMAT})"))
+                .hint("Start the version of meridian that wrote this data directory, or a newer one."));
+        }
+        if *format == 0 {
+            return Err(malformed());
+        }
+        let (encoded, rest) = postcard::take_from_bytes::<Encoded>(body).map_err(|_| malformed())?;
+        if !rest.is_empty() {
+            return Err(malformed());
+        }
+        let mut last = 0u64;
+        let mut outcomes = BTreeMap::new();
+        for (step, gateway, after) in encoded.outcomes {
+            last = last.checked_add(step).ok_or_else(malformed)?;
+            outcomes.insert(TxnId { hlc: Timestamp(last), gateway }, Timestamp(last.wrapping_add(after as u64)));
+        }
+        let Encoded { applied, closed, watermark, newest, lease, grant, .. } = Encoded { outcomes: Vec::new(), ..encoded };
+        Ok(GroupState { applied, closed, watermark, newest, lease, grant, outcomes, bugs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_base::SchemaVersion;
+    use proptest::prelude::*;
+
+    fn at(index: u64) -> LogPosition {
+        LogPosition { index, term: 1 }
+    }
+    fn id(hlc: u64, gateway: u32) -> TxnId {
+        TxnId { hlc: Timestamp(hlc), gateway: NodeId(gateway) }
+    }
+
+    prop_compose! {
+        fn payloads()(entries in prop::collection::vec((1..50u64, 1..3u32, 0..3u64, 1..4u32, 0..60u64, 0..5u64), 1..20)) -> Vec<Payload> {
+            let mut now = 0;
+            entries.into_iter().map(|(hlc, gateway, f, primary, ceiling, seq)| {
+                now += 2;
+                Payload {
+                    closed: Timestamp(now),
+                    watermark: Timestamp(now.saturating_sub(f * 10)),
+                    records: vec![
+                        Record::Batch(vec![Committed { id: id(hlc, gateway), at: Timestamp(now), writes: vec![] }]),
+                        Record::Lease(Lease { primary: NodeId(primary), ceiling: Timestamp(ceiling) }),
+                        Record::Schema(SchemaGrant { seq, version: SchemaVersion(now), ..SchemaGrant::default() }),
+                    ],
+                }
+            }).collect()
+        }
+    }
+
+    proptest! {
+        /// A node flushed at some entry, replays from an earlier one, and ends where all others do.
+        #[test]
+        fn replay_from_anywhere_gives_the_same_state(payloads in payloads(), flushed: prop::sample::Index, from: prop::sample::Index) {
+            let log: Vec<_> = (1..).map(at).zip(&payloads).collect();
+            let mut straight = GroupState::default();
+            let mut flushed_state = Vec::new();
+            let flushed = flushed.index(log.len());
+            for (i, (position, payload)) in log.iter().enumerate() {
+                prop_assert!(straight.apply(*position, payload));
+                if i == flushed { flushed_state = straight.encode(); }
+            }
+            let mut replayed = GroupState::decode(&flushed_state, PlantedBugs::NONE).unwrap();
+            for (position, payload) in &log[from.index(flushed + 1)..] {
+                replayed.apply(*position, payload);
+            }
+            prop_assert_eq!(&replayed, &straight);
+            prop_assert!(straight.outcomes.keys().all(|id| id.hlc > straight.watermark));
+        }
+        #[test]
+        fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {
+            if header && !bytes.is_empty() { bytes[0] = FORMAT; }
+            let _ = GroupState::decode(&bytes, PlantedBugs::NONE);
+        }
+        #[test]
+        fn a_damaged_state_never_panics(payloads in payloads(), place: prop::sample::Index, with: u8, cut: prop::sample::Index) {
+            let mut state = GroupState::default();
+            for (position, payload) in (1..).map(at).zip(&payloads) { state.apply(position, payload); }
+            let mut bytes = state.encode();
+            let i = place.index(bytes.len());
+            bytes[i] ^= with;
+            bytes.truncate(cut.index(bytes.len()) + 1);
+            let _ = GroupState::decode(&bytes, PlantedBugs::NONE);
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_by_name() {
+        let mut bytes = GroupState::default().encode();
+        bytes[0] = FORMAT + 1;
+        assert!(GroupState::decode(&bytes, PlantedBugs::NONE).unwrap_err().message().contains("newer"));
+    }
+
+    #[test]
+    fn a_successor_never_lowers_the_ceiling_but_its_owner_does() {
+        let mut state = GroupState::default();
+        let lease = |primary, ceiling| Payload {
+            records: vec![Record::Lease(Lease { primary: NodeId(primary), ceiling: Timestamp(ceiling) })],
+            ..Payload::default()
+        };
+        state.apply(at(1), &lease(1, 200));
+        state.apply(at(2), &lease(2, 146));
+        assert_eq!(state.ceiling(), Timestamp(200));
+        state.apply(at(3), &lease(2, 150));
+        assert_eq!(state.ceiling(), Timestamp(150), "given up");
+    }
+
+    #[test]
+    fn a_grant_with_a_smaller_number_is_ignored() {
+        let grant = |seq, version| Payload {
+            records: vec![Record::Schema(SchemaGrant { seq, version: SchemaVersion(version), ..SchemaGrant::default() })],
+            ..Payload::default()
+        };
+        for bug in [false, true] {
+            let bugs = if bug { PlantedBugs::only(PlantedBug::SchemaRegrantByDelayedMessage) } else { PlantedBugs::NONE };
+            let mut state = GroupState::new(bugs);
+            state.apply(at(1), &grant(2, 7));
+            state.apply(at(2), &grant(1, 6));
+            assert_eq!(state.grant().version, SchemaVersion(if bug { 6 } else { 7 }), "counterexample 19");
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::history::{Op, Outcome, Record};
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;
 use crate::session::{Attempted, Session, Statements};
-use crate::stats::{Locality, StatsKey};
+use crate::stats::StatsKey;
 use async_trait::async_trait;
 use meridian_base::{Error, Result};
 use rand::Rng;
@@ -315,7 +315,7 @@ impl Workload for Bank {
         // Unique over workers, so that the ledger's primary key tells a transfer that was applied twice.
         let mut id = i64::from(worker.id) << 32;
         while !context.stop.is_stopped() {
-            let (region, locality) = pick_region(&regions, &worker.region, self.config.other_region_share, &mut rng);
+            let (region, locality) = crate::run::pick_region(&regions, &worker.region, self.config.other_region_share, &mut rng);
             let started = context.timer.now_micros();
             let (operation, ended) = if rng.random_bool(self.config.snapshot_share) {
                 ("snapshot", self.snapshot(context, &mut session, region, &mut rng, &worker).await)
@@ -354,13 +354,4 @@ impl Workload for Bank {
         }
         Ok(verdict)
     }
-}
-
-/// The region whose rows an operation touches: mostly the client's own.
-pub(crate) fn pick_region<'r>(regions: &'r [String], own: &'r str, other_share: f64, rng: &mut SmallRng) -> (&'r str, Locality) {
-    let others: Vec<&String> = regions.iter().filter(|r| *r != own).collect();
-    if others.is_empty() || !rng.random_bool(other_share) {
-        return (own, Locality::Own);
-    }
-    (others[rng.random_range(0..others.len())], Locality::Other)
 }

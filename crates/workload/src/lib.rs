@@ -5,12 +5,24 @@
 //! happen meanwhile. What a workload claims is checked in one of two ways: by queries at the end ([`run::Workload::check`]), or
 //! by a checker over the recorded [`history`].
 //!
+//! * [`movr`]: the ride-sharing application of CockroachDB's multi-region paper, its tables homed in each region.
 //! * [`bank`]: transfers; the sum is constant in every snapshot, and every acknowledged transfer is there exactly once.
+//! * [`list_append`]: appends and reads of lists, single and by range, for the serializability checker.
+//! * [`registers`]: reads, writes and compare-and-set per key, for the linearizability checker.
+//! * [`inserts`]: names that everybody wants: one winner each.
+//! * [`queue`]: a queue with a head and a tail: every item is taken once, in order.
+//! * [`foreign`]: children inserted while their parents are deleted: no orphans.
 
 pub mod bank;
 pub mod client;
+pub mod foreign;
 pub mod histogram;
 pub mod history;
+pub mod inserts;
+pub mod list_append;
+pub mod movr;
+pub mod queue;
+pub mod registers;
 pub mod run;
 pub mod schema;
 pub mod session;

@@ -7,13 +7,13 @@
 use crate::client::Connector;
 use crate::history::History;
 use crate::session::{Attempted, RetryPolicy, Session, Statements};
-use crate::stats::Stats;
+use crate::stats::{Locality, Stats, StatsKey};
 use crate::timer::{Stop, Timer};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,4 +143,46 @@ pub(crate) async fn rest_after(error: &Error, rest: Duration) -> Result<()> {
 /// Syntax, unknown names, types, unsupported features: the workload's fault, or a bug that must not pass as «unavailable».
 fn is_own_fault(error: &Error) -> bool {
     matches!(&error.sqlstate()[..2], "42" | "0A" | "22" | "26" | "34" | "3D" | "3F" | "XX")
+}
+
+/// The region whose rows an operation touches: mostly the client's own.
+pub(crate) fn pick_region<'r>(regions: &'r [String], own: &'r str, other_share: f64, rng: &mut SmallRng) -> (&'r str, Locality) {
+    let others: Vec<&String> = regions.iter().filter(|r| *r != own).collect();
+    if others.is_empty() || !rng.random_bool(other_share) {
+        return (own, Locality::Own);
+    }
+    (others[rng.random_range(0..others.len())], Locality::Other)
+}
+
+/// Whose rows they are, seen from a client's region.
+pub(crate) fn locality_of(home: &str, client: &str) -> Locality {
+    if home == client { Locality::Own } else { Locality::Other }
+}
+
+/// Counts how an operation ended and says whether the worker goes on: a worker stops only at its own faults.
+pub(crate) async fn account<T>(
+    context: &Context,
+    session: &mut Session,
+    key: &StatsKey,
+    started: u64,
+    attempted: &Attempted<T>,
+) -> Result<()> {
+    const REST: Duration = Duration::from_millis(50);
+    let retries = session.take_retries();
+    match attempted {
+        Attempted::Committed(_) => {
+            let took = Duration::from_micros(context.timer.now_micros() - started);
+            context.stats.success(key, took, retries);
+            Ok(())
+        }
+        Attempted::Failed(error) => {
+            context.stats.failure(key, retries);
+            rest_after(error, REST).await
+        }
+        Attempted::Unknown(..) => {
+            context.stats.unknown(key, retries);
+            tokio::time::sleep(REST).await;
+            Ok(())
+        }
+    }
 }

@@ -1,0 +1,400 @@
+//! List-append: transactions of appends to lists and reads of lists, one by one and by range.
+//!
+//! An append leaves its whole past in the value (the list), so a reader sees which appends came before and in which order:
+//! that is what lets a checker rebuild the dependencies between transactions from the outside. Ranges are read too, and new
+//! keys appear inside them all the time, so phantoms have a chance to show.
+//!
+//! Every attempt is a record of its own, with values never used before: the appends of an attempt that was refused must
+//! never be seen by anybody.
+
+use crate::client::Value;
+use crate::history::{Op, Outcome, Record};
+use crate::run::{Context, Progress, Verdict, Worker, Workload};
+use crate::schema;
+use crate::session::{Attempted, RetryPolicy, Session, Statements};
+use crate::stats::StatsKey;
+use async_trait::async_trait;
+use meridian_base::{Error, Result};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const DATABASE: &str = "lists";
+/// Keys of one region in the history; a key of region `r` in the table is `r * KEYS_OF_REGION` higher in the history.
+const KEYS_OF_REGION: i64 = 1_000_000;
+const REST: Duration = Duration::from_millis(50);
+
+/// The shape of the lists.
+#[derive(Clone, Debug)]
+pub struct ListAppendConfig {
+    /// Keys in use at a time, per region.
+    pub keys_active: usize,
+    /// After as many appends a key is left alone and a fresh one takes its place.
+    pub appends_per_key: u32,
+    /// Most operations in one transaction.
+    pub operations_max: usize,
+    pub other_region_share: f64,
+    /// Pause between two transactions of a worker.
+    pub think_time: Duration,
+}
+
+impl Default for ListAppendConfig {
+    fn default() -> ListAppendConfig {
+        ListAppendConfig {
+            keys_active: 6,
+            appends_per_key: 24,
+            operations_max: 4,
+            other_region_share: 0.1,
+            think_time: Duration::ZERO,
+        }
+    }
+}
+
+/// The workload.
+pub struct ListAppend {
+    config: ListAppendConfig,
+    state: Mutex<State>,
+}
+
+/// Which keys are in use, and the next unused value.
+#[derive(Default)]
+struct State {
+    keys: BTreeMap<String, Vec<(i64, u32)>>,
+    next_key: BTreeMap<String, i64>,
+    next_value: i64,
+}
+
+/// One planned operation, with keys as in the table.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Read { key: i64 },
+    ReadRange { from: i64, to: i64 },
+    Append { key: i64, value: i64, how: How },
+}
+
+/// The statements that an append is made of: each takes another way through the database.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// Reads the list, then writes the longer one.
+    ReadThenWrite,
+    /// The same, reading with a lock.
+    LockThenWrite,
+    /// `UPDATE … SET v = v || …`, and INSERT where there was no row.
+    Concatenate,
+    /// `INSERT … ON CONFLICT DO UPDATE`.
+    Upsert,
+}
+
+impl ListAppend {
+    /// Lists that no worker has used yet.
+    pub fn new(config: ListAppendConfig) -> ListAppend {
+        assert!(config.keys_active > 0 && config.operations_max > 0 && config.appends_per_key > 0);
+        ListAppend { config, state: Mutex::default() }
+    }
+
+    fn plan(&self, region: &str, rng: &mut SmallRng) -> Vec<Step> {
+        let mut state = self.state.lock().expect("no panic while planning");
+        let count = rng.random_range(1..=self.config.operations_max);
+        (0..count).map(|_| state.step(&self.config, region, rng)).collect()
+    }
+
+    async fn attempt(
+        &self,
+        context: &Context,
+        session: &mut Session,
+        worker: &Worker,
+        region: &str,
+        rng: &mut SmallRng,
+    ) -> Tried {
+        let steps: Arc<[Step]> = self.plan(region, rng).into();
+        let offset = key_offset(context, region);
+        let schema = schema::schema_of(region);
+        let done: Arc<Mutex<Vec<Op>>> = Arc::default();
+        let invoked = context.timer.now_micros();
+        let attempted = session
+            .transaction(rng, |statements| {
+                let (steps, schema, done) = (steps.clone(), schema.clone(), done.clone());
+                Box::pin(async move {
+                    for step in steps.iter() {
+                        perform(statements, &schema, *step, offset, &done).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        let (outcome, tried) = match attempted {
+            Attempted::Committed(()) => (Outcome::Committed, Tried::Committed),
+            Attempted::Failed(error) => (Outcome::Aborted, Tried::Failed(error)),
+            Attempted::Unknown(..) => (Outcome::Unknown, Tried::Unknown),
+        };
+        let mut ops = std::mem::take(&mut *done.lock().expect("no panic while noting"));
+        if outcome != Outcome::Committed {
+            // What a client reads in a transaction that does not commit is speculative and promises nothing.
+            ops.retain(|op| matches!(op, Op::Append { .. }));
+        }
+        let completed = (outcome != Outcome::Unknown).then(|| context.timer.now_micros());
+        context.history.push(Record { client: worker.id, invoked, completed, outcome, ops });
+        tried
+    }
+}
+
+enum Tried {
+    Committed,
+    Failed(Error),
+    Unknown,
+}
+
+impl State {
+    fn step(&mut self, config: &ListAppendConfig, region: &str, rng: &mut SmallRng) -> Step {
+        self.fill(config, region);
+        let keys = &self.keys[region];
+        let (key, _) = keys[rng.random_range(0..keys.len())];
+        match rng.random_range(0..10) {
+            0..=2 => Step::Read { key },
+            3..=4 => {
+                let least = keys.iter().map(|(k, _)| *k).min().expect("filled");
+                let most = keys.iter().map(|(k, _)| *k).max().expect("filled");
+                // Beyond the newest key, so that the next one to be inserted is a phantom of this range.
+                let from = rng.random_range(least..=most);
+                Step::ReadRange { from, to: rng.random_range(from + 1..=most + 3) }
+            }
+            kind => {
+                let how = match kind {
+                    5..=6 => How::ReadThenWrite,
+                    7 => How::LockThenWrite,
+                    8 => How::Concatenate,
+                    _ => How::Upsert,
+                };
+                Step::Append { key, value: self.take_value(config, region, key), how }
+            }
+        }
+    }
+
+    fn fill(&mut self, config: &ListAppendConfig, region: &str) {
+        let keys = self.keys.entry(region.to_string()).or_default();
+        let next = self.next_key.entry(region.to_string()).or_default();
+        while keys.len() < config.keys_active {
+            keys.push((*next, 0));
+            *next += 1;
+        }
+    }
+
+    fn take_value(&mut self, config: &ListAppendConfig, region: &str, key: i64) -> i64 {
+        let keys = self.keys.get_mut(region).expect("filled");
+        let slot = keys.iter().position(|(k, _)| *k == key).expect("a key in use");
+        keys[slot].1 += 1;
+        if keys[slot].1 == config.appends_per_key {
+            keys.remove(slot);
+        }
+        self.next_value += 1;
+        self.next_value
+    }
+}
+
+fn key_offset(context: &Context, region: &str) -> i64 {
+    let regions = context.connector.regions();
+    let index = regions.iter().position(|r| r == region).expect("a region of the cluster");
+    index as i64 * KEYS_OF_REGION
+}
+
+/// Runs one step and notes what it did. An append is noted before it is sent: it may have happened even if it fails.
+async fn perform(
+    statements: &mut Statements<'_>,
+    schema: &str,
+    step: Step,
+    offset: i64,
+    done: &Arc<Mutex<Vec<Op>>>,
+) -> Result<()> {
+    let note = |op: Op| done.lock().expect("no panic while noting").push(op);
+    match step {
+        Step::Read { key } => {
+            let values = read_list(statements, schema, key, false).await?.unwrap_or_default();
+            note(Op::ReadList { key: key + offset, values });
+        }
+        Step::ReadRange { from, to } => {
+            let lists = read_range(statements, schema, from, to, offset).await?;
+            note(Op::ReadRange { from: from + offset, to: to + offset, lists });
+        }
+        Step::Append { key, value, how: how @ (How::ReadThenWrite | How::LockThenWrite) } => {
+            let list = read_list(statements, schema, key, matches!(how, How::LockThenWrite)).await?;
+            let missing = list.is_none();
+            let mut values = list.unwrap_or_default();
+            note(Op::ReadList { key: key + offset, values: values.clone() });
+            note(Op::Append { key: key + offset, value });
+            values.push(value);
+            let sql = match missing {
+                true => format!("INSERT INTO {schema}.lists (k, v) VALUES ($1, $2)"),
+                false => format!("UPDATE {schema}.lists SET v = $2 WHERE k = $1"),
+            };
+            statements.query(&sql, &[key.into(), format_list(&values).into()]).await?;
+        }
+        Step::Append { key, value, how: How::Concatenate } => {
+            note(Op::Append { key: key + offset, value });
+            let update = format!("UPDATE {schema}.lists SET v = v || $2 WHERE k = $1");
+            let changed = statements.query(&update, &[key.into(), format!(",{value}").into()]).await?.affected;
+            if changed == 0 {
+                let insert = format!("INSERT INTO {schema}.lists (k, v) VALUES ($1, $2)");
+                statements.query(&insert, &[key.into(), value.to_string().into()]).await?;
+            }
+        }
+        Step::Append { key, value, how: How::Upsert } => {
+            note(Op::Append { key: key + offset, value });
+            let sql = format!(
+                "INSERT INTO {schema}.lists (k, v) VALUES ($1, $2) \
+                 ON CONFLICT (k) DO UPDATE SET v = lists.v || ',' || excluded.v"
+            );
+            statements.query(&sql, &[key.into(), value.to_string().into()]).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn read_list(statements: &mut Statements<'_>, schema: &str, key: i64, lock: bool) -> Result<Option<Vec<i64>>> {
+    let suffix = if lock { " FOR UPDATE" } else { "" };
+    let sql = format!("SELECT v FROM {schema}.lists WHERE k = $1{suffix}");
+    let rows = statements.query(&sql, &[key.into()]).await?;
+    match rows.rows.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(parse_list(rows.text(0, 0)?)?)),
+    }
+}
+
+async fn read_range(
+    statements: &mut Statements<'_>,
+    schema: &str,
+    from: i64,
+    to: i64,
+    offset: i64,
+) -> Result<BTreeMap<i64, Vec<i64>>> {
+    let sql = format!("SELECT k, v FROM {schema}.lists WHERE k >= $1 AND k < $2");
+    let params: [Value; 2] = [from.into(), to.into()];
+    let rows = statements.query(&sql, &params).await?;
+    (0..rows.rows.len()).map(|r| Ok((rows.int(r, 0)? + offset, parse_list(rows.text(r, 1)?)?))).collect()
+}
+
+fn format_list(values: &[i64]) -> String {
+    values.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn parse_list(text: &str) -> Result<Vec<i64>> {
+    text.split(',')
+        .map(|part| part.parse().map_err(|_| Error::internal("a list that nobody wrote").detail(text.to_string())))
+        .collect()
+}
+
+#[async_trait]
+impl Workload for ListAppend {
+    fn name(&self) -> &'static str {
+        "list-append"
+    }
+
+    async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
+        schema::create_database(context, DATABASE).await?;
+        let regions = context.connector.regions();
+        for (done, region) in regions.iter().enumerate() {
+            let schema = schema::schema_of(region);
+            let home = schema::locality(&*context.connector, region);
+            let tables = [
+                format!("CREATE SCHEMA {schema}"),
+                format!("CREATE TABLE {schema}.lists (k INT8 PRIMARY KEY, v TEXT NOT NULL){home}"),
+            ];
+            schema::run_all(&mut context.session(region, DATABASE), &tables).await?;
+            progress(Progress { rows_done: done as u64 + 1, rows_total: regions.len() as u64 });
+        }
+        Ok(())
+    }
+
+    async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
+        let mut rng = context.rng(u64::from(worker.id) + 1);
+        let once = RetryPolicy { retries_max: 0, ..context.retry };
+        let mut session = Session::new(context.connector.clone(), &worker.region, DATABASE, once);
+        let regions = context.connector.regions();
+        while !context.stop.is_stopped() {
+            let (region, locality) = crate::run::pick_region(&regions, &worker.region, self.config.other_region_share, &mut rng);
+            let key = StatsKey { region: worker.region.clone(), operation: "transaction", locality };
+            let started = context.timer.now_micros();
+            match self.attempt(context, &mut session, &worker, region, &mut rng).await {
+                Tried::Committed => {
+                    let took = Duration::from_micros(context.timer.now_micros() - started);
+                    context.stats.success(&key, took, 0);
+                }
+                // Two transactions may both insert a key's first row; the second learns of the first by this error.
+                Tried::Failed(error) if crate::session::is_retryable(&error) || error.sqlstate() == "23505" => {
+                    context.stats.failure(&key, 1);
+                    tokio::time::sleep(Duration::from_millis(rng.random_range(1..5))).await;
+                }
+                Tried::Failed(error) => {
+                    context.stats.failure(&key, 0);
+                    crate::run::rest_after(&error, REST).await?;
+                }
+                Tried::Unknown => {
+                    context.stats.unknown(&key, 0);
+                    tokio::time::sleep(REST).await;
+                }
+            }
+            if !self.config.think_time.is_zero() {
+                tokio::time::sleep(self.config.think_time).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads everything once more and records it, so that the checker sees which appends lasted.
+    async fn check(&self, context: &Context) -> Result<Verdict> {
+        let mut verdict = Verdict::default();
+        for region in context.connector.regions() {
+            let schema = schema::schema_of(&region);
+            let offset = key_offset(context, &region);
+            let mut session = context.session(&region, DATABASE);
+            // Counted from the last attempt's start would be right too; from the first one's it is right and weaker.
+            let invoked = context.timer.now_micros();
+            let lists = crate::run::until_answered(context, &mut session, |statements| {
+                let schema = schema.clone();
+                Box::pin(async move { read_range(statements, &schema, 0, KEYS_OF_REGION, offset).await })
+            })
+            .await?;
+            verdict.examined += lists.len() as u64;
+            context.history.push(Record {
+                client: u32::MAX,
+                invoked,
+                completed: Some(context.timer.now_micros()),
+                outcome: Outcome::Committed,
+                ops: vec![Op::ReadRange { from: offset, to: offset + KEYS_OF_REGION, lists }],
+            });
+        }
+        Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_value_is_planned_twice_and_keys_are_retired() {
+        let workload = ListAppend::new(ListAppendConfig { appends_per_key: 3, ..ListAppendConfig::default() });
+        let mut rng = SmallRng::seed_from_u64(7);
+        let mut values = BTreeSet::new();
+        let mut appends: BTreeMap<i64, u32> = BTreeMap::new();
+        for _ in 0..500 {
+            for step in workload.plan("r", &mut rng) {
+                if let Step::Append { key, value, .. } = step {
+                    assert!(values.insert(value), "value {value} twice");
+                    *appends.entry(key).or_default() += 1;
+                }
+            }
+        }
+        assert!(appends.len() > 100, "keys are replaced");
+        assert!(appends.values().all(|n| *n <= 3));
+    }
+
+    #[test]
+    fn lists_are_parsed_as_they_were_formatted() {
+        assert_eq!(parse_list(&format_list(&[3, 1, 2])).expect("a list"), vec![3, 1, 2]);
+        assert!(parse_list("1,,2").is_err());
+    }
+}

@@ -1,1 +1,327 @@
-//! See the crate's essay.
+//! Text to statements.
+//!
+//! sqlparser (PostgreSQL dialect) does the grammar. Around it, at the level of tokens:
+//!
+//! * a query string is cut into statements, and each keeps its own text, so that errors and `pg_stat_activity` can show it;
+//! * depth is bounded before anything recursive sees the tokens (54001), because a tree that is too deep could not even be
+//!   dropped without overflowing the stack;
+//! * the multi-region statements, and the PostgreSQL statements sqlparser lacks, are parsed here ([`extra`]);
+//! * clauses it lacks inside statements it has (`LOCALITY`, `AS OF SYSTEM TIME`, `OVERRIDING`, `FOR NO KEY UPDATE`) are cut out
+//!   or rewritten ([`rewrite`]).
+//!
+//! A syntax error is PostgreSQL's: 42601, «syntax error at or near "x"», with its position.
+
+mod cursor;
+mod extra;
+mod fingerprint;
+mod rewrite;
+mod statement;
+
+pub use fingerprint::{Fingerprint, Literal, LiteralKind, fingerprint};
+pub use sqlparser::ast;
+pub use statement::*;
+
+use cursor::Cursor;
+use meridian_base::{Error, Result};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+/// How deep sqlparser may recurse. A level costs up to 10 KiB of stack.
+const RECURSION_MAX: usize = 64;
+/// How many `AND`/`OR` may follow each other: such chains are flattened as soon as they are bound.
+const CHAIN_MAX: usize = 2_000;
+/// How many other operators may follow each other: each is a level of the tree.
+const OPERATORS_MAX: usize = 160;
+/// Longest statement text: about what one message may carry and still be parsed in memory.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Parses a query string of any number of statements.
+pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::sql("54000", format!("query string is longer than {} MiB", TEXT_BYTES_MAX >> 20)));
+    }
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let mut statements = Vec::new();
+    let mut offsets = Offsets::new(text);
+    let solid: Vec<TokenWithSpan> = tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    for part in solid.split(|t| t.token == Token::SemiColon) {
+        let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
+        let start = offsets.of(first.span.start);
+        let end = offsets.of(last.span.end).max(start);
+        let place = Place { text: &text[start..end] };
+        let tokens = rebased(part, first.span.start);
+        let (kind, cut) = check_depth(&tokens, &place)
+            .and_then(|()| parse_one(tokens, &place))
+            .map_err(|e| match e.get_position() {
+                Some(p) => e.at(p + start as u32),
+                None => e,
+            })?;
+        statements.push(Statement {
+            kind,
+            text: place.text.to_string(),
+            offset: start as u32,
+            as_of: cut.as_of,
+            overriding: cut.overriding,
+        });
+    }
+    Ok(statements)
+}
+
+/// Parses exactly one statement; an empty text is [`Kind::Empty`].
+pub fn parse_one_statement(text: &str) -> Result<Statement> {
+    let mut all = parse(text)?;
+    match all.len() {
+        0 => Ok(Statement { kind: Kind::Empty, text: String::new(), offset: 0, as_of: None, overriding: None }),
+        1 => Ok(all.remove(0)),
+        _ => Err(Error::sql("42601", "cannot insert multiple commands into a prepared statement")),
+    }
+}
+
+/// Parses a scalar expression: a default, a check, a predicate of an index, as descriptors store them.
+pub fn parse_expression(text: &str) -> Result<ast::Expr> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let place = Place { text };
+    check_depth(&tokens, &place)?;
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let expr = parser.parse_expr().map_err(|e| place.error(&parser, e))?;
+    match parser.peek_token_ref() {
+        t if t.token == Token::EOF => Ok(expr),
+        t => Err(place.near(t.span.start)),
+    }
+}
+
+/// The type that a name such as `numeric(10,2)` or `timestamptz[]` means to the parser.
+pub fn parse_data_type(text: &str) -> Result<ast::DataType> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let place = Place { text };
+    check_depth(&tokens, &place)?;
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let ty = parser.parse_data_type().map_err(|e| place.error(&parser, e))?;
+    match parser.peek_token_ref() {
+        t if t.token == Token::EOF => Ok(ty),
+        t => Err(place.near(t.span.start)),
+    }
+}
+
+impl Statement {
+    /// A statement inside another one: what `PREPARE` and `EXPLAIN` are about. Shares the text of the outer one, so that
+    /// positions stay right.
+    pub fn inner(&self, statement: ast::Statement) -> Statement {
+        Statement { kind: Kind::Sql(Box::new(statement)), ..self.clone() }
+    }
+}
+
+/// The tokens of a statement with locations relative to its own text.
+fn rebased(tokens: &[TokenWithSpan], start: Location) -> Vec<TokenWithSpan> {
+    let rebase = |l: Location| Location {
+        line: l.line - start.line + 1,
+        column: if l.line == start.line { l.column - start.column + 1 } else { l.column },
+    };
+    let rebase_token = |t: &TokenWithSpan| {
+        let mut t = t.clone();
+        (t.span.start, t.span.end) = (rebase(t.span.start), rebase(t.span.end));
+        t
+    };
+    tokens.iter().map(rebase_token).collect()
+}
+
+fn parse_one(tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rewrite::Cut)> {
+    if let Some(kind) = extra::parse(&mut Cursor::new(&tokens, place))? {
+        return Ok((kind, rewrite::Cut::default()));
+    }
+    let (tokens, mut cut) = rewrite::rewrite(tokens, place)?;
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let parsed = parser.parse_statement().map_err(|e| place.error(&parser, e))?;
+    let rest = parser.peek_token_ref();
+    if rest.token != Token::EOF {
+        return Err(place.near(rest.span.start));
+    }
+    let kind = match (parsed, cut.locality.take()) {
+        (ast::Statement::CreateTable(table), locality) => Kind::CreateTable { table: Box::new(table), locality },
+        (ast::Statement::Analyze(_), None) => Kind::Analyze,
+        (parsed, _) => Kind::Sql(Box::new(parsed)),
+    };
+    Ok((kind, cut))
+}
+
+/// Refuses what would recurse too deep: see the constants above.
+fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
+    // Per open parenthesis: operators and AND/ORs since the last comma.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let (mut operators, mut links) = (0usize, 0usize);
+    let (mut operators_below, mut links_below) = (0usize, 0usize);
+    for t in tokens {
+        match &t.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen | Token::LBracket => {
+                if t.token == Token::LBracket {
+                    operators += 1;
+                }
+                open.push((operators, links));
+                operators_below += operators;
+                links_below += links;
+                (operators, links) = (0, 0);
+            }
+            Token::RParen | Token::RBracket => {
+                if let Some((o, l)) = open.pop() {
+                    operators_below -= o;
+                    links_below -= l;
+                    (operators, links) = (o, l);
+                }
+            }
+            Token::Comma => (operators, links) = (0, 0),
+            Token::Word(w) if w.quote_style.is_none() => match () {
+                _ if is_word(&w.value, &["and", "or"]) => {
+                    links += 1;
+                    operators = 0;
+                }
+                _ if is_word(&w.value, &["is", "not", "in", "like", "ilike", "between", "collate", "at", "isnull", "notnull"])
+                    || is_word(&w.value, &["union", "except", "intersect", "case", "explain"]) =>
+                {
+                    operators += 1
+                }
+                _ if is_word(&w.value, &["select", "from", "where", "having", "values", "on"]) => (operators, links) = (operators.min(40), 0),
+                _ => {}
+            },
+            Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::Period => {}
+            _ => operators += 1,
+        }
+        if operators + operators_below > OPERATORS_MAX || links + links_below > CHAIN_MAX || open.len() > 4 * RECURSION_MAX {
+            return Err(too_deep().at(place.position(t.span.start)));
+        }
+    }
+    Ok(())
+}
+
+fn is_word(word: &str, of: &[&str]) -> bool {
+    of.iter().any(|o| word.eq_ignore_ascii_case(o))
+}
+
+pub(crate) fn too_deep() -> Error {
+    Error::sql("54001", "stack depth limit exceeded").hint("Write the statement with fewer levels of nesting.")
+}
+
+/// A statement's text; makes errors with positions in it.
+struct Place<'a> {
+    text: &'a str,
+}
+
+impl Place<'_> {
+    /// Position of a location, from 1 on.
+    fn position(&self, at: Location) -> u32 {
+        Offsets::new(self.text).of(at) as u32 + 1
+    }
+    /// «syntax error at or near …».
+    fn near(&self, at: Location) -> Error {
+        let offset = Offsets::new(self.text).of(at);
+        match token_text(&self.text[offset..]) {
+            "" | ";" => self.end(),
+            near => Error::sql("42601", format!("syntax error at or near \"{near}\"")).at(offset as u32 + 1),
+        }
+    }
+    /// «syntax error at end of input».
+    fn end(&self) -> Error {
+        Error::sql("42601", "syntax error at end of input").at(self.text.len() as u32 + 1)
+    }
+    /// sqlparser's error as PostgreSQL would say it.
+    fn error(&self, parser: &Parser, e: ParserError) -> Error {
+        let message = match e {
+            ParserError::RecursionLimitExceeded => return too_deep(),
+            ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
+        };
+        match location_in(&message) {
+            Some(at) => self.near(at),
+            None if message.contains("found: EOF") => self.end(),
+            None => self.near(parser.get_current_token().span.start).detail(message),
+        }
+    }
+}
+
+/// sqlparser appends « at Line: 1, Column: 8».
+fn location_in(message: &str) -> Option<Location> {
+    let (_, tail) = message.rsplit_once(" at Line: ")?;
+    let (line, column) = tail.split_once(", Column: ")?;
+    let location = Location { line: line.parse().ok()?, column: column.trim().parse().ok()? };
+    (location.line > 0).then_some(location)
+}
+
+/// The token that a text begins with, as an error message shows it.
+fn token_text(text: &str) -> &str {
+    let word = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(text.len());
+    if word > 0 {
+        return &text[..word];
+    }
+    let mut chars = text.char_indices();
+    let Some((_, first)) = chars.next() else { return "" };
+    if first == '\'' || first == '"' {
+        let end = text[1..].find(first).map_or(text.len(), |i| i + 2);
+        return &text[..end];
+    }
+    &text[..first.len_utf8()]
+}
+
+fn lexical_error(text: &str, message: &str, at: Location) -> Error {
+    let offset = Offsets::new(text).of(at);
+    let what = match message {
+        m if m.contains("nterminated") && m.contains("comment") => "unterminated /* comment",
+        m if m.contains("comment") => "unterminated /* comment",
+        m if m.contains("dollar") => "unterminated dollar-quoted string",
+        m if m.contains("identifier") || m.contains("delimite") => "unterminated quoted identifier",
+        m if m.contains("nterminated") => "unterminated quoted string",
+        _ => "syntax error",
+    };
+    let near = &text[offset..];
+    let near = &near[..near.char_indices().nth(40).map_or(near.len(), |(i, _)| i)];
+    Error::sql("42601", format!("{what} at or near \"{}\"", near.trim_end())).at(offset as u32 + 1)
+}
+
+/// Turns the tokenizer's lines and columns (in characters, from 1 on) into byte offsets, in one walk for ascending locations.
+struct Offsets<'a> {
+    text: &'a str,
+    at: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'a> Offsets<'a> {
+    fn new(text: &'a str) -> Offsets<'a> {
+        Offsets { text, at: 0, line: 1, column: 1 }
+    }
+    fn of(&mut self, location: Location) -> usize {
+        if (location.line, location.column) < (self.line, self.column) {
+            *self = Offsets::new(self.text);
+        }
+        for c in self.text[self.at..].chars() {
+            if (self.line, self.column) >= (location.line, location.column) {
+                break;
+            }
+            self.at += c.len_utf8();
+            if c == '\n' {
+                self.line += 1;
+                self.column = 1;
+            } else {
+                self.column += 1;
+            }
+        }
+        self.at
+    }
+}
+
+/// The position of a span in a statement's text, from 1 on; `None` for what was not in the text.
+pub(crate) fn position_in(text: &str, span: sqlparser::tokenizer::Span) -> Option<u32> {
+    (span.start.line > 0).then(|| Offsets::new(text).of(span.start) as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests;

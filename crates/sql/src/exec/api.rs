@@ -1,0 +1,96 @@
+//! What a session gives a running statement, and what it gets from it.
+
+use crate::catalog::Catalog;
+use crate::catalog::sequences::Sequences;
+use crate::catalog::system::SystemContext;
+use crate::types::{Datum, EvalContext, RowView, Type};
+use futures::future::BoxFuture;
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What surrounds the run of one statement.
+pub struct ExecContext<'a> {
+    /// What functions see: time, settings, user, random numbers.
+    pub eval: &'a EvalContext,
+    /// The catalog the statement was planned with.
+    pub catalog: &'a Arc<Catalog>,
+    /// Looked at between batches.
+    pub interrupt: &'a Interrupt,
+    /// Where `nextval` and its relatives go.
+    pub sequences: &'a dyn Sequences,
+    /// What the rows of system tables are computed from.
+    pub system: &'a dyn SystemContext,
+    /// Microseconds, for `EXPLAIN ANALYZE`.
+    pub now_micros: &'a (dyn Fn() -> u64 + Send + Sync),
+    /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it, 53200.
+    pub memory_bytes_max: usize,
+}
+
+/// Default for [`ExecContext::memory_bytes_max`].
+pub const MEMORY_BYTES_MAX: usize = 256 << 20;
+
+/// A statement's stop button, shared with whoever may press it.
+#[derive(Debug, Default)]
+pub struct Interrupt(AtomicU8);
+
+impl Interrupt {
+    const CANCELLED: u8 = 1;
+    const TIMED_OUT: u8 = 2;
+    const TERMINATED: u8 = 3;
+
+    /// `pg_cancel_backend`, or a cancel request: 57014.
+    pub fn cancel(&self) {
+        self.0.store(Self::CANCELLED, Ordering::Release);
+    }
+    /// `statement_timeout`: 57014.
+    pub fn time_out(&self) {
+        self.0.store(Self::TIMED_OUT, Ordering::Release);
+    }
+    /// The node shuts down, or an administrator ends the session: 57P01.
+    pub fn terminate(&self) {
+        self.0.store(Self::TERMINATED, Ordering::Release);
+    }
+    /// Before the next statement.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+    /// The error that ends the statement, if somebody pressed the button.
+    pub fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Acquire) {
+            0 => Ok(()),
+            Self::CANCELLED => Err(Error::sql("57014", "canceling statement due to user request")),
+            Self::TIMED_OUT => Err(Error::sql("57014", "canceling statement due to statement timeout")),
+            _ => Err(Error::sql("57P01", "terminating connection due to administrator command")),
+        }
+    }
+}
+
+/// Where result rows go. Not async by itself: the executor asks [`RowSink::is_full`] between rows and then awaits
+/// [`RowSink::drain`], so that a row costs no future.
+pub trait RowSink: Send {
+    /// A row of datums, one per output column.
+    fn row(&mut self, row: &[Datum], types: &[Type]) -> Result<()>;
+    /// A row still as it was stored: which of its columns to show, in order.
+    fn stored(&mut self, row: &RowView, fields: &[(u32, Type)]) -> Result<()>;
+    /// Whether to wait for [`RowSink::drain`] before the next row.
+    fn is_full(&self) -> bool;
+    /// Waits until there is room.
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// What came of a statement, for its command tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Affected {
+    /// Rows returned by a query, or changed by DML.
+    pub rows: u64,
+}
+
+/// What became of a fetch from an open [`super::Execution`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// The row limit was reached and there may be more (`PortalSuspended`).
+    Suspended { rows: u64 },
+    /// The statement is complete. `rows`: of this fetch, or changed by DML.
+    Done(Affected),
+}

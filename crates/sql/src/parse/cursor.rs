@@ -1,0 +1,151 @@
+//! A reader of tokens, for the statements parsed here.
+
+use super::Place;
+use meridian_base::Result;
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Tokens of one statement, without white space.
+pub(super) struct Cursor<'a> {
+    tokens: &'a [TokenWithSpan],
+    at: usize,
+    place: &'a Place<'a>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(tokens: &'a [TokenWithSpan], place: &'a Place<'a>) -> Cursor<'a> {
+        Cursor { tokens, at: 0, place }
+    }
+    pub(super) fn peek(&self) -> Option<&'a Token> {
+        self.tokens.get(self.at).map(|t| &t.token)
+    }
+    fn word_at(&self, at: usize) -> Option<&'a str> {
+        match &self.tokens.get(at)?.token {
+            Token::Word(w) if w.quote_style.is_none() => Some(&w.value),
+            _ => None,
+        }
+    }
+    /// Whether these words come next.
+    pub(super) fn sees(&self, words: &[&str]) -> bool {
+        words.iter().enumerate().all(|(i, w)| self.word_at(self.at + i).is_some_and(|t| t.eq_ignore_ascii_case(w)))
+    }
+    /// Takes these words if they come next.
+    pub(super) fn take(&mut self, words: &[&str]) -> bool {
+        let sees = self.sees(words);
+        if sees {
+            self.at += words.len();
+        }
+        sees
+    }
+    /// Takes these words or fails.
+    pub(super) fn expect(&mut self, words: &[&str]) -> Result<()> {
+        if self.take(words) { Ok(()) } else { self.fail() }
+    }
+    pub(super) fn take_token(&mut self, token: &Token) -> bool {
+        let sees = self.peek() == Some(token);
+        if sees {
+            self.at += 1;
+        }
+        sees
+    }
+    pub(super) fn skip(&mut self) {
+        self.at += 1;
+    }
+    pub(super) fn is_done(&self) -> bool {
+        self.at >= self.tokens.len()
+    }
+    /// The statement must end here.
+    pub(super) fn end(&self) -> Result<()> {
+        if self.is_done() { Ok(()) } else { self.fail() }
+    }
+    /// «syntax error at or near» the next token.
+    pub(super) fn fail<T>(&self) -> Result<T> {
+        Err(match self.tokens.get(self.at) {
+            Some(t) => self.place.near(t.span.start),
+            None => self.place.end(),
+        })
+    }
+    /// An identifier, folded.
+    pub(super) fn name(&mut self) -> Result<String> {
+        match self.peek() {
+            Some(Token::Word(w)) => {
+                self.at += 1;
+                Ok(if w.quote_style.is_some() { w.value.clone() } else { w.value.to_lowercase() })
+            }
+            _ => self.fail(),
+        }
+    }
+    /// A region: an identifier or a string. Unquoted names may contain hyphens (`us-east1`), as they cannot mean a subtraction here.
+    pub(super) fn region(&mut self) -> Result<String> {
+        if let Some(Token::SingleQuotedString(s)) = self.peek() {
+            self.at += 1;
+            return Ok(s.clone());
+        }
+        let mut name = self.name()?;
+        while self.peek() == Some(&Token::Minus) {
+            self.at += 1;
+            name.push('-');
+            match self.peek() {
+                Some(Token::Word(w)) => name.push_str(&w.value.to_lowercase()),
+                Some(Token::Number(n, _)) => name.push_str(n),
+                _ => return self.fail(),
+            }
+            self.at += 1;
+            // `us-east-1a` is tokenized as a number and a word without a space between.
+            if let (Some(a), Some(b)) = (self.tokens.get(self.at - 1), self.tokens.get(self.at))
+                && a.span.end == b.span.start
+                && let Token::Word(w) = &b.token
+                && matches!(a.token, Token::Number(..))
+            {
+                name.push_str(&w.value.to_lowercase());
+                self.at += 1;
+            }
+        }
+        Ok(name)
+    }
+    /// A possibly qualified name.
+    pub(super) fn object_name(&mut self) -> Result<ObjectName> {
+        let mut parts = Vec::new();
+        loop {
+            match self.tokens.get(self.at) {
+                Some(TokenWithSpan { token: Token::Word(w), span }) => parts.push(ObjectNamePart::Identifier(Ident {
+                    value: w.value.clone(),
+                    quote_style: w.quote_style,
+                    span: *span,
+                })),
+                _ => return self.fail(),
+            }
+            self.at += 1;
+            if !self.take_token(&Token::Period) {
+                return Ok(ObjectName(parts));
+            }
+        }
+    }
+    /// A qualified name as folded strings.
+    pub(super) fn path(&mut self) -> Result<Vec<String>> {
+        let name = self.object_name()?;
+        Ok(name.0.iter().filter_map(|p| p.as_ident()).map(crate::catalog::lookup::fold).collect())
+    }
+    /// An integer, with sign.
+    pub(super) fn integer(&mut self) -> Result<i64> {
+        let negative = self.take_token(&Token::Minus);
+        if !negative {
+            self.take_token(&Token::Plus);
+        }
+        let Some(Token::Number(n, _)) = self.peek() else { return self.fail() };
+        let Ok(value) = format!("{}{n}", if negative { "-" } else { "" }).parse() else { return self.fail() };
+        self.at += 1;
+        Ok(value)
+    }
+    /// Any single token as a setting's value: a word, a string, a number.
+    pub(super) fn value(&mut self) -> Result<String> {
+        let value = match self.peek() {
+            Some(Token::Word(w)) => w.value.clone(),
+            Some(Token::SingleQuotedString(s)) => s.clone(),
+            Some(Token::Number(n, _)) => n.clone(),
+            _ => return self.fail(),
+        };
+        self.at += 1;
+        Ok(value)
+    }
+}

@@ -1,0 +1,288 @@
+//! Statements that sqlparser does not know, or knows differently: multi-region DDL, `SHOW`, `BEGIN`, `ALTER SEQUENCE`, `VACUUM`.
+
+use super::cursor::Cursor;
+use super::statement::*;
+use meridian_base::Result;
+use sqlparser::tokenizer::Token;
+
+/// `None` if it is none of them: then it is sqlparser's.
+pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
+    let kind = match () {
+        _ if c.take(&["create", "database"]) => create_database(c)?,
+        _ if c.take(&["alter", "database"]) => alter_database(c)?,
+        _ if c.take(&["alter", "sequence"]) => alter_sequence(c)?,
+        _ if c.sees(&["alter", "table"]) => return set_locality(c),
+        _ if c.sees(&["show"]) => return show(c),
+        _ if c.take(&["begin"]) => {
+            let _ = c.take(&["transaction"]) || c.take(&["work"]);
+            Kind::Begin(modes(c)?)
+        }
+        _ if c.take(&["start", "transaction"]) => Kind::Begin(modes(c)?),
+        _ if c.take(&["set", "transaction"]) || c.take(&["set", "local", "transaction"]) => {
+            if c.sees(&["snapshot"]) {
+                return Ok(Some(Kind::Unsupported("SET TRANSACTION SNAPSHOT")));
+            }
+            Kind::SetTransaction { session: false, modes: modes(c)? }
+        }
+        _ if c.take(&["set", "session", "characteristics", "as", "transaction"]) => {
+            Kind::SetTransaction { session: true, modes: modes(c)? }
+        }
+        _ if c.take(&["vacuum"]) => return Ok(Some(Kind::Vacuum)),
+        _ if c.take(&["analyze"]) || c.take(&["analyse"]) => return Ok(Some(Kind::Analyze)),
+        _ if c.take(&["checkpoint"]) => Kind::Maintenance("CHECKPOINT"),
+        _ if c.take(&["reindex"]) => return Ok(Some(Kind::Maintenance("REINDEX"))),
+        _ if c.take(&["cluster"]) => return Ok(Some(Kind::Maintenance("CLUSTER"))),
+        _ => return Ok(unsupported(c)),
+    };
+    c.end()?;
+    Ok(Some(kind))
+}
+
+/// Statements of PostgreSQL that are understood well enough to be refused by name.
+fn unsupported(c: &mut Cursor) -> Option<Kind> {
+    const STATEMENTS: &[(&[&str], &str)] = &[
+        (&["do"], "DO"),
+        (&["prepare", "transaction"], "PREPARE TRANSACTION"),
+        (&["commit", "prepared"], "COMMIT PREPARED"),
+        (&["rollback", "prepared"], "ROLLBACK PREPARED"),
+        (&["create", "materialized", "view"], "CREATE MATERIALIZED VIEW"),
+        (&["refresh", "materialized", "view"], "REFRESH MATERIALIZED VIEW"),
+        (&["create", "rule"], "CREATE RULE"),
+        (&["create", "event", "trigger"], "CREATE EVENT TRIGGER"),
+        (&["create", "foreign"], "foreign data"),
+        (&["create", "publication"], "CREATE PUBLICATION"),
+        (&["create", "subscription"], "CREATE SUBSCRIPTION"),
+        (&["create", "tablespace"], "CREATE TABLESPACE"),
+        (&["create", "aggregate"], "CREATE AGGREGATE"),
+        (&["create", "cast"], "CREATE CAST"),
+        (&["create", "statistics"], "CREATE STATISTICS"),
+        (&["alter", "default", "privileges"], "ALTER DEFAULT PRIVILEGES"),
+        (&["alter", "system"], "ALTER SYSTEM"),
+        (&["security", "label"], "SECURITY LABEL"),
+        (&["reassign", "owned"], "REASSIGN OWNED"),
+        (&["import", "foreign", "schema"], "IMPORT FOREIGN SCHEMA"),
+    ];
+    STATEMENTS.iter().find(|(words, _)| c.sees(words)).map(|(_, name)| Kind::Unsupported(name))
+}
+
+fn create_database(c: &mut Cursor) -> Result<Kind> {
+    let if_not_exists = c.take(&["if", "not", "exists"]);
+    let name = c.name()?;
+    let (mut owner, mut primary_region, mut regions, mut survive) = (None, None, Vec::new(), None);
+    let _ = c.take(&["with"]);
+    while !c.is_done() {
+        if c.take(&["primary", "region"]) {
+            let _ = c.take_token(&Token::Eq);
+            primary_region = Some(c.region()?);
+        } else if c.take(&["regions"]) || c.take(&["region"]) {
+            let _ = c.take_token(&Token::Eq);
+            regions.push(c.region()?);
+            while c.take_token(&Token::Comma) {
+                regions.push(c.region()?);
+            }
+        } else if c.sees(&["survive"]) {
+            survive = Some(survival(c)?);
+        } else if c.take(&["owner"]) {
+            let _ = c.take_token(&Token::Eq);
+            owner = Some(c.name()?);
+        } else if c.take(&["connection", "limit"]) {
+            let _ = c.take_token(&Token::Eq);
+            c.integer()?;
+        } else if ["template", "encoding", "strategy", "locale", "lc_collate", "lc_ctype", "tablespace", "allow_connections"]
+            .iter()
+            .chain(&["is_template", "locale_provider", "icu_locale", "collation_version", "oid"])
+            .any(|w| c.take(&[w]))
+        {
+            let _ = c.take_token(&Token::Eq);
+            c.value()?;
+        } else {
+            return c.fail();
+        }
+    }
+    Ok(Kind::CreateDatabase { name, if_not_exists, owner, primary_region, regions, survive })
+}
+
+fn survival(c: &mut Cursor) -> Result<Survive> {
+    c.expect(&["survive"])?;
+    let _ = c.take_token(&Token::Eq);
+    match () {
+        _ if c.take(&["zone", "failure"]) => Ok(Survive::ZoneFailure),
+        _ if c.take(&["region", "failure"]) => Ok(Survive::RegionFailure),
+        _ => c.fail(),
+    }
+}
+
+fn alter_database(c: &mut Cursor) -> Result<Kind> {
+    let name = c.name()?;
+    let action = match () {
+        _ if c.take(&["add", "region"]) => {
+            let if_not_exists = c.take(&["if", "not", "exists"]);
+            AlterDatabase::AddRegion { region: c.region()?, if_not_exists }
+        }
+        _ if c.take(&["drop", "region"]) => {
+            let if_exists = c.take(&["if", "exists"]);
+            AlterDatabase::DropRegion { region: c.region()?, if_exists }
+        }
+        _ if c.take(&["set", "primary", "region"]) || c.take(&["primary", "region"]) => {
+            let _ = c.take_token(&Token::Eq);
+            AlterDatabase::SetPrimaryRegion(c.region()?)
+        }
+        _ if c.sees(&["survive"]) => AlterDatabase::Survive(survival(c)?),
+        _ if c.take(&["rename", "to"]) => AlterDatabase::Rename(c.name()?),
+        _ if c.take(&["owner", "to"]) => AlterDatabase::Owner(c.name()?),
+        _ if c.take(&["reset"]) => AlterDatabase::Set { name: c.name()?, value: None },
+        _ if c.take(&["set"]) => {
+            let setting = c.name()?;
+            if !c.take(&["to"]) && !c.take_token(&Token::Eq) {
+                return c.fail();
+            }
+            let mut value = c.value()?;
+            while c.take_token(&Token::Comma) {
+                value.push_str(", ");
+                value.push_str(&c.value()?);
+            }
+            AlterDatabase::Set { name: setting, value: Some(value) }
+        }
+        _ => return c.fail(),
+    };
+    Ok(Kind::AlterDatabase { name, action })
+}
+
+/// `ALTER TABLE … SET LOCALITY …`; any other `ALTER TABLE` is sqlparser's.
+fn set_locality(c: &mut Cursor) -> Result<Option<Kind>> {
+    c.expect(&["alter", "table"])?;
+    let if_exists = c.take(&["if", "exists"]);
+    let _ = c.take(&["only"]);
+    let Ok(table) = c.object_name() else { return Ok(None) };
+    if !c.take(&["set", "locality"]) {
+        return Ok(None);
+    }
+    let locality = locality(c)?;
+    c.end()?;
+    Ok(Some(Kind::SetLocality { table, if_exists, locality }))
+}
+
+/// What follows `LOCALITY`.
+pub(super) fn locality(c: &mut Cursor) -> Result<Locality> {
+    if c.take(&["global"]) {
+        return Ok(Locality::Global);
+    }
+    c.expect(&["regional"])?;
+    if c.take(&["by", "row"]) {
+        return Ok(Locality::RegionalByRow(if c.take(&["as"]) { Some(c.name()?) } else { None }));
+    }
+    let _ = c.take(&["by", "table"]);
+    if !c.take(&["in"]) || c.take(&["primary", "region"]) {
+        return Ok(Locality::RegionalByTable(None));
+    }
+    Ok(Locality::RegionalByTable(Some(c.region()?)))
+}
+
+fn alter_sequence(c: &mut Cursor) -> Result<Kind> {
+    let if_exists = c.take(&["if", "exists"]);
+    let name = c.object_name()?;
+    let action = match () {
+        _ if c.take(&["rename", "to"]) => AlterSequence::Rename(c.name()?),
+        _ if c.take(&["owner", "to"]) => AlterSequence::Owner(c.name()?),
+        _ if c.take(&["set", "schema"]) => AlterSequence::SetSchema(c.name()?),
+        _ => {
+            let mut options = Vec::new();
+            while !c.is_done() {
+                options.push(sequence_option(c)?);
+            }
+            if options.is_empty() {
+                return c.fail();
+            }
+            AlterSequence::Options { options }
+        }
+    };
+    Ok(Kind::AlterSequence { name, if_exists, action })
+}
+
+fn sequence_option(c: &mut Cursor) -> Result<SequenceOption> {
+    Ok(match () {
+        _ if c.take(&["restart"]) => {
+            let with = c.take(&["with"]);
+            let number = matches!(c.peek(), Some(Token::Number(..) | Token::Minus | Token::Plus));
+            SequenceOption::Restart(if with || number { Some(c.integer()?) } else { None })
+        }
+        _ if c.take(&["start"]) => {
+            let _ = c.take(&["with"]);
+            SequenceOption::Start(c.integer()?)
+        }
+        _ if c.take(&["increment"]) => {
+            let _ = c.take(&["by"]);
+            SequenceOption::Increment(c.integer()?)
+        }
+        _ if c.take(&["minvalue"]) => SequenceOption::Min(Some(c.integer()?)),
+        _ if c.take(&["maxvalue"]) => SequenceOption::Max(Some(c.integer()?)),
+        _ if c.take(&["no", "minvalue"]) => SequenceOption::Min(None),
+        _ if c.take(&["no", "maxvalue"]) => SequenceOption::Max(None),
+        _ if c.take(&["no", "cycle"]) => SequenceOption::Cycle(false),
+        _ if c.take(&["cycle"]) => SequenceOption::Cycle(true),
+        _ if c.take(&["cache"]) => SequenceOption::Cache(c.integer()?),
+        _ if c.take(&["owned", "by", "none"]) => SequenceOption::OwnedBy(None),
+        _ if c.take(&["owned", "by"]) => SequenceOption::OwnedBy(Some(c.path()?)),
+        _ => return c.fail(),
+    })
+}
+
+/// The `SHOW` statements that are not settings; those are sqlparser's.
+fn show(c: &mut Cursor) -> Result<Option<Kind>> {
+    c.expect(&["show"])?;
+    let kind = match () {
+        _ if c.take(&["regions"]) => Kind::ShowRegions(show_regions(c)?),
+        _ if c.take(&["locality"]) => Kind::ShowLocality,
+        _ if c.take(&["create", "table"]) || c.take(&["create"]) => Kind::ShowCreateTable(c.object_name()?),
+        _ if c.take(&["databases"]) => Kind::ShowObjects(ShowObjects::Databases),
+        _ if c.take(&["schemas"]) => Kind::ShowObjects(ShowObjects::Schemas),
+        _ if c.take(&["tables"]) => Kind::ShowObjects(ShowObjects::Tables),
+        _ if c.take(&["sequences"]) => Kind::ShowObjects(ShowObjects::Sequences),
+        _ if c.take(&["jobs"]) => Kind::ShowObjects(ShowObjects::Jobs),
+        _ if c.take(&["sessions"]) => Kind::ShowObjects(ShowObjects::Sessions),
+        _ if c.take(&["all"]) => Kind::ShowObjects(ShowObjects::Settings),
+        _ if c.take(&["columns", "from"]) => Kind::ShowObjects(ShowObjects::Columns(c.path()?)),
+        _ if c.take(&["indexes", "from"]) || c.take(&["index", "from"]) => Kind::ShowObjects(ShowObjects::Indexes(c.path()?)),
+        _ if c.take(&["constraints", "from"]) => Kind::ShowObjects(ShowObjects::Constraints(c.path()?)),
+        _ if c.take(&["ranges", "from", "table"]) => Kind::ShowObjects(ShowObjects::Ranges(c.path()?)),
+        _ => return Ok(None),
+    };
+    c.end()?;
+    Ok(Some(kind))
+}
+
+fn show_regions(c: &mut Cursor) -> Result<ShowRegions> {
+    if !c.take(&["from"]) {
+        return Ok(ShowRegions::All);
+    }
+    Ok(match () {
+        _ if c.take(&["cluster"]) => ShowRegions::Cluster,
+        _ if c.take(&["all", "databases"]) => ShowRegions::AllDatabases,
+        _ if c.take(&["database"]) => ShowRegions::Database(if c.is_done() { None } else { Some(c.name()?) }),
+        _ => return c.fail(),
+    })
+}
+
+fn modes(c: &mut Cursor) -> Result<TransactionModes> {
+    let mut modes = TransactionModes::default();
+    while !c.is_done() {
+        match () {
+            _ if c.take(&["isolation", "level"]) => {
+                modes.isolation = Some(match () {
+                    _ if c.take(&["serializable"]) => "serializable",
+                    _ if c.take(&["repeatable", "read"]) => "repeatable read",
+                    _ if c.take(&["read", "committed"]) => "read committed",
+                    _ if c.take(&["read", "uncommitted"]) => "read uncommitted",
+                    _ => return c.fail(),
+                });
+            }
+            _ if c.take(&["read", "only"]) => modes.read_only = Some(true),
+            _ if c.take(&["read", "write"]) => modes.read_only = Some(false),
+            _ if c.take(&["not", "deferrable"]) => modes.deferrable = Some(false),
+            _ if c.take(&["deferrable"]) => modes.deferrable = Some(true),
+            _ => return c.fail(),
+        }
+        let _ = c.take_token(&Token::Comma);
+    }
+    Ok(modes)
+}

@@ -1,0 +1,114 @@
+//! Clauses that sqlparser does not know, inside statements that it does: cut out or replaced before it sees the tokens.
+
+use super::cursor::Cursor;
+use super::statement::{Locality, Overriding};
+use super::{Place, extra};
+use meridian_base::Result;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// What was cut out.
+#[derive(Default)]
+pub(super) struct Cut {
+    pub(super) locality: Option<Locality>,
+    pub(super) as_of: Option<u32>,
+    pub(super) overriding: Option<Overriding>,
+}
+
+pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Vec<TokenWithSpan>, Cut)> {
+    let mut cut = Cut::default();
+    if sees(&tokens, 0, &["table"]) {
+        table_statement(&mut tokens);
+    }
+    if sees(&tokens, 0, &["create"]) {
+        if let Some(at) = find_at_top(&tokens, |t, i| {
+            sees(t, i, &["locality", "regional"]) || sees(t, i, &["locality", "global"])
+        }) {
+            let rest: Vec<TokenWithSpan> = tokens.drain(at..).collect();
+            let mut c = Cursor::new(&rest[1..], place);
+            cut.locality = Some(extra::locality(&mut c)?);
+            c.end()?;
+        }
+        if tokens.iter().take(4).any(|t| is(t, "index")) {
+            for t in &mut tokens {
+                if is(t, "storing") || is(t, "covering") {
+                    t.token = word("INCLUDE", Keyword::INCLUDE);
+                }
+            }
+        }
+    }
+    let mut i = 0;
+    while i < tokens.len() {
+        if sees(&tokens, i, &["as", "of", "system", "time"]) {
+            cut.as_of = Some(place.position(tokens[i].span.start));
+            let end = after_operand(&tokens, i + 4);
+            tokens.drain(i..end);
+        } else if sees(&tokens, i, &["overriding", "system", "value"]) {
+            cut.overriding = Some(Overriding::SystemValue);
+            tokens.drain(i..i + 3);
+        } else if sees(&tokens, i, &["overriding", "user", "value"]) {
+            cut.overriding = Some(Overriding::UserValue);
+            tokens.drain(i..i + 3);
+        } else if sees(&tokens, i, &["for", "no", "key", "update"]) {
+            tokens.drain(i + 1..i + 3);
+        } else if sees(&tokens, i, &["for", "key", "share"]) {
+            tokens.remove(i + 1);
+        }
+        i += 1;
+    }
+    Ok((tokens, cut))
+}
+
+/// `TABLE t` is `SELECT * FROM t`.
+fn table_statement(tokens: &mut Vec<TokenWithSpan>) {
+    let span = tokens[0].span;
+    let new = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
+    tokens.splice(0..1, new.into_iter().map(|token| TokenWithSpan { token, span }));
+}
+
+/// The end of a literal, a name or a function call that starts at `at`.
+fn after_operand(tokens: &[TokenWithSpan], at: usize) -> usize {
+    let mut end = (at + 1).min(tokens.len());
+    if tokens.get(at).is_some_and(|t| t.token == Token::Minus) {
+        end = (end + 1).min(tokens.len());
+    }
+    if tokens.get(end).is_some_and(|t| t.token == Token::LParen) {
+        let mut depth = 0usize;
+        while let Some(t) = tokens.get(end) {
+            end += 1;
+            match t.token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    end
+}
+
+fn find_at_top(tokens: &[TokenWithSpan], what: impl Fn(&[TokenWithSpan], usize) -> bool) -> Option<usize> {
+    let mut depth = 0i32;
+    (0..tokens.len()).find(|i| {
+        match tokens[*i].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && what(tokens, *i)
+    })
+}
+
+fn is(t: &TokenWithSpan, word: &str) -> bool {
+    matches!(&t.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+}
+
+fn sees(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+    words.iter().enumerate().all(|(i, w)| tokens.get(at + i).is_some_and(|t| is(t, w)))
+}
+
+fn word(value: &str, keyword: Keyword) -> Token {
+    Token::Word(Word { value: value.to_string(), quote_style: None, keyword })
+}

@@ -1,0 +1,170 @@
+//! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not know.
+
+use sqlparser::ast;
+
+/// One statement of a query string.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub kind: Kind,
+    /// Its own text: without the semicolon and what surrounds it.
+    pub text: String,
+    /// Byte offset of `text` in the query string it came from, from 0 on. Error positions are relative to `text`.
+    pub offset: u32,
+    /// `AS OF SYSTEM TIME` was said: where in `text`, from 1 on. Refused when the statement is bound.
+    pub as_of: Option<u32>,
+    /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE` of an `INSERT`.
+    pub overriding: Option<Overriding>,
+}
+
+/// What an `INSERT` does about identity columns that it gives values for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overriding {
+    /// They are taken even for `GENERATED ALWAYS`.
+    SystemValue,
+    /// They are ignored.
+    UserValue,
+}
+
+/// The statement proper.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// Everything sqlparser knows and that carries no extra clause.
+    Sql(Box<ast::Statement>),
+    /// `CREATE TABLE`, with its locality if it has one.
+    CreateTable { table: Box<ast::CreateTable>, locality: Option<Locality> },
+    /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …]`; other options (`OWNER`, `ENCODING`, …) are accepted.
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+        owner: Option<String>,
+        primary_region: Option<String>,
+        regions: Vec<String>,
+        survive: Option<Survive>,
+    },
+    /// `ALTER DATABASE name …`.
+    AlterDatabase { name: String, action: AlterDatabase },
+    /// `ALTER TABLE name SET LOCALITY …`.
+    SetLocality { table: ast::ObjectName, if_exists: bool, locality: Locality },
+    /// `ALTER SEQUENCE name …`.
+    AlterSequence { name: ast::ObjectName, if_exists: bool, action: AlterSequence },
+    /// `SHOW REGIONS …`.
+    ShowRegions(ShowRegions),
+    /// `SHOW LOCALITY`: where this node is.
+    ShowLocality,
+    /// `SHOW CREATE TABLE t`.
+    ShowCreateTable(ast::ObjectName),
+    /// `SHOW TABLES`, `SHOW DATABASES`, `SHOW SCHEMAS`, `SHOW SEQUENCES`, `SHOW ALL`, ….
+    ShowObjects(ShowObjects),
+    /// `BEGIN` and `START TRANSACTION`.
+    Begin(TransactionModes),
+    /// `SET TRANSACTION …` (`session`: `SET SESSION CHARACTERISTICS AS TRANSACTION …`).
+    SetTransaction { session: bool, modes: TransactionModes },
+    /// `VACUUM` in all its forms: nothing to do but say so.
+    Vacuum,
+    /// `ANALYZE` in all its forms.
+    Analyze,
+    /// `CHECKPOINT`, `CLUSTER`, `REINDEX`: maintenance that has no meaning here. The command tag.
+    Maintenance(&'static str),
+    /// Recognised and refused with 0A000: what it is called.
+    Unsupported(&'static str),
+    /// Nothing but white space and comments.
+    Empty,
+}
+
+/// Where a table's rows live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Locality {
+    /// `REGIONAL BY TABLE [IN PRIMARY REGION]` without a region, or in a named one.
+    RegionalByTable(Option<String>),
+    /// `REGIONAL BY ROW [AS column]`: refused by whoever binds it.
+    RegionalByRow(Option<String>),
+    /// `GLOBAL`: refused by whoever binds it.
+    Global,
+}
+
+/// What a database survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survive {
+    ZoneFailure,
+    /// Refused by whoever binds it.
+    RegionFailure,
+}
+
+/// See [`Kind::AlterDatabase`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlterDatabase {
+    AddRegion { region: String, if_not_exists: bool },
+    DropRegion { region: String, if_exists: bool },
+    SetPrimaryRegion(String),
+    Survive(Survive),
+    Rename(String),
+    Owner(String),
+    /// `SET name = value`, `RESET name`: accepted by whoever keeps per-database settings.
+    Set { name: String, value: Option<String> },
+}
+
+/// See [`Kind::AlterSequence`].
+#[derive(Clone, Debug)]
+pub enum AlterSequence {
+    Options { options: Vec<SequenceOption> },
+    Rename(String),
+    Owner(String),
+    SetSchema(String),
+}
+
+/// An option of `ALTER SEQUENCE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SequenceOption {
+    Restart(Option<i64>),
+    Start(i64),
+    Increment(i64),
+    Min(Option<i64>),
+    Max(Option<i64>),
+    Cycle(bool),
+    /// Accepted: sessions draw blocks of their own choosing.
+    Cache(i64),
+    /// `OWNED BY table.column`, or `NONE`.
+    OwnedBy(Option<Vec<String>>),
+}
+
+/// See [`Kind::ShowRegions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShowRegions {
+    /// `SHOW REGIONS`: of the cluster, with the databases that use them.
+    All,
+    Cluster,
+    /// Of a database, or of the current one.
+    Database(Option<String>),
+    /// `FROM ALL DATABASES`.
+    AllDatabases,
+}
+
+/// See [`Kind::ShowObjects`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShowObjects {
+    Databases,
+    Schemas,
+    Tables,
+    Sequences,
+    /// `SHOW COLUMNS FROM t`.
+    Columns(Vec<String>),
+    /// `SHOW INDEXES FROM t`.
+    Indexes(Vec<String>),
+    /// `SHOW CONSTRAINTS FROM t`.
+    Constraints(Vec<String>),
+    /// `SHOW ALL`: every setting.
+    Settings,
+    /// `SHOW RANGES FROM TABLE t`.
+    Ranges(Vec<String>),
+    Jobs,
+    Sessions,
+}
+
+/// The modes of `BEGIN` and `SET TRANSACTION`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// As it is shown: `serializable`, `read committed`, ….
+    pub isolation: Option<&'static str>,
+    pub read_only: Option<bool>,
+    pub deferrable: Option<bool>,
+}

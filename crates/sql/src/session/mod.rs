@@ -18,9 +18,12 @@
 //! This module knows nothing about sockets or the framing of the wire protocol.
 
 mod output;
+mod setting_defs;
+mod settings;
 mod shared;
 
-pub use output::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, ResultColumn};
+pub use crate::types::Format;
+pub use output::{BoxFuture, CopyInput, Formats, Mark, Notice, Output, ResultColumn};
 pub use shared::{CancelHandle, Interrupt, Shared};
 
 use crate::env::{Environment, SessionRow};

@@ -4,7 +4,7 @@
 //! into a buffer first. That buffer is what makes automatic retries possible: as long as nothing of it has been sent, the
 //! session can [rewind](Output::rewind) it to a [mark](Output::mark) and run the same work again without the client noticing.
 
-use crate::types::Type;
+use crate::types::{Format, Type};
 use bytes::{Bytes, BytesMut};
 use meridian_base::{DescriptorId, Error, Result};
 use std::future::Future;
@@ -12,14 +12,6 @@ use std::pin::Pin;
 
 /// A future behind a pointer: for the rare calls of [`Output`] that wait for a socket.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// How a value travels (PostgreSQL manual, 55.2.3 «formats and format codes»).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Format {
-    #[default]
-    Text,
-    Binary,
-}
 
 /// The formats of a row's fields.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

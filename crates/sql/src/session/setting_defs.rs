@@ -1,0 +1,132 @@
+//! Which settings there are: PostgreSQL's names, defaults and meanings (manual, chapter 20). A setting that PostgreSQL's
+//! clients set as a matter of course and that has nothing to do here is accepted and says so; a value that would promise something
+//! the database does not do is refused.
+
+use super::settings::Unit;
+
+/// A setting.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub name: &'static str,
+    /// `name` in lower case, by which the table is sorted.
+    key: &'static str,
+    pub default: &'static str,
+    pub kind: Kind,
+    /// Whether clients are told of changes (`ParameterStatus`).
+    pub is_reported: bool,
+    pub description: &'static str,
+}
+
+impl Definition {
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+}
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Bool,
+    Integer {
+        min: i64,
+        max: i64,
+        unit: Option<Unit>,
+    },
+    Float {
+        min: f64,
+        max: f64,
+    },
+    Enum(&'static [&'static str]),
+    /// One meaning, under several names.
+    Only {
+        accepted: &'static [&'static str],
+        shown: &'static str,
+    },
+    Text,
+    ApplicationName,
+    TimeZone,
+    DateStyle,
+    /// Identifiers.
+    List,
+    ReadOnly,
+}
+
+const MILLIS: Kind = Kind::Integer { min: 0, max: i32::MAX as i64, unit: Some(Unit::Millis) };
+const KILO_BYTES: Kind = Kind::Integer { min: 64, max: i32::MAX as i64, unit: Some(Unit::KiloBytes) };
+
+const fn reported(name: &'static str, key: &'static str, default: &'static str, kind: Kind, description: &'static str) -> Definition {
+    Definition { name, key, default, kind, is_reported: true, description }
+}
+const fn quiet(name: &'static str, key: &'static str, default: &'static str, kind: Kind, description: &'static str) -> Definition {
+    Definition { name, key, default, kind, is_reported: false, description }
+}
+
+/// Every setting, sorted by lower-case name.
+pub(crate) const DEFINITIONS: &[Definition] = &[
+    reported("application_name", "application_name", "", Kind::ApplicationName, "The application name to be reported in statistics and logs."),
+    quiet("array_nulls", "array_nulls", "on", Kind::Only { accepted: &["on", "true", "1"], shown: "on" }, "Unquoted NULL in array input means a null value."),
+    quiet("backslash_quote", "backslash_quote", "safe_encoding", Kind::Enum(&["safe_encoding", "on", "off"]), "Whether \\' is allowed in string literals."),
+    quiet("bytea_output", "bytea_output", "hex", Kind::Enum(&["escape", "hex"]), "The output format for bytea."),
+    quiet("check_function_bodies", "check_function_bodies", "on", Kind::Bool, "Check routine bodies when they are created."),
+    reported("client_encoding", "client_encoding", "UTF8", Kind::Only { accepted: &["UTF8", "utf-8", "unicode"], shown: "UTF8" }, "The client's character set encoding."),
+    quiet("client_min_messages", "client_min_messages", "notice", Kind::Enum(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]), "The message levels that are sent to the client."),
+    reported("DateStyle", "datestyle", "ISO, MDY", Kind::DateStyle, "The display format for date and time values."),
+    quiet("default_table_access_method", "default_table_access_method", "heap", Kind::Only { accepted: &["heap"], shown: "heap" }, "The default table access method for new tables."),
+    quiet("default_tablespace", "default_tablespace", "", Kind::Only { accepted: &["", "pg_default"], shown: "" }, "The default tablespace to create tables and indexes in."),
+    quiet("default_text_search_config", "default_text_search_config", "pg_catalog.simple", Kind::Text, "The default text search configuration."),
+    quiet("default_transaction_deferrable", "default_transaction_deferrable", "off", Kind::Bool, "The default deferrable status of new transactions."),
+    quiet("default_transaction_isolation", "default_transaction_isolation", "serializable", Kind::Only { accepted: &["serializable", "repeatable read", "read committed", "read uncommitted"], shown: "serializable" }, "The isolation level of new transactions: every level runs as serializable."),
+    reported("default_transaction_read_only", "default_transaction_read_only", "off", Kind::Bool, "The default read-only status of new transactions."),
+    quiet("enable_bitmapscan", "enable_bitmapscan", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_hashagg", "enable_hashagg", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_hashjoin", "enable_hashjoin", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_indexonlyscan", "enable_indexonlyscan", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_indexscan", "enable_indexscan", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_material", "enable_material", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_mergejoin", "enable_mergejoin", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_nestloop", "enable_nestloop", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_seqscan", "enable_seqscan", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("enable_sort", "enable_sort", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    quiet("escape_string_warning", "escape_string_warning", "on", Kind::Bool, "Warn about backslash escapes in ordinary string literals."),
+    quiet("extra_float_digits", "extra_float_digits", "1", Kind::Integer { min: -15, max: 3, unit: None }, "The number of digits displayed for floating-point values."),
+    quiet("idle_in_transaction_session_timeout", "idle_in_transaction_session_timeout", "0", MILLIS, "The maximum allowed idle time between queries, when in a transaction."),
+    quiet("idle_session_timeout", "idle_session_timeout", "0", MILLIS, "The maximum allowed idle time between queries, when not in a transaction."),
+    reported("in_hot_standby", "in_hot_standby", "off", Kind::ReadOnly, "Whether hot standby is currently active."),
+    reported("integer_datetimes", "integer_datetimes", "on", Kind::ReadOnly, "Whether datetimes are integer based."),
+    reported("IntervalStyle", "intervalstyle", "postgres", Kind::Only { accepted: &["postgres"], shown: "postgres" }, "The display format for interval values."),
+    reported("is_superuser", "is_superuser", "on", Kind::ReadOnly, "Whether the current user is a superuser."),
+    quiet("jit", "jit", "off", Kind::Bool, "Accepted for PostgreSQL's clients; there is no just-in-time compilation."),
+    quiet("lc_collate", "lc_collate", "C.UTF-8", Kind::ReadOnly, "The collation order locale."),
+    quiet("lc_ctype", "lc_ctype", "C.UTF-8", Kind::ReadOnly, "The character classification and case conversion locale."),
+    quiet("lc_messages", "lc_messages", "C", Kind::Text, "The language in which messages are displayed."),
+    quiet("lc_monetary", "lc_monetary", "C", Kind::Text, "The locale for formatting monetary amounts."),
+    quiet("lc_numeric", "lc_numeric", "C", Kind::Text, "The locale for formatting numbers."),
+    quiet("lc_time", "lc_time", "C", Kind::Text, "The locale for formatting date and time values."),
+    quiet("lock_timeout", "lock_timeout", "0", MILLIS, "The maximum allowed duration of any wait for a lock."),
+    quiet("maintenance_work_mem", "maintenance_work_mem", "64MB", KILO_BYTES, "Accepted for PostgreSQL's clients."),
+    quiet("max_identifier_length", "max_identifier_length", "63", Kind::ReadOnly, "The maximum identifier length."),
+    quiet("max_index_keys", "max_index_keys", "32", Kind::ReadOnly, "The maximum number of index keys."),
+    quiet("password_encryption", "password_encryption", "scram-sha-256", Kind::Only { accepted: &["scram-sha-256"], shown: "scram-sha-256" }, "The algorithm for encrypting passwords."),
+    quiet("quote_all_identifiers", "quote_all_identifiers", "off", Kind::Bool, "When generating SQL fragments, quote all identifiers."),
+    quiet("random_page_cost", "random_page_cost", "4", Kind::Float { min: 0.0, max: 1e300 }, "Accepted for PostgreSQL's clients; the planner has its own costs."),
+    quiet("row_security", "row_security", "on", Kind::Bool, "Enable row security."),
+    quiet("search_path", "search_path", "\"$user\", public", Kind::List, "The schema search order for names that are not schema-qualified."),
+    quiet("seq_page_cost", "seq_page_cost", "1", Kind::Float { min: 0.0, max: 1e300 }, "Accepted for PostgreSQL's clients; the planner has its own costs."),
+    reported("server_encoding", "server_encoding", "UTF8", Kind::ReadOnly, "The server (database) character set encoding."),
+    reported("server_version", "server_version", "15.0", Kind::ReadOnly, "The server version."),
+    quiet("server_version_num", "server_version_num", "150000", Kind::ReadOnly, "The server version as an integer."),
+    reported("session_authorization", "session_authorization", "", Kind::ReadOnly, "The session user name."),
+    quiet("session_replication_role", "session_replication_role", "origin", Kind::Only { accepted: &["origin"], shown: "origin" }, "The session's behavior for triggers and rewrite rules."),
+    quiet("ssl", "ssl", "off", Kind::ReadOnly, "Whether SSL connections are enabled."),
+    reported("standard_conforming_strings", "standard_conforming_strings", "on", Kind::Only { accepted: &["on", "true", "1", "yes"], shown: "on" }, "Causes '...' strings to treat backslashes literally."),
+    quiet("statement_timeout", "statement_timeout", "0", MILLIS, "The maximum allowed duration of any statement."),
+    quiet("synchronize_seqscans", "synchronize_seqscans", "on", Kind::Bool, "Accepted for PostgreSQL's clients."),
+    quiet("synchronous_commit", "synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), "Accepted for PostgreSQL's clients; every commit is durable on a quorum."),
+    quiet("tcp_keepalives_idle", "tcp_keepalives_idle", "0", Kind::Integer { min: 0, max: i32::MAX as i64, unit: None }, "Accepted for PostgreSQL's clients."),
+    reported("TimeZone", "timezone", "UTC", Kind::TimeZone, "The time zone for displaying and interpreting time stamps."),
+    quiet("timezone_abbreviations", "timezone_abbreviations", "Default", Kind::Text, "The file of time zone abbreviations."),
+    quiet("transform_null_equals", "transform_null_equals", "off", Kind::Only { accepted: &["off", "false", "0"], shown: "off" }, "Treats expr=NULL as expr IS NULL."),
+    quiet("work_mem", "work_mem", "4MB", KILO_BYTES, "Accepted for PostgreSQL's clients; statements have one memory bound of their own."),
+    quiet("xmlbinary", "xmlbinary", "base64", Kind::Enum(&["base64", "hex"]), "How binary values are encoded in XML."),
+    quiet("xmloption", "xmloption", "content", Kind::Enum(&["content", "document"]), "Whether XML data is a document or a content fragment."),
+];

@@ -24,7 +24,7 @@ pub enum Outcome {
 
 /// One read or write inside a transaction, with what was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Op {
     /// Adds a value to the end of a key's list. A history adds no value to a key twice.
     Append { key: i64, value: i64 },

@@ -1,6 +1,19 @@
-//! Wait queues for hot rows. Advice only: losing them loses nothing but speed.
+//! Wait queues for hot rows (design: transactions, «Wait queues»).
+//!
+//! `UPDATE`, `DELETE` and `SELECT … FOR UPDATE` take an entry for the key *before* they read it, so that transactions on a hot
+//! row line up, first in first out, instead of failing each other's certification. **Advice only**: an entry protects
+//! nothing. Losing the queues in a crash, granting an entry to two owners, or not asking at all loses speed and never
+//! correctness; certification alone decides. That is why nothing here is logged, and why a full table simply grants.
+//!
+//! An owner (a session of a gateway) waits for one key at a time. So the wait-for graph has at most one cycle through a new
+//! waiter per edge, and it is looked for when somebody starts to wait: the youngest owner in the cycle aborts (40P01).
+//! Cycles over several primaries are not seen here and end by `lock_timeout`.
 
 use meridian_base::{Key, NodeId, SessionId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Keys held at one primary. Above it entries are granted without being recorded: it is advice.
+pub const HELD_MAX: usize = 100_000;
 
 /// Whom an entry is leased to. It vanishes with the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,16 +31,22 @@ pub enum Mode {
     Shared,
 }
 
+impl Mode {
+    fn conflicts(self, other: Mode) -> bool {
+        self == Mode::Exclusive || other == Mode::Exclusive
+    }
+}
+
 /// What to do if the key is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfBusy {
-    /// Queue up, at most until this (`lock_timeout`).
+    /// Queue up, at most until this (`lock_timeout`; `Timestamp::MAX` for none).
     Wait { until: Timestamp },
     /// `NOWAIT` and `SKIP LOCKED`: answer [`Enqueued::Busy`] at once. Which of the two it is, is the caller's matter.
     Refuse,
 }
 
-/// A place in a queue.
+/// A place in a queue. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub u64);
 
@@ -36,7 +55,7 @@ pub struct Place(pub u64);
 pub enum Enqueued {
     /// The key is the owner's, now or already.
     Granted,
-    /// Wait for an [`Ended`] with this place.
+    /// An [`Ended`] with this place will follow.
     Wait(Place),
     /// Somebody else has it and the caller did not want to wait.
     Busy,
@@ -64,12 +83,72 @@ pub struct Ended {
 
 /// The queues of a primary, one per key that somebody holds.
 #[derive(Debug, Default)]
-pub struct Queues {}
+pub struct Queues {
+    lines: BTreeMap<Key, Line>,
+    owners: BTreeMap<Owner, OwnerState>,
+    places: BTreeMap<Place, Owner>,
+    expiries: BTreeSet<(Timestamp, Place)>,
+    places_issued: u64,
+    held: usize,
+}
+
+/// Invariant: two holders never conflict; the first waiter cannot be granted.
+#[derive(Debug, Default)]
+struct Line {
+    holders: Vec<(Owner, Mode)>,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    place: Place,
+    owner: Owner,
+    mode: Mode,
+}
+
+#[derive(Debug)]
+struct OwnerState {
+    began: Timestamp,
+    holds: BTreeSet<Key>,
+    waits: Option<(Key, Place, Timestamp)>,
+}
+
+impl Line {
+    /// Whether nobody who holds the key stands in the way.
+    fn free_for(&self, owner: Owner, mode: Mode) -> bool {
+        self.holders.iter().all(|(o, m)| *o == owner || !m.conflicts(mode))
+    }
+    fn mode_of(&self, owner: Owner) -> Option<Mode> {
+        self.holders.iter().find(|(o, _)| *o == owner).map(|(_, m)| *m)
+    }
+    fn hold(&mut self, owner: Owner, mode: Mode) -> bool {
+        match self.holders.iter_mut().find(|(o, _)| *o == owner) {
+            Some((_, held)) => {
+                if mode == Mode::Exclusive {
+                    *held = mode;
+                }
+                false
+            }
+            None => {
+                self.holders.push((owner, mode));
+                true
+            }
+        }
+    }
+    /// Whom a waiter waits for: holders and earlier waiters that conflict with it.
+    fn blockers(&self, place: Place) -> Vec<Owner> {
+        let Some(at) = self.waiting.iter().position(|w| w.place == place) else { return Vec::new() };
+        let me = self.waiting[at];
+        let holders = self.holders.iter().filter(|(o, m)| *o != me.owner && m.conflicts(me.mode)).map(|(o, _)| *o);
+        let earlier = self.waiting.iter().take(at).filter(|w| w.mode.conflicts(me.mode)).map(|w| w.owner);
+        holders.chain(earlier).collect()
+    }
+}
 
 impl Queues {
     /// Takes the key for the owner, or queues up for it. `began` is the transaction's age: the youngest of a cycle aborts.
-    /// Asking again for what one has is granted; asking to turn a shared entry into an exclusive one waits at the head.
-    /// The waits that a deadlock ended are added to `ended`.
+    /// Asking again for what one has is granted; turning a shared entry into an exclusive one waits at the head. A wait that
+    /// the owner had elsewhere is cancelled. The waits of others that a deadlock ended are added to `ended`.
     pub fn acquire(
         &mut self,
         owner: Owner,
@@ -79,36 +158,385 @@ impl Queues {
         if_busy: IfBusy,
         ended: &mut Vec<Ended>,
     ) -> Enqueued {
-        let _ = (owner, began, key, mode, if_busy, ended);
-        todo!()
+        self.stop_waiting(owner, ended);
+        let line = self.lines.get(key);
+        let held = line.and_then(|line| line.mode_of(owner));
+        if held == Some(Mode::Exclusive) || held == Some(mode) {
+            return Enqueued::Granted;
+        }
+        let free = line.is_none_or(|line| line.free_for(owner, mode) && (held.is_some() || line.waiting.is_empty()));
+        if free {
+            if self.held < HELD_MAX {
+                self.state(owner, began);
+                self.hold(owner, key, mode);
+            }
+            return Enqueued::Granted;
+        }
+        let IfBusy::Wait { until } = if_busy else { return Enqueued::Busy };
+        let place = self.enqueue(owner, began, key, mode, until, held.is_some());
+        while let Some(youngest) = self.youngest_in_cycle(owner) {
+            if youngest == owner {
+                self.stop_waiting(owner, ended);
+                return Enqueued::Deadlock;
+            }
+            let (_, place, _) = self.owners[&youngest].waits.clone().expect("everybody in a cycle waits");
+            self.stop_waiting(youngest, ended);
+            ended.push(Ended { place, owner: youngest, how: Ending::Deadlock });
+        }
+        // Whoever was in the way may have been the one that was aborted.
+        if let Some(mine) = ended.iter().position(|e| e.place == place) {
+            ended.remove(mine);
+            return Enqueued::Granted;
+        }
+        Enqueued::Wait(place)
     }
+
     /// Gives up one key; whoever is next gets it.
     pub fn release(&mut self, owner: Owner, key: &Key, ended: &mut Vec<Ended>) {
-        let _ = (owner, key, ended);
-        todo!()
+        if self.owners.get_mut(&owner).is_some_and(|state| state.holds.remove(key)) {
+            self.unhold(owner, key, ended);
+            self.forget_idle(owner);
+        }
     }
+
     /// The transaction or the session is over: gives up everything it holds and waits for.
     pub fn release_all(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
-        let _ = (owner, ended);
-        todo!()
+        self.stop_waiting(owner, ended);
+        let Some(state) = self.owners.remove(&owner) else { return };
+        for key in state.holds {
+            self.unhold(owner, &key, ended);
+        }
     }
+
     /// The gateway is gone, and all its sessions.
     pub fn gateway_lost(&mut self, gateway: NodeId, ended: &mut Vec<Ended>) {
-        let _ = (gateway, ended);
-        todo!()
+        let first = Owner { gateway, session: SessionId(0) };
+        let last = Owner { gateway, session: SessionId(u64::MAX) };
+        let gone: Vec<Owner> = self.owners.range(first..=last).map(|(owner, _)| *owner).collect();
+        for owner in gone {
+            self.release_all(owner, ended);
+        }
+        // A key that one of its sessions released may have gone to the next of them, for a moment.
+        ended.retain(|e| e.owner.gateway != gateway);
     }
+
     /// Stops waiting: statement cancelled. What the owner holds stays.
     pub fn cancel(&mut self, place: Place, ended: &mut Vec<Ended>) {
-        let _ = (place, ended);
-        todo!()
+        if let Some(owner) = self.places.get(&place).copied() {
+            self.stop_waiting(owner, ended);
+        }
     }
+
     /// Ends the waits whose time is up.
     pub fn expire(&mut self, now: Timestamp, ended: &mut Vec<Ended>) {
-        let _ = (now, ended);
-        todo!()
+        while let Some((until, place)) = self.expiries.first().copied().filter(|(until, _)| *until <= now) {
+            let owner = self.places[&place];
+            debug_assert!(until <= now);
+            self.stop_waiting(owner, ended);
+            ended.push(Ended { place, owner, how: Ending::TimedOut });
+        }
     }
+
     /// When [`Queues::expire`] has something to do.
     pub fn next_expiry(&self) -> Option<Timestamp> {
-        todo!()
+        self.expiries.first().map(|(until, _)| *until)
+    }
+
+    /// How many entries are held, for metrics.
+    pub fn held_len(&self) -> usize {
+        self.held
+    }
+    /// How many owners wait, for metrics.
+    pub fn waiting_len(&self) -> usize {
+        self.places.len()
+    }
+}
+
+impl Queues {
+    fn state(&mut self, owner: Owner, began: Timestamp) -> &mut OwnerState {
+        let new = || OwnerState { began, holds: BTreeSet::new(), waits: None };
+        let state = self.owners.entry(owner).or_insert_with(new);
+        state.began = began;
+        state
+    }
+
+    fn hold(&mut self, owner: Owner, key: &Key, mode: Mode) {
+        if self.lines.entry(key.clone()).or_default().hold(owner, mode) {
+            self.held += 1;
+            self.owners.get_mut(&owner).expect("made before it holds").holds.insert(key.clone());
+        }
+    }
+
+    fn unhold(&mut self, owner: Owner, key: &Key, ended: &mut Vec<Ended>) {
+        let line = self.lines.get_mut(key).expect("held, so it has a line");
+        line.holders.retain(|(o, _)| *o != owner);
+        self.held -= 1;
+        self.advance(key, ended);
+    }
+
+    fn enqueue(&mut self, owner: Owner, began: Timestamp, key: &Key, mode: Mode, until: Timestamp, at_head: bool) -> Place {
+        self.places_issued += 1;
+        let place = Place(self.places_issued);
+        self.state(owner, began).waits = Some((key.clone(), place, until));
+        self.places.insert(place, owner);
+        if until < Timestamp::MAX {
+            self.expiries.insert((until, place));
+        }
+        let line = self.lines.entry(key.clone()).or_default();
+        let waiter = Waiter { place, owner, mode };
+        match at_head {
+            true => line.waiting.push_front(waiter),
+            false => line.waiting.push_back(waiter),
+        }
+        place
+    }
+
+    fn stop_waiting(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
+        let Some((key, place, until)) = self.owners.get_mut(&owner).and_then(|state| state.waits.take()) else { return };
+        self.places.remove(&place);
+        self.expiries.remove(&(until, place));
+        if let Some(line) = self.lines.get_mut(&key) {
+            line.waiting.retain(|w| w.place != place);
+        }
+        self.advance(&key, ended);
+        self.forget_idle(owner);
+    }
+
+    /// Grants the key to the waiters at the head, as far as they agree with each other.
+    fn advance(&mut self, key: &Key, ended: &mut Vec<Ended>) {
+        while let Some(line) = self.lines.get_mut(key) {
+            let Some(next) = line.waiting.front().copied().filter(|w| line.free_for(w.owner, w.mode)) else {
+                if line.holders.is_empty() && line.waiting.is_empty() {
+                    self.lines.remove(key);
+                }
+                return;
+            };
+            line.waiting.pop_front();
+            let state = self.owners.get_mut(&next.owner).expect("a waiter has a state");
+            let (_, place, until) = state.waits.take().expect("a waiter waits");
+            self.places.remove(&place);
+            self.expiries.remove(&(until, place));
+            self.hold(next.owner, key, next.mode);
+            ended.push(Ended { place, owner: next.owner, how: Ending::Granted });
+        }
+    }
+
+    fn forget_idle(&mut self, owner: Owner) {
+        if self.owners.get(&owner).is_some_and(|s| s.holds.is_empty() && s.waits.is_none()) {
+            self.owners.remove(&owner);
+        }
+    }
+
+    fn blockers(&self, owner: Owner) -> Vec<Owner> {
+        match self.owners.get(&owner).and_then(|state| state.waits.as_ref()) {
+            Some((key, place, _)) => self.lines.get(key).map_or_else(Vec::new, |line| line.blockers(*place)),
+            None => Vec::new(),
+        }
+    }
+
+    /// The youngest owner of a cycle through `start`, if there is one. There was none before `start` began to wait.
+    fn youngest_in_cycle(&self, start: Owner) -> Option<Owner> {
+        let mut path: Vec<(Owner, Vec<Owner>)> = vec![(start, self.blockers(start))];
+        let mut seen = BTreeSet::from([start]);
+        while let Some((_, todo)) = path.last_mut() {
+            match todo.pop() {
+                Some(next) if next == start => {
+                    return path.iter().map(|(owner, _)| *owner).max_by_key(|owner| (self.owners[owner].began, *owner));
+                }
+                Some(next) => {
+                    if seen.insert(next) {
+                        path.push((next, self.blockers(next)));
+                    }
+                }
+                None => {
+                    path.pop();
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn owner(n: u64) -> Owner {
+        Owner { gateway: NodeId(1 + n as u32 % 2), session: SessionId(n) }
+    }
+    fn key(k: u8) -> Key {
+        Key::new(&[k])
+    }
+    const FOREVER: IfBusy = IfBusy::Wait { until: Timestamp::MAX };
+
+    struct Table {
+        queues: Queues,
+        ended: Vec<Ended>,
+    }
+    impl Table {
+        fn new() -> Table {
+            Table { queues: Queues::default(), ended: Vec::new() }
+        }
+        fn take(&mut self, n: u64, k: u8, mode: Mode) -> Enqueued {
+            self.queues.acquire(owner(n), Timestamp(n), &key(k), mode, FOREVER, &mut self.ended)
+        }
+        fn ended(&mut self) -> Vec<(u64, Ending)> {
+            std::mem::take(&mut self.ended).into_iter().map(|e| (e.owner.session.0, e.how)).collect()
+        }
+    }
+
+    #[test]
+    fn a_hot_row_is_handed_on_first_in_first_out() {
+        let mut t = Table::new();
+        assert_eq!(t.take(1, 7, Mode::Exclusive), Enqueued::Granted);
+        assert_eq!(t.take(2, 7, Mode::Exclusive), Enqueued::Wait(Place(1)));
+        assert_eq!(t.take(3, 7, Mode::Exclusive), Enqueued::Wait(Place(2)));
+        assert_eq!(t.take(1, 7, Mode::Exclusive), Enqueued::Granted, "it has it already");
+        t.queues.release_all(owner(1), &mut t.ended);
+        assert_eq!(t.ended(), [(2, Ending::Granted)]);
+        t.queues.release_all(owner(2), &mut t.ended);
+        assert_eq!(t.ended(), [(3, Ending::Granted)]);
+    }
+
+    #[test]
+    fn shared_entries_do_not_overtake_an_exclusive_one() {
+        let mut t = Table::new();
+        assert_eq!(t.take(1, 7, Mode::Shared), Enqueued::Granted);
+        assert_eq!(t.take(2, 7, Mode::Shared), Enqueued::Granted);
+        assert_eq!(t.take(3, 7, Mode::Exclusive), Enqueued::Wait(Place(1)));
+        assert_eq!(t.take(4, 7, Mode::Shared), Enqueued::Wait(Place(2)));
+        t.queues.release(owner(1), &key(7), &mut t.ended);
+        assert_eq!(t.ended(), []);
+        t.queues.release(owner(2), &key(7), &mut t.ended);
+        assert_eq!(t.ended(), [(3, Ending::Granted)]);
+    }
+
+    #[test]
+    fn the_youngest_of_a_cycle_aborts_whoever_closes_it() {
+        for young_closes in [true, false] {
+            let mut t = Table::new();
+            t.take(1, 1, Mode::Exclusive);
+            t.take(2, 2, Mode::Exclusive);
+            if young_closes {
+                assert_eq!(t.take(1, 2, Mode::Exclusive), Enqueued::Wait(Place(1)));
+                assert_eq!(t.take(2, 1, Mode::Exclusive), Enqueued::Deadlock);
+                assert_eq!(t.ended(), []);
+            } else {
+                assert_eq!(t.take(2, 1, Mode::Exclusive), Enqueued::Wait(Place(1)));
+                assert_eq!(t.take(1, 2, Mode::Exclusive), Enqueued::Wait(Place(2)));
+                assert_eq!(t.ended(), [(2, Ending::Deadlock)]);
+            }
+            t.queues.release_all(owner(2), &mut t.ended);
+            assert_eq!(t.ended(), [(1, Ending::Granted)]);
+        }
+    }
+
+    #[test]
+    fn two_readers_that_both_want_to_write_are_a_deadlock() {
+        let mut t = Table::new();
+        t.take(1, 1, Mode::Shared);
+        t.take(2, 1, Mode::Shared);
+        assert_eq!(t.take(1, 1, Mode::Exclusive), Enqueued::Wait(Place(1)));
+        assert_eq!(t.take(2, 1, Mode::Exclusive), Enqueued::Deadlock);
+        t.queues.release_all(owner(2), &mut t.ended);
+        assert_eq!(t.ended(), [(1, Ending::Granted)]);
+    }
+
+    #[test]
+    fn waits_end_by_time_and_by_the_loss_of_a_gateway() {
+        let mut t = Table::new();
+        t.take(1, 7, Mode::Exclusive);
+        let until = Timestamp(50);
+        let wait = IfBusy::Wait { until };
+        let place = t.queues.acquire(owner(2), Timestamp(2), &key(7), Mode::Exclusive, wait, &mut t.ended);
+        assert_eq!(place, Enqueued::Wait(Place(1)));
+        t.take(4, 7, Mode::Shared);
+        assert_eq!(t.queues.acquire(owner(6), Timestamp(6), &key(7), Mode::Shared, IfBusy::Refuse, &mut t.ended), Enqueued::Busy);
+        assert_eq!(t.queues.next_expiry(), Some(until));
+        t.queues.expire(Timestamp(49), &mut t.ended);
+        assert_eq!(t.ended(), []);
+        t.queues.expire(until, &mut t.ended);
+        assert_eq!(t.ended(), [(2, Ending::TimedOut)]);
+        t.queues.gateway_lost(owner(1).gateway, &mut t.ended);
+        assert_eq!(t.ended(), [(4, Ending::Granted)]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Acquire { who: u64, began: u64, key: u8, exclusive: bool, until: Option<u64> },
+        Release { who: u64, key: u8 },
+        ReleaseAll { who: u64 },
+        Expire { now: u64 },
+        Cancel { who: u64 },
+    }
+    fn step() -> impl Strategy<Value = Step> {
+        let who = 0..6u64;
+        prop_oneof![
+            6 => (who.clone(), 0..9u64, 0..4u8, any::<bool>(), prop::option::of(0..99u64))
+                .prop_map(|(who, began, key, exclusive, until)| Step::Acquire { who, began, key, exclusive, until }),
+            1 => (who.clone(), 0..4u8).prop_map(|(who, key)| Step::Release { who, key }),
+            1 => who.clone().prop_map(|who| Step::ReleaseAll { who }),
+            1 => (0..99u64).prop_map(|now| Step::Expire { now }),
+            1 => who.prop_map(|who| Step::Cancel { who }),
+        ]
+    }
+
+    impl Queues {
+        fn check_invariants(&self) {
+            let held: usize = self.lines.values().map(|line| line.holders.len()).sum();
+            assert_eq!(held, self.held);
+            assert_eq!(self.owners.values().filter(|s| s.waits.is_some()).count(), self.places.len());
+            for (key, line) in &self.lines {
+                for (i, (a, mode)) in line.holders.iter().enumerate() {
+                    assert!(line.holders[..i].iter().all(|(b, m)| a != b && !m.conflicts(*mode)), "two holders conflict");
+                    assert!(self.owners[a].holds.contains(key));
+                }
+                match line.waiting.front() {
+                    Some(first) => assert!(!line.free_for(first.owner, first.mode), "the first waiter could go on"),
+                    None => assert!(!line.holders.is_empty(), "an empty line is forgotten"),
+                }
+            }
+            for owner in self.owners.keys() {
+                assert_eq!(self.youngest_in_cycle(*owner), None, "a cycle stays");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_stuck_and_nobody_holds_against_another(steps in prop::collection::vec(step(), 1..80)) {
+            let mut q = Queues::default();
+            let mut out: BTreeSet<Place> = BTreeSet::new();
+            for step in steps {
+                let mut ended = Vec::new();
+                match step {
+                    Step::Acquire { who, began, key: k, exclusive, until } => {
+                        let mode = if exclusive { Mode::Exclusive } else { Mode::Shared };
+                        let if_busy = IfBusy::Wait { until: until.map_or(Timestamp::MAX, Timestamp) };
+                        let before = q.owners.get(&owner(who)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
+                        let answer = q.acquire(owner(who), Timestamp(began), &key(k), mode, if_busy, &mut ended);
+                        before.map(|place| out.remove(&place));
+                        if let Enqueued::Wait(place) = answer { out.insert(place); }
+                    }
+                    Step::Release { who, key: k } => q.release(owner(who), &key(k), &mut ended),
+                    Step::ReleaseAll { who } => {
+                        let before = q.owners.get(&owner(who)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
+                        q.release_all(owner(who), &mut ended);
+                        before.map(|place| out.remove(&place));
+                    }
+                    Step::Expire { now } => q.expire(Timestamp(now), &mut ended),
+                    Step::Cancel { who } => {
+                        let before = q.owners.get(&owner(who)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
+                        if let Some(place) = before { q.cancel(place, &mut ended); out.remove(&place); }
+                    }
+                }
+                for e in ended { prop_assert!(out.remove(&e.place), "a wait ended twice, or never began"); }
+                prop_assert!(out.iter().eq(q.places.keys()), "a wait ended without an answer");
+                q.check_invariants();
+            }
+            for who in 0..6 { q.release_all(owner(who), &mut Vec::new()); }
+            prop_assert!(q.lines.is_empty() && q.owners.is_empty() && q.expiries.is_empty());
+        }
     }
 }

@@ -1,138 +1,387 @@
-//! The store of a node and of a group.
+//! The versions of one group: applying and flushing. Reading is in [`crate::read`], snapshots in [`crate::snapshot`].
+//!
+//! # The life of a version
+//!
+//! 1. [`GroupStore::apply`] puts it into the row table, dirty. From then on it is visible.
+//! 2. [`GroupStore::cut`], called between two log entries, makes everything applied so far one unit: with the log position and
+//!    the replica's own state at that moment.
+//! 3. [`GroupStore::flush_step`] writes the unit, sorted by key: the newest version of each key into `current`, what it replaces
+//!    and what came in between into `history`, history first. One durable record with position and state ends it. A crash
+//!    before that record leaves some of the unit's versions in the spaces and the old position in the record; the log is
+//!    replayed from there, and since a version is (key, timestamp) → value for ever, writing it again changes nothing.
+//! 4. The unit's versions become clean and may be evicted.
+//!
+//! # What a replay may meet
+//!
+//! After a crash in the middle of a flush the spaces may have versions *newer* than what is being replayed. The row table must
+//! not hide them (its first invariant). So the flush writes down beforehand how new its versions are (the *bound*), and
+//! a version at or below the bound whose key is not in the row table is placed only after a look into the spaces. In normal
+//! operation versions are newer than everything flushed, and applying never reads.
+//!
+//! # Locks
+//!
+//! `flushing` (one flush, import or drop at a time; held over disk writes) before `inner` (row table; held for dozens of rows
+//! at most, never over a disk access) before `pending`.
 
-use crate::options::{Backend, Options};
-use crate::snapshot::{Export, Import};
-use crate::version::{Found, ScanLimits, ScanPage, Version};
+use crate::backend::{Sink, Space, Spaces};
+use crate::codec::{self, GroupRecord, RecordKind};
+use crate::spaces;
+use crate::store::Shared;
+use crate::table::{Cut, Placed, Slot, Table};
+use crate::version::Version;
 use bytes::Bytes;
-use meridian_base::error::Result;
+use meridian_base::error::{Error, Result};
 use meridian_base::id::{GroupId, LogPosition};
-use meridian_base::key::{Key, KeyRange, Target};
+use meridian_base::key::Key;
 use meridian_base::record::Committed;
 use meridian_base::time::Timestamp;
-use meridian_base::txn::ColumnMask;
+use meridian_base::txn::Write;
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A node's store. Clones are the same store.
-#[derive(Clone)]
-pub struct Store {}
+/// Rows handled in one hold of the row table's lock.
+const LOCK_ROWS: usize = 64;
+/// Calls of the eviction hand after a flush or a cache fill: enough to keep up, few enough to go unnoticed.
+const EVICT_CALLS: usize = 4;
 
-impl Store {
-    /// Opens what is there, or creates it. A folder of a newer version or a damaged one is refused with a fatal error that
-    /// names it.
-    pub fn open(_backend: Backend, _options: Options) -> Result<Store> {
-        todo!()
-    }
-    /// The groups that have content here, in order.
-    pub fn groups(&self) -> Vec<GroupId> {
-        todo!()
-    }
-    /// Opens a group, or creates an empty one.
-    pub fn group(&self, _id: GroupId) -> Result<Arc<GroupStore>> {
-        todo!()
-    }
-    /// Removes a group and everything in it. Reads and writes of handles to it fail afterwards.
-    pub fn drop_group(&self, _id: GroupId) -> Result<()> {
-        todo!()
-    }
-    /// Bytes applied and not yet flushed, in all groups.
-    pub fn dirty_bytes(&self) -> usize {
-        todo!()
-    }
-    /// Whether commits should wait for flushes.
-    pub fn over_budget(&self) -> bool {
-        todo!()
-    }
+/// The row table, and the spaces it stands before.
+pub(crate) struct Inner {
+    pub table: Table,
+    pub spaces: Arc<dyn Spaces>,
+}
+
+/// What only the flusher knows.
+pub(crate) struct Flushing {
+    /// The bound that is recorded.
+    pub bound: Timestamp,
+    pub incarnation: u64,
+    /// The group was dropped.
+    pub retired: bool,
 }
 
 /// The versions of one group. Reads are synchronous and concurrent with the one applier and the one flusher.
-pub struct GroupStore {}
+pub struct GroupStore {
+    pub(crate) shared: Arc<Shared>,
+    id: GroupId,
+    pub(crate) inner: RwLock<Inner>,
+    applied: Mutex<LogPosition>,
+    applied_ts: AtomicU64,
+    threshold: AtomicU64,
+    pending: Mutex<Option<Cut>>,
+    pub(crate) flushing: Mutex<Flushing>,
+    /// The durable record.
+    record: Mutex<Option<GroupRecord>>,
+    collecting: Mutex<()>,
+}
 
 impl GroupStore {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        id: GroupId,
+        spaces: Arc<dyn Spaces>,
+        record: Option<GroupRecord>,
+        bound: Timestamp,
+        threshold: Timestamp,
+    ) -> GroupStore {
+        let newest = record.as_ref().map_or(Timestamp::MIN, |r| r.newest);
+        GroupStore {
+            shared,
+            id,
+            inner: RwLock::new(Inner { table: Table::new(bound.max(newest)), spaces }),
+            applied: Mutex::new(record.as_ref().map_or(LogPosition::default(), |r| r.position)),
+            applied_ts: AtomicU64::new(newest.0),
+            threshold: AtomicU64::new(threshold.0),
+            pending: Mutex::new(None),
+            flushing: Mutex::new(Flushing { bound, incarnation: record.as_ref().map_or(1, |r| r.incarnation), retired: false }),
+            record: Mutex::new(record),
+            collecting: Mutex::new(()),
+        }
+    }
+
     /// Which group.
     pub fn id(&self) -> GroupId {
-        todo!()
+        self.id
     }
+
     /// The last flushed position and the replica state flushed with it; `None` before the first flush. Right after opening,
     /// this is where the log's replay starts.
     pub fn recovered(&self) -> Option<(LogPosition, Bytes)> {
-        todo!()
+        self.record.lock().as_ref().map(|r| (r.position, r.state.clone()))
+    }
+
+    /// What a crash cannot take away. The log may be truncated up to here.
+    pub fn durable(&self) -> LogPosition {
+        self.record.lock().as_ref().map_or(LogPosition::default(), |r| r.position)
+    }
+
+    pub(crate) fn durable_record(&self) -> Option<GroupRecord> {
+        self.record.lock().clone()
     }
 
     /// Applies one log entry's transactions. One caller at a time; replaying entries is harmless. When it returns, all
     /// versions are visible; [`GroupStore::applied_ts`] is raised last. An entry without transactions moves the position.
-    pub fn apply(&self, _at: LogPosition, _txns: &[Committed]) -> Result<()> {
-        todo!()
-    }
-    /// The position of the last entry applied.
-    pub fn applied(&self) -> LogPosition {
-        todo!()
-    }
-    /// The newest commit timestamp applied. A reader at it sees all of the entries applied.
-    pub fn applied_ts(&self) -> Timestamp {
-        todo!()
+    pub fn apply(&self, at: LogPosition, txns: &[Committed]) -> Result<()> {
+        let mut newest = Timestamp::MIN;
+        for txn in txns {
+            newest = newest.max(txn.at);
+            for writes in txn.writes.chunks(LOCK_ROWS) {
+                for write in self.place(writes, txn.at) {
+                    self.load_and_place(write, txn.at)?;
+                }
+            }
+        }
+        let mut applied = self.applied.lock();
+        *applied = at.max(*applied);
+        self.applied_ts.fetch_max(newest.0, Ordering::AcqRel);
+        Ok(())
     }
 
-    /// The newest version at or below `at`, tombstones included. Below [`GroupStore::gc_threshold`]: an error (72000).
-    pub fn get(&self, _key: &[u8], _at: Timestamp) -> Result<Option<Version>> {
-        todo!()
+    /// Places writes in one hold of the lock; returns those that need a look into the spaces first.
+    fn place<'a>(&self, writes: &'a [Write], at: Timestamp) -> Vec<&'a Write> {
+        let mut inner = self.inner.write();
+        writes.iter().filter(|write| inner.table.place(write, at, &self.shared.totals) == Placed::Load).collect()
     }
-    /// As [`GroupStore::get`], with the timestamp of the key's newest version.
-    pub fn find(&self, _key: &[u8], _at: Timestamp) -> Result<Found> {
-        todo!()
+
+    fn load_and_place(&self, write: &Write, at: Timestamp) -> Result<()> {
+        let key = write.key.as_bytes();
+        loop {
+            let (spaces, epoch) = self.spaces_and_epoch();
+            let view = spaces.view();
+            let newest = spaces::current(&*spaces, key)?;
+            let loaded = spaces::between(&*spaces, &*view, key, newest, at.prev(), Timestamp::MAX)?;
+            // Fails only if a flush ended meanwhile, so this ends.
+            if self.inner.write().table.place_loaded(write, at, &loaded, epoch, &self.shared.totals) {
+                return Ok(());
+            }
+        }
     }
-    /// The newest version, tombstones included.
-    pub fn newest(&self, _key: &[u8]) -> Result<Option<Version>> {
-        todo!()
+
+    pub(crate) fn spaces_and_epoch(&self) -> (Arc<dyn Spaces>, u64) {
+        let inner = self.inner.read();
+        (inner.spaces.clone(), inner.table.epoch)
     }
-    /// One page of the rows of a range as of `at`, from the start or, if `reverse`, from the end.
-    pub fn scan(&self, _range: &KeyRange, _at: Timestamp, _reverse: bool, _limits: ScanLimits) -> Result<ScanPage> {
-        todo!()
+
+    /// The position of the last entry applied.
+    pub fn applied(&self) -> LogPosition {
+        *self.applied.lock()
     }
-    /// A version above `after` that changed any of `columns` in the target, if there is one. Exact: every version counts, not
-    /// only each key's newest (counterexample 28), and tombstones do. Below [`GroupStore::gc_threshold`]: an error (72000).
-    pub fn changed_after(&self, _target: &Target, _columns: ColumnMask, _after: Timestamp) -> Result<Option<(Key, Timestamp)>> {
-        todo!()
+
+    /// The newest commit timestamp applied. A reader at it sees all of the entries applied.
+    pub fn applied_ts(&self) -> Timestamp {
+        Timestamp(self.applied_ts.load(Ordering::Acquire))
     }
 
     /// Bytes of this group applied and not yet flushed.
     pub fn dirty_bytes(&self) -> usize {
-        todo!()
+        self.inner.read().table.dirty_bytes
     }
+
     /// Whether memory asks for a cut and a flush of this group now. (Time does too; that is the caller's.)
     pub fn wants_flush(&self) -> bool {
-        todo!()
+        let dirty = self.shared.totals.dirty.load(Ordering::Relaxed);
+        dirty >= self.shared.options.dirty_bytes_max / 2 && self.dirty_bytes() > 0
     }
+
     /// Called by the applier between two entries: what is applied so far, with this replica state, becomes the next unit to
     /// flush. A unit not yet taken up by [`GroupStore::flush_step`] is extended.
-    pub fn cut(&self, _state: Bytes) {
-        todo!()
+    pub fn cut(&self, state: Bytes) {
+        let (position, newest) = (self.applied(), self.applied_ts());
+        let mut inner = self.inner.write();
+        inner.table.cut(position, newest, state, &mut self.pending.lock());
     }
+
     /// Makes the pending cut durable; `false` if there was none. Blocks on the disk, but neither readers nor the applier.
     /// After an error the cut stays pending.
     pub fn flush_step(&self) -> Result<bool> {
-        todo!()
-    }
-    /// What a crash cannot take away. The log may be truncated up to here.
-    pub fn durable(&self) -> LogPosition {
-        todo!()
+        let mut flushing = self.flushing.lock();
+        self.check_not_retired(&flushing)?;
+        let Some(mut cut) = self.pending.lock().take() else { return Ok(false) };
+        cut.keys.sort();
+        cut.keys.dedup();
+        match self.flush(&mut flushing, &cut) {
+            Ok(()) => {
+                self.evict();
+                Ok(true)
+            }
+            Err(e) => {
+                self.put_back(cut);
+                Err(e)
+            }
+        }
     }
 
-    /// The content as of the last flushed cut (cut and flush first for a newer one). An error before the first.
-    pub fn export(&self) -> Result<Export> {
-        todo!()
+    fn flush(&self, flushing: &mut Flushing, cut: &Cut) -> Result<()> {
+        let spaces = {
+            let mut inner = self.inner.write();
+            inner.table.spaces_newest = inner.table.spaces_newest.max(cut.newest);
+            inner.spaces.clone()
+        };
+        if flushing.bound < cut.newest {
+            let name = codec::record_name(RecordKind::Bound, self.id);
+            self.shared.disk.put_records(&[(name, Some(codec::put_record(&cut.newest)))])?;
+            flushing.bound = cut.newest;
+        }
+        if !cut.keys.is_empty() {
+            spaces.write(cut.keys.len(), &mut |sink| self.write_unit(&*spaces, cut, sink))?;
+        }
+        let record = GroupRecord {
+            incarnation: flushing.incarnation,
+            position: cut.position,
+            newest: cut.newest,
+            state: cut.state.clone(),
+        };
+        let name = codec::record_name(RecordKind::Group, self.id);
+        self.shared.disk.put_records(&[(name, Some(codec::put_record(&record)))])?;
+        self.inner.write().table.epoch += 1;
+        for keys in cut.keys.chunks(LOCK_ROWS) {
+            self.inner.write().table.mark_clean(keys, cut.unit, &self.shared.totals);
+        }
+        *self.record.lock() = Some(record);
+        Ok(())
     }
-    /// Starts taking in a snapshot, beside the group's present content.
-    pub fn import(&self) -> Result<Import> {
-        todo!()
+
+    fn write_unit(&self, spaces: &dyn Spaces, cut: &Cut, sink: &mut dyn Sink) -> Result<()> {
+        let mut out = RowWriter { sink, key: Vec::new(), value: Vec::new() };
+        for keys in cut.keys.chunks(LOCK_ROWS) {
+            let rows: Vec<(&Key, Vec<Slot>)> = {
+                let inner = self.inner.read();
+                keys.iter().map(|key| (key, inner.table.slots_of_unit(key, cut.unit))).collect()
+            };
+            for (key, slots) in rows {
+                write_row(spaces, key.as_bytes(), &slots, &mut out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A flush failed: its cut is pending again, under a newer one if there is one.
+    fn put_back(&self, cut: Cut) {
+        let mut pending = self.pending.lock();
+        match &mut *pending {
+            Some(newer) => newer.keys.extend(cut.keys),
+            None => *pending = Some(cut),
+        }
+    }
+
+    pub(crate) fn evict(&self) {
+        let max = self.shared.options.cache_bytes_max;
+        let share = max / self.shared.groups.load(Ordering::Relaxed).max(1);
+        for _ in 0..EVICT_CALLS {
+            if !self.inner.write().table.evict(max, share, &self.shared.totals) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn check_not_retired(&self, flushing: &Flushing) -> Result<()> {
+        if flushing.retired { Err(Error::unavailable(format!("group {} was dropped from this node", self.id))) } else { Ok(()) }
+    }
+
+    /// The group is being dropped: its records go, and nothing is written any more.
+    pub(crate) fn retire(&self) -> Result<()> {
+        let mut flushing = self.flushing.lock();
+        let _collecting = self.collecting.lock();
+        self.shared.disk.put_records(&RecordKind::ALL.map(|kind| (codec::record_name(kind, self.id), None)))?;
+        flushing.retired = true;
+        self.pending.lock().take();
+        let mut inner = self.inner.write();
+        inner.table.reset(Timestamp::MIN, &self.shared.totals);
+        Ok(())
+    }
+
+    /// Other spaces, of which nothing is above `bound`, take the place of the present ones: durably, then for readers.
+    pub(crate) fn install(
+        &self,
+        flushing: &mut Flushing,
+        spaces: Arc<dyn Spaces>,
+        record: GroupRecord,
+        bound: Timestamp,
+        threshold: Timestamp,
+    ) -> Result<()> {
+        let _collecting = self.collecting.lock();
+        let threshold = threshold.max(self.gc_threshold());
+        let change = |kind, content| (codec::record_name(kind, self.id), Some(content));
+        self.shared.disk.put_records(&[
+            change(RecordKind::Group, codec::put_record(&record)),
+            change(RecordKind::Bound, codec::put_record(&bound)),
+            change(RecordKind::Threshold, codec::put_record(&threshold)),
+        ])?;
+        flushing.incarnation = record.incarnation;
+        flushing.bound = bound;
+        {
+            let mut inner = self.inner.write();
+            self.pending.lock().take();
+            inner.table.reset(bound, &self.shared.totals);
+            inner.spaces = spaces;
+            // Raised in the same breath: a reader of the new content must not read below what it has.
+            self.threshold.store(threshold.0, Ordering::Release);
+        }
+        *self.applied.lock() = record.position;
+        self.applied_ts.store(record.newest.0, Ordering::Release);
+        *self.record.lock() = Some(record);
+        self.shared.disk.allow_garbage_collection(self.id, threshold)
     }
 
     /// From now on nothing below `threshold` can be read, and versions visible only below it may go. Durable when it
     /// returns; a smaller threshold than the present one does nothing.
-    pub fn collect_garbage(&self, _threshold: Timestamp) -> Result<()> {
-        todo!()
+    pub fn collect_garbage(&self, threshold: Timestamp) -> Result<()> {
+        let _collecting = self.collecting.lock();
+        if threshold <= self.gc_threshold() {
+            return Ok(());
+        }
+        // Durable first: nothing goes before a restarted node would refuse to read it.
+        let name = codec::record_name(RecordKind::Threshold, self.id);
+        self.shared.disk.put_records(&[(name, Some(codec::put_record(&threshold)))])?;
+        self.threshold.store(threshold.0, Ordering::Release);
+        self.shared.disk.allow_garbage_collection(self.id, threshold)
     }
+
     /// The smallest timestamp that can be read.
     pub fn gc_threshold(&self) -> Timestamp {
-        todo!()
+        Timestamp(self.threshold.load(Ordering::Acquire))
     }
+}
+
+/// Writes versions as the spaces want them.
+pub(crate) struct RowWriter<'a> {
+    pub sink: &'a mut dyn Sink,
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+impl RowWriter<'_> {
+    fn current(&mut self, key: &[u8], version: &Version) -> Result<()> {
+        codec::put_current(&mut self.value, version);
+        self.sink.put(Space::Current, key, &self.value)
+    }
+    fn history(&mut self, key: &[u8], version: &Version, until: Timestamp) -> Result<()> {
+        codec::put_history_key(&mut self.key, key, version.at);
+        codec::put_history(&mut self.value, version, until);
+        self.sink.put(Space::History, &self.key, &self.value)
+    }
+}
+
+/// Merges a key's versions of a unit into the spaces. `slots` are those of the row table, newest first: the unit's own and
+/// clean ones, without a gap.
+fn write_row(spaces: &dyn Spaces, key: &[u8], slots: &[Slot], out: &mut RowWriter) -> Result<()> {
+    let Some(newest) = slots.first() else { return Ok(()) };
+    // The version that `current` has now: the newest clean one here, else whatever is there. (After a flush that failed
+    // half-way it may be one of the unit's; then what it replaced is in `history` already.)
+    let first_clean = slots.iter().position(Slot::is_clean);
+    let mut until = Timestamp::MAX;
+    for (i, slot) in slots.iter().enumerate() {
+        let replaced_now = first_clean == Some(i) && i > 0;
+        if i > 0 && (replaced_now || !slot.is_clean()) {
+            out.history(key, &slot.version(), until)?;
+        }
+        until = slot.at;
+    }
+    if first_clean.is_none()
+        && let Some(before) = spaces::current(spaces, key)?
+        && before.at < until
+    {
+        out.history(key, &before, until)?;
+    }
+    if newest.is_clean() { Ok(()) } else { out.current(key, &newest.version()) }
 }

@@ -1,47 +1,359 @@
-//! Export and import of a group's content.
+//! A group's content as a stream of chunks: what a new replica, or one that fell behind, gets before the log.
+//!
+//! ```text
+//! chunk = "MSNP" | format u8 | kind u8 | number u64 | body | crc32c of all before u32
+//! kinds: 1 head (postcard), 2 entries, 3 tail (postcard)
+//! entry = space u8 | key len u32 | value len u32 | key | value        (as in the spaces, see crate::codec)
+//! ```
+//!
+//! Integers are little-endian. The chunks are numbered from 0, so that a stream can be resumed. The threshold of garbage
+//! collection is in the tail and not in the head, because collection goes on while the export does.
+//!
+//! An import fills a pair of spaces of its own, which nothing refers to; the record that names it, written when the tail
+//! has been seen, replaces the group's content in one durable step. What a crash before that leaves is removed when the store is
+//! opened.
 
-use bytes::Bytes;
-use meridian_base::error::Result;
-use meridian_base::id::LogPosition;
+use crate::backend::{Space, Spaces, SpacesId, View};
+use crate::codec::{self, GroupRecord};
+use crate::group::GroupStore;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use meridian_base::error::{Error, Result};
+use meridian_base::id::{GroupId, LogPosition};
+use meridian_base::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 4] = b"MSNP";
+/// Magic, format, kind, number.
+const HEADER: usize = 14;
+const CRC: usize = 4;
+/// A chunk of entries ends with the one that reaches this size.
+const CHUNK_BYTES: usize = (1 << 20) - (64 << 10);
+
+const KIND_HEAD: u8 = 1;
+const KIND_ENTRIES: u8 = 2;
+const KIND_TAIL: u8 = 3;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    group: GroupId,
+    position: LogPosition,
+    newest: Timestamp,
+    bound: Timestamp,
+    state: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Tail {
+    threshold: Timestamp,
+}
+
+#[derive(Debug, PartialEq)]
+enum Body {
+    Head(Head),
+    /// Space, key, value.
+    Entries(Vec<(Space, Bytes, Bytes)>),
+    Tail(Tail),
+}
+
+fn start_chunk(kind: u8, number: u64) -> BytesMut {
+    let mut out = BytesMut::with_capacity(CHUNK_BYTES / 16);
+    out.put_slice(MAGIC);
+    out.put_u8(codec::FORMAT as u8);
+    out.put_u8(kind);
+    out.put_u64_le(number);
+    out
+}
+
+fn put_entry(out: &mut BytesMut, space: Space, key: &[u8], value: &[u8]) {
+    out.put_u8(space as u8);
+    out.put_u32_le(u32::try_from(key.len()).expect("keys are bounded by KEY_BYTES_MAX"));
+    out.put_u32_le(u32::try_from(value.len()).expect("values are bounded by TXN_BYTES_MAX"));
+    out.put_slice(key);
+    out.put_slice(value);
+}
+
+fn end_chunk(mut out: BytesMut) -> Bytes {
+    let crc = crc32c::crc32c(&out);
+    out.put_u32_le(crc);
+    out.freeze()
+}
+
+fn bad_chunk(what: &str) -> Error {
+    Error::unavailable(format!("snapshot chunk refused: {what}"))
+}
+
+/// Reads a chunk: its number and its body.
+fn decode_chunk(mut chunk: Bytes) -> Result<(u64, Body)> {
+    if chunk.len() < HEADER + CRC || &chunk[..4] != MAGIC {
+        return Err(bad_chunk("it is not one"));
+    }
+    let crc = chunk.split_off(chunk.len() - CRC).get_u32_le();
+    if crc != crc32c::crc32c(&chunk) {
+        return Err(bad_chunk("its checksum is wrong"));
+    }
+    chunk.advance(MAGIC.len());
+    let format = chunk.get_u8();
+    if u32::from(format) != codec::FORMAT {
+        return Err(bad_chunk(&format!("it has format {format}, this program has {}", codec::FORMAT))
+            .hint("Run the same version of meridian on all nodes, or upgrade this one."));
+    }
+    let kind = chunk.get_u8();
+    let number = chunk.get_u64_le();
+    let body = match kind {
+        KIND_HEAD => Body::Head(postcard::from_bytes(&chunk).map_err(|_| bad_chunk("its head cannot be read"))?),
+        KIND_TAIL => Body::Tail(postcard::from_bytes(&chunk).map_err(|_| bad_chunk("its tail cannot be read"))?),
+        KIND_ENTRIES => Body::Entries(decode_entries(chunk).ok_or_else(|| bad_chunk("its entries cannot be read"))?),
+        other => return Err(bad_chunk(&format!("unknown kind {other}"))),
+    };
+    Ok((number, body))
+}
+
+fn decode_entries(mut body: Bytes) -> Option<Vec<(Space, Bytes, Bytes)>> {
+    let mut entries = Vec::new();
+    while body.has_remaining() {
+        if body.remaining() < 9 {
+            return None;
+        }
+        let space = match body.get_u8() {
+            0 => Space::Current,
+            1 => Space::History,
+            _ => return None,
+        };
+        let (key_len, value_len) = (body.get_u32_le() as usize, body.get_u32_le() as usize);
+        if body.remaining() < key_len.checked_add(value_len)? {
+            return None;
+        }
+        let (key, value) = (body.split_to(key_len), body.split_to(value_len));
+        // What cannot be read must not be stored.
+        match space {
+            Space::Current => drop(codec::current(value.clone())?),
+            Space::History => drop(codec::history(codec::split_history_key(&key)?.1, value.clone())?),
+        }
+        entries.push((space, key, value));
+    }
+    Some(entries)
+}
+
+impl GroupStore {
+    /// The content as of the last flushed cut (cut and flush first for a newer one). An error before the first. Waits for a
+    /// flush under way.
+    pub fn export(self: &Arc<Self>) -> Result<Export> {
+        let flushing = self.flushing.lock();
+        self.check_not_retired(&flushing)?;
+        let Some(record) = self.durable_record() else {
+            return Err(Error::unavailable(format!("group {} has nothing flushed to export yet", self.id())));
+        };
+        let GroupRecord { position, newest, state, .. } = record;
+        let head = Head { group: self.id(), position, newest, bound: flushing.bound.max(newest), state };
+        let view = self.inner.read().spaces.view();
+        Ok(Export { group: self.clone(), view, head, next: Next::Head, number: 0 })
+    }
+
+    /// Starts taking in a snapshot, beside the group's present content.
+    pub fn import(self: &Arc<Self>) -> Result<Import> {
+        let disk = &self.shared.disk;
+        let of_group = disk.list_spaces()?.into_iter().filter(|id| id.group == self.id());
+        let incarnation = of_group.map(|id| id.incarnation).max().unwrap_or(0) + 1;
+        let id = SpacesId { group: self.id(), incarnation };
+        let spaces = disk.open_spaces(id)?;
+        Ok(Import { group: self.clone(), id, spaces, head: None, tail: None, taken: 0, finished: false })
+    }
+}
 
 /// A group's content as of one flushed cut, as a sequence of chunks. Writers and readers of the group go on meanwhile.
-pub struct Export {}
+pub struct Export {
+    group: Arc<GroupStore>,
+    view: Box<dyn View>,
+    head: Head,
+    next: Next,
+    number: u64,
+}
+
+/// Which chunk comes next.
+enum Next {
+    Head,
+    /// Entries after this key.
+    Entries(Space, Option<Vec<u8>>),
+    Tail,
+    Nothing,
+}
 
 impl Export {
     /// The position the content is as of: the log follows from there.
     pub fn position(&self) -> LogPosition {
-        todo!()
+        self.head.position
     }
     /// The replica state that was flushed with that position.
     pub fn state(&self) -> &Bytes {
-        todo!()
+        &self.head.state
+    }
+
+    fn entries(&mut self, space: Space, after: Option<Vec<u8>>) -> Result<Bytes> {
+        let mut out = start_chunk(KIND_ENTRIES, self.number);
+        let mut last = None;
+        let low = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.view.scan(space, (low, Bound::Unbounded), false, &mut |key, value| {
+            put_entry(&mut out, space, key, value);
+            if out.len() < CHUNK_BYTES {
+                return ControlFlow::Continue(());
+            }
+            last = Some(key.to_vec());
+            ControlFlow::Break(())
+        })?;
+        self.next = match (last, space) {
+            (Some(last), _) => Next::Entries(space, Some(last)),
+            (None, Space::Current) => Next::Entries(Space::History, None),
+            (None, Space::History) => Next::Tail,
+        };
+        Ok(end_chunk(out))
+    }
+
+    fn chunk(&mut self) -> Result<Option<Bytes>> {
+        let chunk = match std::mem::replace(&mut self.next, Next::Nothing) {
+            Next::Head => {
+                let mut out = start_chunk(KIND_HEAD, self.number);
+                out.put_slice(&codec::put_record(&self.head));
+                self.next = Next::Entries(Space::Current, None);
+                end_chunk(out)
+            }
+            Next::Entries(space, after) => self.entries(space, after)?,
+            Next::Tail => {
+                let mut out = start_chunk(KIND_TAIL, self.number);
+                out.put_slice(&codec::put_record(&Tail { threshold: self.group.gc_threshold() }));
+                end_chunk(out)
+            }
+            Next::Nothing => return Ok(None),
+        };
+        self.number += 1;
+        Ok(Some(chunk))
     }
 }
 
 impl Iterator for Export {
-    /// A chunk of about 1 MiB at most (one huge row may exceed it). Send them in order.
+    /// A chunk of about 1 MiB at most (one huge row may exceed it). Send them in order. Nothing follows an error.
     type Item = Result<Bytes>;
     fn next(&mut self) -> Option<Result<Bytes>> {
-        todo!()
+        self.chunk().transpose()
     }
 }
 
 /// A snapshot on its way in. Nothing of it is seen by readers before [`Import::finish`]; dropping it discards it.
-pub struct Import {}
+pub struct Import {
+    group: Arc<GroupStore>,
+    id: SpacesId,
+    spaces: Arc<dyn Spaces>,
+    head: Option<Head>,
+    tail: Option<Tail>,
+    taken: u64,
+    finished: bool,
+}
 
 impl Import {
     /// Takes the next chunk. The same chunk again (a resumed stream) is ignored; a gap or damage is an error and the
     /// import can go on with the right chunk.
-    pub fn chunk(&mut self, _bytes: &[u8]) -> Result<()> {
-        todo!()
+    pub fn chunk(&mut self, bytes: &[u8]) -> Result<()> {
+        let (number, body) = decode_chunk(Bytes::copy_from_slice(bytes))?;
+        if number < self.taken {
+            return Ok(());
+        }
+        if number > self.taken || self.tail.is_some() || (self.head.is_none() != matches!(body, Body::Head(_))) {
+            return Err(bad_chunk(&format!("it is number {number}, expected is {}", self.taken)));
+        }
+        match body {
+            Body::Head(head) if head.group == self.id.group => self.head = Some(head),
+            Body::Head(head) => return Err(bad_chunk(&format!("it is of group {}, not {}", head.group, self.id.group))),
+            Body::Entries(entries) => self
+                .spaces
+                .write(0, &mut |sink| entries.iter().try_for_each(|(space, key, value)| sink.put(*space, key, value)))?,
+            Body::Tail(tail) => self.tail = Some(tail),
+        }
+        self.taken += 1;
+        Ok(())
     }
+
     /// How many chunks have been taken: a resumed stream goes on from there.
     pub fn chunks_taken(&self) -> u64 {
-        todo!()
+        self.taken
     }
+
+    /// Whether the last chunk has been taken.
+    pub fn is_complete(&self) -> bool {
+        self.tail.is_some()
+    }
+
     /// Replaces the group's content, at once for readers and across a crash. Durable when it returns. The caller sees to
     /// it that nothing is applied meanwhile. Returns the snapshot's position and replica state.
-    pub fn finish(self) -> Result<(LogPosition, Bytes)> {
-        todo!()
+    pub fn finish(mut self) -> Result<(LogPosition, Bytes)> {
+        let (Some(head), Some(tail)) = (self.head.take(), self.tail.take()) else {
+            return Err(Error::unavailable(format!("the snapshot of group {} is not complete", self.id.group)));
+        };
+        let group = self.group.clone();
+        let mut flushing = group.flushing.lock();
+        group.check_not_retired(&flushing)?;
+        let replaced = SpacesId { incarnation: flushing.incarnation, ..self.id };
+        let record = GroupRecord {
+            incarnation: self.id.incarnation,
+            position: head.position,
+            newest: head.newest,
+            state: head.state.clone(),
+        };
+        group.install(&mut flushing, self.spaces.clone(), record, head.bound, tail.threshold)?;
+        self.finished = true;
+        if let Err(e) = group.shared.disk.drop_spaces(replaced) {
+            // It is removed when the store is opened next.
+            tracing::warn!("replaced spaces {replaced} stay for now: {e}");
+        }
+        Ok((head.position, head.state))
+    }
+}
+
+impl Drop for Import {
+    fn drop(&mut self) {
+        if !self.finished
+            && let Err(e) = self.group.shared.disk.drop_spaces(self.id)
+        {
+            tracing::warn!("unfinished import {} stays for now: {e}", self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chunk_of(kind: u8, number: u64, body: &[u8]) -> Bytes {
+        let mut out = start_chunk(kind, number);
+        out.put_slice(body);
+        end_chunk(out)
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_the_decoder(bytes: Vec<u8>, kind in 0u8..5, number: u64) {
+            let _ = decode_chunk(Bytes::from(bytes.clone()));
+            // With a right checksum, so that the body's decoder is reached.
+            let _ = decode_chunk(chunk_of(kind, number, &bytes));
+        }
+        #[test]
+        fn a_flipped_bit_is_noticed(number: u64, threshold: u64, at: prop::sample::Index, bit in 0u8..8) {
+            let chunk = chunk_of(KIND_TAIL, number, &codec::put_record(&Tail { threshold: Timestamp(threshold) }));
+            prop_assert_eq!(decode_chunk(chunk.clone()).unwrap(), (number, Body::Tail(Tail { threshold: Timestamp(threshold) })));
+            let mut damaged = chunk.to_vec();
+            let i = at.index(damaged.len());
+            damaged[i] ^= 1 << bit;
+            prop_assert!(decode_chunk(Bytes::from(damaged)).is_err());
+        }
+        #[test]
+        fn damaged_entries_with_a_right_checksum_do_not_panic(key: Vec<u8>, value: Vec<u8>, at: prop::sample::Index, with: u8) {
+            let mut body = BytesMut::new();
+            put_entry(&mut body, Space::Current, &key, &value);
+            put_entry(&mut body, Space::History, &codec::history_key(&key, Timestamp(7)), &value);
+            let i = at.index(body.len());
+            body[i] ^= with;
+            let _ = decode_chunk(chunk_of(KIND_ENTRIES, 0, &body));
+        }
     }
 }

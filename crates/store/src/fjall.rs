@@ -1,0 +1,328 @@
+//! The disk backend: one fjall database per node, two keyspaces per group, one keyspace of records.
+//!
+//! What is assumed of fjall (3.1):
+//! - a batch reaches the memtables item by item in the order it was filled, so a reader that sees an item sees those before;
+//! - `persist(SyncAll)` makes every batch committed before durable; ingested files are durable when `finish` returns;
+//! - a compaction filter sees whole entries and may destroy them. In `history` a copy of a destroyed entry may come back from a
+//!   deeper level, which is harmless: it is the same bytes, and readers skip what is garbage. In `current`, where values are
+//!   replaced, the verdict is a tombstone of fjall's own, which covers deeper copies.
+//!
+//! fjall's journal is never synced for single rows: our log is the durability, and one sync ends a whole flush.
+
+use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
+use crate::codec;
+use ::fjall as db;
+use bytes::Bytes;
+use db::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
+use db::{KeyspaceCreateOptions, PersistMode, Readable};
+use meridian_base::error::{Error, Result};
+use meridian_base::id::GroupId;
+use meridian_base::time::Timestamp;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows per batch: large enough that the journal's lock is taken seldom, small enough that a batch is a few hundred KiB.
+const BATCH_ROWS: usize = 1_024;
+/// fjall's threads for flushing and compaction. Two of them on two cores would starve the sessions; more never helps us, as
+/// there is one flusher.
+const WORKER_THREADS: usize = 2;
+const MARKER: &str = "meridian-store";
+const RECORDS: &str = "records";
+
+/// A node's database on disk.
+pub(crate) struct FjallDisk {
+    database: db::Database,
+    records: db::Keyspace,
+    path: PathBuf,
+    thresholds: Arc<Thresholds>,
+    ingest_rows_min: usize,
+}
+
+impl FjallDisk {
+    /// Opens the folder or creates it.
+    pub fn open(path: &Path, block_cache_bytes: usize, ingest_rows_min: usize) -> Result<FjallDisk> {
+        check_marker(path)?;
+        let thresholds = Arc::new(Thresholds::default());
+        let assign = thresholds.clone();
+        let fail = |e| translate(path, "open", e);
+        let database = db::Database::builder(path.join("data"))
+            .cache_size(block_cache_bytes as u64)
+            .manual_journal_persist(true)
+            .worker_threads(WORKER_THREADS)
+            .with_compaction_filter_factories(Arc::new(move |name| {
+                let (id, space) = parse_keyspace_name(name)?;
+                Some(Arc::new(GarbageFilterFactory { threshold: assign.of(id.group), space }))
+            }))
+            .open()
+            .map_err(fail)?;
+        let records = database.keyspace(RECORDS, KeyspaceCreateOptions::default).map_err(fail)?;
+        Ok(FjallDisk { database, records, path: path.to_owned(), thresholds, ingest_rows_min })
+    }
+    fn fail(&self, doing: &str) -> impl Fn(db::Error) -> Error {
+        move |e| translate(&self.path, doing, e)
+    }
+}
+
+impl Disk for FjallDisk {
+    fn records(&self) -> Result<BTreeMap<Vec<u8>, Bytes>> {
+        let mut all = BTreeMap::new();
+        for entry in self.records.iter() {
+            let (name, content) = entry.into_inner().map_err(self.fail("read"))?;
+            all.insert(name.to_vec(), Bytes::copy_from_slice(&content));
+        }
+        Ok(all)
+    }
+    fn put_records(&self, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for (name, content) in changes {
+            match content {
+                Some(content) => batch.insert(&self.records, name.clone(), content.clone()),
+                None => batch.remove(&self.records, name.clone()),
+            }
+        }
+        batch.commit().map_err(self.fail("write"))
+    }
+    fn list_spaces(&self) -> Result<Vec<SpacesId>> {
+        let names = self.database.list_keyspace_names();
+        let mut ids: Vec<SpacesId> = names.iter().filter_map(|name| Some(parse_keyspace_name(name)?.0)).collect();
+        ids.sort();
+        ids.dedup();
+        Ok(ids)
+    }
+    fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>> {
+        let open = |space| self.database.keyspace(&keyspace_name(id, space), KeyspaceCreateOptions::default);
+        Ok(Arc::new(FjallSpaces {
+            current: open(Space::Current).map_err(self.fail("open"))?,
+            history: open(Space::History).map_err(self.fail("open"))?,
+            database: self.database.clone(),
+            ingest_rows_min: self.ingest_rows_min,
+        }))
+    }
+    fn drop_spaces(&self, id: SpacesId) -> Result<()> {
+        for space in [Space::Current, Space::History] {
+            let name = keyspace_name(id, space);
+            if self.database.keyspace_exists(&name) {
+                let handle = self.database.keyspace(&name, KeyspaceCreateOptions::default).map_err(self.fail("open"))?;
+                self.database.delete_keyspace(handle).map_err(self.fail("delete from"))?;
+            }
+        }
+        Ok(())
+    }
+    fn allow_garbage_collection(&self, group: GroupId, threshold: Timestamp) -> Result<()> {
+        self.thresholds.of(group).fetch_max(threshold.0, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+fn keyspace_name(id: SpacesId, space: Space) -> String {
+    let space = match space {
+        Space::Current => "current",
+        Space::History => "history",
+    };
+    format!("{id}-{space}")
+}
+
+fn parse_keyspace_name(name: &str) -> Option<(SpacesId, Space)> {
+    let mut parts = name.strip_prefix('g')?.split('-');
+    let group = GroupId(parts.next()?.parse().ok()?);
+    let incarnation = parts.next()?.parse().ok()?;
+    let space = match parts.next()? {
+        "current" => Space::Current,
+        "history" => Space::History,
+        _ => return None,
+    };
+    Some((SpacesId { group, incarnation }, space))
+}
+
+struct FjallSpaces {
+    database: db::Database,
+    current: db::Keyspace,
+    history: db::Keyspace,
+    ingest_rows_min: usize,
+}
+
+impl FjallSpaces {
+    fn keyspace(&self, space: Space) -> &db::Keyspace {
+        match space {
+            Space::Current => &self.current,
+            Space::History => &self.history,
+        }
+    }
+}
+
+impl Spaces for FjallSpaces {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        let keyspace = self.keyspace(space);
+        match keyspace.get(key) {
+            Ok(found) => Ok(found.map(|value| Bytes::copy_from_slice(&value))),
+            Err(e) => Err(translate(keyspace.path(), "read", e)),
+        }
+    }
+    fn view(&self) -> Box<dyn View> {
+        let snapshot = self.database.snapshot();
+        Box::new(FjallView { snapshot, current: self.current.clone(), history: self.history.clone() })
+    }
+    fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
+        if rows >= self.ingest_rows_min {
+            let fail = |e| translate(self.current.path(), "write", e);
+            let mut current = self.current.start_ingestion().map_err(fail)?;
+            let mut history = self.history.start_ingestion().map_err(fail)?;
+            fill(&mut SinkFn(|space, key: &[u8], value: &[u8]| match space {
+                Space::Current => current.write(key, value).map_err(fail),
+                Space::History => history.write(key, value).map_err(fail),
+            }))?;
+            // History first: who finds the new current version must find the old one there.
+            history.finish().map_err(fail)?;
+            current.finish().map_err(fail)
+        } else {
+            let mut sink = BatchSink { spaces: self, batch: self.database.batch() };
+            fill(&mut sink)?;
+            sink.commit()
+        }
+    }
+    fn describe(&self) -> String {
+        self.current.path().display().to_string()
+    }
+}
+
+struct BatchSink<'a> {
+    spaces: &'a FjallSpaces,
+    batch: db::OwnedWriteBatch,
+}
+
+impl BatchSink<'_> {
+    fn commit(&mut self) -> Result<()> {
+        let full = std::mem::replace(&mut self.batch, self.spaces.database.batch());
+        full.commit().map_err(|e| translate(self.spaces.current.path(), "write", e))
+    }
+}
+
+impl Sink for BatchSink<'_> {
+    fn put(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
+        self.batch.insert(self.spaces.keyspace(space), key, value);
+        if self.batch.len() >= BATCH_ROWS { self.commit() } else { Ok(()) }
+    }
+}
+
+/// A sink that is a function: fjall does not export the name of its ingestion's type.
+struct SinkFn<F>(F);
+
+impl<F: FnMut(Space, &[u8], &[u8]) -> Result<()>> Sink for SinkFn<F> {
+    fn put(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
+        (self.0)(space, key, value)
+    }
+}
+
+struct FjallView {
+    snapshot: db::Snapshot,
+    current: db::Keyspace,
+    history: db::Keyspace,
+}
+
+impl View for FjallView {
+    fn scan(&self, space: Space, range: RawRange<'_>, reverse: bool, visit: Visit<'_>) -> Result<()> {
+        let keyspace = match space {
+            Space::Current => &self.current,
+            Space::History => &self.history,
+        };
+        let mut entries = self.snapshot.range::<&[u8], _>(keyspace, range);
+        while let Some(entry) = if reverse { entries.next_back() } else { entries.next() } {
+            let (key, value) = entry.into_inner().map_err(|e| translate(keyspace.path(), "read", e))?;
+            if visit(&key, &value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Thresholds by group, shared with the filters of running compactions.
+#[derive(Default)]
+struct Thresholds(Mutex<BTreeMap<GroupId, Arc<AtomicU64>>>);
+
+impl Thresholds {
+    fn of(&self, group: GroupId) -> Arc<AtomicU64> {
+        self.0.lock().entry(group).or_default().clone()
+    }
+}
+
+struct GarbageFilterFactory {
+    threshold: Arc<AtomicU64>,
+    space: Space,
+}
+
+impl Factory for GarbageFilterFactory {
+    fn name(&self) -> &str {
+        "meridian garbage"
+    }
+    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+        Box::new(GarbageFilter { threshold: Timestamp(self.threshold.load(Ordering::Acquire)), space: self.space })
+    }
+}
+
+struct GarbageFilter {
+    threshold: Timestamp,
+    space: Space,
+}
+
+impl CompactionFilter for GarbageFilter {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        Ok(match (codec::is_garbage(self.space, &item.value()?, self.threshold), self.space) {
+            (false, _) => Verdict::Keep,
+            (true, Space::History) => Verdict::Destroy,
+            (true, Space::Current) => Verdict::Remove,
+        })
+    }
+}
+
+/// Refuses a folder that this program does not understand, and marks a new one.
+fn check_marker(path: &Path) -> Result<()> {
+    let marker = path.join(MARKER);
+    let io = |e: std::io::Error| Error::fatal(format!("cannot open the store in {}: {e}", path.display()));
+    match std::fs::read_to_string(&marker) {
+        Ok(text) => match text.trim().strip_prefix("format ").and_then(|n| n.parse::<u32>().ok()) {
+            Some(codec::FORMAT) => Ok(()),
+            Some(newer) if newer > codec::FORMAT => Err(Error::fatal(format!(
+                "the store in {} has format {newer}, which is newer than this program's ({})",
+                path.display(),
+                codec::FORMAT
+            ))
+            .hint("Start the version of meridian that wrote it, or a newer one.")),
+            _ => Err(codec::damaged(&marker.display().to_string(), "it does not name a format")),
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if path.join("data").exists() {
+                return Err(codec::damaged(&path.display().to_string(), &format!("the file {MARKER} is missing")));
+            }
+            std::fs::create_dir_all(path).map_err(io)?;
+            let unfinished = path.join(format!("{MARKER}.new"));
+            let mut file = std::fs::File::create(&unfinished).map_err(io)?;
+            writeln!(file, "format {}", codec::FORMAT).and_then(|()| file.sync_all()).map_err(io)?;
+            std::fs::rename(&unfinished, &marker).map_err(io)?;
+            std::fs::File::open(path).and_then(|folder| folder.sync_all()).map_err(io)
+        }
+        Err(e) => Err(io(e)),
+    }
+}
+
+/// Says what was attempted where, and what is wrong.
+fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
+    let place = path.display().to_string();
+    match e {
+        db::Error::Io(e) | db::Error::Storage(db::LsmError::Io(e)) => {
+            Error::fatal(format!("cannot {doing} the store in {place}: {e}"))
+        }
+        db::Error::Locked => Error::fatal(format!("the store in {place} is in use by another process")),
+        db::Error::Poisoned => Error::fatal(format!("cannot {doing} the store in {place}: an earlier write failed"))
+            .hint("Restart the node; it replays its log."),
+        db::Error::KeyspaceDeleted => Error::fatal(format!("cannot {doing} the store in {place}: the group was dropped")),
+        db::Error::InvalidVersion(Some(v)) => Error::fatal(format!("the store in {place} was written by another version: {v:?}"))
+            .hint("Start the version of meridian that wrote it, or a newer one."),
+        other => codec::damaged(&place, &other.to_string()),
+    }
+}

@@ -1,0 +1,393 @@
+//! Reading: point reads, scans, and «did anything change».
+//!
+//! Every read looks into the row table first, under its lock, and then into the spaces, without it. That order makes the two
+//! together complete: what was applied before the read began is in the row table, or was flushed before it was evicted and is
+//! then in the spaces by the time they are looked at. (The other way round a version could slip from one to the other behind
+//! the reader's back.)
+//!
+//! A scan goes in steps: a bounded piece of the row table is copied out (references, not rows), which says how far this step
+//! reaches; then the spaces are read over the same stretch and merged with it.
+
+use crate::backend::{RawRange, Space, Spaces, View};
+use crate::codec;
+use crate::group::{GroupStore, Inner};
+use crate::spaces;
+use crate::table::Row;
+use crate::version::{Found, ScanLimits, ScanPage, Version};
+use bytes::Bytes;
+use meridian_base::error::{Error, Result};
+use meridian_base::key::{Key, KeyRange, Target};
+use meridian_base::time::Timestamp;
+use meridian_base::txn::ColumnMask;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// Rows of the row table copied out in one hold of its lock.
+const STEP_ROWS: usize = 256;
+/// A page looks at this many keys for each row it may return, and at this many more, before it gives a rest back: so that
+/// a scan over deleted rows yields too.
+const LOOK_PER_ROW: usize = 4;
+const LOOK_EXTRA: usize = 1_024;
+
+impl GroupStore {
+    /// The newest version at or below `at`, tombstones included. Below [`GroupStore::gc_threshold`]: an error (72000).
+    pub fn get(&self, key: &[u8], at: Timestamp) -> Result<Option<Version>> {
+        Ok(self.find(key, at)?.version)
+    }
+
+    /// The newest version, tombstones included.
+    pub fn newest(&self, key: &[u8]) -> Result<Option<Version>> {
+        self.get(key, Timestamp::MAX)
+    }
+
+    /// As [`GroupStore::get`], with the timestamp of the key's newest version.
+    pub fn find(&self, key: &[u8], at: Timestamp) -> Result<Found> {
+        self.check_readable(at)?;
+        let (spaces, epoch, newest_here) = {
+            let inner = self.inner.read();
+            let newest_here = match inner.table.row(key) {
+                Some(row) => {
+                    row.touch();
+                    let newest = row.newest().at;
+                    if let Some(slot) = row.visible(at) {
+                        return Ok(Found { version: Some(slot.version()), newest_seen: newest });
+                    }
+                    Some(newest)
+                }
+                None => None,
+            };
+            (inner.spaces.clone(), inner.table.epoch, newest_here)
+        };
+        let current = spaces::current(&*spaces, key)?;
+        if let (None, Some(version)) = (newest_here, &current) {
+            self.inner.write().table.fill(key, version, epoch, &self.shared.totals);
+            self.evict();
+        }
+        let newest_seen = newest_here.or(current.as_ref().map(|v| v.at)).unwrap_or(Timestamp::MIN);
+        let version = match current {
+            Some(version) if version.at > at => {
+                let version = spaces::history_at(&*spaces, &*spaces.view(), key, at)?;
+                self.check_readable(at)?;
+                version
+            }
+            other => other,
+        };
+        Ok(Found { version, newest_seen })
+    }
+
+    /// Before reading, and again after a look into `history`: what was there may have been collected meanwhile.
+    fn check_readable(&self, at: Timestamp) -> Result<()> {
+        let threshold = self.gc_threshold();
+        if at >= threshold {
+            return Ok(());
+        }
+        Err(Error::sql("72000", "snapshot too old")
+            .detail(format!("the read is as of {at}, and versions before {threshold} may be gone"))
+            .hint("Read at a newer timestamp, or raise gc.ttl."))
+    }
+
+    /// One page of the rows of a range as of `at`, from the start or, if `reverse`, from the end.
+    pub fn scan(&self, range: &KeyRange, at: Timestamp, reverse: bool, limits: ScanLimits) -> Result<ScanPage> {
+        self.check_readable(at)?;
+        loop {
+            let mut page = PageBuilder::new(range, reverse, limits);
+            let mut spaces: Option<Arc<dyn Spaces>> = None;
+            let replaced = loop {
+                if page.is_done() {
+                    break false;
+                }
+                let (step, of) = self.step(&page.left, reverse, |row| Overlay {
+                    newest: row.newest().at,
+                    version: row.visible(at).map(|slot| slot.version()),
+                });
+                // A snapshot was installed meanwhile: a page must not mix the old content with the new one.
+                if spaces.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &of)) {
+                    break true;
+                }
+                scan_step(&*of, step, at, &mut page)?;
+                spaces = Some(of);
+            };
+            if !replaced {
+                self.check_readable(at)?;
+                return Ok(page.finish());
+            }
+        }
+    }
+
+    /// A version above `after` that changed any of `columns` in the target, if there is one. Exact: every version counts, not
+    /// only each key's newest (counterexample 28), and tombstones do. Below [`GroupStore::gc_threshold`]: an error (72000).
+    pub fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Result<Option<(Key, Timestamp)>> {
+        self.check_readable(after)?;
+        let asked = Change { columns, after };
+        let found = match target {
+            Target::Key(key) => self.key_changed(key, asked)?.map(|at| (key.clone(), at)),
+            Target::Range(range) => self.range_changed(range, asked)?,
+        };
+        self.check_readable(after)?;
+        Ok(found)
+    }
+
+    fn key_changed(&self, key: &Key, asked: Change) -> Result<Option<Timestamp>> {
+        let (spaces, below) = {
+            let inner = self.inner.read();
+            if inner.table.newest_in_index(key.as_bytes()) <= asked.after {
+                return Ok(None);
+            }
+            let below = match inner.table.row(key.as_bytes()) {
+                Some(row) => match asked.of_row(row) {
+                    RowChange::At(at) => return Ok(Some(at)),
+                    RowChange::No => return Ok(None),
+                    RowChange::Below(at) => at,
+                },
+                None => Timestamp::MAX,
+            };
+            (inner.spaces.clone(), below)
+        };
+        let newest = spaces::current(&*spaces, key.as_bytes())?;
+        asked.of_spaces(&*spaces, &*spaces.view(), key.as_bytes(), newest, below)
+    }
+
+    fn range_changed(&self, range: &KeyRange, asked: Change) -> Result<Option<(Key, Timestamp)>> {
+        let mut left = range.clone();
+        while !left.is_empty() {
+            if newest_in_range(&self.inner.read(), &left) <= asked.after {
+                return Ok(None);
+            }
+            let (step, spaces) = self.step(&left, false, |row| asked.of_row(row));
+            let reached = step.covered.end.clone();
+            if let Some(found) = changed_step(&*spaces, step, asked)? {
+                return Ok(Some(found));
+            }
+            left.start = reached;
+        }
+        Ok(None)
+    }
+
+    /// Copies out what the row table has of the start (or the end) of a range, and the spaces it stands before.
+    fn step<T>(&self, range: &KeyRange, reverse: bool, what: impl Fn(&Row) -> T) -> (Step<T>, Arc<dyn Spaces>) {
+        let inner = self.inner.read();
+        let (low, high) = bounds(range);
+        let rows: Vec<(Key, T)> =
+            inner.table.range(low, high, reverse).take(STEP_ROWS).map(|(key, row)| (key.clone(), what(row))).collect();
+        let mut covered = range.clone();
+        if rows.len() == STEP_ROWS {
+            let last = &rows[STEP_ROWS - 1].0;
+            if reverse {
+                covered.start = last.clone();
+            } else {
+                covered.end = last.successor();
+            }
+        }
+        (Step { covered, rows }, inner.spaces.clone())
+    }
+}
+
+fn bounds(range: &KeyRange) -> RawRange<'_> {
+    (Bound::Included(range.start.as_bytes()), Bound::Excluded(range.end.as_bytes()))
+}
+
+/// The newest version that any key of a range may have: by its index, if it lies in one.
+fn newest_in_range(inner: &Inner, range: &KeyRange) -> Timestamp {
+    let start = range.start.as_bytes();
+    let one_index = start.get(..4).is_some_and(|index| {
+        range.end.as_bytes().starts_with(index) || Key::new(index).prefix_end().is_some_and(|end| range.end <= end)
+    });
+    if one_index { inner.table.newest_in_index(start) } else { inner.table.newest }
+}
+
+/// A stretch of a range, and what the row table has of it, in the order of the scan.
+struct Step<T> {
+    covered: KeyRange,
+    rows: Vec<(Key, T)>,
+}
+
+impl<T> Step<T> {
+    /// Merges the row table's rows with `current` over the stretch. `visit` sees every key once, in order, with what the row
+    /// table has and with `current`'s raw value, and may break off.
+    fn merge(
+        self,
+        view: &dyn View,
+        reverse: bool,
+        visit: &mut dyn FnMut(&[u8], Option<T>, Option<&[u8]>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut rows = self.rows.into_iter().peekable();
+        let mut outcome = Ok(ControlFlow::Continue(()));
+        view.scan(Space::Current, bounds(&self.covered), reverse, &mut |key, raw| {
+            let before = |row: &(Key, T)| if reverse { row.0.as_bytes() > key } else { row.0.as_bytes() < key };
+            while let Some((row_key, row)) = rows.next_if(before) {
+                outcome = visit(row_key.as_bytes(), Some(row), None);
+                if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
+                    return ControlFlow::Break(());
+                }
+            }
+            let row = rows.next_if(|row| row.0.as_bytes() == key).map(|(_, row)| row);
+            outcome = visit(key, row, Some(raw));
+            if matches!(outcome, Ok(ControlFlow::Continue(()))) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        if outcome?.is_break() {
+            return Ok(());
+        }
+        for (key, row) in rows {
+            if visit(key.as_bytes(), Some(row), None)?.is_break() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decode_current(spaces: &dyn Spaces, raw: &[u8]) -> Result<Version> {
+    codec::current(Bytes::copy_from_slice(raw)).ok_or_else(|| codec::damaged(&spaces.describe(), "an entry that cannot be read"))
+}
+
+/// What the row table has of a key, for a scan.
+struct Overlay {
+    newest: Timestamp,
+    /// `None`: what the reader sees is older than everything here.
+    version: Option<Version>,
+}
+
+fn scan_step(spaces: &dyn Spaces, step: Step<Overlay>, at: Timestamp, page: &mut PageBuilder) -> Result<()> {
+    let view = spaces.view();
+    let covered = step.covered.clone();
+    let reverse = page.reverse;
+    step.merge(&*view, reverse, &mut |key, overlay, raw| {
+        let (newest, version) = match overlay {
+            Some(Overlay { newest, version: Some(version) }) => (newest, Some(version)),
+            other => {
+                let current = raw.map(|raw| decode_current(spaces, raw)).transpose()?;
+                let newest = other.map(|o| o.newest).or(current.as_ref().map(|v| v.at)).unwrap_or(Timestamp::MIN);
+                (newest, spaces::visible(spaces, &*view, key, current, at)?)
+            }
+        };
+        Ok(page.take(key, newest, version))
+    })?;
+    if !page.full {
+        page.covered(&covered);
+    }
+    Ok(())
+}
+
+struct PageBuilder {
+    page: ScanPage,
+    left: KeyRange,
+    reverse: bool,
+    limits: ScanLimits,
+    bytes: usize,
+    looks_left: usize,
+    full: bool,
+}
+
+impl PageBuilder {
+    fn new(range: &KeyRange, reverse: bool, limits: ScanLimits) -> PageBuilder {
+        PageBuilder {
+            page: ScanPage::default(),
+            left: range.clone(),
+            reverse,
+            limits,
+            bytes: 0,
+            looks_left: limits.rows.saturating_mul(LOOK_PER_ROW).saturating_add(LOOK_EXTRA),
+            full: false,
+        }
+    }
+    fn is_done(&self) -> bool {
+        self.full || self.left.is_empty()
+    }
+    /// Takes the next key. Breaks when the page is full; what is left then begins after this key.
+    fn take(&mut self, key: &[u8], newest: Timestamp, version: Option<Version>) -> ControlFlow<()> {
+        self.page.newest_seen = self.page.newest_seen.max(newest);
+        self.looks_left -= 1;
+        let key = Key::new(key);
+        let live = version.filter(|v| v.value.is_some());
+        self.bytes += live.as_ref().and_then(|v| v.value.as_ref()).map_or(0, |value| key.as_bytes().len() + value.len());
+        let rows = self.page.rows.len() + usize::from(live.is_some());
+        self.full = self.looks_left == 0 || rows >= self.limits.rows || self.bytes >= self.limits.bytes;
+        if self.full {
+            if self.reverse {
+                self.left.end = key.clone();
+            } else {
+                self.left.start = key.successor();
+            }
+        }
+        if let Some(version) = live {
+            self.page.rows.push((key, version));
+        }
+        if self.full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+    fn covered(&mut self, covered: &KeyRange) {
+        if self.reverse {
+            self.left.end = covered.start.clone();
+        } else {
+            self.left.start = covered.end.clone();
+        }
+    }
+    fn finish(mut self) -> ScanPage {
+        self.page.rest = (!self.left.is_empty()).then_some(self.left);
+        self.page
+    }
+}
+
+/// What [`GroupStore::changed_after`] asks.
+#[derive(Clone, Copy)]
+struct Change {
+    columns: ColumnMask,
+    after: Timestamp,
+}
+
+/// What the row table answers.
+enum RowChange {
+    At(Timestamp),
+    No,
+    /// Not by versions at or above this one; the spaces may have older ones that are still above `after`.
+    Below(Timestamp),
+}
+
+impl Change {
+    fn is_by(self, at: Timestamp, columns: ColumnMask) -> bool {
+        at > self.after && columns.intersects(self.columns)
+    }
+    fn of_row(self, row: &Row) -> RowChange {
+        match row.slots().find(|slot| self.is_by(slot.at, slot.columns)) {
+            Some(slot) => RowChange::At(slot.at),
+            None if row.oldest().at <= self.after => RowChange::No,
+            None => RowChange::Below(row.oldest().at),
+        }
+    }
+    /// By a version in the spaces below `below`, given the newest one there.
+    fn of_spaces(
+        self,
+        spaces: &dyn Spaces,
+        view: &dyn View,
+        key: &[u8],
+        newest: Option<Version>,
+        below: Timestamp,
+    ) -> Result<Option<Timestamp>> {
+        let versions = spaces::between(spaces, view, key, newest, self.after, below)?;
+        Ok(versions.iter().find(|v| self.is_by(v.at, v.columns)).map(|v| v.at))
+    }
+}
+
+fn changed_step(spaces: &dyn Spaces, step: Step<RowChange>, asked: Change) -> Result<Option<(Key, Timestamp)>> {
+    let view = spaces.view();
+    let mut found = None;
+    step.merge(&*view, false, &mut |key, row, raw| {
+        let changed = match (row, raw) {
+            (Some(RowChange::At(at)), _) => Some(at),
+            (Some(RowChange::No), _) | (Some(RowChange::Below(_)), None) | (None, None) => None,
+            (row, Some(raw)) => {
+                // Most entries end here, with eight bytes looked at.
+                if codec::current_at(raw).is_some_and(|at| at <= asked.after) {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let below = match row {
+                    Some(RowChange::Below(at)) => at,
+                    _ => Timestamp::MAX,
+                };
+                asked.of_spaces(spaces, &*view, key, Some(decode_current(spaces, raw)?), below)?
+            }
+        };
+        found = changed.map(|at| (Key::new(key), at));
+        Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,122 @@
+//! A node's store: the backend, the budgets, and the groups.
+
+use crate::backend::{Disk, SpacesId};
+use crate::codec::{self, GroupRecord, RecordKind};
+use crate::fjall::FjallDisk;
+use crate::group::GroupStore;
+use crate::options::{Backend, Options};
+use crate::table::Totals;
+use meridian_base::error::Result;
+use meridian_base::id::GroupId;
+use meridian_base::time::Timestamp;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What all groups of a store share.
+pub(crate) struct Shared {
+    pub disk: Arc<dyn Disk>,
+    pub options: Options,
+    pub totals: Totals,
+    /// How many groups share the budgets; at least 1.
+    pub groups: AtomicUsize,
+}
+
+/// A node's store. Clones are the same store.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    groups: Arc<Mutex<BTreeMap<GroupId, Arc<GroupStore>>>>,
+}
+
+impl Store {
+    /// Opens what is there, or creates it. A folder of a newer version or a damaged one is refused with a fatal error that
+    /// names it.
+    pub fn open(backend: Backend, options: Options) -> Result<Store> {
+        let (disk, place): (Arc<dyn Disk>, String) = match backend {
+            Backend::Fjall { path } => {
+                let disk = FjallDisk::open(&path, options.block_cache_bytes_max, options.ingest_rows_min)?;
+                (Arc::new(disk), path.display().to_string())
+            }
+            Backend::Memory(disk) => (disk.open(), "the simulated disk".to_owned()),
+        };
+        let shared = Arc::new(Shared { disk, options, totals: Totals::default(), groups: AtomicUsize::new(1) });
+        let store = Store { shared, groups: Arc::default() };
+        store.recover(&place)?;
+        Ok(store)
+    }
+
+    fn recover(&self, place: &str) -> Result<()> {
+        let disk = &self.shared.disk;
+        let records = disk.records()?;
+        let mut kept = BTreeMap::new();
+        for (name, raw) in &records {
+            let Some(id) = codec::record_group(name) else { continue };
+            kept.insert(id, codec::record::<GroupRecord>(raw, || place.to_owned())?);
+        }
+        // What no record names is the rest of an interrupted import, of a dropped group, or of one that never was flushed.
+        for id in disk.list_spaces()? {
+            if kept.get(&id.group).is_none_or(|record| record.incarnation != id.incarnation) {
+                disk.drop_spaces(id)?;
+            }
+        }
+        let timestamp = |kind, id| match records.get(&codec::record_name(kind, id)) {
+            Some(raw) => codec::record::<Timestamp>(raw, || place.to_owned()),
+            None => Ok(Timestamp::MIN),
+        };
+        let mut groups = self.groups.lock();
+        for (id, record) in kept {
+            let bound = timestamp(RecordKind::Bound, id)?;
+            let threshold = timestamp(RecordKind::Threshold, id)?;
+            disk.allow_garbage_collection(id, threshold)?;
+            let spaces = disk.open_spaces(SpacesId { group: id, incarnation: record.incarnation })?;
+            groups.insert(id, Arc::new(GroupStore::new(self.shared.clone(), id, spaces, Some(record), bound, threshold)));
+        }
+        self.shared.groups.store(groups.len().max(1), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The groups that are here, in order.
+    pub fn groups(&self) -> Vec<GroupId> {
+        self.groups.lock().keys().copied().collect()
+    }
+
+    /// Opens a group, or creates an empty one.
+    pub fn group(&self, id: GroupId) -> Result<Arc<GroupStore>> {
+        let mut groups = self.groups.lock();
+        if let Some(group) = groups.get(&id) {
+            return Ok(group.clone());
+        }
+        self.shared.disk.allow_garbage_collection(id, Timestamp::MIN)?;
+        let spaces = self.shared.disk.open_spaces(SpacesId { group: id, incarnation: 1 })?;
+        let group = Arc::new(GroupStore::new(self.shared.clone(), id, spaces, None, Timestamp::MIN, Timestamp::MIN));
+        groups.insert(id, group.clone());
+        self.shared.groups.store(groups.len(), Ordering::Relaxed);
+        Ok(group)
+    }
+
+    /// Removes a group and everything in it. Flushes through handles that still exist fail; reads through them go on or fail.
+    pub fn drop_group(&self, id: GroupId) -> Result<()> {
+        let mut groups = self.groups.lock();
+        let Some(group) = groups.get(&id) else { return Ok(()) };
+        group.retire()?;
+        groups.remove(&id);
+        self.shared.groups.store(groups.len().max(1), Ordering::Relaxed);
+        let disk = &self.shared.disk;
+        for spaces in disk.list_spaces()?.into_iter().filter(|spaces| spaces.group == id) {
+            disk.drop_spaces(spaces)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes applied and not yet flushed, in all groups.
+    pub fn dirty_bytes(&self) -> usize {
+        self.shared.totals.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Whether commits should wait for flushes.
+    pub fn over_budget(&self) -> bool {
+        self.dirty_bytes() >= self.shared.options.dirty_bytes_max
+    }
+}

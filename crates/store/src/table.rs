@@ -1,0 +1,388 @@
+//! The row table: a group's recent versions in memory.
+//!
+//! It is three things at once (design: replication, «The store»): the cache of hot rows, the overlay of what is applied and
+//! not yet flushed, and the buffer that flushes are made from. That works because of two invariants:
+//!
+//! - `invariant_newest`: a row that is here contains its key's newest version;
+//! - `invariant_contiguous`: and every version between that one and the oldest one that is here.
+//!
+//! So a reader that finds a version at or below its timestamp is done, and one that does not looks into the spaces for what is
+//! older than everything here. A key that is not here has all its versions in the spaces.
+//!
+//! Each version carries the number of the flush *unit* it belongs to; 0 (*clean*) once it is durable. Only rows that are
+//! entirely clean are evicted.
+//!
+//! Filling the cache from the spaces races with a writer whose version is flushed and evicted in between: what was read would
+//! then be taken for the newest. `epoch` is raised whenever dirty versions become clean, before any of them can be evicted; who
+//! fills the cache compares it with what it was before reading.
+
+use crate::version::Version;
+use bytes::Bytes;
+use meridian_base::id::LogPosition;
+use meridian_base::key::Key;
+use meridian_base::time::Timestamp;
+use meridian_base::txn::{ColumnMask, Write};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Clean versions that a row keeps: stale reads a moment below the newest version stay in memory.
+const CLEAN_VERSIONS_MAX: usize = 3;
+/// What a version costs beside its key's and its value's bytes.
+const VERSION_OVERHEAD: usize = 96;
+/// Rows that one call of [`Table::evict`] looks at, since it holds the table's lock.
+const EVICT_STEPS: usize = 64;
+
+/// The number of a flush unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Unit(pub u64);
+
+impl Unit {
+    /// Already durable.
+    pub const CLEAN: Unit = Unit(0);
+}
+
+/// A version in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub at: Timestamp,
+    pub columns: ColumnMask,
+    pub value: Option<Bytes>,
+    pub unit: Unit,
+}
+
+impl Slot {
+    pub fn version(&self) -> Version {
+        Version { at: self.at, columns: self.columns, value: self.value.clone() }
+    }
+    pub fn is_clean(&self) -> bool {
+        self.unit == Unit::CLEAN
+    }
+    fn clean(v: Version) -> Slot {
+        Slot { at: v.at, columns: v.columns, value: v.value, unit: Unit::CLEAN }
+    }
+    fn bytes(&self, key: &Key) -> usize {
+        VERSION_OVERHEAD + key.as_bytes().len() + self.value.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// A key's recent versions.
+#[derive(Debug)]
+pub(crate) struct Row {
+    newest: Slot,
+    /// Newest first, all older than `newest`. Apart, so that a row of one version needs no second allocation.
+    older: Vec<Slot>,
+    /// Read since the eviction hand came by last.
+    used: AtomicBool,
+}
+
+impl Row {
+    fn new(newest: Slot) -> Row {
+        Row { newest, older: Vec::new(), used: AtomicBool::new(true) }
+    }
+    /// Newest first.
+    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
+        std::iter::once(&self.newest).chain(&self.older)
+    }
+    pub fn newest(&self) -> &Slot {
+        &self.newest
+    }
+    pub fn oldest(&self) -> &Slot {
+        self.older.last().unwrap_or(&self.newest)
+    }
+    /// The newest version at or below `at`; `None` if that is older than everything here.
+    pub fn visible(&self, at: Timestamp) -> Option<&Slot> {
+        self.slots().find(|slot| slot.at <= at)
+    }
+    /// Tells the eviction hand that the row is in use.
+    pub fn touch(&self) {
+        // Read before write: a hot row's cache line stays shared between the cores.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+    /// Puts a slot where it belongs; gives it back if that timestamp is here already.
+    fn insert(&mut self, slot: Slot) -> Option<Slot> {
+        if slot.at > self.newest.at {
+            let before = std::mem::replace(&mut self.newest, slot);
+            self.older.insert(0, before);
+            return None;
+        }
+        if slot.at == self.newest.at {
+            return Some(slot);
+        }
+        let i = self.older.partition_point(|s| s.at > slot.at);
+        if self.older.get(i).is_some_and(|s| s.at == slot.at) {
+            return Some(slot);
+        }
+        self.older.insert(i, slot);
+        None
+    }
+}
+
+/// What can be flushed: everything applied between two cuts.
+#[derive(Clone, Debug)]
+pub(crate) struct Cut {
+    /// Versions of this unit and of earlier ones belong to it.
+    pub unit: Unit,
+    /// The keys it changed; neither sorted nor unique.
+    pub keys: Vec<Key>,
+    pub position: LogPosition,
+    pub newest: Timestamp,
+    pub state: Bytes,
+}
+
+/// Bytes of all groups of a store, by which they share its budgets.
+#[derive(Default)]
+pub(crate) struct Totals {
+    pub dirty: AtomicUsize,
+    pub clean: AtomicUsize,
+}
+
+/// What became of a version that was to be placed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// It is here now, or was already.
+    Yes,
+    /// The spaces may have newer versions, or ones between: [`Table::place_loaded`] with them.
+    Load,
+}
+
+/// See the module's essay.
+pub(crate) struct Table {
+    rows: BTreeMap<Key, Row>,
+    /// Raised whenever dirty versions become clean, or the content is replaced.
+    pub epoch: u64,
+    /// No version above it is in the spaces.
+    pub spaces_newest: Timestamp,
+    /// The unit that versions applied now belong to.
+    unit: Unit,
+    /// Keys changed in `unit`; mostly unique.
+    changed: Vec<Key>,
+    /// Where the eviction goes on.
+    hand: Key,
+    pub dirty_bytes: usize,
+    clean_bytes: usize,
+    /// The newest version in each index, by the first bytes of its keys; for an index that is not here, `newest_else`.
+    newest_by_index: BTreeMap<[u8; 4], Timestamp>,
+    newest_else: Timestamp,
+    /// The newest version of all.
+    pub newest: Timestamp,
+}
+
+impl Table {
+    /// An empty table over spaces whose newest version is at most `spaces_newest`.
+    pub fn new(spaces_newest: Timestamp) -> Table {
+        Table {
+            rows: BTreeMap::new(),
+            epoch: 0,
+            spaces_newest,
+            unit: Unit(1),
+            changed: Vec::new(),
+            hand: Key::MIN,
+            dirty_bytes: 0,
+            clean_bytes: 0,
+            newest_by_index: BTreeMap::new(),
+            newest_else: spaces_newest,
+            newest: spaces_newest,
+        }
+    }
+    /// Forgets everything, for other spaces. Units and epochs go on.
+    pub fn reset(&mut self, spaces_newest: Timestamp, totals: &Totals) {
+        totals.dirty.fetch_sub(self.dirty_bytes, Ordering::Relaxed);
+        totals.clean.fetch_sub(self.clean_bytes, Ordering::Relaxed);
+        let (epoch, unit) = (self.epoch + 1, Unit(self.unit.0 + 1));
+        *self = Table { epoch, unit, ..Table::new(spaces_newest) };
+    }
+
+    pub fn row(&self, key: &[u8]) -> Option<&Row> {
+        self.rows.get(key)
+    }
+    /// The rows between two keys; `reverse` from the end.
+    pub fn range(&self, low: Bound<&[u8]>, high: Bound<&[u8]>, reverse: bool) -> impl Iterator<Item = (&Key, &Row)> {
+        let mut range = self.rows.range::<[u8], _>((low, high));
+        std::iter::from_fn(move || if reverse { range.next_back() } else { range.next() })
+    }
+
+    /// The newest version that any key of the index of `key` may have.
+    pub fn newest_in_index(&self, key: &[u8]) -> Timestamp {
+        let index = key.first_chunk::<4>().and_then(|index| self.newest_by_index.get(index));
+        index.copied().unwrap_or(self.newest_else)
+    }
+    fn raise_newest(&mut self, key: &[u8], at: Timestamp) {
+        self.newest = at.max(self.newest);
+        let newest_else = self.newest_else;
+        match key.first_chunk::<4>() {
+            Some(index) => {
+                let newest = self.newest_by_index.entry(*index).or_insert(newest_else);
+                *newest = at.max(*newest);
+            }
+            // Keys without an index id do not occur outside tests.
+            None => self.newest_else = at.max(newest_else),
+        }
+    }
+
+    /// Applies a write without looking into the spaces, if that is possible.
+    pub fn place(&mut self, write: &Write, at: Timestamp, totals: &Totals) -> Placed {
+        let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
+        let bytes = slot.bytes(&write.key);
+        let first_in_unit;
+        match self.rows.entry(write.key.clone()) {
+            Entry::Vacant(_) if at <= self.spaces_newest => return Placed::Load,
+            Entry::Vacant(v) => {
+                v.insert(Row::new(slot));
+                first_in_unit = true;
+            }
+            Entry::Occupied(o) => {
+                let row = o.into_mut();
+                if at < row.oldest().at {
+                    return Placed::Load;
+                }
+                first_in_unit = row.newest.unit != self.unit;
+                if row.insert(slot).is_some() {
+                    return Placed::Yes;
+                }
+            }
+        }
+        self.placed_dirty(&write.key, at, bytes, first_in_unit, totals);
+        Placed::Yes
+    }
+
+    fn placed_dirty(&mut self, key: &Key, at: Timestamp, bytes: usize, first_in_unit: bool, totals: &Totals) {
+        if first_in_unit {
+            self.changed.push(key.clone());
+        }
+        self.dirty_bytes += bytes;
+        totals.dirty.fetch_add(bytes, Ordering::Relaxed);
+        self.raise_newest(key.as_bytes(), at);
+    }
+
+    /// Applies a write, given every version of its key in the spaces at or above `at`, newest first. `epoch` is what it was
+    /// before they were read; `false` if that is no longer so, and they have to be read again.
+    pub fn place_loaded(&mut self, write: &Write, at: Timestamp, loaded: &[Version], epoch: u64, totals: &Totals) -> bool {
+        if epoch != self.epoch {
+            return false;
+        }
+        for version in loaded {
+            self.insert_clean(write.key.clone(), version.clone(), totals);
+        }
+        if loaded.last().is_some_and(|v| v.at == at) {
+            return true; // A replay: it is durable already.
+        }
+        let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
+        let bytes = slot.bytes(&write.key);
+        let refused = match self.rows.entry(write.key.clone()) {
+            Entry::Occupied(o) => o.into_mut().insert(slot),
+            Entry::Vacant(v) => {
+                v.insert(Row::new(slot));
+                None
+            }
+        };
+        if refused.is_none() {
+            self.placed_dirty(&write.key, at, bytes, true, totals);
+        }
+        true
+    }
+
+    fn insert_clean(&mut self, key: Key, version: Version, totals: &Totals) {
+        let slot = Slot::clean(version);
+        let bytes = slot.bytes(&key);
+        let refused = match self.rows.entry(key) {
+            Entry::Occupied(o) => o.into_mut().insert(slot),
+            Entry::Vacant(v) => {
+                v.insert(Row::new(slot));
+                None
+            }
+        };
+        if refused.is_none() {
+            self.clean_bytes += bytes;
+            totals.clean.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Remembers a key's newest version, read from the spaces when the epoch was `epoch`, unless the key is here already.
+    pub fn fill(&mut self, key: &[u8], newest: &Version, epoch: u64, totals: &Totals) {
+        if epoch != self.epoch {
+            return;
+        }
+        if !self.rows.contains_key(key) {
+            self.insert_clean(Key::new(key), newest.clone(), totals);
+        }
+    }
+
+    /// Ends the present unit. What it changed joins `pending`.
+    pub fn cut(&mut self, position: LogPosition, newest: Timestamp, state: Bytes, pending: &mut Option<Cut>) {
+        let mut keys = std::mem::take(&mut self.changed);
+        if let Some(before) = pending.take() {
+            let mut all = before.keys;
+            all.append(&mut keys);
+            keys = all;
+        }
+        *pending = Some(Cut { unit: self.unit, keys, position, newest, state });
+        self.unit = Unit(self.unit.0 + 1);
+    }
+
+    /// The versions of a key up to a unit, newest first: what is in the spaces already, and what is to be flushed. Newer units
+    /// stand above them.
+    pub fn slots_of_unit(&self, key: &Key, unit: Unit) -> Vec<Slot> {
+        self.rows.get(key).map_or(Vec::new(), |row| row.slots().filter(|s| s.unit <= unit).cloned().collect())
+    }
+
+    /// The spaces have a unit: its versions of these keys become clean. The caller raised the epoch.
+    pub fn mark_clean(&mut self, keys: &[Key], unit: Unit, totals: &Totals) {
+        for key in keys {
+            let Some(row) = self.rows.get_mut(key) else { continue };
+            let mut moved = 0;
+            for slot in std::iter::once(&mut row.newest).chain(&mut row.older) {
+                if !slot.is_clean() && slot.unit <= unit {
+                    slot.unit = Unit::CLEAN;
+                    moved += slot.bytes(key);
+                    // A value from the log is a slice of its whole frame, which would stay in memory with it.
+                    slot.value = slot.value.as_ref().map(|v| Bytes::copy_from_slice(v));
+                }
+            }
+            let mut dropped = 0;
+            while row.older.len() >= CLEAN_VERSIONS_MAX && row.older.last().is_some_and(Slot::is_clean) {
+                dropped += row.older.pop().map_or(0, |s| s.bytes(key));
+            }
+            row.older.shrink_to_fit();
+            self.dirty_bytes -= moved;
+            totals.dirty.fetch_sub(moved, Ordering::Relaxed);
+            self.clean_bytes = self.clean_bytes + moved - dropped;
+            totals.clean.fetch_add(moved, Ordering::Relaxed);
+            totals.clean.fetch_sub(dropped, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes some clean rows that were not read lately, if this table has more than `share` and the store more than `max`
+    /// bytes of them. Returns whether more should go.
+    pub fn evict(&mut self, max: usize, share: usize, totals: &Totals) -> bool {
+        let over = |table: &Table| table.clean_bytes > share && totals.clean.load(Ordering::Relaxed) > max;
+        if !over(self) {
+            return false;
+        }
+        let mut steps = 0;
+        let mut victims = Vec::new();
+        for (key, row) in self.rows.range::<[u8], _>((Bound::Excluded(self.hand.as_bytes()), Bound::Unbounded)).take(EVICT_STEPS)
+        {
+            steps += 1;
+            let used = row.used.swap(false, Ordering::Relaxed);
+            if !used && row.slots().all(Slot::is_clean) {
+                victims.push(key.clone());
+            }
+            if steps == EVICT_STEPS {
+                self.hand = key.clone();
+            }
+        }
+        if steps < EVICT_STEPS {
+            self.hand = Key::MIN;
+        }
+        for key in victims {
+            let bytes = self.rows.remove(&key).map_or(0, |row| row.slots().map(|s| s.bytes(&key)).sum());
+            self.clean_bytes -= bytes;
+            totals.clean.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        over(self)
+    }
+}

@@ -22,11 +22,13 @@ pub enum PlantedBug {
     NewestMaskOnly,
     /// Ranges are not certified: phantoms.
     SkipRangeCheck,
+    /// 32: a schema step counts a group as lowered although it was granted a new lease meanwhile.
+    StepNotTiedToGrants,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 9] = [
+    pub const ALL: [PlantedBug; 10] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -36,6 +38,7 @@ impl PlantedBug {
         PlantedBug::SnapshotDoesNotMove,
         PlantedBug::NewestMaskOnly,
         PlantedBug::SkipRangeCheck,
+        PlantedBug::StepNotTiedToGrants,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -50,6 +53,7 @@ impl PlantedBug {
             PlantedBug::SnapshotDoesNotMove => "snapshot-does-not-move",
             PlantedBug::NewestMaskOnly => "newest-mask-only",
             PlantedBug::SkipRangeCheck => "skip-range-check",
+            PlantedBug::StepNotTiedToGrants => "step-not-tied-to-grants",
         }
     }
     /// The reverse of [`PlantedBug::name`].

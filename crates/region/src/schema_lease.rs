@@ -1,13 +1,47 @@
-//! The catalog's side of the schema lease and its DDL steps (design: replication, «The catalog and the schema lease»).
+//! The catalog's side of the schema lease (design: replication, «The catalog and the schema lease»).
+//!
+//! Every group holds a lease on the catalog's version: «up to `B` the catalog is at `v`». Under it, gateways plan and primaries
+//! certify without asking the catalog. The price is paid by DDL: a step that makes `v + 1` must commit above every `B` that
+//! any group may still be using with `v`. This module is the state machine that grants the leases and walks a step through:
+//!
+//! ```text
+//!  begin ─▶ Asking ─▶ WaitingOut ─▶ Lowering ─▶ Committing ─▶ Spreading ─▶ acknowledged
+//!           who is     silent ones    all others   above all     (v+1, B')
+//!           there?     until B +      lower B to   these B       to all; who does not
+//!                      max_offset     now + 2 RTT                answer is waited out
+//! ```
+//!
+//! Only `Lowering` and `Committing` hold renewals back, for about two round trips; the groups have that long in hand, so
+//! nobody stalls. A group that falls silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed.
+//!
+//! Two things make it safe, whatever is lost, late or repeated, and whoever dies:
+//!
+//! * A grant is logged in the catalog before it is sent, so `bound_in_use` never underestimates: it is the largest bound
+//!   logged, until the group has answered *the last* grant logged.
+//! * The step's transaction reads every group's row and finds the `seq`s it counted on, and a grant's transaction reads the
+//!   catalog's version and finds the one it grants: certification in the catalog's group orders the two (counterexample 32).
+//!   A new coordinator therefore needs to know nothing about its predecessor's step; it renews, and thereby ends it.
+//!
+//! The group's side is [`crate::Engine::grant`] (lower, but never below what was issued, read or promised) and
+//! [`crate::GroupState`] (a smaller `seq` is ignored).
 
+use crate::bugs::{PlantedBug, PlantedBugs};
+use meridian_base::limits::SCHEMA_LEASE;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// How often an unanswered grant is sent again.
+const RESEND_AFTER: Duration = Duration::from_millis(500);
+/// The least time a group is given to answer before it counts as silent.
+const PATIENCE_MIN: Duration = Duration::from_millis(1_000);
+/// Changed descriptors that a grant names. A transaction planned before the oldest of them plans again.
+const CHANGES_MAX: usize = 256;
+
 /// What the catalog's log says about one group's lease: a row of the catalog, written before the grant is sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Granted {
     /// The last grant logged.
     pub seq: u64,
@@ -18,77 +52,332 @@ pub struct Granted {
 /// What the caller does next. Actions of one call are done in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write this row to the catalog's log; when it is durable, call [`SchemaLeases::logged`].
+    /// Write this row in a catalog transaction that reads the catalog's version and finds `grant.version`. When it has
+    /// committed, call [`SchemaLeases::logged`]; if it failed, [`SchemaLeases::log_failed`].
     Log { group: GroupId, row: Granted, grant: SchemaGrant },
     /// Send the grant to the group's primary (again, if it was sent before); its answer goes to [`SchemaLeases::answered`].
     Send { group: GroupId, grant: SchemaGrant },
-    /// Commit the step's catalog transaction at a timestamp above `above`. The transaction must read every group's row and
-    /// find the `seq`s listed here: certification then makes sure that nobody has granted anything meanwhile.
+    /// Commit the step's catalog transaction above `above` (its `min_commit`). It reads the rows of *all* groups, as a range,
+    /// and finds these `seq`s; then [`SchemaLeases::step_committed`], else [`SchemaLeases::step_abandoned`].
     Commit { above: Timestamp, seqs: BTreeMap<GroupId, u64> },
     /// No group can use the old version any more: acknowledge the DDL.
     Acknowledge { version: SchemaVersion },
 }
 
-/// The numbers a step needs to know.
-#[derive(Clone, Copy, Debug)]
+/// The delays that a step reckons with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delays {
     /// The largest round trip to a region.
     pub round_trip: Duration,
     pub max_offset: Duration,
 }
 
-/// The state machine of the catalog's primary.
+/// The state machine of the catalog's primary. See the module's essay.
 #[derive(Clone, Debug)]
 pub struct SchemaLeases {
-    granted: BTreeMap<GroupId, Granted>,
+    /// The present version, with the changes that led to it. `bound` and `seq` are unused.
+    current: SchemaGrant,
+    groups: BTreeMap<GroupId, Group>,
+    step: Option<Step>,
     delays: Delays,
+    bugs: PlantedBugs,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Group {
+    row: Granted,
+    /// A row on its way into the log.
+    logging: Option<(Granted, SchemaGrant)>,
+    /// The grant of `row`, if this coordinator logged it.
+    last: Option<SchemaGrant>,
+    last_sent: Timestamp,
+    /// The answer to the grant of `row`.
+    answered: Option<Timestamp>,
+    /// When any answer came last.
+    heard: Timestamp,
+}
+
+impl Group {
+    /// The largest bound that the group may be using.
+    fn bound_in_use(&self) -> Timestamp {
+        self.answered.unwrap_or(self.row.bound)
+    }
+    fn has_answered(&self, version: SchemaVersion) -> bool {
+        self.answered.is_some() && self.last.as_ref().is_some_and(|grant| grant.version >= version)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    changes: Vec<DescriptorId>,
+    phase: Phase,
+    since: Timestamp,
+    /// Groups that are waited out: not renewed until the step is over.
+    silent: BTreeSet<GroupId>,
+    /// The grants that lower the others' bounds.
+    lowering: BTreeMap<GroupId, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Asking,
+    WaitingOut,
+    Lowering,
+    Committing,
+    /// Committed; these bounds may still be in use with the old version.
+    Spreading {
+        old: BTreeMap<GroupId, Timestamp>,
+    },
 }
 
 impl SchemaLeases {
-    /// From what the catalog's log says, at the start of a term of its primary: the present version (as a grant whose bound
-    /// and seq are ignored) and every group's row.
-    pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays) -> SchemaLeases {
-        let _ = current;
-        SchemaLeases { granted: rows, delays }
+    /// At the start of a term of the catalog's primary, from what the catalog's rows say: the present version (as a grant whose
+    /// bound and seq are ignored) and every group's row.
+    pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays, bugs: PlantedBugs) -> SchemaLeases {
+        let groups = rows.into_iter().map(|(group, row)| (group, Group { row, ..Group::default() })).collect();
+        SchemaLeases { current, groups, step: None, delays, bugs }
     }
-    /// A group was created: it is granted its first lease at the next [`SchemaLeases::tick`].
+
+    /// A group was created; it is granted its first lease by the next [`SchemaLeases::tick`]. Its row is part of the
+    /// transaction that created it (`Granted::default()`), so that a step under way finds it.
     pub fn add_group(&mut self, group: GroupId) {
-        let _ = (group, &self.granted, self.delays);
-        todo!()
+        self.groups.entry(group).or_default();
     }
-    /// A group is gone.
+    /// A group is gone, and its row with it.
     pub fn remove_group(&mut self, group: GroupId) {
-        let _ = group;
-        todo!()
+        self.groups.remove(&group);
     }
+    /// The round trips have changed.
+    pub fn set_delays(&mut self, delays: Delays) {
+        self.delays = delays;
+    }
+    /// The present version, as it is granted.
+    pub fn current(&self) -> &SchemaGrant {
+        &self.current
+    }
+    /// Whether a step is under way.
+    pub fn in_step(&self) -> bool {
+        self.step.is_some()
+    }
+
     /// Time has passed: renewals, repeated messages, a step that waited long enough. Called a few times a second.
     pub fn tick(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
-        let _ = (now, actions);
-        todo!()
+        self.advance(now, actions);
+        for group in self.groups.keys().copied().collect::<Vec<_>>() {
+            if self.renewal_due(group, now) {
+                self.log(group, now.plus(SCHEMA_LEASE), actions);
+            }
+            self.resend(group, now, actions);
+        }
     }
-    /// The row of an [`Action::Log`] is durable.
+
+    /// The row of an [`Action::Log`] is durable: the grant may be sent.
     pub fn logged(&mut self, group: GroupId, seq: u64, now: Timestamp, actions: &mut Vec<Action>) {
-        let _ = (group, seq, now, actions);
-        todo!()
+        let Some(state) = self.groups.get_mut(&group) else { return };
+        let Some((row, grant)) = state.logging.take_if(|(row, _)| row.seq == seq) else { return };
+        *state = Group { row, last: Some(grant.clone()), last_sent: now, answered: None, logging: None, heard: state.heard };
+        actions.push(Action::Send { group, grant });
+        self.advance(now, actions);
     }
+
+    /// The row of an [`Action::Log`] could not be written: it is tried again by a later tick.
+    pub fn log_failed(&mut self, group: GroupId, seq: u64) {
+        if let Some(state) = self.groups.get_mut(&group) {
+            state.logging.take_if(|(row, _)| row.seq == seq);
+        }
+    }
+
     /// A group answered: this grant is durable in its log, with this bound (which may be above the one asked for).
     pub fn answered(&mut self, group: GroupId, seq: u64, bound: Timestamp, now: Timestamp, actions: &mut Vec<Action>) {
-        let _ = (group, seq, bound, now, actions);
-        todo!()
+        let Some(state) = self.groups.get_mut(&group) else { return };
+        state.heard = now;
+        // A row on its way may already be durable and its grant known to nobody but the log: the answer is about an older one,
+        // but still about the last one that was sent.
+        if seq == state.row.seq {
+            state.answered = Some(bound);
+        }
+        self.advance(now, actions);
     }
+
     /// Starts a DDL step that changes these descriptors. `false` if one is under way already.
     pub fn begin_step(&mut self, changes: Vec<DescriptorId>, now: Timestamp, actions: &mut Vec<Action>) -> bool {
-        let _ = (changes, now, actions);
-        todo!()
+        if self.step.is_some() {
+            return false;
+        }
+        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent: BTreeSet::new(), lowering: BTreeMap::new() });
+        for (group, state) in &mut self.groups {
+            if let Some(grant) = &state.last {
+                state.last_sent = now;
+                actions.push(Action::Send { group: *group, grant: grant.clone() });
+            }
+        }
+        self.advance(now, actions);
+        true
     }
-    /// The step's transaction has committed.
+
+    /// The step's transaction has committed: the new version goes to everybody.
     pub fn step_committed(&mut self, at: Timestamp, now: Timestamp, actions: &mut Vec<Action>) {
-        let _ = (at, now, actions);
-        todo!()
+        let Some(step) = &mut self.step else { return };
+        let old = self.groups.iter().map(|(group, state)| (*group, state.bound_in_use())).collect();
+        let version = SchemaVersion(self.current.version.0 + 1);
+        let current = &mut self.current;
+        *current = SchemaGrant { version, committed_at: at, ..std::mem::take(current) };
+        current.changed.extend(step.changes.iter().map(|d| (*d, version)));
+        while current.changed.len() > CHANGES_MAX {
+            let (_, dropped) = current.changed.remove(0);
+            current.complete_from = current.complete_from.max(dropped);
+        }
+        step.phase = Phase::Spreading { old };
+        step.since = now;
+        for group in self.groups.keys().copied().collect::<Vec<_>>() {
+            self.log(group, now.plus(SCHEMA_LEASE), actions);
+        }
+        self.advance(now, actions);
     }
-    /// The step's transaction failed or was cancelled: renewals go on with the old version.
+
+    /// The step's transaction failed, or the DDL was cancelled: renewals go on with the old version. Once the transaction has
+    /// committed there is nothing to abandon.
     pub fn step_abandoned(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
-        let _ = (now, actions);
-        todo!()
+        if self.step.as_ref().is_some_and(|step| !matches!(step.phase, Phase::Spreading { .. })) {
+            self.step = None;
+            self.tick(now, actions);
+        }
+    }
+}
+
+impl SchemaLeases {
+    fn patience(&self) -> Duration {
+        PATIENCE_MIN.max(self.delays.round_trip * 4)
+    }
+    fn expired(&self, bound: Timestamp, now: Timestamp) -> bool {
+        now > bound.plus(self.delays.max_offset)
+    }
+
+    /// Logs a grant of the present version, unless one is on its way.
+    fn log(&mut self, group: GroupId, bound: Timestamp, actions: &mut Vec<Action>) {
+        let state = self.groups.get_mut(&group).expect("a known group");
+        if state.logging.is_some() {
+            return;
+        }
+        let row = Granted { seq: state.row.seq + 1, bound: state.bound_in_use().max(bound) };
+        let grant = SchemaGrant { bound, seq: row.seq, ..self.current.clone() };
+        state.logging = Some((row, grant.clone()));
+        actions.push(Action::Log { group, row, grant });
+    }
+
+    /// Whether the group's lease is to be renewed now. A step holds renewals back only while it lowers and commits; whom it
+    /// waits out is not renewed until it is over.
+    fn renewal_due(&self, group: GroupId, now: Timestamp) -> bool {
+        let state = &self.groups[&group];
+        let asked = state.last.as_ref().map_or(Timestamp::MIN, |grant| grant.bound);
+        let old_version = state.last.as_ref().is_none_or(|grant| grant.version < self.current.version);
+        let due = old_version || asked.since(now) < SCHEMA_LEASE / 2;
+        let held = match &self.step {
+            _ if self.bugs.has(PlantedBug::StepNotTiedToGrants) => false,
+            None => false,
+            Some(step) => match step.phase {
+                Phase::Lowering | Phase::Committing => true,
+                Phase::Asking | Phase::WaitingOut => step.silent.contains(&group),
+                Phase::Spreading { .. } => false,
+            },
+        };
+        due && !held
+    }
+
+    fn resend(&mut self, group: GroupId, now: Timestamp, actions: &mut Vec<Action>) {
+        let state = self.groups.get_mut(&group).expect("a known group");
+        let Some(grant) = state.last.as_ref().filter(|_| state.answered.is_none()) else { return };
+        if now >= state.last_sent.plus(RESEND_AFTER) {
+            state.last_sent = now;
+            actions.push(Action::Send { group, grant: grant.clone() });
+        }
+    }
+
+    /// Moves the step on as far as it can go.
+    fn advance(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        while let Some(step) = self.step.take() {
+            let before = step.phase.clone();
+            self.step = self.advance_once(step, now, actions);
+            if self.step.as_ref().is_none_or(|step| step.phase == before) {
+                return;
+            }
+        }
+    }
+
+    fn advance_once(&mut self, mut step: Step, now: Timestamp, actions: &mut Vec<Action>) -> Option<Step> {
+        let late = now >= step.since.plus(self.patience());
+        match &step.phase {
+            Phase::Asking => {
+                let unheard: BTreeSet<GroupId> = self.select(|g| g.row.seq > 0 && g.heard < step.since);
+                if unheard.is_empty() || late {
+                    step.silent = unheard;
+                    step.phase = Phase::WaitingOut;
+                }
+            }
+            Phase::WaitingOut => {
+                // Who answers after all takes part again; who was renewed in the meantime must be known to have it.
+                step.silent.retain(|g| self.groups.get(g).is_some_and(|group| group.heard < step.since));
+                let gone = |g: &GroupId| self.expired(self.groups[g].bound_in_use(), now);
+                let settled = self.groups.values().all(|group| group.logging.is_none());
+                if settled && step.silent.iter().all(gone) {
+                    step.phase = Phase::Lowering;
+                    step.since = now;
+                    let lowered = now.plus(self.delays.round_trip * 2);
+                    step.lowering.clear();
+                    for group in self.takes_part(&step) {
+                        step.lowering.insert(group, self.groups[&group].row.seq + 1);
+                        self.log(group, lowered.min(self.groups[&group].bound_in_use()), actions);
+                    }
+                }
+            }
+            Phase::Lowering => {
+                let missing: BTreeSet<GroupId> =
+                    self.select_by(|g, state| step.lowering.get(&g).is_some_and(|seq| !self.has_lowered(state, *seq)));
+                if missing.is_empty() {
+                    let above = self.groups.values().map(Group::bound_in_use).max().unwrap_or(Timestamp::MIN);
+                    let mut seqs: BTreeMap<_, _> = self.groups.iter().map(|(g, state)| (*g, state.row.seq)).collect();
+                    if self.bugs.has(PlantedBug::StepNotTiedToGrants) {
+                        seqs.clear();
+                    }
+                    step.phase = Phase::Committing;
+                    step.since = now;
+                    actions.push(Action::Commit { above, seqs });
+                } else if late {
+                    step.silent.extend(missing);
+                    step.phase = Phase::WaitingOut;
+                    step.since = now;
+                }
+            }
+            Phase::Committing => {}
+            Phase::Spreading { old } => {
+                let version = self.current.version;
+                let done = |(g, bound): (&GroupId, &Timestamp)| match self.groups.get(g) {
+                    Some(state) => state.has_answered(version) || self.expired(*bound, now),
+                    None => true,
+                };
+                if old.iter().all(done) {
+                    actions.push(Action::Acknowledge { version });
+                    return None;
+                }
+            }
+        }
+        Some(step)
+    }
+
+    /// The lowering is the last grant logged, nothing newer is on its way, and the group has answered it.
+    fn has_lowered(&self, group: &Group, lowering: u64) -> bool {
+        let tied = group.row.seq == lowering && group.logging.is_none();
+        let tied = tied || (group.row.seq >= lowering && self.bugs.has(PlantedBug::StepNotTiedToGrants));
+        tied && group.answered.is_some()
+    }
+    fn select(&self, f: impl Fn(&Group) -> bool) -> BTreeSet<GroupId> {
+        self.select_by(|_, state| f(state))
+    }
+    fn select_by(&self, f: impl Fn(GroupId, &Group) -> bool) -> BTreeSet<GroupId> {
+        self.groups.iter().filter(|(g, state)| f(**g, state)).map(|(g, _)| *g).collect()
+    }
+    /// The groups that a step lowers: those that hold a lease and are not waited out.
+    fn takes_part(&self, step: &Step) -> Vec<GroupId> {
+        self.select(|g| g.row.seq > 0).into_iter().filter(|g| !step.silent.contains(g)).collect()
     }
 }

@@ -1,0 +1,4 @@
+//! Tests of the region crate that need more than one module: one binary, one file per subject.
+
+mod rng;
+mod schema_lease;

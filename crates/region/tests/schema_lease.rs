@@ -1,0 +1,373 @@
+//! The catalog and its groups under lost, late, repeated and reordered messages, skewed clocks, crashes of the coordinator and
+//! changes of primary. The groups are real engines; the checker only looks at what they committed:
+//!
+//! * no transaction that planned with an old version commits above the step that replaced it (counterexamples 19, 32), none
+//!   with a new version below it (31);
+//! * after a DDL is acknowledged, nothing that planned before it commits;
+//! * when messages arrive again, steps end and everybody can commit.
+
+use crate::rng::Rng;
+use meridian_base::record::{Committed, Payload, Record, SchemaGrant};
+use meridian_base::{
+    Clock, ColumnMask, CommitRequest, DescriptorId, GroupId, Key, LogPosition, NodeId, SchemaUse, SchemaVersion, Target,
+    Timestamp, TxnId, Write,
+};
+use meridian_region::schema_lease::{Action, Delays, Granted, SchemaLeases};
+use meridian_region::{Certified, Engine, GrantTaken, GroupState, PlantedBug, PlantedBugs, Versions};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const MAX_OFFSET: Duration = Duration::from_millis(250);
+const DELAYS: Delays = Delays { round_trip: Duration::from_millis(100), max_offset: MAX_OFFSET };
+const TABLE: DescriptorId = DescriptorId(7);
+
+/// Nobody reads here; the store is never asked.
+struct NoVersions;
+impl Versions for NoVersions {
+    fn newest(&self, _: &Key) -> Option<Timestamp> {
+        None
+    }
+    fn changed_after(&self, _: &Target, _: ColumnMask, _: Timestamp) -> Option<(Key, Timestamp)> {
+        None
+    }
+    fn gc_threshold(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+}
+
+struct Primary {
+    state: GroupState,
+    engine: Engine,
+    clock: Clock,
+    /// Against true time, in microseconds; within half of `MAX_OFFSET`.
+    skew: i64,
+    /// Grants in the log and not applied yet.
+    appended: Vec<SchemaGrant>,
+}
+
+impl Primary {
+    fn new(group: GroupId, rng: &mut Rng, bugs: PlantedBugs) -> Primary {
+        let state = GroupState::new(bugs);
+        let engine = Engine::start(NodeId(1), group, &state, bugs);
+        Primary { state, engine, clock: Clock::new(MAX_OFFSET), skew: skew(rng), appended: Vec::new() }
+    }
+    fn physical(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.skew)
+    }
+    fn apply(&mut self, record: Record) {
+        let payload = Payload { records: vec![record], ..Payload::default() };
+        let position = LogPosition { index: self.state.applied().index + 1, term: 1 };
+        assert!(self.state.apply(position, &payload));
+        self.engine.applied(&payload, &mut Vec::new());
+    }
+}
+
+fn skew(rng: &mut Rng) -> i64 {
+    rng.below(250_000) as i64 - 125_000
+}
+
+#[derive(Clone)]
+enum Message {
+    ToGroup(GroupId, SchemaGrant),
+    ToCatalog(GroupId, u64, Timestamp),
+}
+
+/// The catalog's log: what survives its coordinator.
+#[derive(Default)]
+struct Catalog {
+    current: SchemaGrant,
+    rows: BTreeMap<GroupId, Granted>,
+    steps: Vec<(SchemaVersion, Timestamp)>,
+    acknowledged: SchemaVersion,
+}
+
+struct World {
+    rng: Rng,
+    now: u64,
+    bugs: PlantedBugs,
+    catalog: Catalog,
+    coordinator: SchemaLeases,
+    /// Catalog transactions that were started.
+    transactions: Vec<Action>,
+    network: Vec<Message>,
+    groups: BTreeMap<GroupId, Primary>,
+    committed: Vec<(SchemaVersion, Timestamp)>,
+    reliable: bool,
+}
+
+type Checked = Result<(), String>;
+
+impl World {
+    fn new(seed: u64, bugs: PlantedBugs) -> World {
+        let mut rng = Rng::new(seed);
+        let groups: BTreeMap<_, _> = (2..5).map(GroupId).map(|g| (g, Primary::new(g, &mut rng, bugs))).collect();
+        let mut catalog = Catalog::default();
+        catalog.current.version = SchemaVersion(1);
+        catalog.rows = groups.keys().map(|g| (*g, Granted::default())).collect();
+        catalog.acknowledged = SchemaVersion(1);
+        let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS, bugs);
+        let (transactions, network, committed) = (Vec::new(), Vec::new(), Vec::new());
+        World { rng, now: 1_000_000_000, bugs, catalog, coordinator, transactions, network, groups, committed, reliable: false }
+    }
+
+    fn time(&self) -> Timestamp {
+        Timestamp::from_micros(self.now)
+    }
+
+    fn take(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send { group, grant } => self.network.push(Message::ToGroup(group, grant)),
+                Action::Acknowledge { version } => self.catalog.acknowledged = version,
+                transaction => self.transactions.push(transaction),
+            }
+        }
+    }
+
+    /// Runs a catalog transaction: certified against the catalog's rows, then durable; the coordinator hears of it if it lives.
+    fn run_transaction(&mut self, transaction: Action, heard: bool) -> Checked {
+        let now = self.time();
+        let mut actions = Vec::new();
+        match transaction {
+            Action::Log { group, row, grant } => {
+                let passes = self.catalog.current.version == grant.version && self.catalog.rows[&group].seq + 1 == row.seq;
+                if passes {
+                    self.catalog.rows.insert(group, row);
+                }
+                match passes {
+                    true if heard => self.coordinator.logged(group, row.seq, now, &mut actions),
+                    false if heard => self.coordinator.log_failed(group, row.seq),
+                    _ => {}
+                }
+            }
+            Action::Commit { above, seqs } => {
+                let passes = seqs.iter().all(|(g, seq)| self.catalog.rows[g].seq == *seq);
+                if !passes {
+                    if heard {
+                        self.coordinator.step_abandoned(now, &mut actions);
+                    }
+                } else {
+                    let at = above.next().max(now);
+                    let version = SchemaVersion(self.catalog.current.version.0 + 1);
+                    self.catalog.steps.push((version, at));
+                    self.catalog.current.version = version;
+                    self.catalog.current.committed_at = at;
+                    self.catalog.current.changed.push((TABLE, version));
+                    self.check_step(version, at)?;
+                    if heard {
+                        self.coordinator.step_committed(at, now, &mut actions);
+                    }
+                }
+            }
+            Action::Send { .. } | Action::Acknowledge { .. } => unreachable!("not transactions"),
+        }
+        self.take(actions);
+        Ok(())
+    }
+
+    fn check_step(&self, version: SchemaVersion, at: Timestamp) -> Checked {
+        match self.committed.iter().find(|(v, p)| *v < version && *p > at) {
+            Some((v, p)) => Err(format!("{v:?} committed at {p}, above the step to {version:?} at {at}")),
+            None => Ok(()),
+        }
+    }
+
+    fn deliver(&mut self, message: Message) {
+        match message {
+            Message::ToGroup(group, grant) => {
+                let primary = self.groups.get_mut(&group).expect("a known group");
+                match primary.engine.grant(&primary.state, &grant) {
+                    GrantTaken::Log(grant) => primary.appended.push(grant),
+                    GrantTaken::Durable { seq, bound } => self.network.push(Message::ToCatalog(group, seq, bound)),
+                    GrantTaken::Ignored => {}
+                }
+            }
+            Message::ToCatalog(group, seq, bound) => {
+                let mut actions = Vec::new();
+                self.coordinator.answered(group, seq, bound, self.time(), &mut actions);
+                self.take(actions);
+            }
+        }
+    }
+
+    fn apply_grants(&mut self, group: GroupId) {
+        let primary = self.groups.get_mut(&group).expect("a known group");
+        for grant in std::mem::take(&mut primary.appended) {
+            let (seq, bound) = (grant.seq, grant.bound);
+            primary.apply(Record::Schema(grant));
+            self.network.push(Message::ToCatalog(group, seq, bound));
+        }
+    }
+
+    fn pass_time(&mut self, micros: u64) {
+        self.now += micros;
+        let mut actions = Vec::new();
+        self.coordinator.tick(self.time(), &mut actions);
+        self.take(actions);
+        let now = self.now;
+        for primary in self.groups.values_mut() {
+            let physical = primary.physical(now);
+            if let Some(lease) = primary.engine.renew_lease(&primary.state, &primary.clock, physical) {
+                primary.apply(Record::Lease(lease));
+            }
+        }
+    }
+
+    /// A gateway commits with a version that it has cached: the newest, or an older one.
+    fn commit(&mut self, group: GroupId, version: SchemaVersion) -> Result<bool, String> {
+        let primary = self.groups.get_mut(&group).expect("a known group");
+        let physical = primary.physical(self.now);
+        let id = TxnId { hlc: primary.clock.tick(physical), gateway: NodeId(9) };
+        let write = Write { key: Key::new(b"k"), value: None, columns: ColumnMask::ALL };
+        let request = CommitRequest {
+            id,
+            reads: vec![],
+            writes: vec![write],
+            min_commit: Timestamp::MIN,
+            schema: SchemaUse { version, descriptors: vec![TABLE] },
+        };
+        let answer = primary.engine.certify(&primary.state, &NoVersions, &request, &primary.clock, physical);
+        let Certified::Append { at } = answer else { return Ok(false) };
+        primary.apply(Record::Batch(vec![Committed { id, at, writes: request.writes }]));
+        self.committed.push((version, at));
+        if version < self.catalog.acknowledged {
+            return Err(format!("{version:?} commits after {:?} was acknowledged", self.catalog.acknowledged));
+        }
+        for (v, step) in &self.catalog.steps {
+            if (*v > version && at > *step) || (*v <= version && at <= *step) {
+                return Err(format!("{version:?} committed at {at}; the step to {v:?} was at {step}"));
+            }
+        }
+        Ok(true)
+    }
+
+    fn crash_coordinator(&mut self) -> Checked {
+        // What it had appended is in its successor's log, or lost.
+        for transaction in std::mem::take(&mut self.transactions) {
+            if self.rng.one_in(2) {
+                self.run_transaction(transaction, false)?;
+            }
+        }
+        let current = self.catalog.current.clone();
+        self.coordinator = SchemaLeases::new(current, self.catalog.rows.clone(), DELAYS, self.bugs);
+        Ok(())
+    }
+
+    fn change_primary(&mut self, group: GroupId) {
+        let keep = self.rng.one_in(2);
+        let skew = skew(&mut self.rng);
+        let bugs = self.bugs;
+        let primary = self.groups.get_mut(&group).expect("a known group");
+        primary.engine.lost();
+        for grant in std::mem::take(&mut primary.appended) {
+            if keep {
+                primary.apply(Record::Schema(grant));
+            }
+        }
+        primary.skew = skew;
+        primary.clock = Clock::new(MAX_OFFSET);
+        primary.engine = Engine::start(NodeId(1), group, &primary.state, bugs);
+    }
+
+    fn step(&mut self) -> Checked {
+        let group = GroupId(2 + self.rng.below(3) as u32);
+        match self.rng.below(40) {
+            0..4 => {
+                let micros = self.rng.below(300_000);
+                self.pass_time(micros);
+            }
+            4 if self.rng.one_in(6) => {
+                let micros = self.rng.below(25_000_000);
+                self.pass_time(micros);
+            }
+            5..17 if !self.network.is_empty() => {
+                let i = self.rng.below(self.network.len() as u64) as usize;
+                let message = match !self.reliable && self.rng.one_in(4) {
+                    true => self.network[i].clone(),
+                    false => self.network.swap_remove(i),
+                };
+                if self.reliable || !self.rng.one_in(8) {
+                    self.deliver(message);
+                }
+            }
+            17..23 if !self.transactions.is_empty() => {
+                let i = self.rng.below(self.transactions.len() as u64) as usize;
+                let transaction = self.transactions.swap_remove(i);
+                self.run_transaction(transaction, true)?;
+            }
+            23..29 => self.apply_grants(group),
+            29..37 => {
+                let back = self.rng.below(3);
+                let version = SchemaVersion(self.catalog.current.version.0.saturating_sub(back).max(1));
+                self.commit(group, version)?;
+            }
+            37 => {
+                let mut actions = Vec::new();
+                self.coordinator.begin_step(vec![TABLE], self.time(), &mut actions);
+                self.take(actions);
+            }
+            38 if !self.reliable && self.rng.one_in(8) => self.crash_coordinator()?,
+            39 if !self.reliable && self.rng.one_in(8) => self.change_primary(group),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Messages arrive again: within the leases' length everything is settled.
+    fn settle(&mut self) -> Checked {
+        self.reliable = true;
+        for _ in 0..2_000 {
+            self.pass_time(50_000);
+            for transaction in std::mem::take(&mut self.transactions) {
+                self.run_transaction(transaction, true)?;
+            }
+            for message in std::mem::take(&mut self.network) {
+                self.deliver(message);
+            }
+            for group in [2, 3, 4].map(GroupId) {
+                self.apply_grants(group);
+            }
+        }
+        if self.coordinator.in_step() {
+            return Err("a step never ends".into());
+        }
+        for group in [2, 3, 4].map(GroupId) {
+            if !self.commit(group, self.catalog.current.version)? {
+                return Err(format!("{group} cannot commit"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
+    let mut world = World::new(seed, bugs);
+    for _ in 0..3_000 {
+        world.step()?;
+    }
+    world.settle()?;
+    Ok(world)
+}
+
+#[test]
+fn no_transaction_commits_with_an_old_schema_above_the_step_that_replaced_it() {
+    let (mut steps, mut commits, mut old) = (0, 0, 0);
+    for seed in 0..120 {
+        let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        steps += world.catalog.steps.len();
+        commits += world.committed.len();
+        let newest = world.catalog.current.version;
+        old += world.committed.iter().filter(|(v, _)| *v < newest).count();
+    }
+    // What the test promises to try.
+    assert!(steps > 200 && commits > 10_000 && old > 1_000, "{steps} steps, {commits} commits, {old} before a later step");
+}
+
+#[test]
+fn planted_bugs_of_the_schema_lease_are_found() {
+    use PlantedBug::{SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants};
+    for bug in [SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants] {
+        let found = (0..300).find(|seed| run(*seed, PlantedBugs::only(bug)).is_err());
+        assert!(found.is_some(), "{} was not found", bug.name());
+    }
+}

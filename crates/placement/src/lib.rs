@@ -1,16 +1,36 @@
-//! Where replicas go: node localities and a policy in, voters, non-voters and preferred primaries out. Pure functions.
+//! Where replicas go: node localities and a policy in; voters, non-voters and preferred primaries out. Pure functions.
+//!
+//! | policy (design: replication, «Groups and placement») | voters | non-voters |
+//! | --- | --- | --- |
+//! | [`Survival::Zone`] | 3, in 3 zones of the home region | 1 in every other region of the database |
+//! | [`Survival::Region`] | 5, 2 of them in the home region, at most 2 in any region | 1 in every region without a voter |
+//! | [`Survival::Restricted`] | as Zone | none |
+//! | the catalog | 3 in one or two regions, 5 with at most 2 per region as soon as there are 3 | 1 in every region without a voter |
+//!
+//! Where there are fewer regions, zones or nodes than the policy wants, it is spread over what there is, and the number of
+//! voters stays odd: an even number survives no more failures than the odd one below it.
+//!
+//! Voters are picked one after the other. Of all candidates the next one is the first by: alive; a region, then a zone, with
+//! few voters so far; a replica already; a hash of policy and node. Since a present replica wins every tie and loses only to a
+//! better spread or to a live node in its stead, the result is *stable*: a node that joins or leaves moves only what it must. The
+//! hash (rendezvous hashing) spreads the groups, one per policy, over the nodes of a zone without anybody counting.
+//!
+//! «Alive» is the caller's judgement: a node that restarts is not dead, and declaring it dead moves its replicas.
+//!
+//! This crate knows nothing about how replicas are moved, and never looks at what a group contains.
 
 use meridian_base::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node as placement sees it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Node {
     pub id: NodeId,
     pub region: String,
+    /// Zones of two regions are different zones, whatever their names.
     pub zone: String,
-    /// Answers heartbeats. A dead node keeps its replicas where there is no better place, and never gets new ones.
+    /// A dead node keeps its replicas where there is no better place, and never gets new ones.
     pub live: bool,
 }
 
@@ -35,23 +55,137 @@ pub struct Policy {
 /// Where a group's replicas are.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Placement {
-    /// Sorted. Vote on log entries.
+    /// Sorted. They vote on log entries.
     pub voters: Vec<NodeId>,
-    /// Sorted. Receive the log asynchronously.
+    /// Sorted. They receive the log asynchronously.
     pub non_voters: Vec<NodeId>,
-    /// Live voters in the home region first, best first: leadership is transferred to the first one that is up to date.
+    /// Live voters, those in the home region first, best first: leadership is transferred to the first that is up to date.
     pub primaries: Vec<NodeId>,
 }
 
+/// Voters of a group that survives the loss of one zone, or of one region.
+const VOTERS_ZONE: usize = 3;
+const VOTERS_REGION: usize = 5;
+/// Voters that one region may hold of [`VOTERS_REGION`], so that losing it leaves a majority.
+const VOTERS_PER_REGION: usize = 2;
+
 /// Places a group's replicas, keeping what `current` has wherever that is as good.
 pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement {
-    let _ = (nodes, policy, current);
-    todo!()
+    let in_database = |n: &&Node| policy.regions.contains(&n.region) || n.region == policy.home;
+    let mut picker = Picker::new(policy.seed(), nodes.iter().filter(in_database), current);
+    match policy.survival {
+        Survival::Zone | Survival::Restricted => picker.pick(VOTERS_ZONE, |n, _| n.region == policy.home),
+        Survival::Region => {
+            picker.pick(VOTERS_PER_REGION, |n, _| n.region == policy.home);
+            picker.pick(VOTERS_REGION, |_, in_region| in_region < VOTERS_PER_REGION);
+        }
+    }
+    let non_voters = match policy.survival {
+        Survival::Restricted => Vec::new(),
+        Survival::Zone | Survival::Region => picker.non_voters(),
+    };
+    picker.finish(non_voters, Some(&policy.home))
 }
 
-/// Places the catalog: voters over zones in one region, over regions as soon as there are three; a learner on every other node's
-/// region.
+/// Places the catalog, which has no home: over zones in one region, over regions as soon as there are three.
 pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
-    let _ = (nodes, current);
-    todo!()
+    let mut picker = Picker::new(0, nodes.iter(), current);
+    match picker.regions() {
+        0 | 1 => picker.pick(VOTERS_ZONE, |_, _| true),
+        2 => picker.pick(VOTERS_ZONE, |_, in_region| in_region < VOTERS_PER_REGION),
+        _ => picker.pick(VOTERS_REGION, |_, in_region| in_region < VOTERS_PER_REGION),
+    }
+    let non_voters = picker.non_voters();
+    picker.finish(non_voters, None)
+}
+
+/// Picks one replica after the other.
+struct Picker<'a> {
+    seed: u64,
+    /// Those that may have a replica: alive, or with one already. Sorted by id.
+    candidates: BTreeMap<NodeId, &'a Node>,
+    current: &'a Placement,
+    voters: Vec<&'a Node>,
+}
+
+impl<'a> Picker<'a> {
+    fn new(seed: u64, nodes: impl Iterator<Item = &'a Node>, current: &'a Placement) -> Picker<'a> {
+        let has_one = |n: &Node| current.voters.contains(&n.id) || current.non_voters.contains(&n.id);
+        let candidates = nodes.filter(|n| n.live || has_one(n)).map(|n| (n.id, n)).collect();
+        Picker { seed, candidates, current, voters: Vec::new() }
+    }
+
+    fn regions(&self) -> usize {
+        self.candidates.values().map(|n| &n.region).collect::<BTreeSet<_>>().len()
+    }
+    fn voters_in(&self, region: &str) -> usize {
+        self.voters.iter().filter(|v| v.region == region).count()
+    }
+
+    /// Picks voters until there are `count` or no candidate is left that `may` (told how many its region has) be one.
+    fn pick(&mut self, count: usize, may: impl Fn(&Node, usize) -> bool) {
+        while self.voters.len() < count {
+            let free = self.candidates.values().filter(|n| !self.voters.iter().any(|v| v.id == n.id));
+            let allowed = free.filter(|n| may(n, self.voters_in(&n.region)));
+            let Some(best) = allowed.copied().min_by_key(|n| self.rank(n)) else { return };
+            self.voters.push(best);
+        }
+    }
+
+    /// Smaller is better. A non-voter that becomes a voter has the data already: better than a node that has nothing.
+    fn rank(&self, n: &Node) -> (bool, usize, usize, u8, u64) {
+        let in_zone = self.voters.iter().filter(|v| v.region == n.region && v.zone == n.zone).count();
+        let has = match n.id {
+            id if self.current.voters.contains(&id) => 0,
+            id if self.current.non_voters.contains(&id) => 1,
+            _ => 2,
+        };
+        (!n.live, self.voters_in(&n.region), in_zone, has, self.hash(n.id))
+    }
+
+    /// One replica in every region that has no voter.
+    fn non_voters(&self) -> Vec<NodeId> {
+        let mut best: BTreeMap<&str, &Node> = BTreeMap::new();
+        let rank = |n: &Node| (!n.live, !self.current.non_voters.contains(&n.id), self.hash(n.id));
+        for n in self.candidates.values().filter(|n| self.voters_in(&n.region) == 0) {
+            let place = best.entry(&n.region).or_insert(n);
+            if rank(n) < rank(place) {
+                *place = n;
+            }
+        }
+        best.values().map(|n| n.id).collect()
+    }
+
+    fn finish(mut self, mut non_voters: Vec<NodeId>, home: Option<&str>) -> Placement {
+        if self.voters.len().is_multiple_of(2) {
+            self.voters.pop();
+        }
+        let mut primaries: Vec<&Node> = self.voters.iter().copied().filter(|v| v.live).collect();
+        primaries.sort_by_key(|n| (home.is_some_and(|home| n.region != home), self.hash(n.id)));
+        let mut voters: Vec<NodeId> = self.voters.iter().map(|v| v.id).collect();
+        voters.sort();
+        non_voters.sort();
+        Placement { voters, non_voters, primaries: primaries.into_iter().map(|n| n.id).collect() }
+    }
+
+    /// Rendezvous hashing: every policy has its own order of the nodes.
+    fn hash(&self, node: NodeId) -> u64 {
+        mix(self.seed ^ mix(u64::from(node.0)))
+    }
+}
+
+impl Policy {
+    /// Tells the policies, and so the groups, apart.
+    fn seed(&self) -> u64 {
+        let names = std::iter::once(&self.home).chain(&self.regions).flat_map(|name| name.bytes().chain([0]));
+        names.fold(mix(1 + self.survival as u64), |seed, byte| mix(seed ^ u64::from(byte)))
+    }
+}
+
+/// The finalizer of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
+fn mix(z: u64) -> u64 {
+    let z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }

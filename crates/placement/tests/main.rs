@@ -1,0 +1,199 @@
+//! What every placement must satisfy, over random clusters, and the examples a newcomer looks for first.
+
+use meridian_base::NodeId;
+use meridian_placement::{Node, Placement, Policy, Survival, place, place_catalog};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn node(id: u32, region: &str, zone: &str) -> Node {
+    Node { id: NodeId(id), region: region.into(), zone: zone.into(), live: true }
+}
+
+/// Three regions of three zones: nodes 1–3 in `us`, 4–6 in `eu`, 7–9 in `as`.
+fn nine() -> Vec<Node> {
+    let place = |i: u32| (["us", "eu", "as"][i as usize / 3], ["a", "b", "c"][i as usize % 3]);
+    (0..9).map(|i| node(i + 1, place(i).0, place(i).1)).collect()
+}
+
+fn policy(home: &str, survival: Survival) -> Policy {
+    Policy { home: home.into(), regions: ["us", "eu", "as"].map(String::from).into(), survival }
+}
+
+fn region_of(nodes: &[Node], id: NodeId) -> &str {
+    &nodes.iter().find(|n| n.id == id).expect("a known node").region
+}
+
+fn per_region<'a>(nodes: &'a [Node], ids: &[NodeId]) -> BTreeMap<&'a str, usize> {
+    let mut count = BTreeMap::new();
+    for id in ids {
+        *count.entry(region_of(nodes, *id)).or_default() += 1;
+    }
+    count
+}
+
+#[test]
+fn zone_survival_votes_at_home_and_listens_everywhere() {
+    let nodes = nine();
+    let p = place(&nodes, &policy("eu", Survival::Zone), &Placement::default());
+    assert_eq!(p.voters, [4, 5, 6].map(NodeId));
+    assert_eq!(per_region(&nodes, &p.non_voters), BTreeMap::from([("as", 1), ("us", 1)]));
+    assert_eq!(p.primaries.iter().collect::<BTreeSet<_>>(), p.voters.iter().collect());
+}
+
+#[test]
+fn restricted_data_stays_at_home() {
+    let p = place(&nine(), &policy("eu", Survival::Restricted), &Placement::default());
+    assert_eq!((p.voters, p.non_voters), ([4, 5, 6].map(NodeId).to_vec(), vec![]));
+}
+
+#[test]
+fn region_survival_votes_in_every_region_and_is_led_from_home() {
+    let nodes = nine();
+    let p = place(&nodes, &policy("as", Survival::Region), &Placement::default());
+    let count = per_region(&nodes, &p.voters);
+    assert_eq!((p.voters.len(), count["as"], count.values().max()), (5, 2, Some(&2)));
+    assert_eq!(p.non_voters, []);
+    assert!(p.primaries[..2].iter().all(|id| region_of(&nodes, *id) == "as"));
+}
+
+#[test]
+fn the_catalog_spreads_as_regions_come() {
+    let all = nine();
+    let mut p = Placement::default();
+    for (nodes, voters, most) in [(1, 1, 1), (2, 1, 1), (3, 3, 3), (6, 3, 2), (9, 5, 2)] {
+        let nodes = &all[..nodes];
+        p = place_catalog(nodes, &p);
+        let count = per_region(nodes, &p.voters);
+        assert_eq!((p.voters.len(), count.values().max()), (voters, Some(&most)), "{nodes:?}");
+    }
+}
+
+#[test]
+fn a_dead_voter_is_replaced_where_that_is_possible_and_kept_where_not() {
+    let mut nodes = nine();
+    let before = place(&nodes, &policy("eu", Survival::Zone), &Placement::default());
+    nodes[3].live = false;
+    let alone = place(&nodes, &policy("eu", Survival::Zone), &before);
+    assert_eq!(alone.voters, before.voters);
+    assert!(!alone.primaries.contains(&NodeId(4)));
+    nodes.push(node(10, "eu", "b"));
+    let helped = place(&nodes, &policy("eu", Survival::Zone), &alone);
+    assert_eq!(helped.voters, [5, 6, 10].map(NodeId));
+    nodes[3].live = true;
+    let back = place(&nodes, &policy("eu", Survival::Zone), &helped);
+    assert_eq!(back.voters.len(), 3);
+    assert!(back.voters.contains(&NodeId(4)), "a third zone is better than a second voter in one");
+}
+
+#[test]
+fn groups_spread_over_the_nodes_of_a_zone() {
+    let nodes: Vec<Node> = (0..12).map(|i| node(i + 1, "us", ["a", "b", "c"][i as usize % 3])).collect();
+    let mut used = BTreeMap::<NodeId, u32>::new();
+    for database in 0..100 {
+        let other = format!("region-of-database-{database}");
+        let policy = Policy { regions: ["us".into(), other].into(), ..policy("us", Survival::Zone) };
+        let placement = place(&nodes, &policy, &Placement::default());
+        placement.voters.iter().for_each(|id| *used.entry(*id).or_default() += 1);
+    }
+    assert_eq!(used.len(), 12);
+    assert!(used.values().all(|n| (10..=40).contains(n)), "{used:?}");
+}
+
+prop_compose! {
+    fn cluster()(spec in prop::collection::vec((0..4usize, 0..4usize, prop::bool::weighted(0.85)), 1..16)) -> Vec<Node> {
+        spec.into_iter().zip(1..).map(|((region, zone, live), id)| {
+            Node { live, ..node(id, ["us", "eu", "as", "af"][region], ["a", "b", "c", "d"][zone]) }
+        }).collect()
+    }
+}
+fn survival() -> impl Strategy<Value = Survival> {
+    prop_oneof![Just(Survival::Zone), Just(Survival::Region), Just(Survival::Restricted)]
+}
+
+fn check(nodes: &[Node], policy: Option<&Policy>, current: &Placement, p: &Placement) -> Result<(), TestCaseError> {
+    let had: BTreeSet<_> = current.voters.iter().chain(&current.non_voters).collect();
+    let by_id: BTreeMap<_, _> = nodes.iter().map(|n| (n.id, n)).collect();
+    let all: Vec<_> = p.voters.iter().chain(&p.non_voters).collect();
+    prop_assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "one replica per node");
+    prop_assert!(p.voters.is_sorted() && p.non_voters.is_sorted());
+    prop_assert!(p.voters.is_empty() || p.voters.len() % 2 == 1);
+    prop_assert!(all.iter().all(|id| by_id[id].live || had.contains(id)), "a dead node got a replica");
+    let live: BTreeSet<_> = p.voters.iter().filter(|id| by_id[id].live).collect();
+    prop_assert_eq!(p.primaries.iter().collect::<BTreeSet<_>>(), live);
+    let regional = policy.is_none_or(|p| p.survival == Survival::Region);
+    let regions: BTreeSet<_> = nodes.iter().filter(|n| n.live).map(|n| &n.region).collect();
+    let most = per_region(nodes, &p.voters).values().copied().max().unwrap_or(0);
+    if regional && (policy.is_some() || regions.len() >= 2) {
+        prop_assert!(most <= 2, "{} voters in a region", most);
+    }
+    let Some(policy) = policy else { return Ok(()) };
+    prop_assert!(all.iter().all(|id| policy.regions.contains(&by_id[id].region)));
+    if policy.survival != Survival::Region {
+        prop_assert!(p.voters.iter().all(|id| by_id[id].region == policy.home));
+        let at_home: Vec<_> = nodes.iter().filter(|n| n.region == policy.home && n.live).collect();
+        let zones: BTreeSet<_> = at_home.iter().map(|n| &n.zone).collect();
+        let used: BTreeSet<_> = p.voters.iter().filter(|id| by_id[id].live).map(|id| &by_id[id].zone).collect();
+        let (live_voters, spread) = (live_count(p, &by_id), used.len());
+        prop_assert_eq!(spread, zones.len().min(live_voters), "live voters are in as many zones as there are");
+        prop_assert!(live_voters >= at_home.len().min(3).saturating_sub(usize::from(at_home.len() == 2)));
+    }
+    let covered: BTreeSet<_> = all.iter().map(|id| &by_id[id].region).collect();
+    let reachable = nodes.iter().filter(|n| n.live && policy.regions.contains(&n.region)).map(|n| &n.region);
+    if policy.survival == Survival::Restricted {
+        prop_assert!(p.non_voters.is_empty());
+    } else {
+        let missing: Vec<_> = reachable.filter(|r| !covered.contains(r) && **r != policy.home).collect();
+        prop_assert!(missing.len() <= 1, "regions without a replica: {:?}", missing);
+    }
+    Ok(())
+}
+
+fn live_count(p: &Placement, by_id: &BTreeMap<NodeId, &Node>) -> usize {
+    p.voters.iter().filter(|id| by_id[id].live).count()
+}
+
+fn added(before: &Placement, after: &Placement) -> usize {
+    after.voters.iter().filter(|id| !before.voters.contains(id)).count()
+}
+
+proptest! {
+    #[test]
+    fn every_placement_keeps_its_policy(nodes in cluster(), survival in survival(), alive: u16) {
+        let policy = Policy { regions: ["us", "eu", "as", "af"].map(String::from).into(), ..policy("us", survival) };
+        let empty = Placement::default();
+        let first = place(&nodes, &policy, &empty);
+        check(&nodes, Some(&policy), &empty, &first)?;
+        let catalog = place_catalog(&nodes, &empty);
+        check(&nodes, None, &empty, &catalog)?;
+        prop_assert_eq!(&place(&nodes, &policy, &first), &first, "placing again moves nothing");
+        prop_assert_eq!(&place_catalog(&nodes, &catalog), &catalog);
+        // Some nodes die, some come back.
+        let mut later = nodes.clone();
+        for (i, n) in later.iter_mut().enumerate() { n.live = alive >> i & 1 == 1; }
+        check(&later, Some(&policy), &first, &place(&later, &policy, &first))?;
+        check(&later, None, &catalog, &place_catalog(&later, &catalog))?;
+    }
+
+    #[test]
+    fn the_order_of_the_nodes_does_not_matter(nodes in cluster(), survival in survival()) {
+        let policy = policy("us", survival);
+        let reversed: Vec<_> = nodes.iter().rev().cloned().collect();
+        let empty = Placement::default();
+        prop_assert_eq!(place(&nodes, &policy, &empty), place(&reversed, &policy, &empty));
+    }
+
+    #[test]
+    fn one_node_that_joins_or_leaves_moves_at_most_one_voter_per_region_it_shifts(nodes in cluster(), leaves: prop::sample::Index) {
+        let nodes: Vec<_> = nodes.into_iter().map(|n| Node { live: true, ..n }).collect();
+        let mut fewer = nodes.clone();
+        fewer.remove(leaves.index(nodes.len()));
+        let zone = policy("us", Survival::Zone);
+        let with_all = place(&nodes, &zone, &Placement::default());
+        let without = place(&fewer, &zone, &with_all);
+        prop_assert!(added(&with_all, &without) <= 1);
+        let again = place(&nodes, &zone, &without);
+        // One voter becomes three when the third node joins.
+        let grown = again.voters.len() - without.voters.len().min(again.voters.len());
+        prop_assert!(added(&without, &again) <= grown.max(1));
+    }
+}

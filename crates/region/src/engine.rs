@@ -91,19 +91,6 @@ pub struct Snapshot {
     pub settled: bool,
 }
 
-/// The answer to [`Engine::fresh_snapshot`] and [`Engine::read_only_snapshot`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opened {
-    /// Read here.
-    At(Snapshot),
-    /// Ask again when the ticket wakes.
-    Wait(Ticket),
-    /// Plan again with the group's schema version.
-    Changed(Conflict),
-    /// As in [`Certified::NotReady`].
-    NotReady(NotReady),
-}
-
 /// The answer to [`Engine::check_read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaCheck {
@@ -113,17 +100,6 @@ pub enum SchemaCheck {
     Wait(Ticket),
     /// A descriptor it used has changed, or `s` is below the version it planned with: plan again, with a new `s`.
     Changed(Conflict),
-}
-
-/// The answer to [`Engine::grant`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GrantTaken {
-    /// Log this record, and answer with its `seq` and `bound` when it is applied.
-    Log(SchemaGrant),
-    /// It is in the log: answer with this bound at once.
-    Durable { seq: u64, bound: Timestamp },
-    /// It is on its way into the log, or older than what is there.
-    Ignored,
 }
 
 /// What a primary keeps in memory for the length of its term. See the module's essay.
@@ -331,11 +307,12 @@ impl Engine {
 
     /// A payload is durable, and applied to the store and to the group's state: releases what it contains. The tickets to
     /// wake are added to `woken`. Called for every payload of the term, in order.
-    pub fn applied(&mut self, payload: &Payload, woken: &mut Vec<Ticket>) {
+    pub fn applied(&mut self, state: &GroupState, payload: &Payload, woken: &mut Vec<Ticket>) {
         for record in &payload.records {
             match record {
                 Record::Batch(txns) => {
                     for txn in txns {
+                        debug_assert!(txn.at <= state.newest(), "applied to the state first");
                         self.release(txn.at);
                         for write in &txn.writes {
                             self.index.commit(&write.key, write.columns, txn.at);
@@ -449,22 +426,14 @@ impl Engine {
     }
 
     /// Whether a read at `s` was planned with the right schema. Checked again after `s` has moved.
-    pub fn check_read(
-        &mut self,
-        state: &GroupState,
-        schema: &SchemaUse,
-        s: Timestamp,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> SchemaCheck {
+    pub fn check_read(&mut self, state: &GroupState, schema: &SchemaUse, s: Timestamp) -> SchemaCheck {
         let changed = || SchemaCheck::Changed(Conflict { key: Key::MIN, reason: ConflictReason::SchemaChanged });
         match self.planned_with(state, schema) {
             Planned::Ahead => return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant)),
             Planned::Stale => return changed(),
             Planned::Current => {}
         }
-        // `s` may be old, but the answer leaves now: a lease that ended in between may have been waited out by a step.
-        if s.max(clock.now(physical_micros)) > self.schema_bound(state) {
+        if s > self.schema_bound(state) {
             return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant));
         }
         if s < self.schema_above(state, schema) {
@@ -475,21 +444,19 @@ impl Engine {
 
     /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The bound logged may be above
     /// the one asked for, since it is never below a timestamp issued, a read served, or a closed timestamp promised; it is
-    /// never above what the catalog knows to be granted.
-    pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> GrantTaken {
-        let present = state.grant();
-        if grant.seq == present.seq && grant.seq > 0 {
-            return GrantTaken::Durable { seq: present.seq, bound: present.bound };
-        }
-        let newest = self.grant_asked.as_ref().map_or(present.seq, |asked| asked.seq.max(present.seq));
+    /// never above what the catalog knows to be granted. Gives the record to log, whose `seq` and `bound` are the answer to the
+    /// catalog once it is applied; `None` if nothing is to be logged: the grant is in the log ([`GroupState::grant`] has its
+    /// `seq`: answer with its bound), on its way there, or outdated.
+    pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> Option<SchemaGrant> {
+        let newest = self.grant_asked.as_ref().map_or(0, |asked| asked.seq).max(state.grant().seq);
         let stale = grant.seq <= newest && !self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage);
         if self.phase != Phase::Serving || stale {
-            return GrantTaken::Ignored;
+            return None;
         }
         let used = self.floor.max(state.closed()).min(self.schema_bound(state));
         let grant = SchemaGrant { bound: grant.bound.max(used), ..grant.clone() };
         self.grant_asked = Some(grant.clone());
-        GrantTaken::Log(grant)
+        Some(grant)
     }
 }
 
@@ -497,52 +464,36 @@ impl Engine {
 
 impl Engine {
     /// The snapshot of a transaction's first fresh read in this group: the clock, which is above everything acknowledged here
-    /// before (counterexample 20: physical time would not be, after following a faster clock).
-    pub fn fresh_snapshot(&mut self, state: &GroupState, schema: &SchemaUse, clock: &Clock, physical_micros: u64) -> Opened {
-        let now = clock.now(physical_micros);
-        if let Err(why) = self.ready(now) {
-            return Opened::NotReady(why);
+    /// before. `gateway_now` is the gateway's clock when the transaction began; it may be behind what was acknowledged by
+    /// then, so nothing reads there unless a bug is planted (counterexample 20). Whether the primary is ready and the
+    /// schema holds is asked afterwards, with [`Engine::check_read`] and [`Engine::read_gate`].
+    pub fn fresh_snapshot(
+        &mut self,
+        state: &GroupState,
+        gateway_now: Timestamp,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Snapshot {
+        if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            return Snapshot { at: gateway_now, settled: false };
         }
-        let above = self.schema_above(state, schema);
-        if now < above {
-            return Opened::Wait(self.waits.issue(WaitFor::Clock(above)));
-        }
-        clock.advance_to(self.floor.max(state.newest()));
-        let s = match self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
-            true => Timestamp::from_micros(physical_micros),
-            false => clock.tick(physical_micros),
-        };
-        if s > self.ceiling {
-            return Opened::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
-        }
-        self.opened(state, schema, Snapshot { at: s, settled: false }, clock, physical_micros)
+        debug_assert!(clock.now(physical_micros) >= state.newest() || self.bugs != PlantedBugs::NONE);
+        Snapshot { at: clock.tick(physical_micros), settled: false }
     }
 
     /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied. Whatever was
-    /// acknowledged before it began is at or below that, and nothing below it is in flight, so it waits for nothing.
-    pub fn read_only_snapshot(&mut self, state: &GroupState, schema: &SchemaUse, clock: &Clock, physical_micros: u64) -> Opened {
-        let newest = state.newest();
-        if newest < self.schema_above(state, schema) || self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
-            return self.fresh_snapshot(state, schema, clock, physical_micros);
-        }
-        if let Err(why) = self.ready(clock.now(physical_micros)) {
-            return Opened::NotReady(why);
-        }
-        debug_assert!(self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest));
-        self.opened(state, schema, Snapshot { at: newest, settled: true }, clock, physical_micros)
-    }
-
-    fn opened(&mut self, state: &GroupState, schema: &SchemaUse, s: Snapshot, clock: &Clock, physical_micros: u64) -> Opened {
-        match self.check_read(state, schema, s.at, clock, physical_micros) {
-            SchemaCheck::Passed => Opened::At(s),
-            SchemaCheck::Wait(ticket) => Opened::Wait(ticket),
-            SchemaCheck::Changed(conflict) => Opened::Changed(conflict),
-        }
+    /// acknowledged before it began is at or below that, and nothing below it is in flight, so it waits for nothing. If the
+    /// schema version it planned with is younger than that, the version's commit timestamp, which is not settled.
+    pub fn read_only_snapshot(&self, state: &GroupState, schema: &SchemaUse) -> Snapshot {
+        debug_assert!(self.in_flight.first_key_value().is_none_or(|(first, _)| *first > state.newest()));
+        let at = state.newest().max(self.schema_above(state, schema));
+        Snapshot { at, settled: at == state.newest() }
     }
 
     /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in flight at or below it.
     pub fn read_gate<V: Versions>(
         &mut self,
+        state: &GroupState,
         versions: &V,
         target: &Target,
         columns: ColumnMask,
@@ -560,24 +511,34 @@ impl Engine {
         if now < s {
             return ReadGate::Wait(self.waits.issue(WaitFor::Clock(s)));
         }
+        // `s` may be old, but the answer leaves now: once the schema lease has ended, a step may have been acknowledged.
+        if now > self.schema_bound(state) && !self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
+            return ReadGate::Wait(self.waits.issue(WaitFor::Grant));
+        }
         if s < versions.gc_threshold() {
             return ReadGate::TooOld;
         }
         self.floor = self.floor.max(s);
+        if s <= state.newest() || self.bugs.has(PlantedBug::ReadInFlight) {
+            return ReadGate::Ready;
+        }
         match self.index.last_in_flight(target, columns, s) {
-            Some(at) if !self.bugs.has(PlantedBug::ReadInFlight) => ReadGate::Wait(self.waits.issue(WaitFor::Applied(at))),
-            _ => ReadGate::Ready,
+            Some(at) => ReadGate::Wait(self.waits.issue(WaitFor::Applied(at))),
+            None => ReadGate::Ready,
         }
     }
 
     /// Whether read entries may move forward to `s` (after waiting in a queue): only if nothing has touched them since their
     /// `until`, committed or in flight. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
-    pub fn move_forward<V: Versions>(&mut self, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
+    pub fn move_forward<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
         if self.phase != Phase::Serving || s > self.ceiling {
             return false;
         }
-        let untouched =
-            |e: &ReadEntry| e.until >= s || matches!(self.touched(versions, &e.target, e.columns, e.until), Touch::No);
+        let idle = self.in_flight.is_empty();
+        let untouched = |e: &ReadEntry| {
+            let nothing_since = e.until >= s || (idle && e.until >= state.newest());
+            nothing_since || matches!(self.touched(versions, &e.target, e.columns, e.until), Touch::No)
+        };
         if !entries.iter().all(untouched) {
             return false;
         }
@@ -624,16 +585,13 @@ impl Engine {
 
     /// Gives the lease up, before leadership is transferred or the node stops: nothing is certified or read from here on. The
     /// record lowers the ceiling to what was really used, so that the successor need not wait. It is appended after every
-    /// batch cut before; what is in flight goes on and may be acknowledged.
-    pub fn give_up_lease(&mut self, woken: &mut Vec<Ticket>) -> Lease {
+    /// batch cut before; what is in flight goes on and may be acknowledged. Tickets wake when they would have, or by
+    /// [`Engine::lost`].
+    pub fn give_up_lease(&mut self, clock: &Clock, physical_micros: u64) -> Lease {
         if self.phase == Phase::Serving {
             self.phase = Phase::Ending;
         }
-        for what in [WaitFor::Lease, WaitFor::Grant] {
-            self.waits.wake(what, woken);
-        }
-        self.waits.wake_clock(Timestamp::MAX, woken);
-        Lease { primary: self.node, ceiling: self.floor }
+        Lease { primary: self.node, ceiling: self.floor.max(clock.now(physical_micros)) }
     }
 }
 

@@ -11,7 +11,9 @@ pub mod versions;
 pub mod waits;
 
 pub use bugs::{PlantedBug, PlantedBugs};
-pub use engine::{Certified, Engine, GrantTaken, NotReady, Opened, ReadGate, SchemaCheck, Snapshot};
+pub use engine::{Certified, Engine, NotReady, ReadGate, SchemaCheck, Snapshot};
+pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
+pub use schema_lease::{Action, Delays, Granted, SchemaLeases};
 pub use state::GroupState;
 pub use versions::Versions;
 pub use waits::{Ticket, WaitFor};

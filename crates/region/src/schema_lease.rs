@@ -133,9 +133,13 @@ enum Phase {
 impl SchemaLeases {
     /// At the start of a term of the catalog's primary, from what the catalog's rows say: the present version (as a grant whose
     /// bound and seq are ignored) and every group's row.
-    pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays, bugs: PlantedBugs) -> SchemaLeases {
+    pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays) -> SchemaLeases {
         let groups = rows.into_iter().map(|(group, row)| (group, Group { row, ..Group::default() })).collect();
-        SchemaLeases { current, groups, step: None, delays, bugs }
+        SchemaLeases { current, groups, step: None, delays, bugs: PlantedBugs::NONE }
+    }
+    /// The same with a planted bug.
+    pub fn with_bugs(self, bugs: PlantedBugs) -> SchemaLeases {
+        SchemaLeases { bugs, ..self }
     }
 
     /// A group was created; it is granted its first lease by the next [`SchemaLeases::tick`]. Its row is part of the

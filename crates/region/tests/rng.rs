@@ -21,7 +21,4 @@ impl Rng {
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len() as u64) as usize]
-    }
 }

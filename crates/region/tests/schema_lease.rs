@@ -13,7 +13,7 @@ use meridian_base::{
     Timestamp, TxnId, Write,
 };
 use meridian_region::schema_lease::{Action, Delays, Granted, SchemaLeases};
-use meridian_region::{Certified, Engine, GrantTaken, GroupState, PlantedBug, PlantedBugs, Versions};
+use meridian_region::{Certified, Engine, GroupState, PlantedBug, PlantedBugs, Versions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Primary {
         let payload = Payload { records: vec![record], ..Payload::default() };
         let position = LogPosition { index: self.state.applied().index + 1, term: 1 };
         assert!(self.state.apply(position, &payload));
-        self.engine.applied(&payload, &mut Vec::new());
+        self.engine.applied(&self.state, &payload, &mut Vec::new());
     }
 }
 
@@ -105,7 +105,7 @@ impl World {
         catalog.current.version = SchemaVersion(1);
         catalog.rows = groups.keys().map(|g| (*g, Granted::default())).collect();
         catalog.acknowledged = SchemaVersion(1);
-        let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS, bugs);
+        let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS).with_bugs(bugs);
         let (transactions, network, committed) = (Vec::new(), Vec::new(), Vec::new());
         World { rng, now: 1_000_000_000, bugs, catalog, coordinator, transactions, network, groups, committed, reliable: false }
     }
@@ -176,10 +176,11 @@ impl World {
         match message {
             Message::ToGroup(group, grant) => {
                 let primary = self.groups.get_mut(&group).expect("a known group");
+                let known = primary.state.grant();
                 match primary.engine.grant(&primary.state, &grant) {
-                    GrantTaken::Log(grant) => primary.appended.push(grant),
-                    GrantTaken::Durable { seq, bound } => self.network.push(Message::ToCatalog(group, seq, bound)),
-                    GrantTaken::Ignored => {}
+                    Some(grant) => primary.appended.push(grant),
+                    None if known.seq == grant.seq => self.network.push(Message::ToCatalog(group, known.seq, known.bound)),
+                    None => {}
                 }
             }
             Message::ToCatalog(group, seq, bound) => {
@@ -249,7 +250,7 @@ impl World {
             }
         }
         let current = self.catalog.current.clone();
-        self.coordinator = SchemaLeases::new(current, self.catalog.rows.clone(), DELAYS, self.bugs);
+        self.coordinator = SchemaLeases::new(current, self.catalog.rows.clone(), DELAYS).with_bugs(self.bugs);
         Ok(())
     }
 

@@ -1,232 +1,464 @@
 //! One replica of one group.
 
-use crate::{NodeLog, StateMachine};
+use crate::consensus::lease::Lease;
+use crate::consensus::machine::{Applied, Machine};
+use crate::consensus::message::{self, Call, Request, Response};
+use crate::consensus::network::{Network, Peers};
+use crate::consensus::runtime::TokioSeeded;
+use crate::consensus::storage::Storage;
+use crate::consensus::{Payload, Raft, Types, option_to_position};
+use crate::incoming::Incoming;
+use crate::ticket::InFlight;
+use crate::watch::{self as tasks, RoleFollower, Truncator};
+use crate::{GroupOptions, Members, NodeLog, Progress, ProposeError, ProposeTicket, Role, StateMachine, Transport};
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, LogPosition, NodeId, Result};
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ClientWriteError, InitializeError, RaftError};
+use openraft::raft::VoteRequest;
+use openraft::{ChangeMembers, Config, EmptyNode, SnapshotPolicy};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
-
-/// Carries this crate's messages between nodes. The receiving node gives `message` to [`Group::handle`] of the same group and
-/// answers with what that returns. A call may fail, be delayed, repeated or answered late; the future may be dropped.
-/// Messages are at most [`crate::SNAPSHOT_CHUNK_BYTES_MAX`] plus a small header, or one payload plus one.
-pub trait Transport: Send + Sync + 'static {
-    fn call(&self, to: NodeId, group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>>;
-}
-
-/// How a replica behaves.
-#[derive(Clone, Debug)]
-pub struct GroupOptions {
-    pub group: GroupId,
-    /// This node.
-    pub node: NodeId,
-    /// A leader contacts its followers this often.
-    pub heartbeat: Duration,
-    /// A follower that heard nothing for a random time in this range stands for election.
-    pub election_timeout_min: Duration,
-    pub election_timeout_max: Duration,
-    /// How much of the election timeout a lease leaves unused, for clocks that run at different speeds.
-    pub lease_margin: Duration,
-    /// Entries kept below the truncation point, so that a replica that lags a little needs no snapshot.
-    pub entries_kept: u64,
-    /// Most entries in one message to a follower.
-    pub entries_per_message_max: u64,
-    /// Most payload bytes in one message to a follower; one larger payload travels alone.
-    pub bytes_per_message_max: usize,
-}
-
-impl GroupOptions {
-    /// Timeouts for voters a few milliseconds apart: elections settle well within 3 s.
-    pub fn new(group: GroupId, node: NodeId) -> GroupOptions {
-        GroupOptions {
-            group,
-            node,
-            heartbeat: Duration::from_millis(150),
-            election_timeout_min: Duration::from_millis(600),
-            election_timeout_max: Duration::from_millis(1_200),
-            lease_margin: Duration::from_millis(60),
-            entries_kept: 4_096,
-            entries_per_message_max: 512,
-            bytes_per_message_max: 4 << 20,
-        }
-    }
-}
-
-/// Who leads, as this replica knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Role {
-    pub term: u64,
-    pub leader: Option<NodeId>,
-    /// This replica leads in `term`. Entries of earlier terms may still be on their way to its state machine: when the first
-    /// proposal of the term has been applied, everything before it has been too.
-    pub is_leader: bool,
-}
-
-/// Who belongs to the group.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Members {
-    /// During a change, the old and the new voters.
-    pub voters: BTreeSet<NodeId>,
-    pub learners: BTreeSet<NodeId>,
-    /// A change of voters is not complete: both the old and the new ones must agree (joint consensus).
-    pub joint: bool,
-}
-
-/// How far a replica is, as the leader knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Its log agrees with the leader's up to here; `None` before the first contact.
-    pub matched: Option<LogPosition>,
-}
-
-/// Why a proposal was not (known to be) applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProposeError {
-    /// Not appended anywhere and never will be: this replica does not lead.
-    NotLeader { hint: Option<NodeId> },
-    /// Leadership was lost after the entry was appended: it may or may not be committed by the successor.
-    Dropped,
-    /// The replica is shut down, or failed (then [`NodeLog::failure`] or the log tells why). The fate is unknown.
-    Stopped,
-}
-
-impl fmt::Display for ProposeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProposeError::NotLeader { hint: Some(n) } => write!(f, "this replica does not lead the group; {n} may"),
-            ProposeError::NotLeader { hint: None } => write!(f, "this replica does not lead the group"),
-            ProposeError::Dropped => write!(f, "leadership was lost before the entry was known to be committed"),
-            ProposeError::Stopped => write!(f, "the replica is stopped"),
-        }
-    }
-}
-impl std::error::Error for ProposeError {}
-
-/// A proposal on its way. Resolves when the entry has been applied *here*. Dropping it does not take the proposal back.
-pub struct ProposeTicket {
-    _private: (),
-}
-
-impl Future for ProposeTicket {
-    type Output = Result<LogPosition, ProposeError>;
-    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Self::Output> {
-        unimplemented!()
-    }
-}
 
 /// A replica of a group. Cheap to clone; all clones are the same replica, which runs until [`Group::shutdown`].
 #[derive(Clone)]
-pub struct Group {
-    _inner: Arc<()>,
+pub struct Group(Arc<Inner>);
+
+struct Inner {
+    options: GroupOptions,
+    raft: Raft,
+    machine: Arc<dyn StateMachine>,
+    applied: Arc<Applied>,
+    network: Arc<Network>,
+    role: Arc<watch::Sender<Role>>,
+    in_flight: Arc<InFlight>,
+    incoming: Incoming,
+    truncate: Arc<Notify>,
+    /// The last entry of the log.
+    last: Box<dyn Fn() -> LogPosition + Send + Sync>,
+    /// Until then this replica votes for nobody: before a restart it may have promised a leader not to.
+    votes_from: Instant,
+    tasks: Vec<AbortHandle>,
+    /// Ends when the library has let go of the state machine.
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl AsRef<Lease> for Network {
+    fn as_ref(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+fn config(options: &GroupOptions) -> Result<Config> {
+    let millis = |d: Duration| d.as_millis() as u64;
+    let config = Config {
+        cluster_name: options.group.to_string(),
+        heartbeat_interval: millis(options.heartbeat),
+        election_timeout_min: millis(options.election_timeout_min),
+        election_timeout_max: millis(options.election_timeout_max),
+        max_payload_entries: options.entries_per_message_max,
+        // The log is purged by us alone.
+        snapshot_policy: SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: u64::MAX,
+        enable_pre_vote: Some(true),
+        // Followers receive an entry while the leader still syncs it.
+        broadcast_submitted_on_append: Some(true),
+        backoff: format!("{}ms", millis(options.heartbeat)),
+        ..Config::default()
+    };
+    config.validate().map_err(|e| Error::internal(format!("options of group {}: {e}", options.group)))
 }
 
 impl Group {
     /// Starts the replica: recovers from the log and the state machine, and joins the group if it has members.
     pub async fn start<R: Runtime>(
-        _options: GroupOptions,
-        _log: NodeLog<R>,
-        _machine: Arc<dyn StateMachine>,
-        _transport: Arc<dyn Transport>,
-        _runtime: R,
+        options: GroupOptions,
+        log: NodeLog<R>,
+        machine: Arc<dyn StateMachine>,
+        transport: Arc<dyn Transport>,
+        runtime: R,
     ) -> Result<Group> {
-        unimplemented!()
+        let config = Arc::new(config(&options)?);
+        let handle = log.group(options.group);
+        let (adapter, applied, ended) = Machine::new(machine.clone())?;
+        let (purged, _) = handle.bounds();
+        if applied.position().index < purged.index {
+            return Err(Error::fatal(format!(
+                "the state of group {} ends at {}, but its log begins behind {purged}: the state lost data that was durable",
+                options.group,
+                applied.position()
+            ))
+            .hint("Remove this node from the cluster, and add it again with an empty data directory."));
+        }
+        let node = options.node.0;
+        let votes_from = match handle.vote() {
+            Some(_) => Instant::now() + options.election_timeout_min,
+            None => Instant::now(),
+        };
+        let lease = Lease::new(node, options.election_timeout_min.saturating_sub(options.lease_margin));
+        let network = Arc::new(Network {
+            group: options.group,
+            transport,
+            timeout: options.rpc_timeout,
+            lease,
+            configs: OnceLock::new(),
+            snapshots: AtomicU64::new(runtime.random()),
+        });
+        let storage = Storage { handle: handle.clone(), message_bytes_max: options.bytes_per_message_max };
+        let start = Raft::new(node, config, Peers(network.clone()), storage, adapter);
+        let raft = TokioSeeded::scope(runtime.random(), start)
+            .await
+            .map_err(|e| Error::fatal(format!("starting the replica of group {} failed: {e}", options.group)))?;
+        let metrics = raft.server_metrics();
+        let _ = network.configs.set(Box::new(move || tasks::configs(&metrics.borrow_watched())));
+
+        let role = Arc::new(watch::Sender::new(Role::default()));
+        let in_flight = Arc::new(InFlight::default());
+        let truncate = Arc::new(Notify::new());
+        let follower = RoleFollower {
+            node,
+            raft: raft.clone(),
+            role: role.clone(),
+            in_flight: in_flight.clone(),
+            lease: network.clone(),
+        };
+        follower.update();
+        let bounds = handle.clone();
+        let truncator = Truncator {
+            raft: raft.clone(),
+            applied: applied.clone(),
+            wake: truncate.clone(),
+            wanted: handle.purge_wanted(),
+            entries_kept: options.entries_kept,
+            purged: Box::new(move || bounds.bounds().0.index),
+        };
+        let tasks = vec![tokio::spawn(follower.run()).abort_handle(), tokio::spawn(truncator.run()).abort_handle()];
+        Ok(Group(Arc::new(Inner {
+            options,
+            raft,
+            machine,
+            applied,
+            network,
+            role,
+            in_flight,
+            incoming: Incoming::default(),
+            truncate,
+            last: Box::new(move || handle.bounds().1),
+            votes_from,
+            tasks,
+            ended: Mutex::new(Some(ended)),
+        })))
     }
+
     /// The group this is a replica of.
     pub fn id(&self) -> GroupId {
-        unimplemented!()
+        self.0.options.group
     }
+
     /// Founds the group with these voters. Idempotent: does nothing if this replica already knows members. Several founding
     /// nodes may call it, with the same set. Nodes that join later must not.
-    pub async fn initialize(&self, _voters: BTreeSet<NodeId>) -> Result<()> {
-        unimplemented!()
+    pub async fn initialize(&self, voters: BTreeSet<NodeId>) -> Result<()> {
+        if self.is_initialized() {
+            return Ok(());
+        }
+        let members: BTreeMap<u32, EmptyNode> = voters.iter().map(|n| (n.0, EmptyNode::new())).collect();
+        match self.0.raft.initialize(members).await {
+            // Somebody else was faster.
+            Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
+            Err(e) => Err(Error::internal(format!("founding group {} failed: {e}", self.id()))),
+        }
     }
+
     /// Whether this replica knows the group's members (it was initialized, or a leader contacted it).
     pub fn is_initialized(&self) -> bool {
-        unimplemented!()
+        !tasks::configs(&self.0.raft.server_metrics().borrow_watched()).is_empty() || self.last_position().index > 0
     }
+
     /// Answers a message that a peer sent through its [`Transport`]. Malformed bytes are an error.
-    pub fn handle(&self, _message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
-        unimplemented!()
+    pub fn handle(&self, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+        let group = self.clone();
+        async move {
+            let response = match message::decode_call(message)? {
+                Call::Append(request) => Response::Append(group.0.raft.append_entries(request).await.map_err(stopped)?),
+                Call::Other(request) => group.handle_other(request).await?,
+            };
+            Ok(message::encode_response(&response))
+        }
+        .boxed()
     }
+
+    async fn handle_other(&self, request: Request) -> Result<Response> {
+        let inner = &self.0;
+        Ok(match request {
+            Request::Vote(request) => {
+                self.may_vote(&request)?;
+                let response = inner.raft.vote(request).await.map_err(stopped)?;
+                // If this replica led, it does not any more: its lease ends before the candidate learns of the vote.
+                inner.network.lease.superseded(response.vote.leader_id.term);
+                Response::Vote(response)
+            }
+            Request::PreVote(request) => {
+                self.may_vote(&request)?;
+                Response::Vote(inner.raft.pre_vote(request).await.map_err(stopped)?)
+            }
+            Request::Transfer(request) => {
+                Response::Transfer(inner.raft.handle_transfer_leader(request).await.map_err(stopped)?)
+            }
+            Request::SnapshotBegin { id, vote, meta } => {
+                inner.incoming.begin(&*inner.machine, id, vote, meta)?;
+                Response::Chunk
+            }
+            Request::SnapshotChunk { id, number, data } => {
+                inner.incoming.chunk(id, number, data)?;
+                Response::Chunk
+            }
+            Request::SnapshotEnd { id, chunks } => {
+                let (vote, snapshot) = inner.incoming.end(id, chunks)?;
+                Response::Snapshot(inner.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?)
+            }
+            Request::Campaign { node } => {
+                self.transfer_leadership(NodeId(node)).await?;
+                Response::Campaign
+            }
+        })
+    }
+
+    /// A vote given soon after a restart could break a promise given before it; see [`crate::consensus::lease`].
+    fn may_vote(&self, request: &VoteRequest<Types>) -> Result<()> {
+        if request.leadership_transfer || Instant::now() >= self.0.votes_from {
+            return Ok(());
+        }
+        Err(Error::unavailable("this replica has just restarted and does not vote yet"))
+    }
+
     /// Appends a payload to the log, if this replica leads. Never blocks and never waits. The order of calls is the order in
     /// the log; many may be in flight. A leader that loses its leadership resolves everything in flight as
     /// [`ProposeError::Dropped`].
-    pub fn propose(&self, _payload: Bytes) -> Result<ProposeTicket, ProposeError> {
-        unimplemented!()
+    pub fn propose(&self, payload: Bytes) -> Result<ProposeTicket, ProposeError> {
+        let inner = &self.0;
+        let role = *inner.role.borrow();
+        if !role.is_leader {
+            return Err(ProposeError::NotLeader { hint: role.leader });
+        }
+        let (ticket, reply) = inner.in_flight.issue();
+        let write = inner.raft.client_write_ff(Payload(payload), Some(reply));
+        // It only waits if the library's queue is full; `unconstrained`, since a task that has used up its budget would see a
+        // full queue where there is none.
+        match tokio::task::unconstrained(write).now_or_never() {
+            Some(Ok(())) => Ok(ticket),
+            Some(Err(_)) => Err(ProposeError::Stopped),
+            None => Err(ProposeError::Overloaded),
+        }
     }
+
     /// Who leads.
     pub fn role(&self) -> Role {
-        unimplemented!()
+        *self.0.role.borrow()
     }
+
     /// Follows [`Group::role`].
     pub fn watch_role(&self) -> watch::Receiver<Role> {
-        unimplemented!()
+        self.0.role.subscribe()
     }
+
     /// Until when no other replica can have become leader: a quorum acknowledged this leader less than
     /// `election_timeout_min - lease_margin` before. `None` if this replica does not lead, has not heard from a quorum, or is
     /// giving its leadership away. A few atomic loads.
     pub fn lease_until(&self) -> Option<Instant> {
-        unimplemented!()
+        self.0.network.lease.until()
     }
+
     /// Whether [`Group::lease_until`] is in the future. Always true for the leader of a group of one voter.
     pub fn lease_valid(&self) -> bool {
-        unimplemented!()
+        self.lease_until().is_some_and(|until| Instant::now() < until)
     }
+
     /// Gives the lease up, waits until `to` has the whole log, and makes it stand for election. Returns when another replica
-    /// leads, or with an error when that did not happen within two election timeouts (then this replica stays leader, in a
-    /// new term).
-    pub async fn transfer_leadership(&self, _to: NodeId) -> Result<()> {
-        unimplemented!()
+    /// leads, or with an error when that did not happen within two election timeouts. After an error this replica may still
+    /// lead, but it takes no proposals and has no lease in this term any more: an election follows.
+    pub async fn transfer_leadership(&self, to: NodeId) -> Result<()> {
+        let role = self.role();
+        if !role.is_leader {
+            return Err(not_leader(role.leader));
+        }
+        if to == self.0.options.node {
+            return Ok(());
+        }
+        if !self.members().voters.contains(&to) {
+            return Err(Error::unavailable(format!("{to} is not a voter of group {}", self.id())));
+        }
+        self.0.network.lease.give_up(role.term);
+        self.0.raft.trigger().transfer_leader(to.0).await.map_err(stopped)?;
+        self.wait_for_role(|r| !r.is_leader && r.leader.is_some_and(|l| l != self.0.options.node)).await
     }
+
     /// Asks for leadership: the current leader, if one is known, to transfer it here; otherwise stands for election. Returns
     /// when this replica leads, or with an error.
     pub async fn campaign(&self) -> Result<()> {
-        unimplemented!()
+        let role = self.role();
+        let node = self.0.options.node;
+        match role.leader {
+            Some(leader) if leader != node => {
+                let message = message::encode_request(&Request::Campaign { node: node.0 });
+                let asked = self.0.network.call(leader.0, message).await;
+                // The leader's answer may be lost although it did what was asked: what counts is who leads.
+                match self.wait_for_role(|r| r.is_leader).await {
+                    Ok(()) => Ok(()),
+                    Err(e) => Err(asked.err().unwrap_or(e)),
+                }
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.0.raft.trigger().elect(true).await.map_err(stopped)?;
+                self.wait_for_role(|r| r.is_leader).await
+            }
+        }
     }
+
+    async fn wait_for_role(&self, reached: impl Fn(&Role) -> bool) -> Result<()> {
+        let mut role = self.watch_role();
+        let limit = self.0.options.election_timeout_max * 2;
+        match tokio::time::timeout(limit, role.wait_for(|r| reached(r))).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(Error::unavailable(format!("leadership of group {} did not move within {limit:?}", self.id()))),
+        }
+    }
+
     /// Makes the members exactly these, through joint consensus; only on the leader. New members first catch up as learners.
-    /// Returns when the change is committed.
-    pub async fn change_members(&self, _voters: BTreeSet<NodeId>, _learners: BTreeSet<NodeId>) -> Result<()> {
-        unimplemented!()
+    /// Returns when the change is committed; it waits as long as a new voter takes to catch up.
+    pub async fn change_members(&self, voters: BTreeSet<NodeId>, learners: BTreeSet<NodeId>) -> Result<()> {
+        let raft = &self.0.raft;
+        let voters: BTreeSet<u32> = voters.iter().map(|n| n.0).collect();
+        let wanted: BTreeSet<u32> = learners.iter().map(|n| n.0).chain(voters.iter().copied()).collect();
+        let known = |raft: &Raft| -> BTreeSet<u32> {
+            raft.server_metrics().borrow_watched().membership_config.membership().nodes().map(|(n, _)| *n).collect()
+        };
+        // With a second voter the leader's word alone is not enough any more.
+        self.0.network.lease.set_sole(false);
+        for node in wanted.difference(&known(raft)) {
+            raft.add_learner(*node, EmptyNode::new(), false).await.map_err(change_error)?;
+        }
+        for node in &voters {
+            if *node != self.0.options.node.0 {
+                raft.add_learner(*node, EmptyNode::new(), true).await.map_err(change_error)?;
+            }
+        }
+        raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), true).await.map_err(change_error)?;
+        let superfluous: BTreeSet<u32> = known(raft).difference(&wanted).copied().collect();
+        if !superfluous.is_empty() {
+            raft.change_membership(ChangeMembers::RemoveNodes(superfluous), false).await.map_err(change_error)?;
+        }
+        Ok(())
     }
+
     /// Who belongs to the group, as this replica knows it.
     pub fn members(&self) -> Members {
-        unimplemented!()
+        let metrics = self.0.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let membership = metrics.membership_config.membership();
+        Members {
+            voters: membership.voter_ids().map(NodeId).collect(),
+            learners: membership.learner_ids().map(NodeId).collect(),
+            joint: membership.get_joint_config().len() > 1,
+        }
     }
+
     /// How far every other replica is; empty unless this one leads.
     pub fn progress(&self) -> BTreeMap<NodeId, Progress> {
-        unimplemented!()
+        let metrics = self.0.raft.data_metrics();
+        let metrics = metrics.borrow_watched();
+        let replication = metrics.replication.iter().flatten();
+        replication
+            .filter(|(node, _)| **node != self.0.options.node.0)
+            .map(|(node, matched)| {
+                let matched = matched.as_ref().map(|id| option_to_position(Some(id)));
+                (NodeId(*node), Progress { matched })
+            })
+            .collect()
     }
+
     /// The last entry of this replica's log.
     pub fn last_position(&self) -> LogPosition {
-        unimplemented!()
+        (self.0.last)()
     }
+
     /// The last entry this replica knows to be committed.
     pub fn committed(&self) -> LogPosition {
-        unimplemented!()
+        let metrics = self.0.raft.data_metrics();
+        let committed = option_to_position(metrics.borrow_watched().local_committed.as_ref());
+        committed.max(self.applied())
     }
+
     /// The last entry given to the state machine.
     pub fn applied(&self) -> LogPosition {
-        unimplemented!()
+        self.0.applied.position()
     }
+
     /// Tells that the state machine holds everything up to `position` durably: the log up to there, less
-    /// [`GroupOptions::entries_kept`], may be dropped. Followers that still need it get a snapshot.
-    pub fn set_truncatable(&self, _position: LogPosition) {
-        unimplemented!()
+    /// [`GroupOptions::entries_kept`], may be dropped. Followers that still need it get a snapshot. To be called regularly,
+    /// also for a group that is idle: its last entries keep files of the node's log alive.
+    pub fn set_truncatable(&self, position: LogPosition) {
+        self.0.applied.set_durable(position);
+        self.0.truncate.notify_one();
     }
+
     /// The error that stopped this replica, if one did.
     pub fn failure(&self) -> Option<Error> {
-        unimplemented!()
+        if let Some(e) = self.0.applied.failure() {
+            return Some(e);
+        }
+        match &self.0.raft.metrics().borrow_watched().running_state {
+            Err(openraft::errors::Fatal::Stopped) | Ok(()) => None,
+            Err(e) => Some(Error::fatal(format!("the replica of group {} stopped: {e}", self.id()))),
+        }
     }
+
     /// Stops the replica and waits until none of its tasks uses the state machine any more.
     pub async fn shutdown(&self) {
-        unimplemented!()
+        for task in &self.0.tasks {
+            task.abort();
+        }
+        self.0.network.lease.set_leader(false);
+        // An error means that the library's task had panicked; it is gone in any case.
+        let _ = self.0.raft.shutdown().await;
+        let stopped = Role { leader: None, is_leader: false, ..self.role() };
+        self.0.role.send_replace(stopped);
+        self.0.in_flight.fail_all(&ProposeError::Stopped);
+        let ended = self.0.ended.lock().take();
+        if let Some(ended) = ended {
+            // Ends with an error, since nothing is ever sent: the sender is dropped with the machine.
+            let _ = ended.await;
+        }
+    }
+}
+
+fn not_leader(leader: Option<NodeId>) -> Error {
+    let error = Error::unavailable("this replica does not lead the group");
+    match leader {
+        Some(leader) => error.hint(format!("Ask {leader}.")),
+        None => error,
+    }
+}
+
+fn stopped(e: impl std::fmt::Display) -> Error {
+    Error::unavailable(format!("the replica is stopped: {e}"))
+}
+
+fn change_error(e: RaftError<Types, ClientWriteError<Types>>) -> Error {
+    match e {
+        RaftError::APIError(ClientWriteError::ForwardToLeader(f)) => not_leader(f.leader_id.map(NodeId)),
+        RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)) => {
+            Error::unavailable("leadership was lost while members were being changed")
+        }
+        e => Error::unavailable(format!("changing the members failed: {e}")),
     }
 }

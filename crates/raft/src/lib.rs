@@ -12,13 +12,20 @@
 //!
 //! This crate knows nothing about transactions, timestamps, or what a payload means.
 
+mod consensus;
 mod group;
+mod incoming;
 mod log;
 mod machine;
+mod options;
+mod ticket;
+mod watch;
 
-pub use group::{Group, GroupOptions, Members, Progress, ProposeError, ProposeTicket, Role, Transport};
+pub use group::Group;
 pub use log::{LogOptions, LogStatus, NodeLog};
 pub use machine::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
+pub use options::{GroupOptions, Members, Progress, ProposeError, Role, Transport};
+pub use ticket::ProposeTicket;
 
 /// A chunk of a snapshot is at most this long; a message between nodes that carries one is slightly longer.
 pub const SNAPSHOT_CHUNK_BYTES_MAX: usize = 4 << 20;

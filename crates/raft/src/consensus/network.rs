@@ -1,0 +1,183 @@
+//! The library's calls to peers, over a [`Transport`].
+
+use super::lease::Lease;
+use super::machine::SnapshotData;
+use super::message::{self, Request, Response};
+use super::{CommittedLeaderId, Types, Vote};
+use crate::Transport;
+use crate::machine::SnapshotSource;
+use bytes::Bytes;
+use futures::FutureExt;
+use meridian_base::{Error, GroupId, NodeId, Result};
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse};
+use openraft::storage::Snapshot;
+use openraft::EmptyNode;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Tells the voters in force: one set, or two during a change.
+pub(crate) type Configs = Box<dyn Fn() -> Vec<BTreeSet<u32>> + Send + Sync>;
+
+/// A chunk of a snapshot is sent again so often before the whole snapshot is given up.
+const CHUNK_TRIES: u32 = 5;
+
+/// What all connections of a replica share.
+pub(crate) struct Network {
+    pub group: GroupId,
+    pub transport: Arc<dyn Transport>,
+    pub timeout: Duration,
+    pub lease: Lease,
+    /// Set once the library runs; there are no acknowledgements before.
+    pub configs: OnceLock<Configs>,
+    /// Numbers snapshot transmissions of this process; starts at a random number so that restarts differ.
+    pub snapshots: AtomicU64,
+}
+
+impl Network {
+    /// Calls a peer.
+    pub(crate) async fn call(&self, to: u32, message: Bytes) -> Result<Response> {
+        let call = self.transport.call(NodeId(to), self.group, message);
+        let answer = tokio::time::timeout(self.timeout, call)
+            .await
+            .map_err(|_| Error::unavailable(format!("{} did not answer within {:?}", NodeId(to), self.timeout)))??;
+        message::decode_response(answer)
+    }
+}
+
+/// Makes [`Peer`]s.
+pub(crate) struct Peers(pub Arc<Network>);
+
+impl RaftNetworkFactory<Types> for Peers {
+    type Network = Peer;
+    async fn new_client(&mut self, target: u32, _node: &EmptyNode) -> Peer {
+        Peer { network: self.0.clone(), to: target }
+    }
+}
+
+/// The way to one peer.
+pub(crate) struct Peer {
+    network: Arc<Network>,
+    to: u32,
+}
+
+fn unreachable(e: &Error) -> Unreachable<Types> {
+    Unreachable::new(e)
+}
+
+fn unexpected() -> RPCError<Types> {
+    RPCError::Network(NetworkError::new(&Error::internal("a peer answered something else than what was asked")))
+}
+
+impl Peer {
+    async fn call(&self, message: Bytes) -> Result<Response, RPCError<Types>> {
+        self.network.call(self.to, message).await.map_err(|e| RPCError::Unreachable(unreachable(&e)))
+    }
+
+    async fn ask_vote(&self, request: Request) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        match self.call(message::encode_request(&request)).await? {
+            Response::Vote(response) => Ok(response),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Sends one part of a snapshot, again if necessary: the receiver ignores a repetition.
+    async fn send_part(&self, request: &Request) -> Result<Response> {
+        let message = message::encode_request(request);
+        let mut tries = 1;
+        loop {
+            match self.network.call(self.to, message.clone()).await {
+                Err(_) if tries < CHUNK_TRIES => tries += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn send_snapshot(
+        &self,
+        vote: Vote,
+        meta: super::SnapshotMeta,
+        mut source: Box<dyn SnapshotSource>,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        let fail = |e: Error| StreamingError::Unreachable(unreachable(&e));
+        let id = self.network.snapshots.fetch_add(1, Ordering::Relaxed);
+        match self.send_part(&Request::SnapshotBegin { id, vote, meta }).await.map_err(fail)? {
+            Response::Snapshot(refused) => return Ok(refused),
+            Response::Chunk => {}
+            _ => return Err(fail(Error::internal("unexpected answer to a snapshot"))),
+        }
+        let mut number = 0;
+        while let Some(data) = source.next_chunk().map_err(fail)? {
+            self.send_part(&Request::SnapshotChunk { id, number, data }).await.map_err(fail)?;
+            number += 1;
+        }
+        match self.send_part(&Request::SnapshotEnd { id, chunks: number }).await.map_err(fail)? {
+            Response::Snapshot(response) => Ok(response),
+            _ => Err(fail(Error::internal("unexpected answer to a snapshot"))),
+        }
+    }
+}
+
+impl RaftNetworkV2<Types> for Peer {
+    type SnapshotData = SnapshotData;
+
+    /// The library's own time limit (one heartbeat) is for groups without distance; ours is [`crate::GroupOptions::rpc_timeout`].
+    async fn append_entries(
+        &mut self,
+        request: AppendEntriesRequest<Types>,
+        _option: RPCOption,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        let sent = Instant::now();
+        let Response::Append(response) = self.call(message::encode_append(&request)).await? else { return Err(unexpected()) };
+        // Any answer but a higher vote means that the peer accepts this leader, and renewed its promise to it.
+        if !matches!(response, AppendEntriesResponse::HigherVote(_))
+            && let Some(configs) = self.network.configs.get()
+        {
+            self.network.lease.acknowledged(request.vote.leader_id.term, self.to, sent, &configs());
+        }
+        Ok(response)
+    }
+
+    async fn vote(&mut self, request: VoteRequest<Types>, _option: RPCOption) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        self.ask_vote(Request::Vote(request)).await
+    }
+
+    async fn pre_vote(&mut self, request: VoteRequest<Types>, _option: RPCOption) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        self.ask_vote(Request::PreVote(request)).await
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: Snapshot<CommittedLeaderId, u32, EmptyNode, SnapshotData>,
+        cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+        _option: RPCOption,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        let SnapshotData::Source(source) = snapshot.snapshot else {
+            return Err(StreamingError::Unreachable(unreachable(&Error::internal("only an exported snapshot can be sent"))));
+        };
+        let send = self.send_snapshot(vote, snapshot.meta, source).fuse();
+        let cancel = cancel.fuse();
+        futures::pin_mut!(send, cancel);
+        futures::select_biased! {
+            closed = cancel => Err(StreamingError::Closed(closed)),
+            result = send => result,
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        _option: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RPCError<Types>> {
+        match self.call(message::encode_request(&Request::Transfer(request))).await? {
+            Response::Transfer(response) => Ok(response),
+            _ => Err(unexpected()),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The library's log storage, on the node's log.
+
+use super::{Entry, LeaderId, LogId, Types, from_log_entry, option_to_position, to_log_entry, to_log_id, to_position};
+use crate::log::{GroupHandle, Vote};
+use futures::Stream;
+use meridian_base::NodeId;
+use meridian_base::runtime::Runtime;
+use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+
+/// Entries and bytes read at once to be applied, so that a long backlog is applied piecemeal.
+const READ_ENTRIES: u64 = 1_024;
+const READ_BYTES: usize = 8 << 20;
+
+/// The log of one group.
+pub(crate) struct Storage<R: Runtime> {
+    pub handle: GroupHandle<R>,
+    /// Most payload bytes in one message to a follower.
+    pub message_bytes_max: usize,
+}
+
+impl<R: Runtime> Clone for Storage<R> {
+    fn clone(&self) -> Self {
+        Storage { handle: self.handle.clone(), message_bytes_max: self.message_bytes_max }
+    }
+}
+
+impl<R: Runtime> Storage<R> {
+    fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<Entry>> {
+        let entries = self.handle.read(start + 1, end.saturating_add(1), bytes_max).map_err(io::Error::other)?;
+        entries.into_iter().map(|e| from_log_entry(e).map_err(io::Error::other)).collect()
+    }
+}
+
+fn bounds(range: impl RangeBounds<u64>) -> (u64, u64) {
+    let start = match range.start_bound() {
+        Bound::Included(i) => *i,
+        Bound::Excluded(i) => *i + 1,
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(i) => *i + 1,
+        Bound::Excluded(i) => *i,
+        Bound::Unbounded => u64::MAX,
+    };
+    (start, end)
+}
+
+impl<R: Runtime> RaftLogReader<Types> for Storage<R> {
+    async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + Send>(&mut self, range: RB) -> io::Result<Vec<Entry>> {
+        let (start, end) = bounds(range);
+        self.read(start, end, usize::MAX)
+    }
+
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
+        self.read(start, end, self.message_bytes_max)
+    }
+
+    async fn entries_stream<RB>(&mut self, range: RB) -> impl Stream<Item = io::Result<Entry>> + Send
+    where
+        RB: RangeBounds<u64> + Clone + Debug + Send,
+    {
+        let (mut next, end) = bounds(range);
+        let storage = self.clone();
+        let mut chunk = Vec::new().into_iter();
+        futures::stream::iter(std::iter::from_fn(move || {
+            if chunk.len() == 0 && next < end {
+                match storage.read(next, end.min(next + READ_ENTRIES), READ_BYTES) {
+                    Ok(entries) if entries.is_empty() => {
+                        let missing = io::Error::other(format!("log entry {} is missing", next + 1));
+                        next = end;
+                        return Some(Err(missing));
+                    }
+                    Ok(entries) => {
+                        next += entries.len() as u64;
+                        chunk = entries.into_iter();
+                    }
+                    Err(e) => {
+                        next = end;
+                        return Some(Err(e));
+                    }
+                }
+            }
+            chunk.next().map(Ok)
+        }))
+    }
+
+    async fn read_vote(&mut self) -> io::Result<Option<super::Vote>> {
+        Ok(self.handle.vote().map(|v| super::Vote {
+            leader_id: LeaderId { term: v.term, voted_for: v.node.0 },
+            committed: v.committed,
+        }))
+    }
+}
+
+impl<R: Runtime> RaftLogStorage<Types> for Storage<R> {
+    type LogReader = Storage<R>;
+
+    async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
+        let (purged, last) = self.handle.bounds();
+        Ok(LogState { last_purged_log_id: to_log_id(purged), last_log_id: to_log_id(last) })
+    }
+
+    async fn get_log_reader(&mut self) -> Storage<R> {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &super::Vote) -> io::Result<()> {
+        let vote = Vote { term: vote.leader_id.term, node: NodeId(vote.leader_id.voted_for), committed: vote.committed };
+        self.handle.save_vote(vote).await.map_err(io::Error::other)
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> io::Result<()>
+    where
+        I: IntoIterator<Item = Entry> + Send,
+        I::IntoIter: Send,
+    {
+        let entries = entries.into_iter().map(|e| to_log_entry(&e)).collect();
+        self.handle.append(entries, move |result| callback.io_completed(result.map_err(io::Error::other)));
+        Ok(())
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
+        self.handle.truncate(option_to_position(last.as_ref()).index);
+        Ok(())
+    }
+
+    async fn purge(&mut self, upto: LogId) -> io::Result<()> {
+        self.handle.purge(to_position(&upto));
+        Ok(())
+    }
+}

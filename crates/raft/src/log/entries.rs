@@ -1,0 +1,202 @@
+//! One group's part of the log, in memory: where every entry is, and the recent ones themselves.
+//!
+//! An entry enters when it is appended, before it is on disk: the leader sends it to its followers while the local write is
+//! still under way. The writer later reports its place in a file, and from then on its body may be evicted.
+
+use super::frame::{EntryKind, Vote};
+use bytes::Bytes;
+use meridian_base::LogPosition;
+use std::collections::VecDeque;
+
+/// One entry of a group's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogEntry {
+    pub position: LogPosition,
+    pub kind: EntryKind,
+    /// A payload or an encoded membership; empty for a blank entry.
+    pub body: Bytes,
+}
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub segment: u64,
+    pub offset: u64,
+    /// The frame without its padding.
+    pub bytes: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    term: u64,
+    kind: EntryKind,
+    /// `None` while the frame is queued.
+    place: Option<Place>,
+    /// `None` once evicted. Invariant: `place` or `body` is there.
+    body: Option<Bytes>,
+}
+
+/// What a read finds: the entry, or where to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Here(LogEntry),
+    OnDisk(LogPosition, Place),
+}
+
+/// A group's entries, vote and truncation point.
+#[derive(Debug)]
+pub(super) struct Entries {
+    pub vote: Option<Vote>,
+    /// Entries up to here are gone. `index` 0: none.
+    purged: LogPosition,
+    /// The index of the first slot. Invariant once recovered: `purged.index + 1`.
+    first: u64,
+    slots: VecDeque<Slot>,
+    cache_bytes_max: usize,
+    cached_bytes: usize,
+    /// Invariant: slots before this index have no body.
+    cached_from: u64,
+}
+
+impl Entries {
+    pub(super) fn new(cache_bytes_max: usize) -> Entries {
+        Entries {
+            vote: None,
+            purged: LogPosition::default(),
+            first: 1,
+            slots: VecDeque::new(),
+            cache_bytes_max,
+            cached_bytes: 0,
+            cached_from: 1,
+        }
+    }
+
+    pub(super) fn purged(&self) -> LogPosition {
+        self.purged
+    }
+
+    /// The last entry, or the truncation point if there is none above it.
+    pub(super) fn last(&self) -> LogPosition {
+        match self.slots.back() {
+            Some(slot) => LogPosition { index: self.end() - 1, term: slot.term },
+            None => self.purged,
+        }
+    }
+
+    /// The index after the last slot.
+    fn end(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    fn slot(&self, index: u64) -> Option<&Slot> {
+        self.slots.get(usize::try_from(index.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Appends behind the last entry.
+    pub(super) fn append(&mut self, entry: &LogEntry) {
+        assert_eq!(entry.position.index, self.last().index + 1, "a log grows without gaps");
+        if self.slots.is_empty() {
+            self.first = entry.position.index;
+            self.cached_from = self.first;
+        }
+        self.push(entry, None);
+    }
+
+    fn push(&mut self, entry: &LogEntry, place: Option<Place>) {
+        self.cached_bytes += entry.body.len();
+        self.slots.push_back(Slot { term: entry.position.term, kind: entry.kind, place, body: Some(entry.body.clone()) });
+    }
+
+    /// Takes an entry found on disk at start. It replaces everything at or above its index. The first one may lie above the
+    /// truncation point known so far: the segments before it were dropped because a purge that stands further on in the log
+    /// covers the gap. [`Entries::check_recovered`] holds the result to that.
+    pub(super) fn recover(&mut self, entry: &LogEntry, place: Place) -> Result<(), &'static str> {
+        let index = entry.position.index;
+        if index <= self.purged.index {
+            return Ok(());
+        }
+        self.truncate(index - 1);
+        if self.slots.is_empty() {
+            self.first = index;
+            self.cached_from = index;
+        } else if index != self.end() {
+            return Err("entries are missing before it");
+        }
+        self.push(entry, Some(place));
+        self.evict();
+        Ok(())
+    }
+
+    /// Whether what was recovered is a log without gaps.
+    pub(super) fn check_recovered(&self) -> bool {
+        self.slots.is_empty() || self.first == self.purged.index + 1
+    }
+
+    /// Removes entries above `after`.
+    pub(super) fn truncate(&mut self, after: u64) {
+        while self.end() > self.first && self.end() - 1 > after {
+            let slot = self.slots.pop_back().expect("not empty");
+            self.cached_bytes -= slot.body.map_or(0, |b| b.len());
+        }
+        self.cached_from = self.cached_from.min(self.end());
+    }
+
+    /// Removes entries up to `upto`. A point beyond the end empties the log, which continues behind it.
+    pub(super) fn purge(&mut self, upto: LogPosition) {
+        if upto.index <= self.purged.index {
+            return;
+        }
+        while self.first <= upto.index {
+            let Some(slot) = self.slots.pop_front() else { break };
+            self.cached_bytes -= slot.body.map_or(0, |b| b.len());
+            self.first += 1;
+        }
+        self.purged = upto;
+        if self.slots.is_empty() {
+            self.first = upto.index + 1;
+        }
+        self.cached_from = self.cached_from.max(self.first).min(self.end());
+    }
+
+    /// The entry's frame is durable at `place`.
+    pub(super) fn placed(&mut self, position: LogPosition, place: Place) {
+        let Some(at) = position.index.checked_sub(self.first) else { return };
+        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        if slot.term == position.term {
+            slot.place = Some(place);
+        }
+    }
+
+    /// Drops the oldest bodies above the budget that are on disk.
+    pub(super) fn evict(&mut self) {
+        while self.cached_bytes > self.cache_bytes_max && self.cached_from < self.end() {
+            let slot = &mut self.slots[(self.cached_from - self.first) as usize];
+            if slot.place.is_none() {
+                return;
+            }
+            self.cached_bytes -= slot.body.take().map_or(0, |b| b.len());
+            self.cached_from += 1;
+        }
+    }
+
+    /// The entries from `from` up to, not including, `to`; fewer at the end of the log, or above `bytes_max` (but at least one).
+    pub(super) fn read(&self, from: u64, to: u64, bytes_max: usize) -> Vec<Found> {
+        let mut found = vec![];
+        let mut bytes = 0;
+        for index in from.max(self.first)..to.min(self.end()) {
+            let slot = self.slot(index).expect("within the log");
+            let position = LogPosition { index, term: slot.term };
+            let (size, item) = match (&slot.body, slot.place) {
+                (Some(body), _) => (body.len(), Found::Here(LogEntry { position, kind: slot.kind, body: body.clone() })),
+                (None, Some(place)) => (place.bytes as usize, Found::OnDisk(position, place)),
+                (None, None) => unreachable!("an entry is in memory or on disk"),
+            };
+            bytes += size;
+            if bytes > bytes_max && !found.is_empty() {
+                break;
+            }
+            found.push(item);
+        }
+        found
+    }
+}

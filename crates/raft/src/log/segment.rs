@@ -1,0 +1,117 @@
+//! Segment files: their names, how a new one comes to be, and reading a frame back.
+//!
+//! `log/0000000000000007.log` is segment 7. `log/spare-0000000000000003` is a file kept for reuse: it becomes a segment by
+//! getting a header, a sync, and then, atomically, a segment's name. So a file with a segment's name always has a valid header.
+
+use super::frame::{self, Content, EntryKind, SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::{LogEntry, Place};
+use bytes::Bytes;
+use meridian_base::runtime::{Disk, DiskFile};
+use meridian_base::{Error, GroupId, LogPosition, Result};
+use std::io;
+
+pub(super) const FOLDER: &str = "log";
+
+pub(super) fn segment_path(segment: u64) -> String {
+    format!("{FOLDER}/{segment:016}.log")
+}
+
+pub(super) fn spare_path(segment: u64) -> String {
+    format!("{FOLDER}/spare-{segment:016}")
+}
+
+/// The number in a segment's file name.
+pub(super) fn parse_segment_name(name: &str) -> Option<u64> {
+    name.strip_suffix(".log")?.parse().ok()
+}
+
+/// The number in a spare file's name.
+pub(super) fn parse_spare_name(name: &str) -> Option<u64> {
+    name.strip_prefix("spare-")?.parse().ok()
+}
+
+/// The error for an operation on a file of the log that failed.
+pub(super) fn disk_error<D: Disk>(disk: &D, path: &str, doing: &str, e: &io::Error) -> Error {
+    let error = Error::fatal(format!("{doing} log file {} failed: {e}", disk.describe(path)));
+    if e.kind() == io::ErrorKind::StorageFull || e.raw_os_error() == Some(libc::ENOSPC) {
+        error.hint("The disk is full. Nothing acknowledged is lost; free some space and start the node again.")
+    } else {
+        error
+    }
+}
+
+/// A segment file in use.
+#[derive(Debug)]
+pub(super) struct Segment<D: Disk> {
+    pub number: u64,
+    pub file: D::File,
+}
+
+impl<D: Disk> Segment<D> {
+    /// Makes segment `number`, from the file of an old one if there is a spare.
+    pub(super) async fn create(disk: &D, number: u64, previous_end: u64, spare: Option<u64>) -> Result<Segment<D>> {
+        let from = spare_path(spare.unwrap_or(number));
+        let fail = |doing: &str, e: io::Error| disk_error(disk, &from, doing, &e);
+        let file = disk.open(&from, true).map_err(|e| fail("creating", e))?;
+        let header = SegmentHeader { segment: number, previous_end }.encode();
+        file.write_at(0, &header).map_err(|e| fail("writing", e))?;
+        file.sync().await.map_err(|e| fail("syncing", e))?;
+        let to = segment_path(number);
+        disk.rename(&from, &to).map_err(|e| fail("renaming", e))?;
+        let file = disk.open(&to, false).map_err(|e| disk_error(disk, &to, "opening", &e))?;
+        Ok(Segment { number, file })
+    }
+
+    /// Reads back one entry of `group`, verifying it.
+    pub(super) fn read_entry(&self, disk: &D, group: GroupId, position: LogPosition, place: Place) -> Result<LogEntry> {
+        let path = segment_path(self.number);
+        let mut bytes = vec![0; (place.bytes as usize).next_multiple_of(8)];
+        let read = read_full(&self.file, place.offset, &mut bytes).map_err(|e| disk_error(disk, &path, "reading", &e))?;
+        match frame::decode(&bytes[..read]) {
+            Some(f) if f.segment == self.number && f.group == group => match f.content {
+                Content::Entry { kind, position: p, body } if p == position => {
+                    let start = frame::FRAME_HEADER_BYTES;
+                    let end = start + body.len();
+                    let body = if kind == EntryKind::Blank { Bytes::new() } else { Bytes::from(bytes).slice(start..end) };
+                    Ok(LogEntry { position, kind, body })
+                }
+                _ => Err(damaged(disk, self.number, place.offset)),
+            },
+            _ => Err(damaged(disk, self.number, place.offset)),
+        }
+    }
+}
+
+/// The log was durable here once, and is not what was written any more.
+pub(super) fn damaged<D: Disk>(disk: &D, segment: u64, offset: u64) -> Error {
+    Error::fatal(format!("log file {} is damaged at offset {offset}", disk.describe(&segment_path(segment)))).hint(
+        "The disk lost or changed data that was durable. Replace the disk, remove this node from the cluster, and add it again \
+         with an empty data directory.",
+    )
+}
+
+/// Reads until the buffer is full or the file ends.
+pub(super) fn read_full<F: DiskFile>(file: &F, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buf.len() {
+        match file.read_at(offset + done as u64, &mut buf[done..]) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+/// Reads a whole file.
+pub(super) fn read_file<D: Disk>(disk: &D, path: &str, file: &D::File) -> Result<Vec<u8>> {
+    let fail = |e: io::Error| disk_error(disk, path, "reading", &e);
+    let mut bytes = vec![0; file.len().map_err(fail)? as usize];
+    let read = read_full(file, 0, &mut bytes).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Where a new segment's frames begin.
+pub(super) const FIRST_FRAME: u64 = SEGMENT_HEADER_BYTES;

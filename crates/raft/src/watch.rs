@@ -1,0 +1,133 @@
+//! The two tasks that a replica runs beside the library's: one follows who leads, the other truncates the log.
+
+use crate::consensus::lease::Lease;
+use crate::consensus::machine::Applied;
+use crate::consensus::{Raft, Types};
+use crate::ticket::InFlight;
+use crate::{ProposeError, Role};
+use meridian_base::NodeId;
+use openraft::async_runtime::WatchReceiver;
+use openraft::metrics::RaftServerMetrics;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+
+/// The voters in force: one set, or two during a change.
+pub(crate) fn configs(metrics: &RaftServerMetrics<Types>) -> Vec<BTreeSet<u32>> {
+    metrics.membership_config.membership().get_joint_config().clone()
+}
+
+/// Who leads, from the library's report.
+pub(crate) fn role(node: u32, metrics: &RaftServerMetrics<Types>) -> Role {
+    Role {
+        term: metrics.vote.leader_id.term,
+        leader: metrics.current_leader.map(NodeId),
+        is_leader: metrics.state.is_leader() && metrics.current_leader == Some(node),
+    }
+}
+
+/// What [`follow_role`] keeps up to date.
+pub(crate) struct RoleFollower {
+    pub node: u32,
+    pub raft: Raft,
+    pub role: Arc<watch::Sender<Role>>,
+    pub in_flight: Arc<InFlight>,
+    pub lease: Arc<dyn AsRef<Lease> + Send + Sync>,
+}
+
+impl RoleFollower {
+    /// Takes over the current state.
+    pub(crate) fn update(&self) {
+        let metrics = self.raft.server_metrics();
+        let (new, sole) = {
+            let metrics = metrics.borrow_watched();
+            let committed = metrics.membership_config == metrics.committed_membership_config;
+            let sole = committed && configs(&metrics) == [BTreeSet::from([self.node])];
+            (role(self.node, &metrics), sole)
+        };
+        let lease = (*self.lease).as_ref();
+        lease.set_sole(sole);
+        lease.set_leader(new.is_leader);
+        let old = *self.role.borrow();
+        self.role.send_if_modified(|r| std::mem::replace(r, new) != new);
+        if old.is_leader && (!new.is_leader || new.term != old.term) {
+            // Whatever is in flight may or may not be committed by the successor.
+            self.in_flight.fail_all(&ProposeError::Dropped);
+        }
+    }
+
+    /// Runs until the library stops.
+    pub(crate) async fn run(self) {
+        let mut metrics = self.raft.server_metrics();
+        while metrics.changed().await.is_ok() {
+            self.update();
+        }
+        let stopped = Role { leader: None, is_leader: false, ..*self.role.borrow() };
+        self.role.send_replace(stopped);
+        (*self.lease).as_ref().set_leader(false);
+        self.in_flight.fail_all(&ProposeError::Stopped);
+    }
+}
+
+/// Truncates the log as the state machine makes progress, and further when the node's log needs room.
+pub(crate) struct Truncator {
+    pub raft: Raft,
+    pub applied: Arc<Applied>,
+    pub wake: Arc<Notify>,
+    pub wanted: watch::Receiver<u64>,
+    pub entries_kept: u64,
+    pub purged: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Truncator {
+    /// Runs until the library stops.
+    pub(crate) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.wake.notified() => {}
+                changed = self.wanted.changed() => if changed.is_err() { return },
+            }
+            if self.truncate().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Up to which index to purge now, if it is worth it.
+    fn target(&self) -> Option<u64> {
+        let durable = self.applied.durable().index;
+        let purged = (self.purged)();
+        let usual = durable.saturating_sub(self.entries_kept);
+        let wanted = durable.min(*self.wanted.borrow());
+        let enough = purged + (self.entries_kept / 4).max(1);
+        if wanted > purged {
+            Some(wanted.max(usual))
+        } else {
+            (usual >= enough).then_some(usual)
+        }
+    }
+
+    async fn truncate(&self) -> Result<(), ()> {
+        let Some(target) = self.target() else { return Ok(()) };
+        let library_index = target - 1;
+        let mut metrics = self.raft.data_metrics();
+        self.raft.trigger().snapshot().await.map_err(drop)?;
+        // The library purges only below a snapshot, and it takes note of the new one in a moment.
+        let noted = async {
+            loop {
+                if metrics.borrow_watched().snapshot.as_ref().is_some_and(|id| id.index >= library_index) {
+                    return Ok(());
+                }
+                metrics.changed().await.map_err(drop)?;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(1), noted).await {
+            Ok(result) => result?,
+            // It was busy with something else; the next call tries again.
+            Err(_) => return Ok(()),
+        }
+        self.raft.trigger().purge_log(library_index).await.map_err(drop)
+    }
+}

@@ -1,15 +1,70 @@
 //! One order over values: sorting, grouping, distinctness and keys agree on it.
 //!
 //! `Datum`'s `Ord`, `Eq` and `Hash` treat `NULL` as equal to itself and larger than every value (as `ORDER BY … ASC` and
-//! `IS NOT DISTINCT FROM` do); three-valued logic is the operators' business. Only values of one type are ever compared.
+//! `IS NOT DISTINCT FROM` do); three-valued logic is the operators' business. Only values of one type are ever compared; text
+//! compares as bytes (collation `C`). `char(n)` values of different lengths compare through [`trim_blanks`].
 
-use super::Datum;
+use super::{ArrayValue, Datum};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
+/// PostgreSQL's order of floats: NaN equals itself and is the largest, −0 equals 0.
+pub fn compare_floats(a: f64, b: f64) -> Ordering {
+    match (a.is_nan(), b.is_nan()) {
+        (false, false) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+        (x, y) => x.cmp(&y),
+    }
+}
+
+/// What of a `char(n)` counts in comparisons.
+pub fn trim_blanks(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
+    &bytes[..end]
+}
+
+fn compare_arrays(a: &ArrayValue, b: &ArrayValue) -> Ordering {
+    a.items.cmp(&b.items).then_with(|| a.dims.len().cmp(&b.dims.len())).then_with(|| a.dims.cmp(&b.dims))
+}
+
+/// Which representation it is: only to have a total order when a caller mixes types.
+fn rank(d: &Datum) -> u8 {
+    match d {
+        Datum::Bool(_) => 0,
+        Datum::Int(_) => 1,
+        Datum::Float(_) => 2,
+        Datum::Numeric(_) => 3,
+        Datum::Text(_) => 4,
+        Datum::Bytea(_) => 5,
+        Datum::Date(_) => 6,
+        Datum::Time(_) => 7,
+        Datum::Timestamp(_) => 8,
+        Datum::Interval(_) => 9,
+        Datum::Uuid(_) => 10,
+        Datum::Jsonb(_) => 11,
+        Datum::Array(_) => 12,
+        Datum::Record(_) => 13,
+        Datum::Null => 255,
+    }
+}
+
 impl Ord for Datum {
     fn cmp(&self, other: &Datum) -> Ordering {
-        self.is_null().cmp(&other.is_null())
+        match (self, other) {
+            (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
+            (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
+            (Datum::Float(a), Datum::Float(b)) => compare_floats(*a, *b),
+            (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(b),
+            (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
+            (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
+            (Datum::Time(a), Datum::Time(b)) | (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
+            (Datum::Interval(a), Datum::Interval(b)) => a.order().cmp(&b.order()),
+            (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+            (Datum::Jsonb(a), Datum::Jsonb(b)) => a.cmp(b),
+            (Datum::Array(a), Datum::Array(b)) => compare_arrays(a, b),
+            (Datum::Record(a), Datum::Record(b)) => a.values.cmp(&b.values),
+            (a, b) => rank(a).cmp(&rank(b)),
+        }
     }
 }
 impl PartialOrd for Datum {
@@ -23,8 +78,26 @@ impl PartialEq for Datum {
     }
 }
 impl Eq for Datum {}
+
 impl Hash for Datum {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.is_null().hash(state)
+        rank(self).hash(state);
+        match self {
+            Datum::Null => {}
+            Datum::Bool(v) => v.hash(state),
+            Datum::Int(v) | Datum::Time(v) | Datum::Timestamp(v) => v.hash(state),
+            Datum::Float(v) if v.is_nan() => f64::NAN.to_bits().hash(state),
+            // −0 + 0 is 0.
+            Datum::Float(v) => (v + 0.0).to_bits().hash(state),
+            Datum::Numeric(v) => v.hash(state),
+            Datum::Text(v) => v.as_bytes().hash(state),
+            Datum::Bytea(v) => v.hash(state),
+            Datum::Date(v) => v.hash(state),
+            Datum::Interval(v) => v.order().hash(state),
+            Datum::Uuid(v) => v.hash(state),
+            Datum::Jsonb(v) => v.hash(state),
+            Datum::Array(v) => v.items.hash(state),
+            Datum::Record(v) => v.values.hash(state),
+        }
     }
 }

@@ -1,1 +1,38 @@
+//! A node joins the protocols: SQL above, replica groups below.
+//!
+//! ```text
+//! sql::Session ──Environment──▶ env ──▶ txn (read entries, write buffer) ──▶ primary (certify, queues)
+//!                                 │                  │ other node: rpc              │
+//!                                 ▼                  ▼                              ▼
+//!                              catalog ◀──hook── replica (log → state, store) ◀── raft, region, store
+//!                                 ▲                  ▲
+//!                                ddl (schema steps)  members (pings, placement)
+//! ```
+//!
+//! * [`txn`]: a transaction at its gateway. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
+//!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
+//! * `members`: liveness, placement, leadership. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
+//!
+//! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
+//! settled snapshot take no lock at all.
 
+pub mod catalog;
+mod ddl;
+pub mod env;
+mod identity;
+mod members;
+pub mod node;
+pub mod primary;
+pub mod replica;
+pub mod rpc;
+pub mod shared;
+pub mod txn;
+pub mod wire;
+
+pub use env::Env;
+pub use node::{Node, NodeConfig, Timing};
+pub use rpc::{Links, Place};
+pub use shared::{Sessions, Shared};
+
+/// A client session on a node.
+pub type Session<R> = meridian_sql::session::Session<Env<R>>;

@@ -1,0 +1,288 @@
+//! The catalog as this node knows it: built from the rows of the catalog's group, of which every node holds a replica.
+//!
+//! A schema step commits at a timestamp that may lie a little in the future. A version is *active* here, and used for
+//! planning, from the moment this node's clock passes it; until then the version before is.
+//!
+//! Rows of the catalog's group (key = index id | …):
+//!
+//! | index | key | value |
+//! | --- | --- | --- |
+//! | 1 | – | [`Meta`]; its commit timestamp is the version's |
+//! | 2 | descriptor id | (version that changed it, descriptor) |
+//! | 3 | node id | [`NodeRecord`] |
+//! | 4 | group id | `region::Granted`: the schema lease |
+
+use crate::replica::ApplyHook;
+use crate::wire::NodeRecord;
+use meridian_base::key::encode;
+use meridian_base::record::Committed;
+use meridian_base::{Clock, ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, Write};
+use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group};
+use meridian_store::{GroupStore, ScanLimits};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::watch;
+
+const META: u32 = 1;
+const DESCRIPTORS: u32 = 2;
+const NODES: u32 = 3;
+const LEASES: u32 = 4;
+
+/// The catalog's own row.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    pub cluster: u128,
+    pub version: SchemaVersion,
+    pub next_id: u32,
+    pub next_node: u32,
+}
+
+pub(crate) fn meta_key() -> Key {
+    let mut key = Vec::new();
+    encode::index(&mut key, META);
+    key.into()
+}
+fn numbered(index: u32, id: u32) -> Key {
+    let mut key = Vec::new();
+    encode::index(&mut key, index);
+    encode::i64(&mut key, id.into());
+    key.into()
+}
+pub(crate) fn descriptor_key(id: DescriptorId) -> Key {
+    numbered(DESCRIPTORS, id.0)
+}
+pub(crate) fn node_key(id: NodeId) -> Key {
+    numbered(NODES, id.0)
+}
+pub(crate) fn lease_key(id: GroupId) -> Key {
+    numbered(LEASES, id.0)
+}
+pub(crate) fn lease_range() -> KeyRange {
+    KeyRange::prefix(&LEASES.to_be_bytes())
+}
+
+/// The group that a lease row's key names.
+pub(crate) fn lease_group(key: &Key) -> Option<GroupId> {
+    let mut bytes = key.as_bytes();
+    let _ = meridian_base::key::decode::index(&mut bytes)?;
+    meridian_base::key::decode::is_null(&mut bytes, false)?;
+    Some(GroupId(meridian_base::key::decode::i64(&mut bytes, false)? as u32))
+}
+
+/// A row to write.
+pub(crate) fn row<T: Serialize>(key: Key, value: &T) -> Result<Write> {
+    let value = postcard::to_stdvec(value).map_err(|e| Error::internal(format!("a catalog row does not encode: {e}")))?;
+    Ok(Write { key, value: Some(value.into()), columns: ColumnMask::ALL })
+}
+
+/// Reads a row. A row that does not decode was written by another version, or is damaged.
+pub(crate) fn read_row<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|e| Error::fatal(format!("a row of the catalog cannot be read: {e}")))
+}
+
+/// The rows that turn a catalog into its next version.
+pub(crate) fn change_rows(meta: &Meta, change: &CatalogChange) -> Result<(Meta, Vec<Write>)> {
+    let next = Meta {
+        version: SchemaVersion(meta.version.0 + 1),
+        next_id: meta.next_id.max(change.next_id),
+        ..meta.clone()
+    };
+    let mut writes = vec![row(meta_key(), &next)?];
+    for d in &change.put {
+        writes.push(row(descriptor_key(d.id()), &(next.version, d))?);
+    }
+    for id in &change.delete {
+        writes.push(Write { key: descriptor_key(*id), value: None, columns: ColumnMask::ALL });
+    }
+    Ok((next, writes))
+}
+
+/// See the module's essay.
+pub struct CatalogCache {
+    clock: Arc<Clock>,
+    active: RwLock<Arc<Catalog>>,
+    /// Versions whose time has not come.
+    upcoming: RwLock<VecDeque<Arc<Catalog>>>,
+    /// When the next of them is due; `u64::MAX` if there is none.
+    next_due: AtomicU64,
+    nodes: RwLock<BTreeMap<NodeId, NodeRecord>>,
+    meta: RwLock<Meta>,
+    changed: watch::Sender<u64>,
+}
+
+impl CatalogCache {
+    pub fn new(clock: Arc<Clock>) -> Arc<CatalogCache> {
+        Arc::new(CatalogCache {
+            clock,
+            active: RwLock::default(),
+            upcoming: RwLock::default(),
+            next_due: AtomicU64::new(u64::MAX),
+            nodes: RwLock::default(),
+            meta: RwLock::default(),
+            changed: watch::Sender::new(0),
+        })
+    }
+
+    /// The version to plan with at this time.
+    #[inline]
+    pub fn at(&self, physical_micros: u64) -> Arc<Catalog> {
+        if self.next_due.load(Ordering::Acquire) <= self.clock.now(physical_micros).0 {
+            self.promote(self.clock.now(physical_micros));
+        }
+        self.active.read().clone()
+    }
+
+    /// The version that was last in use.
+    pub fn active(&self) -> Arc<Catalog> {
+        self.active.read().clone()
+    }
+
+    /// The newest version applied, whether its time has come or not.
+    pub fn newest(&self) -> Arc<Catalog> {
+        self.upcoming.read().back().cloned().unwrap_or_else(|| self.active())
+    }
+
+    /// Every node that has joined.
+    pub fn nodes(&self) -> Vec<NodeRecord> {
+        self.nodes.read().values().cloned().collect()
+    }
+
+    /// The cluster's id; 0 before the catalog reached this node.
+    pub fn cluster(&self) -> u128 {
+        self.meta.read().cluster
+    }
+
+    /// A group's descriptor.
+    pub fn group(&self, id: GroupId) -> Option<Group> {
+        match self.newest().descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {
+            Some(Descriptor::Group(g)) => Some(g.clone()),
+            _ => None,
+        }
+    }
+
+    /// Every group but the catalog's.
+    pub fn groups(&self) -> Vec<Group> {
+        let newest = self.newest();
+        newest
+            .descriptors
+            .values()
+            .filter_map(|d| match &**d {
+                Descriptor::Group(g) => Some(g.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Counts the changes of anything here.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn promote(&self, now: Timestamp) {
+        let mut upcoming = self.upcoming.write();
+        while upcoming.front().is_some_and(|c| c.committed_at <= now) {
+            *self.active.write() = upcoming.pop_front().expect("a front");
+        }
+        self.next_due.store(upcoming.front().map_or(u64::MAX, |c| c.committed_at.0), Ordering::Release);
+    }
+
+    fn adopt(&self, next: Catalog) {
+        let mut upcoming = self.upcoming.write();
+        let due = next.committed_at;
+        upcoming.push_back(Arc::new(next));
+        if upcoming.len() == 1 {
+            self.next_due.store(due.0, Ordering::Release);
+        }
+    }
+
+    fn changed(&self) {
+        self.changed.send_modify(|n| *n += 1);
+    }
+
+    fn load(&self, store: &GroupStore) -> Result<()> {
+        let at = store.applied_ts();
+        let Some(meta) = store.newest(meta_key().as_bytes())? else { return Ok(()) };
+        let committed_at = meta.at;
+        let meta: Meta = read_row(meta.value.as_deref().unwrap_or_default())?;
+        let mut descriptors = Vec::new();
+        for (_, bytes) in scan_all(store, &KeyRange::prefix(&DESCRIPTORS.to_be_bytes()), at)? {
+            let (changed_in, d): (SchemaVersion, Descriptor) = read_row(&bytes)?;
+            descriptors.push((d, changed_in));
+        }
+        let mut nodes = BTreeMap::new();
+        for (_, bytes) in scan_all(store, &KeyRange::prefix(&NODES.to_be_bytes()), at)? {
+            let record: NodeRecord = read_row(&bytes)?;
+            nodes.insert(record.id, record);
+        }
+        let catalog = Catalog::from_stored(descriptors, meta.next_id, meta.version, committed_at);
+        *self.nodes.write() = nodes;
+        *self.meta.write() = meta;
+        self.upcoming.write().clear();
+        self.next_due.store(u64::MAX, Ordering::Release);
+        *self.active.write() = Arc::new(catalog);
+        self.changed();
+        Ok(())
+    }
+
+    fn apply(&self, txn: &Committed) -> Result<()> {
+        let mut change = CatalogChange::default();
+        let mut meta = None;
+        for w in &txn.writes {
+            let mut key = w.key.as_bytes();
+            let index = meridian_base::key::decode::index(&mut key);
+            match (index, &w.value) {
+                (Some(META), Some(v)) => meta = Some(read_row::<Meta>(v)?),
+                (Some(DESCRIPTORS), Some(v)) => change.put.push(read_row::<(SchemaVersion, Descriptor)>(v)?.1),
+                (Some(DESCRIPTORS), None) => {
+                    let _ = meridian_base::key::decode::is_null(&mut key, false);
+                    if let Some(id) = meridian_base::key::decode::i64(&mut key, false) {
+                        change.delete.push(DescriptorId(id as u32));
+                    }
+                }
+                (Some(NODES), Some(v)) => {
+                    let record: NodeRecord = read_row(v)?;
+                    self.nodes.write().insert(record.id, record);
+                }
+                _ => {}
+            }
+        }
+        if let Some(meta) = meta {
+            let newest = self.newest();
+            if meta.version > newest.version {
+                change.next_id = meta.next_id;
+                self.adopt(newest.apply(&change, meta.version, txn.at));
+            }
+            *self.meta.write() = meta;
+        }
+        self.changed();
+        Ok(())
+    }
+}
+
+impl ApplyHook for CatalogCache {
+    fn applied(&self, txn: &Committed) {
+        if let Err(e) = self.apply(txn) {
+            tracing::error!("{e}");
+        }
+    }
+    fn replaced(&self, store: &GroupStore) {
+        if let Err(e) = self.load(store) {
+            tracing::error!("{e}");
+        }
+    }
+}
+
+/// All rows of a range.
+pub(crate) fn scan_all(store: &GroupStore, range: &KeyRange, at: Timestamp) -> Result<Vec<(Key, bytes::Bytes)>> {
+    let mut rows = Vec::new();
+    let mut rest = Some(range.clone());
+    while let Some(range) = rest {
+        let page = store.scan(&range, at, false, ScanLimits::default())?;
+        rows.extend(page.rows.into_iter().filter_map(|(k, v)| Some((k, v.value?))));
+        rest = page.rest;
+    }
+    Ok(rows)
+}

@@ -1,0 +1,367 @@
+//! The catalog's primary: schema steps, schema leases, and new members.
+//!
+//! All writes to the catalog's group go through one task on its primary, the coordinator. It drives
+//! `region::SchemaLeases`, the pure state machine of the schema lease: that says what to log, what to send and when a step may
+//! commit; this file logs, sends and commits. A coordinator that dies leaves its log; its successor starts from there.
+
+use crate::catalog::{Meta, change_rows, lease_group, lease_key, lease_range, meta_key, node_key, read_row, row, scan_all};
+use crate::members::{place_group, placement_nodes};
+use crate::primary::{conflict_error, not_primary};
+use crate::replica::Replica;
+use crate::shared::{Route, Shared};
+use crate::wire::{NodeRecord, Request, Response};
+use meridian_base::record::SchemaGrant;
+use meridian_base::runtime::Runtime;
+use meridian_base::{
+    ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, NodeId, ReadEntry, Result, SchemaUse, SchemaVersion, Target,
+    Timestamp, TxnId, Write,
+};
+use meridian_region::{Action, Delays, Granted, SchemaLeases};
+use meridian_sql::catalog::{CatalogChange, Descriptor};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+const TICK: Duration = Duration::from_millis(100);
+const SEND_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Where calls for the coordinator wait, while there is one here.
+#[derive(Default)]
+pub(crate) struct Inbox(Mutex<Option<mpsc::UnboundedSender<Job>>>);
+
+pub(crate) enum Job {
+    Change { base: SchemaVersion, change: CatalogChange, reply: oneshot::Sender<Result<SchemaVersion>> },
+    /// A new node (id 0), or a node with a new address.
+    Register { record: NodeRecord, reply: oneshot::Sender<Result<NodeId>> },
+    Answered { group: GroupId, seq: u64, bound: Timestamp },
+}
+
+impl Inbox {
+    pub(crate) async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
+        let (tx, rx) = oneshot::channel();
+        match &*self.0.lock() {
+            Some(inbox) if inbox.send(job(tx)).is_ok() => {}
+            _ => return Err(not_primary(GroupId::CATALOG)),
+        }
+        rx.await.unwrap_or_else(|_| Err(not_primary(GroupId::CATALOG)))
+    }
+}
+
+/// Runs a coordinator whenever this node serves the catalog's group.
+pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>) {
+    let mut serving = replica.watch_serving();
+    loop {
+        if *serving.borrow_and_update() {
+            let (tx, rx) = mpsc::unbounded_channel();
+            *shared.ddl.0.lock() = Some(tx.clone());
+            let term = Coordinator::start(shared.clone(), replica.clone(), tx);
+            match term {
+                Ok(coordinator) => {
+                    if let Err(e) = coordinator.run(rx, &mut serving).await {
+                        tracing::warn!("the catalog's coordinator starts again: {e}");
+                        tokio::time::sleep(TICK).await;
+                        serving.mark_changed();
+                    }
+                }
+                Err(e) => tracing::error!("the catalog cannot be read: {e}"),
+            }
+            *shared.ddl.0.lock() = None;
+        }
+        if serving.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+struct Coordinator<R: Runtime> {
+    shared: Arc<Shared<R>>,
+    replica: Arc<Replica<R>>,
+    inbox: mpsc::UnboundedSender<Job>,
+    leases: SchemaLeases,
+    meta: Meta,
+    step: Option<Step>,
+    queued: VecDeque<Step>,
+}
+
+struct Step {
+    base: SchemaVersion,
+    change: CatalogChange,
+    reply: oneshot::Sender<Result<SchemaVersion>>,
+}
+
+impl<R: Runtime> Coordinator<R> {
+    fn start(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>, inbox: mpsc::UnboundedSender<Job>) -> Result<Coordinator<R>> {
+        let at = replica.store.applied_ts();
+        let meta = match replica.store.newest(meta_key().as_bytes())? {
+            Some(v) => read_row(v.value.as_deref().unwrap_or_default())?,
+            None => Meta::default(),
+        };
+        let mut rows = BTreeMap::new();
+        for (key, bytes) in scan_all(&replica.store, &lease_range(), at)? {
+            let group = lease_group(&key).ok_or_else(|| Error::fatal("a lease row of the catalog is malformed"))?;
+            rows.insert(group, read_row::<Granted>(&bytes)?);
+        }
+        let catalog = shared.catalog.newest();
+        let current = SchemaGrant {
+            version: catalog.version,
+            committed_at: catalog.committed_at,
+            changed: catalog.changed_in.iter().map(|(d, v)| (*d, *v)).collect(),
+            complete_from: catalog.version,
+            ..SchemaGrant::default()
+        };
+        let delays = Delays { round_trip: round_trip(&shared), max_offset: shared.clock.max_offset() };
+        let leases = SchemaLeases::new(current, rows, delays).with_bugs(shared.bugs);
+        let mut coordinator = Coordinator { shared, replica, inbox, leases, meta, step: None, queued: VecDeque::new() };
+        coordinator.know_groups();
+        Ok(coordinator)
+    }
+
+    fn know_groups(&mut self) {
+        for group in self.shared.catalog.groups() {
+            self.leases.add_group(group.id);
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.clock.now(self.shared.runtime.physical_micros())
+    }
+
+    async fn run(
+        mut self,
+        mut jobs: mpsc::UnboundedReceiver<Job>,
+        serving: &mut tokio::sync::watch::Receiver<bool>,
+    ) -> Result<()> {
+        while *serving.borrow() {
+            let mut actions = Vec::new();
+            match tokio::time::timeout(TICK, jobs.recv()).await {
+                Ok(Some(job)) => self.take(job, &mut actions).await?,
+                Ok(None) => break,
+                Err(_) => {}
+            }
+            self.leases.tick(self.now(), &mut actions);
+            self.next_step(&mut actions);
+            self.perform(actions).await?;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
+        match job {
+            Job::Change { base, change, reply } => self.queued.push_back(Step { base, change, reply }),
+            Job::Register { record, reply } => {
+                let registered = self.register(record).await;
+                let _ = reply.send(registered);
+            }
+            Job::Answered { group, seq, bound } => {
+                let now = self.now();
+                self.leases.answered(group, seq, bound, now, actions);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_step(&mut self, actions: &mut Vec<Action>) {
+        while self.step.is_none() {
+            let Some(mut step) = self.queued.pop_front() else { return };
+            if step.base != self.meta.version {
+                let _ = step.reply.send(Err(stale_base()));
+                continue;
+            }
+            if let Err(e) = self.choose_voters(&mut step.change) {
+                let _ = step.reply.send(Err(e));
+                continue;
+            }
+            let mut changed: Vec<DescriptorId> = step.change.put.iter().map(Descriptor::id).collect();
+            changed.extend(&step.change.delete);
+            if !self.leases.begin_step(changed, self.now(), actions) {
+                self.queued.push_front(step);
+                return;
+            }
+            self.step = Some(step);
+        }
+    }
+
+    /// New groups get the voters that found them.
+    fn choose_voters(&self, change: &mut CatalogChange) -> Result<()> {
+        let nodes = placement_nodes(&self.shared);
+        for d in &mut change.put {
+            if let Descriptor::Group(g) = d
+                && g.initial_voters.is_empty()
+            {
+                g.initial_voters = place_group(&nodes, g, &Default::default()).voters;
+                if g.initial_voters.is_empty() {
+                    return Err(Error::sql("55000", format!("region \"{}\" has no live node", g.home)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what the state machine asks for, and what that leads to, in order. Rows to log are written together.
+    async fn perform(&mut self, mut actions: Vec<Action>) -> Result<()> {
+        while !actions.is_empty() {
+            let mut more = Vec::new();
+            let mut logged = Vec::new();
+            let mut writes = Vec::new();
+            for action in &actions {
+                if let Action::Log { group, row: granted, grant } = action {
+                    writes.push(row(lease_key(*group), granted)?);
+                    logged.push((*group, grant.seq));
+                }
+            }
+            if !writes.is_empty() {
+                // Every write to the catalog is this task's, so its version is what it was when the rows were made.
+                let read_at = self.replica.store.applied_ts();
+                match self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await {
+                    Ok(_) => {
+                        for (group, seq) in logged {
+                            let now = self.now();
+                            self.leases.logged(group, seq, now, &mut more);
+                        }
+                    }
+                    Err(e) if e.is_retry() => {
+                        logged.into_iter().for_each(|(group, seq)| self.leases.log_failed(group, seq));
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+            for action in actions {
+                match action {
+                    Action::Log { .. } => {}
+                    Action::Send { group, grant } => self.send(group, grant),
+                    Action::Commit { above, seqs } => self.commit_step(above, seqs, &mut more).await?,
+                    Action::Acknowledge { version } => {
+                        if let Some(step) = self.step.take() {
+                            let _ = step.reply.send(Ok(version));
+                        }
+                    }
+                }
+            }
+            actions = more;
+        }
+        Ok(())
+    }
+
+    fn send(&self, group: GroupId, grant: SchemaGrant) {
+        let (shared, inbox) = (self.shared.clone(), self.inbox.clone());
+        tokio::spawn(async move {
+            let seq = grant.seq;
+            if let Ok(bound) = send_grant(&shared, group, grant).await {
+                let _ = inbox.send(Job::Answered { group, seq, bound });
+            }
+        });
+    }
+
+    async fn commit_step(&mut self, above: Timestamp, seqs: BTreeMap<GroupId, u64>, more: &mut Vec<Action>) -> Result<()> {
+        let Some(step) = &self.step else { return Ok(()) };
+        let read_at = self.replica.store.applied_ts();
+        let all_leases = ReadEntry { target: Target::Range(lease_range()), columns: ColumnMask::ALL, until: read_at };
+        let reads = vec![entry(meta_key(), read_at), all_leases];
+        let mut found = BTreeMap::new();
+        for (key, bytes) in scan_all(&self.replica.store, &lease_range(), read_at)? {
+            let group = lease_group(&key).ok_or_else(|| Error::fatal("a lease row of the catalog is malformed"))?;
+            found.insert(group, read_row::<Granted>(&bytes)?.seq);
+        }
+        if found != seqs {
+            return self.abandon(Error::retry("the schema lease changed during the step"), more);
+        }
+        let (meta, writes) = change_rows(&self.meta, &step.change)?;
+        // The step commits at a future-time timestamp. The catalog's clock is its own, so no regional clock moves.
+        self.replica.clock.advance_to(above);
+        match self.write(writes, reads, above).await {
+            Ok(at) => {
+                self.meta = meta;
+                let now = self.now();
+                self.leases.step_committed(at, now, more);
+                self.know_groups();
+                Ok(())
+            }
+            Err(e) if e.is_retry() => self.abandon(e, more),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn abandon(&mut self, why: Error, more: &mut Vec<Action>) -> Result<()> {
+        let now = self.now();
+        self.leases.step_abandoned(now, more);
+        if let Some(step) = self.step.take() {
+            let _ = step.reply.send(Err(why));
+        }
+        Ok(())
+    }
+
+    async fn register(&mut self, mut record: NodeRecord) -> Result<NodeId> {
+        let mut meta = self.meta.clone();
+        if record.id == NodeId(0) {
+            // A node that asks again because the answer was lost gets the identity it was given.
+            if let Some(known) = self.shared.catalog.nodes().into_iter().find(|n| n.addr == record.addr) {
+                return Ok(known.id);
+            }
+            record.id = NodeId(meta.next_node);
+            meta.next_node += 1;
+        }
+        let writes = vec![row(meta_key(), &meta)?, row(node_key(record.id), &record)?];
+        let read_at = self.replica.store.applied_ts();
+        self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await?;
+        self.meta = meta;
+        Ok(record.id)
+    }
+
+    async fn write(&self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {
+        commit_catalog(&self.shared, &self.replica, writes, reads, above).await
+    }
+}
+
+/// Commits rows of the catalog, on its primary.
+pub(crate) async fn commit_catalog<R: Runtime>(
+    shared: &Shared<R>,
+    replica: &Replica<R>,
+    writes: Vec<Write>,
+    reads: Vec<ReadEntry>,
+    above: Timestamp,
+) -> Result<Timestamp> {
+    let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
+    let request = CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default() };
+    match replica.commit(&request).await? {
+        CommitOutcome::Committed(at) => Ok(at),
+        CommitOutcome::Conflict(c) => Err(conflict_error(&c)),
+        CommitOutcome::Forgotten => Err(Error::unknown_outcome("a write to the catalog took too long")),
+    }
+}
+
+fn entry(key: meridian_base::Key, until: Timestamp) -> ReadEntry {
+    ReadEntry { target: Target::Key(key), columns: ColumnMask::ALL, until }
+}
+
+fn stale_base() -> Error {
+    Error::retry("the schema was changed by somebody else meanwhile")
+}
+
+fn round_trip<R: Runtime>(shared: &Shared<R>) -> Duration {
+    shared.largest_round_trip().max(Duration::from_millis(10))
+}
+
+/// Delivers a grant to a group's primary, wherever it is.
+async fn send_grant<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, grant: SchemaGrant) -> Result<Timestamp> {
+    for attempt in 0..4 {
+        let answer = match shared.route(group, attempt) {
+            Some(Route::Local(replica)) => replica.grant(grant.clone()).await,
+            Some(Route::Remote(node)) => {
+                match shared.rpc.call(node, Request::Grant { group, grant: grant.clone() }, SEND_TIMEOUT).await {
+                    Ok(Response::Granted { bound }) => Ok(bound),
+                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(group, node, hint)),
+                    Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
+                    Err(e) => Err(e),
+                }
+            }
+            None => Err(not_primary(group)),
+        };
+        match answer {
+            Ok(bound) => return Ok(bound),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    Err(not_primary(group))
+}

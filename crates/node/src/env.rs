@@ -1,0 +1,142 @@
+//! The node as SQL sees it.
+
+use crate::primary::is_not_primary;
+use crate::shared::{Route, Shared};
+use crate::txn::Txn;
+use crate::wire::{Request, Response};
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId};
+use meridian_sql::catalog::{Catalog, CatalogChange};
+use meridian_sql::env::{Environment, NodeLocality, SessionRow, TxnOptions};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a schema change may look for the catalog's primary.
+const FIND_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a step may take: regions that do not answer are waited out to the end of their schema lease.
+const STEP_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a change that came too late waits to see what was first.
+const RETRY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// `sql`'s environment. Cheap to clone.
+pub struct Env<R: Runtime>(pub(crate) Arc<Shared<R>>);
+
+impl<R: Runtime> Clone for Env<R> {
+    fn clone(&self) -> Env<R> {
+        Env(self.0.clone())
+    }
+}
+
+impl<R: Runtime> Env<R> {
+    async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange) -> Result<SchemaVersion> {
+        let deadline = Instant::now() + FIND_PATIENCE;
+        let mut attempt = 0;
+        loop {
+            let answer = match self.0.route(GroupId::CATALOG, attempt) {
+                Some(Route::Local(_)) => {
+                    let change = change.clone();
+                    self.0.ddl.ask(|reply| crate::ddl::Job::Change { base, change, reply }).await
+                }
+                Some(Route::Remote(node)) => {
+                    let call = Request::ChangeCatalog { base, change: change.clone() };
+                    match self.0.rpc.call(node, call, STEP_TIMEOUT).await {
+                        Ok(Response::CatalogChanged { version }) => Ok(version),
+                        Ok(Response::NotPrimary { hint }) => Err(self.0.not_primary_there(GroupId::CATALOG, node, hint)),
+                        Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
+                        // The step may have been taken before the connection broke.
+                        Err(e) if e.kind() == ErrorKind::Unavailable => Err(Error::unknown_outcome(
+                            "the outcome of the schema change is unknown: its coordinator cannot be reached",
+                        )),
+                        Err(e) => Err(e),
+                    }
+                }
+                None => Err(Error::unavailable("no primary of the catalog is known")),
+            };
+            match answer {
+                Err(e) if (is_not_primary(&e) || e.kind() == ErrorKind::Unavailable) && Instant::now() < deadline => {
+                    self.0.forget_route(GroupId::CATALOG);
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    attempt += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits until this node plans with `version` or a later one.
+    pub async fn await_version(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
+        let deadline = Instant::now() + STEP_TIMEOUT;
+        loop {
+            let catalog = self.catalog();
+            if catalog.version >= version {
+                return Ok(catalog);
+            }
+            if Instant::now() > deadline {
+                return Err(Error::unavailable("this node has not heard of the new schema yet"));
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+impl<R: Runtime> Environment for Env<R> {
+    type Txn = Txn<R>;
+
+    fn catalog(&self) -> Arc<Catalog> {
+        self.0.catalog.at(self.0.runtime.physical_micros())
+    }
+
+    fn begin(&self, options: TxnOptions) -> Txn<R> {
+        Txn::new(self.0.clone(), options)
+    }
+
+    async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
+        match self.ask_coordinator(base, &change).await {
+            Ok(version) => self.await_version(version).await,
+            Err(e) => {
+                if e.is_retry() {
+                    // Somebody else's step came first: derive the change again from what it made.
+                    let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1))).await;
+                }
+                Err(e)
+            }
+        }
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.0.runtime.physical_micros()
+    }
+
+    fn random(&self) -> u64 {
+        self.0.runtime.random()
+    }
+
+    fn locality(&self) -> NodeLocality {
+        let me = self.0.me();
+        let sql_addr = self.0.catalog.nodes().into_iter().find(|n| n.id == me).map(|n| n.sql_addr).unwrap_or_default();
+        NodeLocality { node: me, region: self.0.place.region.clone(), zone: self.0.place.zone.clone(), sql_addr, is_live: true }
+    }
+
+    fn nodes(&self) -> Vec<NodeLocality> {
+        let nodes = self.0.catalog.nodes();
+        nodes
+            .into_iter()
+            .map(|n| NodeLocality {
+                node: n.id,
+                is_live: self.0.is_live(n.id),
+                region: n.region,
+                zone: n.zone,
+                sql_addr: n.sql_addr,
+            })
+            .collect()
+    }
+
+    fn sessions(&self) -> Vec<SessionRow> {
+        self.0.sessions.read().as_ref().map(|s| s.list()).unwrap_or_default()
+    }
+
+    fn cancel(&self, session: SessionId) -> bool {
+        self.0.sessions.read().as_ref().is_some_and(|s| s.cancel(session))
+    }
+}

@@ -1,0 +1,69 @@
+//! Who a data directory belongs to: the file `node`.
+
+use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::{Error, NodeId, Result};
+
+const FILE: &str = "node";
+/// The version of the data directory's layout as a whole.
+const FORMAT: u32 = 1;
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub cluster: u128,
+    pub node: NodeId,
+}
+
+/// Reads the identity; `None` in an empty directory. A directory of a newer version is refused.
+pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
+    let disk = runtime.disk();
+    let place = disk.describe(FILE);
+    let failed = |e: std::io::Error| Error::fatal(format!("cannot read {place}: {e}"));
+    let file = match disk.open(FILE, false) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed(e)),
+    };
+    let mut bytes = vec![0; file.len().map_err(failed)?.min(4096) as usize];
+    let read = file.read_at(0, &mut bytes).map_err(failed)?;
+    bytes.truncate(read);
+    parse(&String::from_utf8_lossy(&bytes)).map_err(|why| Error::fatal(format!("{place}: {why}"))).map(Some)
+}
+
+/// Writes the identity, durably and all at once.
+pub async fn save<R: Runtime>(runtime: &R, identity: Identity) -> Result<()> {
+    let disk = runtime.disk();
+    let text = format!("meridian data directory\nformat {FORMAT}\ncluster {:032x}\nnode {}\n", identity.cluster, identity.node.0);
+    let failed = |e: std::io::Error| Error::fatal(format!("cannot write {}: {e}", disk.describe(FILE)));
+    let new = format!("{FILE}.new");
+    let file = disk.open(&new, true).map_err(failed)?;
+    file.set_len(0).map_err(failed)?;
+    file.write_at(0, text.as_bytes()).map_err(failed)?;
+    file.sync().await.map_err(failed)?;
+    disk.rename(&new, FILE).map_err(failed)
+}
+
+fn parse(text: &str) -> std::result::Result<Identity, String> {
+    let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
+    let format: u32 = field("format ").and_then(|v| v.parse().ok()).ok_or("not a file of this program, or damaged")?;
+    if format > FORMAT {
+        return Err(format!("the data directory has format {format}, which is newer than this program's ({FORMAT})"));
+    }
+    let cluster = field("cluster ").and_then(|v| u128::from_str_radix(v, 16).ok()).ok_or("no cluster id: damaged")?;
+    let node = field("node ").and_then(|v| v.parse().ok()).ok_or("no node id: damaged")?;
+    Ok(Identity { cluster, node: NodeId(node) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_read_back_and_bad_files_are_told_apart() {
+        let text = "meridian data directory\nformat 1\ncluster 000000000000000000000000000000ff\nnode 3\n";
+        assert_eq!(parse(text), Ok(Identity { cluster: 255, node: NodeId(3) }));
+        assert!(parse(&text.replace("format 1", "format 2")).unwrap_err().contains("newer"));
+        assert!(parse("hello").unwrap_err().contains("not a file"));
+        assert!(parse("format 1\nnode 3\n").unwrap_err().contains("cluster"));
+    }
+}

@@ -1,0 +1,185 @@
+//! Who is alive, who leads what, and where replicas belong.
+//!
+//! Every node pings every other one twice a second. A group's primary compares the group's members with what `placement`
+//! wants and changes them one step at a time; it hands leadership to the home region when it finds itself elsewhere.
+
+use crate::replica::Replica;
+use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
+use crate::wire::{Ping, Request, Response};
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, GroupId, NodeId};
+use meridian_placement as placement;
+use meridian_placement::{Placement, Policy, Survival};
+use meridian_sql::catalog::Group;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const PING_INTERVAL: Duration = Duration::from_millis(500);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+const PLACEMENT_INTERVAL: Duration = Duration::from_millis(500);
+/// Leadership is not moved again within this time: a transfer that failed should not be repeated at once.
+const TRANSFER_PAUSE: Duration = Duration::from_secs(5);
+
+/// All nodes, as placement sees them.
+pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::Node> {
+    let nodes = shared.catalog.nodes();
+    nodes.into_iter().map(|n| placement::Node { live: shared.is_live(n.id), id: n.id, region: n.region, zone: n.zone }).collect()
+}
+
+/// Where a group's replicas belong. Non-voters outside the home region come with multi-region transactions, which read them.
+pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
+    let policy =
+        Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: Survival::Restricted };
+    placement::place(nodes, &policy, current)
+}
+
+/// Keeps pinging everybody.
+pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+    loop {
+        for node in shared.catalog.nodes() {
+            if node.id == shared.me() {
+                continue;
+            }
+            shared.rpc.learn(&node);
+            let shared = shared.clone();
+            tokio::spawn(async move { ping(&shared, node.id).await });
+        }
+        stop_if_clock_is_off(&shared);
+        tokio::time::sleep(PING_INTERVAL).await;
+    }
+}
+
+async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
+    let sent = Instant::now();
+    let ping = Ping { physical_micros: shared.runtime.physical_micros(), leads: shared.leads() };
+    let Ok(Response::Pong(pong)) = shared.rpc.call(node, Request::Ping(ping), PING_TIMEOUT).await else {
+        lost_contact(shared, node);
+        return;
+    };
+    let round_trip = sent.elapsed();
+    let half = round_trip.as_micros() as i64 / 2;
+    let offset = pong.physical_micros as i64 + half - shared.runtime.physical_micros() as i64;
+    hear(shared, node, pong.leads, Some((round_trip, offset)));
+}
+
+/// A ping or its answer arrived.
+pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, leads: Vec<(GroupId, u64)>, measured: Option<(Duration, i64)>) {
+    for (group, term) in &leads {
+        shared.learn_leader(*group, node, *term);
+    }
+    let mut peers = shared.peers.write();
+    let peer = peers.entry(node).or_insert_with(|| PeerState {
+        heard: Instant::now(),
+        round_trip: Duration::ZERO,
+        leads: Vec::new(),
+        clock_offset_micros: 0,
+    });
+    peer.heard = Instant::now();
+    peer.leads = leads;
+    if let Some((round_trip, offset)) = measured {
+        peer.round_trip = round_trip;
+        peer.clock_offset_micros = offset;
+    }
+}
+
+fn lost_contact<R: Runtime>(shared: &Shared<R>, node: NodeId) {
+    let is_gone = shared.peers.read().get(&node).is_some_and(|p| p.heard.elapsed() >= LIVENESS_TIMEOUT);
+    if is_gone {
+        // Its sessions cannot be heard of: what they hold in wait queues is given to others.
+        shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
+    }
+}
+
+/// A node whose clock is too far from a majority of its peers' stops itself (design: GLOBAL tables).
+fn stop_if_clock_is_off<R: Runtime>(shared: &Shared<R>) {
+    let bound = shared.clock.max_offset().as_micros() as i64 * 8 / 10;
+    let peers = shared.peers.read();
+    let live: Vec<&PeerState> =
+        peers.values().filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT && !p.round_trip.is_zero()).collect();
+    let off = live.iter().filter(|p| p.clock_offset_micros.abs() - p.round_trip.as_micros() as i64 / 2 > bound).count();
+    if live.len() >= 2 && off * 2 > live.len() {
+        let e = Error::fatal(format!(
+            "this node's clock differs from {off} of {} nodes' by more than {} ms; synchronise it and start again",
+            live.len(),
+            bound / 1000
+        ));
+        shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+    }
+}
+
+/// Keeps the members of the groups that this node leads where placement wants them.
+pub(crate) async fn placement_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+    let mut moved = Instant::now();
+    loop {
+        tokio::time::sleep(PLACEMENT_INTERVAL).await;
+        for replica in shared.all_replicas() {
+            if !replica.is_serving() {
+                continue;
+            }
+            if let Some(wanted) = wanted(&shared, &replica) {
+                keep_members(&replica, &wanted).await;
+                if moved.elapsed() > TRANSFER_PAUSE && move_leadership(&shared, &replica, &wanted).await {
+                    moved = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<Placement> {
+    let nodes = placement_nodes(shared);
+    let members = replica.raft().members();
+    let current = Placement {
+        voters: members.voters.into_iter().collect(),
+        non_voters: members.learners.into_iter().collect(),
+        primaries: Vec::new(),
+    };
+    if replica.id == GroupId::CATALOG {
+        let mut wanted = placement::place_catalog(&nodes, &current);
+        // Every node plans from its own copy of the catalog.
+        wanted.non_voters = nodes.iter().map(|n| n.id).filter(|n| !wanted.voters.contains(n)).collect();
+        return Some(wanted);
+    }
+    let group = shared.catalog.group(replica.id)?;
+    Some(place_group(&nodes, &group, &current))
+}
+
+async fn keep_members<R: Runtime>(replica: &Replica<R>, wanted: &Placement) {
+    let members = replica.raft().members();
+    let voters: BTreeSet<NodeId> = wanted.voters.iter().copied().collect();
+    let learners: BTreeSet<NodeId> = wanted.non_voters.iter().copied().collect();
+    if voters.is_empty() || members.joint || (members.voters == voters && members.learners == learners) {
+        return;
+    }
+    tracing::info!("{}: members become {voters:?} with learners {learners:?}", replica.id);
+    let change = replica.raft().change_members(voters, learners);
+    match tokio::time::timeout(Duration::from_secs(10), change).await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => tracing::info!("{}: the change of members is tried again: {e}", replica.id),
+        Err(_) => tracing::info!("{}: the change of members takes long", replica.id),
+    }
+}
+
+/// Hands leadership to the best primary, if this node is not among the good ones. Whether it tried.
+async fn move_leadership<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) -> bool {
+    let home = match shared.catalog.group(replica.id) {
+        Some(group) => group.home,
+        None => return false,
+    };
+    if shared.place.region == home || wanted.primaries.contains(&shared.me()) {
+        return false;
+    }
+    let progress = replica.raft().progress();
+    let last = replica.raft().last_position().index;
+    let candidate = wanted.primaries.iter().find(|n| {
+        shared.is_live(**n) && progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last)
+    });
+    let Some(to) = candidate.copied() else { return false };
+    tracing::info!("{}: leadership goes home to {to}", replica.id);
+    if let Err(e) = replica.transfer(to).await {
+        tracing::info!("{}: the transfer to {to} failed: {e}", replica.id);
+    }
+    true
+}

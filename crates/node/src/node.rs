@@ -1,0 +1,546 @@
+//! A node: founding or joining a cluster, answering other nodes, and stopping cleanly.
+
+use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
+use crate::env::Env;
+use crate::identity::{self, Identity};
+use crate::members;
+use crate::primary::{is_not_primary, not_primary};
+use crate::replica::{ApplyHook, Replica};
+use crate::rpc::{Handler, Links, Place, Rpc};
+use crate::shared::{Route, Shared};
+use crate::wire::{Joined, NodeRecord, Ping, Request, Response};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::{Clock, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, SessionId, Timestamp, limits};
+use meridian_raft as raft;
+use meridian_region::PlantedBugs;
+use meridian_region::Owner;
+use meridian_sql::catalog::bootstrap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How a node is started.
+pub struct NodeConfig {
+    pub place: Place,
+    /// Where other nodes connect: listened on, and told to them.
+    pub listen: String,
+    /// Where clients connect; told to others, served by `server`.
+    pub sql_addr: String,
+    /// Nodes to ask for membership. Empty, or this node's own address first: found a new cluster, if the directory is empty.
+    pub join: Vec<String>,
+    pub store: meridian_store::Backend,
+    pub store_options: meridian_store::Options,
+    pub log_options: raft::LogOptions,
+    /// Delays injected between nodes.
+    pub links: Option<Links>,
+    pub max_offset: Duration,
+    pub timing: Timing,
+    pub gc_ttl: Duration,
+    pub bugs: PlantedBugs,
+}
+
+/// Elections.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    pub heartbeat: Duration,
+    pub election_min: Duration,
+    pub election_max: Duration,
+}
+
+impl Default for Timing {
+    /// An election, and the wait for the old lease to end, fit the 3 s of a failover.
+    fn default() -> Timing {
+        Timing {
+            heartbeat: Duration::from_millis(200),
+            election_min: Duration::from_millis(800),
+            election_max: Duration::from_millis(1_500),
+        }
+    }
+}
+
+impl NodeConfig {
+    /// A node with defaults, alone.
+    pub fn new(place: Place, listen: &str, sql_addr: &str, store: meridian_store::Backend) -> NodeConfig {
+        NodeConfig {
+            place,
+            listen: listen.into(),
+            sql_addr: sql_addr.into(),
+            join: Vec::new(),
+            store,
+            store_options: meridian_store::Options::default(),
+            log_options: raft::LogOptions::default(),
+            links: None,
+            max_offset: limits::MAX_OFFSET_DEFAULT,
+            timing: Timing::default(),
+            gc_ttl: limits::GC_TTL_DEFAULT,
+            bugs: PlantedBugs::NONE,
+        }
+    }
+}
+
+/// A running node. Cheap to clone.
+pub struct Node<R: Runtime> {
+    shared: Arc<Shared<R>>,
+}
+
+impl<R: Runtime> Clone for Node<R> {
+    fn clone(&self) -> Node<R> {
+        Node { shared: self.shared.clone() }
+    }
+}
+
+/// How long joining may take before the node gives up with an error.
+const JOIN_PATIENCE: Duration = Duration::from_secs(30);
+const JOIN_CALL: Duration = Duration::from_secs(10);
+const GC_INTERVAL: Duration = Duration::from_secs(60);
+
+impl<R: Runtime> Node<R> {
+    /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements.
+    pub async fn start(runtime: R, config: NodeConfig) -> Result<Node<R>> {
+        let known = identity::load(&runtime)?;
+        let clock = Arc::new(Clock::new(config.max_offset));
+        let catalog = CatalogCache::new(clock.clone());
+        let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone());
+        let listener = runtime.listen(&config.listen).await.map_err(|e| {
+            Error::fatal(format!("cannot listen on {} for other nodes: {e}", config.listen))
+                .hint("Is another process using the port? Choose one with --listen.")
+        })?;
+        let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
+        let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
+        let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
+        let shared = Shared::new(
+            runtime.clone(),
+            clock,
+            rpc.clone(),
+            catalog,
+            config.place.clone(),
+            log,
+            store,
+            config.bugs,
+            config.timing,
+        );
+        let node = Node { shared };
+        node.start_io(config.gc_ttl);
+        let record = NodeRecord {
+            id: NodeId(0),
+            addr,
+            sql_addr: config.sql_addr.clone(),
+            region: config.place.region.clone(),
+            zone: config.place.zone.clone(),
+        };
+        let identity = match known {
+            Some(identity) => identity,
+            None if is_founder(&config.join, &record.addr, &config.listen) => node.found().await?,
+            None => node.join(&config.join, &record).await?,
+        };
+        node.run(identity, record, listener).await?;
+        Ok(node)
+    }
+
+    async fn found(&self) -> Result<Identity> {
+        let random = |r: &R| u128::from(r.random()) << 64 | u128::from(r.random()) | 1;
+        let identity = Identity { cluster: random(&self.shared.runtime), node: NodeId(1) };
+        identity::save(&self.shared.runtime, identity).await?;
+        Ok(identity)
+    }
+
+    async fn join(&self, addrs: &[String], record: &NodeRecord) -> Result<Identity> {
+        self.shared.rpc.identify(0, NodeId(0), Place::default());
+        let deadline = Instant::now() + JOIN_PATIENCE;
+        loop {
+            let mut last = None;
+            for addr in addrs.iter().filter(|a| **a != record.addr) {
+                let ask = Request::Join {
+                    addr: record.addr.clone(),
+                    sql_addr: record.sql_addr.clone(),
+                    region: record.region.clone(),
+                    zone: record.zone.clone(),
+                };
+                match self.shared.rpc.call_addr(addr, ask, JOIN_CALL).await {
+                    Ok(Response::Joined(joined)) => {
+                        let identity = Identity { cluster: joined.cluster, node: joined.node };
+                        identity::save(&self.shared.runtime, identity).await?;
+                        self.shared.id.store(joined.node.0, Ordering::Relaxed);
+                        joined.nodes.iter().for_each(|n| self.shared.rpc.learn(n));
+                        return Ok(identity);
+                    }
+                    Ok(_) => last = Some(Error::unavailable(format!("node at {addr} is not ready"))),
+                    Err(e) => last = Some(e),
+                }
+            }
+            let last = last.unwrap_or_else(|| Error::fatal("--join names no other node"));
+            if Instant::now() > deadline || last.kind() == ErrorKind::Fatal {
+                return Err(Error::fatal("cannot join the cluster").detail(last.to_string()));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn run(&self, identity: Identity, mut record: NodeRecord, listener: R::Listener) -> Result<()> {
+        let shared = &self.shared;
+        record.id = identity.node;
+        shared.id.store(identity.node.0, Ordering::Relaxed);
+        shared.rpc.identify(identity.cluster, identity.node, shared.place.clone());
+        let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
+        let mut groups: BTreeSet<GroupId> = shared.log.groups().into_iter().chain(shared.store.groups()).collect();
+        groups.insert(GroupId::CATALOG);
+        // The catalog first: its content tells where the other nodes are.
+        ensure_replica(shared, GroupId::CATALOG).await?;
+        shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
+        tokio::spawn(shared.rpc.clone().serve(listener, handler));
+        for group in groups {
+            ensure_replica(shared, group).await?;
+        }
+        if identity.node == NodeId(1) {
+            self.found_catalog(identity.cluster, &record).await?;
+        }
+        tokio::spawn(start_groups(shared.clone()));
+        tokio::spawn(members::ping_loop(shared.clone()));
+        tokio::spawn(members::placement_loop(shared.clone()));
+        self.await_catalog().await?;
+        tokio::spawn(keep_record(shared.clone(), record));
+        Ok(())
+    }
+
+    /// The first node initialises the catalog's group and writes its first rows; after a crash in between, again.
+    async fn found_catalog(&self, cluster: u128, record: &NodeRecord) -> Result<()> {
+        if self.shared.catalog.newest().version > SchemaVersion(0) {
+            return Ok(());
+        }
+        let replica = ensure_replica(&self.shared, GroupId::CATALOG).await?;
+        replica.raft().initialize([NodeId(1)].into()).await?;
+        let mut serving = replica.watch_serving();
+        while !*serving.borrow_and_update() {
+            serving.changed().await.map_err(|_| Error::fatal("the catalog's replica stopped"))?;
+        }
+        if replica.store.newest(meta_key().as_bytes())?.is_some() {
+            return Ok(());
+        }
+        let meta = Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2 };
+        let (_, mut writes) = change_rows(&meta, &bootstrap::first_change(&record.region))?;
+        writes.push(row(node_key(record.id), record)?);
+        crate::ddl::commit_catalog(&self.shared, &replica, writes, Vec::new(), Timestamp::MIN).await?;
+        Ok(())
+    }
+
+    async fn await_catalog(&self) -> Result<()> {
+        let deadline = Instant::now() + JOIN_PATIENCE;
+        while self.env().0.catalog.at(self.shared.runtime.physical_micros()).version == SchemaVersion(0) {
+            if let Some(e) = &*self.shared.failure.borrow() {
+                return Err(e.clone());
+            }
+            if Instant::now() > deadline {
+                return Err(Error::fatal("the catalog did not reach this node in time"));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// Flushing and garbage collection, on a thread of their own.
+    fn start_io(&self, gc_ttl: Duration) {
+        let shared = self.shared.clone();
+        self.shared.runtime.spawn_io("flush", async move {
+            let mut collected = shared.runtime.physical_micros();
+            loop {
+                shared.flusher.notified().await;
+                if *shared.stopping.borrow() {
+                    return;
+                }
+                let now = shared.runtime.physical_micros();
+                let is_gc_due = now.saturating_sub(collected) >= GC_INTERVAL.as_micros() as u64;
+                if is_gc_due {
+                    collected = now;
+                }
+                for replica in shared.all_replicas() {
+                    let mut done = replica.flush().map(|_| ());
+                    if done.is_ok() && is_gc_due {
+                        done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl));
+                    }
+                    if let Err(e) = done {
+                        replica.fail(e);
+                        return;
+                    }
+                }
+            }
+        });
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            let mut log_failure = shared.log.failure();
+            loop {
+                tokio::select! {
+                    biased;
+                    changed = log_failure.changed() => {
+                        if changed.is_err() {
+                            return;
+                        }
+                        if let Some(e) = log_failure.borrow_and_update().clone() {
+                            shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+                        }
+                    }
+                    () = tokio::time::sleep(GC_INTERVAL) => shared.flusher.notify_one(),
+                }
+            }
+        });
+    }
+
+    /// What `sql` runs against.
+    pub fn env(&self) -> Env<R> {
+        Env(self.shared.clone())
+    }
+
+    /// The node's inside, for `server`'s metrics and session registry.
+    pub fn shared(&self) -> &Arc<Shared<R>> {
+        &self.shared
+    }
+
+    pub fn id(&self) -> NodeId {
+        self.shared.me()
+    }
+
+    /// The error that this node cannot live with, once there is one: its process should end with it.
+    pub fn failure(&self) -> watch::Receiver<Option<Error>> {
+        self.shared.failure.subscribe()
+    }
+
+    /// Hands leadership over, flushes, and stops. What was acknowledged is durable either way.
+    pub async fn shutdown(&self) {
+        for replica in self.shared.all_replicas() {
+            if !replica.is_serving() {
+                continue;
+            }
+            match successor(&self.shared, &replica) {
+                Some(to) => {
+                    if let Err(e) = replica.transfer(to).await {
+                        tracing::info!("{}: leadership was not handed over: {e}", replica.id);
+                    }
+                }
+                None => replica.give_up().await,
+            }
+        }
+        for replica in self.shared.all_replicas() {
+            replica.raft().shutdown().await;
+            if let Err(e) = replica.flush_all() {
+                tracing::warn!("{}: not flushed: {e}", replica.id);
+            }
+        }
+        self.shared.log.close().await;
+        self.shared.stopping.send_replace(true);
+        self.shared.flusher.notify_one();
+    }
+}
+
+/// The live voter that is furthest, in this region if there is one.
+fn successor<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<NodeId> {
+    let voters = replica.raft().members().voters;
+    let progress = replica.raft().progress();
+    let nodes = shared.catalog.nodes();
+    let region = |n: NodeId| nodes.iter().find(|r| r.id == n).is_some_and(|r| r.region == shared.place.region);
+    let others = voters.into_iter().filter(|n| *n != shared.me() && shared.is_live(*n));
+    others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
+}
+
+fn is_founder(join: &[String], addr: &str, listen: &str) -> bool {
+    join.first().is_none_or(|first| first == addr || first == listen)
+}
+
+/// The replica of a group on this node, made and started if there is none yet.
+pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> Result<Arc<Replica<R>>> {
+    if let Some(replica) = shared.replica(group) {
+        return Ok(replica);
+    }
+    let _making = shared.making_replica.lock().await;
+    if let Some(replica) = shared.replica(group) {
+        return Ok(replica);
+    }
+    let is_catalog = group == GroupId::CATALOG;
+    let clock = if is_catalog { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
+    let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
+    let replica = Replica::new(
+        group,
+        shared.me(),
+        shared.store.group(group)?,
+        shared.runtime.clone(),
+        clock,
+        hook,
+        shared.flusher.clone(),
+        shared.failure.clone(),
+        shared.bugs,
+    )?;
+    let mut options = raft::GroupOptions::new(group, shared.me());
+    options.heartbeat = shared.timing.heartbeat;
+    options.election_timeout_min = shared.timing.election_min;
+    options.election_timeout_max = shared.timing.election_max;
+    replica.start(options, shared.log.clone(), Arc::new(RaftTransport(shared.clone()))).await?;
+    shared.replicas.write().insert(group, replica.clone());
+    if is_catalog {
+        tokio::spawn(crate::ddl::coordinate(shared.clone(), replica.clone()));
+    }
+    Ok(replica)
+}
+
+/// Starts replicas of groups that were founded with this node among their voters.
+async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
+    let mut changed = shared.catalog.watch();
+    loop {
+        changed.borrow_and_update();
+        for group in shared.catalog.groups() {
+            if !group.initial_voters.contains(&shared.me()) {
+                continue;
+            }
+            let founded = match ensure_replica(&shared, group.id).await {
+                Ok(replica) if !replica.raft().is_initialized() => {
+                    replica.raft().initialize(group.initial_voters.iter().copied().collect()).await
+                }
+                Ok(_) => Ok(()),
+                Err(e) => Err(e),
+            };
+            if let Err(e) = founded {
+                tracing::warn!("group {} cannot be started here: {e}", group.id);
+            }
+        }
+        if changed.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells the catalog when this node's addresses are not what it says.
+async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
+    loop {
+        let known = shared.catalog.nodes().into_iter().find(|n| n.id == record.id);
+        if known.as_ref() == Some(&record) {
+            return;
+        }
+        if let Err(e) = register(&shared, record.clone()).await {
+            tracing::info!("this node's addresses are not registered yet: {e}");
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Registers a node with the catalog's primary, wherever that is.
+async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Result<NodeId> {
+    let mut last = not_primary(GroupId::CATALOG);
+    for attempt in 0..6 {
+        let answer = match shared.route(GroupId::CATALOG, attempt) {
+            Some(Route::Local(_)) => {
+                let record = record.clone();
+                shared.ddl.ask(|reply| crate::ddl::Job::Register { record, reply }).await
+            }
+            Some(Route::Remote(node)) if record.id == NodeId(0) || record.id == shared.me() => {
+                let NodeRecord { addr, sql_addr, region, zone, .. } = record.clone();
+                let call = Request::Join { addr, sql_addr, region, zone };
+                match shared.rpc.call(node, call, JOIN_CALL).await {
+                    Ok(Response::Joined(joined)) => Ok(joined.node),
+                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, node, hint)),
+                    Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
+                    Err(e) => Err(e),
+                }
+            }
+            _ => Err(not_primary(GroupId::CATALOG)),
+        };
+        match answer {
+            Ok(id) => return Ok(id),
+            Err(e) => last = e,
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(last)
+}
+
+struct RaftTransport<R: Runtime>(Arc<Shared<R>>);
+
+impl<R: Runtime> raft::Transport for RaftTransport<R> {
+    fn call(&self, to: NodeId, group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+        let rpc = self.0.rpc.clone();
+        async move {
+            match rpc.call(to, Request::Raft { group, message }, Duration::from_secs(10)).await? {
+                Response::Raft(answer) => Ok(answer),
+                _ => Err(Error::internal("a node gave an answer of another kind")),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Answers other nodes.
+struct NodeHandler<R: Runtime>(Arc<Shared<R>>);
+
+impl<R: Runtime> Handler for NodeHandler<R> {
+    fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response> {
+        let shared = self.0.clone();
+        async move {
+            match answer(&shared, from, request).await {
+                Ok((response, _)) => response,
+                Err((e, Some(group))) if is_not_primary(&e) => {
+                    Response::NotPrimary { hint: shared.replica(group).and_then(|r| r.raft().role().leader) }
+                }
+                Err((e, _)) => Response::Error(e),
+            }
+        }
+        .boxed()
+    }
+}
+
+type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<GroupId>)>;
+
+async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Answer {
+    let about = match &request {
+        Request::Raft { group, .. }
+        | Request::Read { group, .. }
+        | Request::Commit { group, .. }
+        | Request::Release { group, .. }
+        | Request::Grant { group, .. } => Some(*group),
+        Request::ChangeCatalog { .. } | Request::Join { .. } => Some(GroupId::CATALOG),
+        Request::Ping(_) | Request::Status => None,
+    };
+    answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
+}
+
+async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Result<Response> {
+    let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
+    let owner = |session: SessionId| Owner { gateway: from, session };
+    match request {
+        Request::Raft { group, message } => {
+            if from == NodeId(0) {
+                return Err(Error::unavailable("only members take part in the consensus protocol"));
+            }
+            // A node learns that it is to hold a replica by being talked to.
+            let replica = ensure_replica(shared, group).await?;
+            Ok(Response::Raft(replica.raft().handle(message).await?))
+        }
+        Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
+        Request::Commit { group, session, request } => {
+            let replica = primary(group)?;
+            let outcome = replica.commit(&request).await?;
+            replica.release_locks(owner(session));
+            Ok(Response::Commit(outcome))
+        }
+        Request::Release { group, session } => {
+            primary(group)?.release_locks(owner(session));
+            Ok(Response::Done)
+        }
+        Request::Ping(ping) => {
+            members::hear(shared, from, ping.leads, None);
+            Ok(Response::Pong(Ping { physical_micros: shared.runtime.physical_micros(), leads: shared.leads() }))
+        }
+        Request::ChangeCatalog { base, change } => {
+            let version = shared.ddl.ask(|reply| crate::ddl::Job::Change { base, change, reply }).await?;
+            Ok(Response::CatalogChanged { version })
+        }
+        Request::Grant { group, grant } => Ok(Response::Granted { bound: primary(group)?.grant(grant).await? }),
+        Request::Join { addr, sql_addr, region, zone } => {
+            let record = NodeRecord { id: from, addr, sql_addr, region, zone };
+            let node = register(shared, record).await?;
+            Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
+        }
+        Request::Status => Ok(Response::Status(shared.status())),
+    }
+}

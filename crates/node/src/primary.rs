@@ -1,0 +1,514 @@
+//! What a group's primary does for gateways: fresh reads, commits, schema grants.
+//!
+//! The functions here are called directly on the session's task when the gateway is the primary's node, and from a call of
+//! another node otherwise. They take the replica's lock for a moment, never across an await, and wait on tickets outside it.
+
+use crate::replica::{Core, Replica, StoreVersions};
+use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
+use bytes::Bytes;
+use meridian_base::record::{Committed, Record, SchemaGrant};
+use meridian_base::runtime::Runtime;
+use meridian_base::{
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, GroupId, Key, KeyRange, NodeId, ReadEntry,
+    Result, Target, Timestamp,
+};
+use meridian_region::{
+    Certified, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, ReadGate, SchemaCheck, Snapshot, Ticket,
+};
+use meridian_store::{ScanLimits, Version};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long a request may wait at a primary for a lease, a grant or a writer in flight before the gateway has to look again.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Rows a locking scan may have to look at again because it had to wait for one of them.
+const RESCANS_MAX: usize = 16;
+
+/// What this node answers when it is not the primary: the gateway looks for it elsewhere.
+pub fn not_primary(group: GroupId) -> Error {
+    Error::new(ErrorKind::Unavailable, "57P03", format!("this node is not the primary of group {group}"))
+}
+
+/// Whether the error says «ask another node».
+pub fn is_not_primary(e: &Error) -> bool {
+    e.kind() == ErrorKind::Unavailable && e.message().starts_with("this node is not the primary")
+}
+
+/// Certification failed: what the client sees if the server's own retries do not help.
+pub fn conflict_error(conflict: &Conflict) -> Error {
+    Error::retry(format!("could not serialize access: {}", conflict.reason))
+        .detail(format!("key {:?}", conflict.key))
+        .hint("Run the transaction again.")
+}
+
+/// One wait at a primary.
+enum Step<T> {
+    Ready(T),
+    Wait(Ticket, oneshot::Receiver<()>),
+}
+
+impl<R: Runtime> Replica<R> {
+    /// Leadership is still this node's by the lease, in real time and below the ceiling: checked when an answer leaves.
+    fn check_lease(&self) -> Result<()> {
+        let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
+        if self.is_serving() && is_below_ceiling && self.raft().lease_valid() { Ok(()) } else { Err(not_primary(self.id)) }
+    }
+
+    fn waker(core: &mut Core, ticket: Ticket) -> oneshot::Receiver<()> {
+        let (tx, rx) = oneshot::channel();
+        core.wakers.insert(ticket, tx);
+        rx
+    }
+
+    /// Repeats a step under the lock until it does not ask to wait any more.
+    async fn until_ready<T>(&self, mut step: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            let (ticket, woken) = {
+                let mut core = self.core.lock();
+                match step(&mut core)? {
+                    Step::Ready(value) => return Ok(value),
+                    Step::Wait(ticket, woken) => (ticket, woken),
+                }
+            };
+            let guard = CancelTicket { replica: self, ticket };
+            match tokio::time::timeout_at(deadline, woken).await {
+                Ok(Ok(())) => std::mem::forget(guard),
+                Ok(Err(_)) => return Err(not_primary(self.id)),
+                Err(_) => {
+                    return Err(Error::unavailable(format!("the primary of group {} waited too long", self.id))
+                        .detail("for a lease, a schema grant, or a transaction in flight"));
+                }
+            }
+        }
+    }
+
+    fn wait<T>(core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
+        let woken = Self::waker(core, ticket);
+        Ok(Step::Wait(ticket, woken))
+    }
+
+    // --- reads
+
+    /// The value of one key, for a gateway on this node.
+    pub async fn get(&self, gateway: NodeId, view: &mut View, key: &Key, columns: ColumnMask, locking: WireLocking) -> Result<Option<Version>> {
+        if locking == WireLocking::None
+            && let Some(found) = self.get_settled(view, key)?
+        {
+            return Ok(found);
+        }
+        if locking != WireLocking::None && !self.lock_key(gateway, view, key, locking).await? {
+            return Ok(None);
+        }
+        let s = self.snapshot(view).await?;
+        let target = Target::Key(key.clone());
+        self.gate(view, &target, columns, s).await?;
+        let found = self.store.get(key.as_bytes(), s)?;
+        self.check_lease()?;
+        Ok(found)
+    }
+
+    /// The lock-free path: a read-only transaction's first read, at the newest applied timestamp, or a later one at the same
+    /// settled snapshot.
+    #[inline]
+    fn get_settled(&self, view: &mut View, key: &Key) -> Result<Option<Option<Version>>> {
+        let Some(s) = self.settled_snapshot(view) else { return Ok(None) };
+        let found = self.store.get(key.as_bytes(), s)?;
+        self.check_lease()?;
+        (view.snapshot, view.is_settled) = (Some(s), true);
+        Ok(Some(found))
+    }
+
+    /// A snapshot at or below which nothing is in flight, if the transaction is read-only, this replica serves, and the
+    /// schema it planned with holds there.
+    fn settled_snapshot(&self, view: &View) -> Option<Timestamp> {
+        if !view.read_only || !self.is_serving() {
+            return None;
+        }
+        if let Some(s) = view.snapshot {
+            return view.is_settled.then_some(s);
+        }
+        let bound = self.fast.grant_bound.load(Ordering::Acquire);
+        let version = self.fast.grant_version.load(Ordering::Acquire);
+        let s = self.store.applied_ts();
+        let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
+        (holds && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove)).then_some(s)
+    }
+
+    /// Where the transaction reads in this group; chosen at its first read.
+    async fn snapshot(&self, view: &mut View) -> Result<Timestamp> {
+        if let Some(s) = view.snapshot {
+            return Ok(s);
+        }
+        let opened = self.until_ready(|core| self.open(core, view)).await?;
+        (view.snapshot, view.is_settled) = (Some(opened.at), opened.settled);
+        Ok(opened.at)
+    }
+
+    /// One try to open a snapshot for the transaction, now.
+    fn open(&self, core: &mut Core, view: &View) -> Result<Step<Snapshot>> {
+        let physical = self.physical();
+        let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+        let mut opened = match view.read_only {
+            true => engine.read_only_snapshot(state, &view.schema),
+            false => engine.fresh_snapshot(state, view.began, &self.clock, physical),
+        };
+        if opened.at < view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            // The gateway plans with a schema step that this clock has not reached yet; the gate waits for it.
+            opened = Snapshot { at: view.schema_committed_at, settled: false };
+        }
+        match engine.check_read(state, &view.schema, opened.at) {
+            SchemaCheck::Passed => Ok(Step::Ready(opened)),
+            SchemaCheck::Wait(ticket) => Self::wait(core, ticket),
+            SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
+        }
+    }
+
+    fn not_ready<T>(&self, core: &mut Core, why: NotReady) -> Result<Step<T>> {
+        match why {
+            NotReady::NeedLease(ticket) => {
+                let Core { state, engine: Some(engine), records, .. } = core else { return Err(not_primary(self.id)) };
+                if let Some(lease) = engine.renew_lease(state, &self.clock, self.physical()) {
+                    records.push(Record::Lease(lease));
+                    self.pump(core);
+                }
+                Self::wait(core, ticket)
+            }
+            NotReady::NotPrimary => Err(not_primary(self.id)),
+        }
+    }
+
+    /// Waits until the target may be read at `s`.
+    async fn gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<()> {
+        self.until_ready(|core| {
+            let physical = self.physical();
+            let versions = StoreVersions::new(&self.store);
+            let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+            let gate = engine.read_gate(state, &versions, target, columns, s, &self.clock, physical);
+            if let Some(e) = versions.failure.into_inner() {
+                return Err(e);
+            }
+            match gate {
+                ReadGate::Ready => Ok(Step::Ready(())),
+                ReadGate::Wait(ticket) => Self::wait(core, ticket),
+                ReadGate::NotReady(why) => self.not_ready(core, why),
+                ReadGate::TooOld => Err(conflict_error(&Conflict { key: target.start().clone(), reason: ConflictReason::BelowGcThreshold })),
+            }
+        })
+        .await?;
+        debug_assert!(view.snapshot.is_none_or(|v| v <= s));
+        Ok(())
+    }
+
+    /// Several reads, for a gateway on another node, or for scans.
+    pub async fn read(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<ReadAnswer> {
+        let mut answer = ReadAnswer::default();
+        for op in ops {
+            let result = match op {
+                ReadOp::Get { keys, columns, locking } => {
+                    let mut values = Vec::with_capacity(keys.len());
+                    for key in keys {
+                        let found = self.get(gateway, view, key, *columns, *locking).await?;
+                        answer.newest = answer.newest.max(found.as_ref().map_or(Timestamp::MIN, |v| v.at));
+                        values.push(found.and_then(|v| v.value));
+                    }
+                    ReadResult::Values(values)
+                }
+                ReadOp::Scan { range, columns, reverse, limit, locking } => {
+                    self.scan(gateway, view, range, *columns, *reverse, *limit, *locking, &mut answer.newest).await?
+                }
+            };
+            answer.results.push(result);
+        }
+        (answer.snapshot, answer.is_settled) = (view.snapshot.unwrap_or_default(), view.is_settled);
+        Ok(answer)
+    }
+
+    async fn scan(
+        &self,
+        gateway: NodeId,
+        view: &mut View,
+        range: &KeyRange,
+        columns: ColumnMask,
+        reverse: bool,
+        limit: Option<u64>,
+        locking: WireLocking,
+        newest: &mut Timestamp,
+    ) -> Result<ReadResult> {
+        let limits = ScanLimits { rows: limit.map_or(1_024, |l| (l as usize).clamp(1, 1_024)), ..ScanLimits::default() };
+        for _ in 0..RESCANS_MAX {
+            let s = match self.settled_snapshot(view) {
+                Some(s) => {
+                    (view.snapshot, view.is_settled) = (Some(s), true);
+                    s
+                }
+                None => {
+                    let s = self.snapshot(view).await?;
+                    self.gate(view, &Target::Range(range.clone()), columns, s).await?;
+                    s
+                }
+            };
+            let page = self.store.scan(range, s, reverse, limits)?;
+            let mut rows: Vec<(Key, Bytes)> = Vec::with_capacity(page.rows.len());
+            let mut has_waited = false;
+            for (key, version) in page.rows {
+                *newest = (*newest).max(version.at);
+                let Some(value) = version.value else { continue };
+                if locking == WireLocking::None {
+                    rows.push((key, value));
+                    continue;
+                }
+                match self.enqueue(gateway, view, &key, locking).await? {
+                    Queued::Granted => rows.push((key, value)),
+                    Queued::Waited => {
+                        has_waited = true;
+                        rows.push((key, value));
+                    }
+                    Queued::Skip => {}
+                }
+            }
+            if has_waited {
+                // Whoever held a row may have changed it, or others in the range: read again where nothing is missed.
+                self.move_forward(view).await?;
+                continue;
+            }
+            self.check_lease()?;
+            return Ok(ReadResult::Page { rows, rest: page.rest });
+        }
+        Err(Error::retry("could not serialize access: rows kept changing while they were being locked"))
+    }
+
+    // --- wait queues
+
+    /// Takes the key's entry; `false` if it is to be skipped.
+    async fn lock_key(&self, gateway: NodeId, view: &mut View, key: &Key, locking: WireLocking) -> Result<bool> {
+        match self.enqueue(gateway, view, key, locking).await? {
+            Queued::Granted => {}
+            Queued::Waited => self.move_forward(view).await?,
+            Queued::Skip => return Ok(false),
+        }
+        // Whoever held the entry before has committed: a snapshot from before that would only fail at certification.
+        if let Some(s) = view.snapshot {
+            let is_stale = self.store.newest(key.as_bytes())?.is_some_and(|v| v.at > s);
+            if is_stale {
+                self.move_forward(view).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn enqueue(&self, gateway: NodeId, view: &View, key: &Key, locking: WireLocking) -> Result<Queued> {
+        let (mode, busy) = match locking {
+            WireLocking::None => return Ok(Queued::Granted),
+            WireLocking::Exclusive(b) => (Mode::Exclusive, b),
+            WireLocking::Shared(b) => (Mode::Shared, b),
+        };
+        let owner = Owner { gateway, session: view.session };
+        let (place, ended) = {
+            let mut core = self.core.lock();
+            if core.engine.is_none() {
+                return Err(not_primary(self.id));
+            }
+            let now = Timestamp::from_micros(self.physical());
+            let if_busy = match busy {
+                WireBusy::Wait => IfBusy::Wait { until: view.lock_timeout.map_or(Timestamp::MAX, |t| now.plus(t)) },
+                WireBusy::Refuse | WireBusy::Skip => IfBusy::Refuse,
+            };
+            let mut ended = Vec::new();
+            let enqueued = core.queues.acquire(owner, view.began, key, mode, if_busy, &mut ended);
+            core.end_waits(ended);
+            match enqueued {
+                Enqueued::Granted => return Ok(Queued::Granted),
+                Enqueued::Busy if busy == WireBusy::Skip => return Ok(Queued::Skip),
+                Enqueued::Busy => {
+                    return Err(Error::sql("55P03", "could not obtain lock on row").detail(format!("key {key:?}")));
+                }
+                Enqueued::Deadlock => return Err(deadlock(key)),
+                Enqueued::Wait(place) => {
+                    let (tx, rx) = oneshot::channel();
+                    core.places.insert(place, tx);
+                    (place, rx)
+                }
+            }
+        };
+        let guard = CancelPlace { replica: self, place };
+        let how = ended.await.map_err(|_| not_primary(self.id))?;
+        std::mem::forget(guard);
+        match how {
+            Ending::Granted => Ok(Queued::Waited),
+            Ending::Deadlock => Err(deadlock(key)),
+            Ending::TimedOut => Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}"))),
+        }
+    }
+
+    /// Moves the transaction's snapshot to now, if nothing it read has changed since.
+    async fn move_forward(&self, view: &mut View) -> Result<()> {
+        if view.snapshot.is_none() {
+            return Ok(());
+        }
+        let s = self.until_ready(|core| self.open(core, view)).await?.at;
+        let moved = {
+            let mut core = self.core.lock();
+            let versions = StoreVersions::new(&self.store);
+            let Core { state, engine: Some(engine), .. } = &mut *core else { return Err(not_primary(self.id)) };
+            let may = engine.move_forward(state, &versions, &view.entries, s);
+            if let Some(e) = versions.failure.into_inner() {
+                return Err(e);
+            }
+            may
+        };
+        if !moved {
+            return Err(Error::retry("could not serialize access: concurrent write")
+                .detail("A row that the transaction had read was changed while it waited for another one."));
+        }
+        view.snapshot = Some(s);
+        view.entries.iter_mut().for_each(|e: &mut ReadEntry| e.until = s);
+        self.check_schema(view, s).await
+    }
+
+    async fn check_schema(&self, view: &View, s: Timestamp) -> Result<()> {
+        self.until_ready(|core| {
+            let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+            match engine.check_read(state, &view.schema, s) {
+                SchemaCheck::Passed => Ok(Step::Ready(())),
+                SchemaCheck::Wait(ticket) => Self::wait(core, ticket),
+                SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
+            }
+        })
+        .await
+    }
+
+    /// The transaction is over: leaves all queues.
+    pub fn release_locks(&self, owner: Owner) {
+        let mut core = self.core.lock();
+        let mut ended = Vec::new();
+        core.queues.release_all(owner, &mut ended);
+        core.end_waits(ended);
+    }
+
+    /// A gateway is gone, with all its sessions.
+    pub fn release_gateway(&self, gateway: NodeId) {
+        let mut core = self.core.lock();
+        let mut ended = Vec::new();
+        core.queues.gateway_lost(gateway, &mut ended);
+        core.end_waits(ended);
+    }
+
+    // --- commits
+
+    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id.
+    pub async fn commit(&self, request: &CommitRequest) -> Result<CommitOutcome> {
+        while self.over_budget() {
+            // Applied rows wait for the disk; so do commits, with nothing held.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let certified = self
+            .until_ready(|core| {
+                let physical = self.physical();
+                let versions = StoreVersions::new(&self.store);
+                let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+                let certified = engine.certify(state, &versions, request, &self.clock, physical);
+                if let Some(e) = versions.failure.into_inner() {
+                    return Err(e);
+                }
+                match certified {
+                    Certified::Append { at } => {
+                        core.pending.push(Committed { id: request.id, at, writes: request.writes.clone() });
+                        let (tx, applied) = oneshot::channel();
+                        core.acks.insert(at, tx);
+                        self.pump(core);
+                        Ok(Step::Ready(InFlight::Applied(at, applied)))
+                    }
+                    Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(outcome))),
+                    Certified::Wait(ticket) => Self::wait(core, ticket),
+                    Certified::NotReady(why) => self.not_ready(core, why),
+                }
+            })
+            .await?;
+        match certified {
+            InFlight::Done(outcome) => Ok(outcome),
+            // A dropped sender means that the term ended: the gateway asks again with the same id.
+            InFlight::Applied(at, applied) => {
+                applied.await.map(|()| CommitOutcome::Committed(at)).map_err(|_| not_primary(self.id))
+            }
+        }
+    }
+
+    // --- schema grants
+
+    /// Logs a grant of the catalog; answers with its bound when it is durable.
+    pub async fn grant(&self, grant: SchemaGrant) -> Result<Timestamp> {
+        let applied = {
+            let mut core = self.core.lock();
+            let core = &mut *core;
+            let Some(engine) = &mut core.engine else { return Err(not_primary(self.id)) };
+            let Some(record) = engine.grant(&core.state, &grant) else {
+                let known = core.state.grant();
+                if known.seq == grant.seq {
+                    return Ok(known.bound);
+                }
+                return Err(Error::unavailable(format!("schema grant {} of group {} is outdated or under way", grant.seq, self.id)));
+            };
+            // A lowering obeys at once, before it is durable.
+            self.fast.grant_bound.fetch_min(record.bound.0, Ordering::AcqRel);
+            let (tx, rx) = oneshot::channel();
+            core.grants.push((record.seq, tx));
+            core.records.push(Record::Schema(record));
+            self.pump(core);
+            rx
+        };
+        match tokio::time::timeout(WAIT_MAX, applied).await {
+            Ok(Ok(bound)) => Ok(bound),
+            _ => Err(not_primary(self.id)),
+        }
+    }
+}
+
+enum InFlight {
+    Applied(Timestamp, oneshot::Receiver<()>),
+    Done(CommitOutcome),
+}
+
+enum Queued {
+    Granted,
+    Waited,
+    Skip,
+}
+
+fn deadlock(key: &Key) -> Error {
+    Error::new(ErrorKind::Retry, "40P01", "deadlock detected")
+        .detail(format!("waiting for key {key:?} would close a cycle of waits"))
+        .hint("Run the transaction again.")
+}
+
+/// Takes a ticket back when the wait is abandoned.
+struct CancelTicket<'a, R: Runtime> {
+    replica: &'a Replica<R>,
+    ticket: Ticket,
+}
+impl<R: Runtime> Drop for CancelTicket<'_, R> {
+    fn drop(&mut self) {
+        let mut core = self.replica.core.lock();
+        core.wakers.remove(&self.ticket);
+        if let Some(engine) = &mut core.engine {
+            engine.cancel(self.ticket);
+        }
+    }
+}
+
+/// Leaves a queue when the wait is abandoned.
+struct CancelPlace<'a, R: Runtime> {
+    replica: &'a Replica<R>,
+    place: Place,
+}
+impl<R: Runtime> Drop for CancelPlace<'_, R> {
+    fn drop(&mut self) {
+        let mut core = self.replica.core.lock();
+        core.places.remove(&self.place);
+        let mut ended = Vec::new();
+        core.queues.cancel(self.place, &mut ended);
+        core.end_waits(ended);
+    }
+}

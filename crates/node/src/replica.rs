@@ -1,0 +1,632 @@
+//! A group's replica on this node: the log is applied to the store and to the group's state; while this replica leads, a
+//! transaction engine certifies on top of them.
+//!
+//! Everything that changes is behind one short lock, [`Core`], which is never held across an await. Reads of a settled
+//! snapshot do not take it (see `FastPath`).
+//!
+//! A term of leadership goes like this:
+//!
+//! 1. The consensus protocol makes this replica leader. It proposes an empty payload; when that is applied, every entry of
+//!    earlier terms is, so the state is complete.
+//! 2. [`Engine::start`] from the state. The physical clock must pass the last ceiling first; then a lease is logged.
+//! 3. Certified transactions collect in `pending` while a batch is on its way to the log. When that is applied, the next batch
+//!    takes all of them: under load batches grow by themselves, without load nobody waits for a timer.
+//! 4. An append that fails, or the loss of leadership, ends the term: the engine is dropped, whoever waits is told so, and
+//!    asks the new primary with the same transaction id.
+
+use bytes::Bytes;
+use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
+use meridian_base::runtime::Runtime;
+use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, limits};
+use meridian_raft as raft;
+use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
+use meridian_region::{Ended, Ending, Engine, GroupState, Place, PlantedBugs, Queues, Ticket, Versions};
+use meridian_store::{Export, GroupStore, Import};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// Batches handed to the log and not yet applied. Two keep the log busy while the engine certifies the next.
+const BATCHES_IN_FLIGHT_MAX: usize = 2;
+/// How often an idle primary looks at its clock: leases, waits for the clock, lock timeouts.
+const TICK: Duration = Duration::from_millis(25);
+/// Applied but not flushed changes are flushed at least this often, so that a restart replays little.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Told of what the catalog's group applies.
+pub trait ApplyHook: Send + Sync + 'static {
+    /// A transaction was applied.
+    fn applied(&self, txn: &Committed);
+    /// The whole content was replaced.
+    fn replaced(&self, store: &GroupStore);
+}
+
+/// What a replica flushes with its versions.
+#[derive(Serialize, Deserialize)]
+struct Flushed {
+    state: Vec<u8>,
+    membership: MembershipBlob,
+}
+
+/// See the module's essay.
+pub struct Replica<R: Runtime> {
+    pub id: GroupId,
+    pub node: NodeId,
+    pub store: Arc<GroupStore>,
+    pub(crate) runtime: R,
+    /// The group's clock: the node's, or for the catalog, whose schema steps commit at future-time timestamps, its own.
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) core: Mutex<Core>,
+    pub(crate) fast: FastPath,
+    raft: OnceLock<raft::Group>,
+    hook: Option<Arc<dyn ApplyHook>>,
+    /// Held while entries are applied, so that a cut falls between two of them.
+    applying: Mutex<()>,
+    flusher: Arc<tokio::sync::Notify>,
+    failure: watch::Sender<Option<Error>>,
+    serving: watch::Sender<bool>,
+    pub(crate) bugs: PlantedBugs,
+}
+
+/// What changes under the lock.
+pub(crate) struct Core {
+    pub state: GroupState,
+    pub engine: Option<Engine>,
+    pub term: u64,
+    pub queues: Queues,
+    pub membership: MembershipBlob,
+    /// Certified, not yet handed to the log, in the order of their timestamps.
+    pub pending: Vec<Committed>,
+    /// Other records to log.
+    pub records: Vec<Record>,
+    batches_in_flight: usize,
+    /// This term's lease was given up: leadership is being handed over.
+    gave_up: bool,
+    /// Whom to tell that a transaction is applied.
+    pub acks: BTreeMap<Timestamp, oneshot::Sender<()>>,
+    pub wakers: BTreeMap<Ticket, oneshot::Sender<()>>,
+    pub places: BTreeMap<Place, oneshot::Sender<Ending>>,
+    /// Whom to tell that a schema grant is applied, by its number.
+    pub grants: Vec<(u64, oneshot::Sender<Timestamp>)>,
+}
+
+/// What a read-only transaction checks without the lock.
+#[derive(Default)]
+pub(crate) struct FastPath {
+    /// An engine is here, its lease record is applied and it has not given it up.
+    pub serving: AtomicBool,
+    pub ceiling: AtomicU64,
+    pub grant_version: AtomicU64,
+    pub grant_bound: AtomicU64,
+}
+
+impl<R: Runtime> Replica<R> {
+    /// A replica over what the store holds. [`Replica::start`] joins it to its group.
+    pub fn new(
+        id: GroupId,
+        node: NodeId,
+        store: Arc<GroupStore>,
+        runtime: R,
+        clock: Arc<Clock>,
+        hook: Option<Arc<dyn ApplyHook>>,
+        flusher: Arc<tokio::sync::Notify>,
+        failure: watch::Sender<Option<Error>>,
+        bugs: PlantedBugs,
+    ) -> Result<Arc<Replica<R>>> {
+        let (state, membership) = match store.recovered() {
+            Some((_, blob)) => decode_flushed(&blob, bugs)?,
+            None => (GroupState::new(bugs), MembershipBlob::default()),
+        };
+        if let Some(hook) = &hook {
+            hook.replaced(&store);
+        }
+        Ok(Arc::new(Replica {
+            id,
+            node,
+            store,
+            runtime,
+            clock,
+            core: Mutex::new(Core {
+                state,
+                engine: None,
+                term: 0,
+                queues: Queues::default(),
+                membership,
+                pending: Vec::new(),
+                records: Vec::new(),
+                batches_in_flight: 0,
+                gave_up: false,
+                acks: BTreeMap::new(),
+                wakers: BTreeMap::new(),
+                places: BTreeMap::new(),
+                grants: Vec::new(),
+            }),
+            fast: FastPath::default(),
+            raft: OnceLock::new(),
+            hook,
+            applying: Mutex::new(()),
+            flusher,
+            failure,
+            serving: watch::Sender::new(false),
+            bugs,
+        }))
+    }
+
+    /// Joins the group: from here on the replica follows, votes, and leads when it is elected.
+    pub async fn start(
+        self: &Arc<Self>,
+        options: raft::GroupOptions,
+        log: raft::NodeLog<R>,
+        transport: Arc<dyn raft::Transport>,
+    ) -> Result<()> {
+        let machine: Arc<dyn raft::StateMachine> = Arc::new(Machine(self.clone()));
+        let group = raft::Group::start(options, log, machine, transport, self.runtime.clone()).await?;
+        let _ = self.raft.set(group);
+        tokio::spawn(self.clone().follow_leadership());
+        tokio::spawn(self.clone().flush_regularly());
+        Ok(())
+    }
+
+    /// The consensus group. The replica must have been started.
+    pub fn raft(&self) -> &raft::Group {
+        self.raft.get().expect("a started replica")
+    }
+
+    /// Whether this replica is a primary that answers.
+    pub fn is_serving(&self) -> bool {
+        self.fast.serving.load(Ordering::Acquire)
+    }
+
+    /// Follows [`Replica::is_serving`].
+    pub fn watch_serving(&self) -> watch::Receiver<bool> {
+        self.serving.subscribe()
+    }
+
+    /// The term in which this replica serves, if it does.
+    pub fn serving_term(&self) -> Option<u64> {
+        self.is_serving().then(|| self.core.lock().term)
+    }
+
+    pub(crate) fn physical(&self) -> u64 {
+        self.runtime.physical_micros()
+    }
+
+    // --- leadership
+
+    async fn follow_leadership(self: Arc<Self>) {
+        let mut roles = self.raft().watch_role();
+        loop {
+            let role = *roles.borrow_and_update();
+            self.end_term_unless(role.is_leader.then_some(role.term));
+            if role.is_leader && self.core.lock().term != role.term {
+                self.lead(role.term).await;
+            }
+            match tokio::time::timeout(TICK, roles.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => break,
+                Err(_) => self.tick(),
+            }
+        }
+        self.end_term_unless(None);
+    }
+
+    /// Steps 1 and 2 of a term.
+    async fn lead(self: &Arc<Self>, term: u64) {
+        let barrier = {
+            let core = self.core.lock();
+            let payload =
+                Payload { closed: core.state.closed(), watermark: core.state.watermark(), records: Vec::new() };
+            self.raft().propose(payload.encode())
+        };
+        let Ok(ticket) = barrier else { return };
+        if ticket.await.is_err() || self.raft().role() != (raft::Role { term, leader: Some(self.node), is_leader: true }) {
+            return;
+        }
+        let wait = {
+            let mut core = self.core.lock();
+            let engine = Engine::start(self.node, self.id, &core.state, self.bugs);
+            let wait = engine.start_wait(self.physical());
+            core.engine = Some(engine);
+            core.term = term;
+            core.queues = Queues::default();
+            core.batches_in_flight = 0;
+            core.gave_up = false;
+            wait
+        };
+        tracing::info!("{} leads {} in term {term}; serving in {} ms", self.node, self.id, wait.as_millis());
+        self.tick();
+    }
+
+    /// What time alone makes happen: leases, waits for the clock, lock timeouts.
+    fn tick(&self) {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let physical = self.physical();
+        let Some(engine) = &mut core.engine else { return };
+        let mut woken = Vec::new();
+        engine.tick(&self.clock, physical, &mut woken);
+        if let Some(lease) = engine.renew_lease(&core.state, &self.clock, physical) {
+            core.records.push(Record::Lease(lease));
+        }
+        let mut ended = Vec::new();
+        core.queues.expire(Timestamp::from_micros(physical), &mut ended);
+        core.wake(woken);
+        core.end_waits(ended);
+        self.pump(core);
+    }
+
+    /// Gives the lease up and waits until that is in the log, so that the successor starts at once.
+    pub async fn give_up(&self) {
+        let done = {
+            let mut core = self.core.lock();
+            let core = &mut *core;
+            let Some(engine) = &mut core.engine else { return };
+            core.gave_up = true;
+            self.set_serving(false);
+            let lease = engine.give_up_lease(&self.clock, self.physical());
+            // Certified transactions go into the log before the lease ends there.
+            core.batches_in_flight = 0;
+            self.pump(core);
+            let payload = self.payload(core, vec![Record::Lease(lease)]);
+            self.raft().propose(payload.encode())
+        };
+        if let Ok(ticket) = done {
+            let _ = tokio::time::timeout(Duration::from_secs(2), ticket).await;
+        }
+    }
+
+    /// Hands leadership to another voter.
+    pub async fn transfer(&self, to: NodeId) -> Result<()> {
+        self.give_up().await;
+        let moved = self.raft().transfer_leadership(to).await;
+        if moved.is_err() && self.raft().role().is_leader {
+            // Still leader: a new engine starts from the log as after an election.
+            self.end_term_unless(None);
+        }
+        moved
+    }
+
+    fn set_serving(&self, serving: bool) {
+        if self.fast.serving.swap(serving, Ordering::AcqRel) != serving {
+            self.serving.send_replace(serving);
+        }
+    }
+
+    /// Ends the term of any engine but one of `current`.
+    fn end_term_unless(&self, current: Option<u64>) {
+        let mut core = self.core.lock();
+        if core.engine.is_some() && current != Some(core.term) {
+            self.end_term(&mut core);
+        }
+        if current.is_none() {
+            core.term = 0;
+        }
+    }
+
+    fn end_term(&self, core: &mut Core) {
+        self.set_serving(false);
+        if let Some(mut engine) = core.engine.take() {
+            let _ = engine.lost();
+        }
+        core.pending.clear();
+        core.records.clear();
+        core.batches_in_flight = 0;
+        // Dropping the senders tells whoever waits.
+        core.acks.clear();
+        core.wakers.clear();
+        core.places.clear();
+        core.grants.clear();
+        core.queues = Queues::default();
+    }
+
+    // --- the log
+
+    /// Hands what is pending to the log, unless enough batches are on their way already.
+    pub(crate) fn pump(&self, core: &mut Core) {
+        if core.batches_in_flight >= BATCHES_IN_FLIGHT_MAX || (core.pending.is_empty() && core.records.is_empty()) {
+            return;
+        }
+        let mut records = std::mem::take(&mut core.records);
+        let batch = std::mem::take(&mut core.pending);
+        if let Some(last) = batch.last() {
+            let through = last.at;
+            if let Some(engine) = &mut core.engine {
+                engine.appended(through);
+            }
+            records.push(Record::Batch(batch));
+        }
+        let payload = self.payload(core, records);
+        match self.raft().propose(payload.encode()) {
+            Ok(_ticket) => core.batches_in_flight += 1,
+            Err(e) => {
+                tracing::debug!("{}: append refused: {e}", self.id);
+                self.end_term(core);
+            }
+        }
+    }
+
+    fn payload(&self, core: &mut Core, mut records: Vec<Record>) -> Payload {
+        let physical = self.physical();
+        let (mut closed, mut watermark) = (core.state.closed(), core.state.watermark());
+        if let Some(engine) = &mut core.engine {
+            if let Some(lease) = engine.renew_lease(&core.state, &self.clock, physical) {
+                records.push(Record::Lease(lease));
+            }
+            closed = engine.closed_target(&core.state, &self.clock, physical);
+            watermark = engine.watermark(&core.state, &self.clock, physical);
+        }
+        Payload { closed, watermark, records }
+    }
+
+    fn apply_entries(&self, batch: Vec<AppliedEntry>) -> Result<()> {
+        let _applying = self.applying.lock();
+        for entry in batch {
+            self.apply_entry(entry)?;
+        }
+        if self.store.wants_flush() {
+            self.cut()?;
+        }
+        Ok(())
+    }
+
+    fn apply_entry(&self, entry: AppliedEntry) -> Result<()> {
+        if entry.payload.is_empty() {
+            self.store.apply(entry.position, &[])?;
+            let mut core = self.core.lock();
+            core.state.skip(entry.position);
+            if let Some(membership) = entry.membership {
+                core.membership = membership;
+            }
+            return Ok(());
+        }
+        let payload = Payload::decode(entry.payload)?;
+        let mut applied_any = false;
+        for record in &payload.records {
+            if let Record::Batch(txns) = record {
+                self.store.apply(entry.position, txns)?;
+                applied_any = true;
+            }
+        }
+        if !applied_any {
+            self.store.apply(entry.position, &[])?;
+        }
+        if let Some(hook) = &self.hook {
+            for record in &payload.records {
+                if let Record::Batch(txns) = record {
+                    txns.iter().for_each(|t| hook.applied(t));
+                }
+            }
+        }
+        let mut core = self.core.lock();
+        core.state.apply(entry.position, &payload);
+        self.release(&mut core, entry.position, &payload);
+        Ok(())
+    }
+
+    /// Tells everybody who waited for this payload, and sends the next batch.
+    fn release(&self, core: &mut Core, position: LogPosition, payload: &Payload) {
+        let Some(engine) = &mut core.engine else { return };
+        let mut woken = Vec::new();
+        engine.applied(&core.state, payload, &mut woken);
+        core.wake(woken);
+        for record in &payload.records {
+            match record {
+                Record::Batch(txns) => {
+                    for txn in txns {
+                        if let Some(ack) = core.acks.remove(&txn.at) {
+                            let _ = ack.send(());
+                        }
+                    }
+                }
+                Record::Lease(lease) => self.lease_applied(core, lease),
+                Record::Schema(grant) => self.grant_applied(core, grant),
+            }
+        }
+        if position.term == core.term {
+            core.batches_in_flight = core.batches_in_flight.saturating_sub(1);
+        }
+        self.pump(core);
+    }
+
+    fn lease_applied(&self, core: &mut Core, lease: &Lease) {
+        if lease.primary == self.node && !core.gave_up {
+            self.fast.ceiling.store(lease.ceiling.0, Ordering::Release);
+            self.publish(core);
+            self.set_serving(true);
+        }
+    }
+
+    fn grant_applied(&self, core: &mut Core, grant: &SchemaGrant) {
+        self.publish(core);
+        for (_, waiting) in core.grants.extract_if(.., |(seq, _)| *seq == grant.seq) {
+            let _ = waiting.send(grant.bound);
+        }
+    }
+
+    // --- flushing
+
+    async fn flush_regularly(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(FLUSH_INTERVAL).await;
+            if self.raft().failure().is_some() {
+                break;
+            }
+            if self.store.dirty_bytes() > 0 {
+                let _applying = self.applying.lock();
+                if let Err(e) = self.cut() {
+                    self.fail(e);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn cut(&self) -> Result<()> {
+        let flushed = {
+            let core = self.core.lock();
+            Flushed { state: core.state.encode(), membership: core.membership.clone() }
+        };
+        let blob = postcard::to_stdvec(&flushed).map_err(|e| Error::internal(format!("replica state: {e}")))?;
+        self.store.cut(Bytes::from(blob));
+        self.flusher.notify_one();
+        Ok(())
+    }
+
+    /// Flushes what was cut, and lets the log be truncated. Called from the node's flusher.
+    pub fn flush(&self) -> Result<bool> {
+        let flushed = self.store.flush_step()?;
+        if flushed && let Some(raft) = self.raft.get() {
+            raft.set_truncatable(self.store.durable());
+        }
+        Ok(flushed)
+    }
+
+    /// Cuts and flushes everything applied so far.
+    pub fn flush_all(&self) -> Result<()> {
+        {
+            let _applying = self.applying.lock();
+            self.cut()?;
+        }
+        while self.flush()? {}
+        Ok(())
+    }
+
+    pub(crate) fn fail(&self, e: Error) {
+        self.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+    }
+}
+
+impl Core {
+    pub(crate) fn wake(&mut self, woken: Vec<Ticket>) {
+        for ticket in woken {
+            if let Some(waker) = self.wakers.remove(&ticket) {
+                let _ = waker.send(());
+            }
+        }
+    }
+    pub(crate) fn end_waits(&mut self, ended: Vec<Ended>) {
+        for e in ended {
+            if let Some(waiting) = self.places.remove(&e.place) {
+                let _ = waiting.send(e.how);
+            }
+        }
+    }
+}
+
+fn decode_flushed(blob: &[u8], bugs: PlantedBugs) -> Result<(GroupState, MembershipBlob)> {
+    let flushed: Flushed =
+        postcard::from_bytes(blob).map_err(|e| Error::fatal(format!("the flushed state of a replica is damaged: {e}")))?;
+    Ok((GroupState::decode(&flushed.state, bugs)?, flushed.membership))
+}
+
+/// What the engine may ask of the store. A store that fails answers so that nothing passes, and the failure is kept.
+pub(crate) struct StoreVersions<'a> {
+    store: &'a GroupStore,
+    pub failure: RefCell<Option<Error>>,
+}
+
+impl<'a> StoreVersions<'a> {
+    pub fn new(store: &'a GroupStore) -> StoreVersions<'a> {
+        StoreVersions { store, failure: RefCell::new(None) }
+    }
+}
+
+impl Versions for StoreVersions<'_> {
+    fn newest(&self, key: &Key) -> Option<Timestamp> {
+        self.store.newest(key.as_bytes()).unwrap_or_else(|e| {
+            *self.failure.borrow_mut() = Some(e);
+            None
+        })
+        .map(|v| v.at)
+    }
+    fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
+        match self.store.changed_after(target, columns, after) {
+            Ok(found) => found,
+            Err(e) => {
+                // Below the garbage-collection threshold the engine has said no already; anything else is a broken store.
+                *self.failure.borrow_mut() = Some(e);
+                Some((target.start().clone(), Timestamp::MAX))
+            }
+        }
+    }
+    fn gc_threshold(&self) -> Timestamp {
+        self.store.gc_threshold()
+    }
+}
+
+/// The replica as the log sees it.
+struct Machine<R: Runtime>(Arc<Replica<R>>);
+
+impl<R: Runtime> raft::StateMachine for Machine<R> {
+    fn recovered(&self) -> Option<Recovered> {
+        let (position, _) = self.0.store.recovered()?;
+        Some(Recovered { position, membership: self.0.core.lock().membership.clone() })
+    }
+    fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()> {
+        self.0.apply_entries(batch).inspect_err(|e| self.0.fail(e.clone()))
+    }
+    fn export(&self) -> Result<Box<dyn SnapshotSource>> {
+        self.0.flush_all()?;
+        let export = self.0.store.export()?;
+        let flushed: Flushed = postcard::from_bytes(export.state()).map_err(|e| Error::fatal(format!("flushed state: {e}")))?;
+        let header = SnapshotHeader { position: export.position(), membership: flushed.membership };
+        Ok(Box::new(Source { header, export }))
+    }
+    fn import(&self, _header: SnapshotHeader) -> Result<Box<dyn SnapshotSink>> {
+        Ok(Box::new(Sink { replica: self.0.clone(), import: self.0.store.import()? }))
+    }
+}
+
+struct Source {
+    header: SnapshotHeader,
+    export: Export,
+}
+impl SnapshotSource for Source {
+    fn header(&self) -> SnapshotHeader {
+        self.header.clone()
+    }
+    fn next_chunk(&mut self) -> Result<Option<Bytes>> {
+        self.export.next().transpose()
+    }
+}
+
+struct Sink<R: Runtime> {
+    replica: Arc<Replica<R>>,
+    import: Import,
+}
+impl<R: Runtime> SnapshotSink for Sink<R> {
+    fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.import.chunk(&chunk)
+    }
+    fn finish(self: Box<Self>) -> Result<()> {
+        let _applying = self.replica.applying.lock();
+        let (_, blob) = self.import.finish()?;
+        {
+            let mut core = self.replica.core.lock();
+            (core.state, core.membership) = decode_flushed(&blob, self.replica.bugs)?;
+        }
+        if let Some(hook) = &self.replica.hook {
+            hook.replaced(&self.replica.store);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Runtime> Replica<R> {
+    /// Publishes what the lock-free read path checks. Called by whoever holds the lock and saw the engine pass a check.
+    pub(crate) fn publish(&self, core: &Core) {
+        let grant = core.state.grant();
+        self.fast.grant_version.store(grant.version.0, Ordering::Release);
+        self.fast.grant_bound.store(grant.bound.0, Ordering::Release);
+    }
+
+    /// Whether commits should wait: rows applied and not flushed use up their budget.
+    pub(crate) fn over_budget(&self) -> bool {
+        self.store.dirty_bytes() >= limits::DIRTY_BYTES_MAX
+    }
+}

@@ -1,0 +1,436 @@
+//! Connections between nodes: calls and answers over framed streams, many in flight on one connection.
+//!
+//! A call that cannot be delivered, or is not answered in time, is `Unavailable`; whether it had an effect is then unknown and
+//! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
+//! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
+
+use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::{Clock, Error, NodeId, Result, Timestamp, limits};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+const CALL: u8 = 1;
+const ANSWER: u8 = 2;
+const HEADER: usize = 17;
+/// A peer that does not complete the handshake in this time is treated as unreachable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Where a node is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Place {
+    pub region: String,
+    pub zone: String,
+}
+
+/// Delays injected between places, one way.
+pub type Links = Arc<dyn Fn(&Place, &Place) -> Duration + Send + Sync>;
+
+/// Answers other nodes' calls.
+pub trait Handler: Send + Sync + 'static {
+    fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response>;
+}
+
+/// The node's door to its peers.
+pub struct Rpc<R: Runtime> {
+    runtime: R,
+    clock: Arc<Clock>,
+    me: RwLock<Me>,
+    peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
+    links: Option<Links>,
+    /// Messages to other regions, for the budget «0 cross-region messages on a local transaction's path».
+    pub cross_region_calls: AtomicU64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Me {
+    cluster: u128,
+    node: NodeId,
+    place: Place,
+}
+
+struct Peer {
+    addr: RwLock<String>,
+    is_remote_region: AtomicBool,
+    connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+}
+
+struct Connection {
+    out: mpsc::UnboundedSender<Outgoing>,
+    waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
+    next_call: AtomicU64,
+    is_closed: AtomicBool,
+    delay: Duration,
+}
+
+struct Outgoing {
+    at: Option<Instant>,
+    frame: Bytes,
+}
+
+impl Connection {
+    fn send(&self, frame: Bytes) {
+        let at = (!self.delay.is_zero()).then(|| Instant::now() + self.delay);
+        // A closed writer means a closed connection; its reader fails everything that waits.
+        let _ = self.out.send(Outgoing { at, frame });
+    }
+    fn close(&self, why: &Error) {
+        self.is_closed.store(true, Ordering::Release);
+        for (_, waiting) in std::mem::take(&mut *self.waiting.lock()) {
+            let _ = waiting.send(Err(why.clone()));
+        }
+    }
+}
+
+fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {
+    Error::unavailable(format!("node at {addr} cannot be reached")).detail(why.to_string())
+}
+
+impl<R: Runtime> Rpc<R> {
+    pub fn new(runtime: R, clock: Arc<Clock>, links: Option<Links>) -> Arc<Rpc<R>> {
+        Arc::new(Rpc {
+            runtime,
+            clock,
+            me: RwLock::default(),
+            peers: RwLock::default(),
+            links,
+            cross_region_calls: AtomicU64::new(0),
+        })
+    }
+
+    /// Who this node is, once it knows.
+    pub fn identify(&self, cluster: u128, node: NodeId, place: Place) {
+        *self.me.write() = Me { cluster, node, place };
+    }
+
+    /// Learns (or corrects) where a node is.
+    pub fn learn(&self, record: &NodeRecord) {
+        let me = self.me.read();
+        if record.id == me.node {
+            return;
+        }
+        let is_remote = record.region != me.place.region;
+        let mut peers = self.peers.write();
+        let peer = peers.entry(record.id).or_insert_with(|| {
+            Arc::new(Peer {
+                addr: RwLock::new(record.addr.clone()),
+                is_remote_region: AtomicBool::new(is_remote),
+                connection: tokio::sync::Mutex::new(None),
+            })
+        });
+        *peer.addr.write() = record.addr.clone();
+        peer.is_remote_region.store(is_remote, Ordering::Relaxed);
+    }
+
+    /// Asks a node that this one knows.
+    pub async fn call(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
+        let peer = self.peers.read().get(&to).cloned();
+        let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
+        if peer.is_remote_region.load(Ordering::Relaxed) && !matches!(request, Request::Ping(_) | Request::Raft { .. }) {
+            self.cross_region_calls.fetch_add(1, Ordering::Relaxed);
+        }
+        let addr = peer.addr.read().clone();
+        let deadline = Instant::now() + timeout;
+        let connection = {
+            let mut slot = match tokio::time::timeout_at(deadline, peer.connection.lock()).await {
+                Ok(slot) => slot,
+                Err(_) => return Err(unreachable(&addr, "timed out")),
+            };
+            match &*slot {
+                Some(c) if !c.is_closed.load(Ordering::Acquire) => c.clone(),
+                _ => {
+                    let c = self.connect(&addr).await?;
+                    *slot = Some(c.clone());
+                    c
+                }
+            }
+        };
+        self.ask(&connection, &addr, request, deadline).await
+    }
+
+    /// Asks whoever listens at an address: for joining, and for the status.
+    pub async fn call_addr(self: &Arc<Self>, addr: &str, request: Request, timeout: Duration) -> Result<Response> {
+        let connection = self.connect(addr).await?;
+        let answer = self.ask(&connection, addr, request, Instant::now() + timeout).await;
+        connection.close(&unreachable(addr, "closed"));
+        answer
+    }
+
+    async fn ask(&self, c: &Connection, addr: &str, request: Request, deadline: Instant) -> Result<Response> {
+        let call = c.next_call.fetch_add(1, Ordering::Relaxed);
+        let (tx, rx) = oneshot::channel();
+        c.waiting.lock().insert(call, tx);
+        c.send(self.frame(CALL, call, &request)?);
+        if c.is_closed.load(Ordering::Acquire) {
+            c.waiting.lock().remove(&call);
+            return Err(unreachable(addr, "connection closed"));
+        }
+        match tokio::time::timeout_at(deadline, rx).await {
+            Ok(Ok(Ok(Response::Error(e)))) => Err(e),
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(unreachable(addr, "connection closed")),
+            Err(_) => {
+                c.waiting.lock().remove(&call);
+                Err(unreachable(addr, "no answer in time"))
+            }
+        }
+    }
+
+    fn frame<T: serde::Serialize>(&self, kind: u8, call: u64, body: &T) -> Result<Bytes> {
+        let mut frame = BytesMut::with_capacity(256);
+        frame.put_u32(0);
+        frame.put_u8(kind);
+        frame.put_u64(call);
+        frame.put_u64(self.clock.now(self.runtime.physical_micros()).0);
+        let mut writer = frame.writer();
+        postcard::to_io(body, &mut writer).map_err(|e| Error::internal(format!("a message does not encode: {e}")))?;
+        let mut frame = writer.into_inner();
+        let len = frame.len() - 4;
+        if len > limits::RPC_FRAME_BYTES_MAX {
+            return Err(Error::sql("54000", "message between nodes too large")
+                .detail(format!("{len} bytes; the limit is {}", limits::RPC_FRAME_BYTES_MAX)));
+        }
+        frame[..4].copy_from_slice(&(len as u32).to_be_bytes());
+        Ok(frame.freeze())
+    }
+
+    async fn connect(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
+        let me = self.me.read().clone();
+        let handshake = async {
+            let mut stream = self.runtime.connect(addr).await.map_err(|e| unreachable(addr, e))?;
+            let hello = Hello {
+                protocol: PROTOCOL,
+                cluster: me.cluster,
+                node: me.node,
+                region: me.place.region.clone(),
+                zone: me.place.zone.clone(),
+            };
+            write_plain(&mut stream, &hello).await.map_err(|e| unreachable(addr, e))?;
+            let welcome: Welcome = read_plain(&mut stream).await.map_err(|e| unreachable(addr, e))?;
+            Ok((stream, welcome))
+        };
+        let (stream, welcome) =
+            tokio::time::timeout(CONNECT_TIMEOUT, handshake).await.map_err(|_| unreachable(addr, "timed out"))??;
+        let there = match welcome {
+            Welcome::Accepted { region, zone, .. } => Place { region, zone },
+            Welcome::Refused(why) => return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why)),
+        };
+        let delay = self.delay_to(&me.place, &there);
+        let (read, write) = tokio::io::split(stream);
+        let (out, outgoing) = mpsc::unbounded_channel();
+        let connection = Arc::new(Connection {
+            out,
+            waiting: Mutex::default(),
+            next_call: AtomicU64::new(1),
+            is_closed: AtomicBool::new(false),
+            delay,
+        });
+        tokio::spawn(write_loop(write, outgoing));
+        let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
+        tokio::spawn(async move {
+            let why = rpc.read_answers(read, &c).await;
+            c.close(&unreachable(&addr, why));
+        });
+        Ok(connection)
+    }
+
+    fn delay_to(&self, from: &Place, to: &Place) -> Duration {
+        // Whoever has no place (a node that joins, a status command) is not delayed.
+        match &self.links {
+            Some(links) if !from.region.is_empty() && !to.region.is_empty() => links(from, to),
+            _ => Duration::ZERO,
+        }
+    }
+
+    async fn read_answers<S: AsyncRead + Unpin>(&self, mut stream: S, c: &Connection) -> String {
+        let mut buffer = BytesMut::new();
+        loop {
+            match read_frame(&mut stream, &mut buffer).await {
+                Ok(Some(mut frame)) => {
+                    let (kind, call, hlc) = take_header(&mut frame);
+                    if let Err(e) = self.clock.observe(hlc, self.runtime.physical_micros()) {
+                        return format!("its clock is {} ms ahead of this node's", e.ahead_by.as_millis());
+                    }
+                    if kind != ANSWER {
+                        return format!("unexpected frame of kind {kind}");
+                    }
+                    let answer = postcard::from_bytes(&frame).map_err(|e| Error::internal(format!("malformed answer: {e}")));
+                    if let Some(waiting) = c.waiting.lock().remove(&call) {
+                        let _ = waiting.send(answer);
+                    }
+                }
+                Ok(None) => return "connection closed".into(),
+                Err(e) => return e.to_string(),
+            }
+        }
+    }
+
+    /// Accepts connections until the listener fails.
+    pub async fn serve(self: Arc<Self>, mut listener: R::Listener, handler: Arc<dyn Handler>) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => {
+                    let (rpc, handler) = (self.clone(), handler.clone());
+                    tokio::spawn(async move {
+                        if let Err(e) = rpc.serve_connection(stream, handler).await {
+                            tracing::debug!("connection from {from} ended: {e}");
+                        }
+                    });
+                }
+                Err(e) => {
+                    tracing::warn!("accepting connections from other nodes failed: {e}");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn serve_connection(self: Arc<Self>, mut stream: R::Stream, handler: Arc<dyn Handler>) -> io::Result<()> {
+        let hello: Hello = match tokio::time::timeout(CONNECT_TIMEOUT, read_plain(&mut stream)).await {
+            Ok(hello) => hello?,
+            Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no greeting")),
+        };
+        let me = self.me.read().clone();
+        if let Some(why) = refuse(&hello, &me) {
+            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
+            return Err(io::Error::other(why));
+        }
+        let welcome = Welcome::Accepted { node: me.node, region: me.place.region.clone(), zone: me.place.zone.clone() };
+        write_plain(&mut stream, &welcome).await?;
+        let there = Place { region: hello.region, zone: hello.zone };
+        let delay = self.delay_to(&me.place, &there);
+        let (mut read, write) = tokio::io::split(stream);
+        let (out, outgoing) = mpsc::unbounded_channel();
+        tokio::spawn(write_loop(write, outgoing));
+        let mut buffer = BytesMut::new();
+        while let Some(mut frame) = read_frame(&mut read, &mut buffer).await? {
+            let (kind, call, hlc) = take_header(&mut frame);
+            if kind != CALL {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
+            }
+            let (rpc, handler, out, from) = (self.clone(), handler.clone(), out.clone(), hello.node);
+            if let Err(e) = self.clock.observe(hlc, self.runtime.physical_micros()) {
+                let e = Error::unavailable(format!(
+                    "the clock of {from} is {} ms ahead of this node's, more than max_offset",
+                    e.ahead_by.as_millis()
+                ));
+                tracing::warn!("{e}");
+                rpc.answer(&out, call, Response::Error(e), delay);
+                continue;
+            }
+            tokio::spawn(async move {
+                let response = match postcard::from_bytes::<Request>(&frame) {
+                    Ok(request) => handler.handle(from, request).await,
+                    Err(e) => Response::Error(Error::internal(format!("malformed message from another node: {e}"))),
+                };
+                rpc.answer(&out, call, response, delay);
+            });
+        }
+        Ok(())
+    }
+
+    fn answer(&self, out: &mpsc::UnboundedSender<Outgoing>, call: u64, response: Response, delay: Duration) {
+        let frame = self.frame(ANSWER, call, &response).or_else(|e| self.frame(ANSWER, call, &Response::Error(e)));
+        if let Ok(frame) = frame {
+            let at = (!delay.is_zero()).then(|| Instant::now() + delay);
+            let _ = out.send(Outgoing { at, frame });
+        }
+    }
+}
+
+fn refuse(hello: &Hello, me: &Me) -> Option<String> {
+    if hello.protocol != PROTOCOL {
+        return Some(format!("protocol version {} between nodes is not this node's ({PROTOCOL})", hello.protocol));
+    }
+    if hello.cluster != 0 && me.cluster != 0 && hello.cluster != me.cluster {
+        return Some(format!(
+            "wrong cluster: {} belongs to cluster {:032x}, this node to {:032x}",
+            hello.node, hello.cluster, me.cluster
+        ));
+    }
+    None
+}
+
+fn take_header(frame: &mut Bytes) -> (u8, u64, Timestamp) {
+    (frame.get_u8(), frame.get_u64(), Timestamp(frame.get_u64()))
+}
+
+/// Reads one frame; `None` at a clean end. A length out of bounds ends the connection.
+async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+    loop {
+        if buffer.len() >= 4 {
+            let len = u32::from_be_bytes(buffer[..4].try_into().expect("four bytes")) as usize;
+            if !(HEADER..=limits::RPC_FRAME_BYTES_MAX).contains(&len) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame of {len} bytes")));
+            }
+            if buffer.len() >= 4 + len {
+                buffer.advance(4);
+                return Ok(Some(buffer.split_to(len).freeze()));
+            }
+            buffer.reserve(4 + len - buffer.len());
+        } else {
+            buffer.reserve(16 << 10);
+        }
+        if stream.read_buf(buffer).await? == 0 {
+            return if buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
+    }
+}
+
+/// Writes frames in order, each not before its time, as many at once as are due.
+async fn write_loop<S: AsyncWrite + Unpin>(mut stream: S, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
+    let mut queue = VecDeque::new();
+    let mut buffer = BytesMut::new();
+    loop {
+        if queue.is_empty() {
+            match outgoing.recv().await {
+                Some(o) => queue.push_back(o),
+                None => break,
+            }
+        }
+        while let Ok(o) = outgoing.try_recv() {
+            queue.push_back(o);
+        }
+        if let Some(at) = queue.front().and_then(|o: &Outgoing| o.at) {
+            tokio::time::sleep_until(at).await;
+        }
+        let now = Instant::now();
+        while queue.front().is_some_and(|o| o.at.is_none_or(|at| at <= now)) && buffer.len() < 1 << 20 {
+            buffer.extend_from_slice(&queue.pop_front().expect("a front").frame);
+        }
+        if stream.write_all(&buffer).await.is_err() || stream.flush().await.is_err() {
+            break;
+        }
+        buffer.clear();
+    }
+    let _ = stream.shutdown().await;
+}
+
+const GREETING_BYTES_MAX: usize = 4096;
+
+async fn write_plain<S: AsyncWrite + Unpin, T: serde::Serialize>(stream: &mut S, value: &T) -> io::Result<()> {
+    let body = postcard::to_stdvec(value).map_err(io::Error::other)?;
+    let mut frame = (body.len() as u32).to_be_bytes().to_vec();
+    frame.extend_from_slice(&body);
+    stream.write_all(&frame).await?;
+    stream.flush().await
+}
+
+async fn read_plain<S: AsyncRead + Unpin, T: serde::de::DeserializeOwned>(stream: &mut S) -> io::Result<T> {
+    let len = stream.read_u32().await? as usize;
+    if len > GREETING_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a Meridian node"));
+    }
+    let mut body = vec![0; len];
+    stream.read_exact(&mut body).await?;
+    postcard::from_bytes(&body).map_err(io::Error::other)
+}

@@ -1,0 +1,215 @@
+//! What all parts of a node share: who it is, its replicas, and where the primaries are.
+
+use crate::catalog::CatalogCache;
+use crate::primary::not_primary;
+use crate::replica::Replica;
+use crate::rpc::{Place, Rpc};
+use crate::wire::NodeStatus;
+use meridian_base::runtime::Runtime;
+use meridian_base::{Clock, Error, GroupId, NodeId};
+use meridian_raft::NodeLog;
+use meridian_region::PlantedBugs;
+use meridian_sql::env::SessionRow;
+use meridian_store::Store;
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
+pub const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The node behind sessions, calls and background tasks.
+pub struct Shared<R: Runtime> {
+    pub runtime: R,
+    pub clock: Arc<Clock>,
+    pub rpc: Arc<Rpc<R>>,
+    pub catalog: Arc<CatalogCache>,
+    pub place: Place,
+    pub(crate) id: AtomicU32,
+    pub(crate) log: NodeLog<R>,
+    pub(crate) store: Store,
+    pub(crate) replicas: RwLock<BTreeMap<GroupId, Arc<Replica<R>>>>,
+    /// Serializes the making of replicas.
+    pub(crate) making_replica: tokio::sync::Mutex<()>,
+    pub(crate) peers: RwLock<BTreeMap<NodeId, PeerState>>,
+    leaders: RwLock<BTreeMap<GroupId, (NodeId, u64)>>,
+    pub(crate) ddl: crate::ddl::Inbox,
+    pub(crate) flusher: Arc<tokio::sync::Notify>,
+    pub(crate) failure: watch::Sender<Option<Error>>,
+    pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) bugs: PlantedBugs,
+    pub(crate) timing: crate::node::Timing,
+    /// The sessions of this node, kept by `server`.
+    pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
+}
+
+/// The registry of this node's client sessions.
+pub trait Sessions: Send + Sync + 'static {
+    fn list(&self) -> Vec<SessionRow>;
+    fn cancel(&self, session: meridian_base::SessionId) -> bool;
+}
+
+/// What pings told of another node.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerState {
+    pub heard: Instant,
+    pub round_trip: Duration,
+    pub leads: Vec<(GroupId, u64)>,
+    /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
+    pub clock_offset_micros: i64,
+}
+
+/// Where a group's primary is, as far as this node knows.
+pub(crate) enum Route<R: Runtime> {
+    Local(Arc<Replica<R>>),
+    Remote(NodeId),
+}
+
+impl<R: Runtime> Shared<R> {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        runtime: R,
+        clock: Arc<Clock>,
+        rpc: Arc<Rpc<R>>,
+        catalog: Arc<CatalogCache>,
+        place: Place,
+        log: NodeLog<R>,
+        store: Store,
+        bugs: PlantedBugs,
+        timing: crate::node::Timing,
+    ) -> Arc<Shared<R>> {
+        Arc::new(Shared {
+            runtime,
+            clock,
+            rpc,
+            catalog,
+            place,
+            id: AtomicU32::new(0),
+            log,
+            store,
+            replicas: RwLock::default(),
+            making_replica: tokio::sync::Mutex::new(()),
+            peers: RwLock::default(),
+            leaders: RwLock::default(),
+            ddl: crate::ddl::Inbox::default(),
+            flusher: Arc::new(tokio::sync::Notify::new()),
+            failure: watch::Sender::new(None),
+            stopping: watch::Sender::new(false),
+            bugs,
+            timing,
+            sessions: RwLock::new(None),
+        })
+    }
+
+    /// This node's id.
+    pub fn me(&self) -> NodeId {
+        NodeId(self.id.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn replica(&self, group: GroupId) -> Option<Arc<Replica<R>>> {
+        self.replicas.read().get(&group).cloned()
+    }
+
+    pub(crate) fn all_replicas(&self) -> Vec<Arc<Replica<R>>> {
+        self.replicas.read().values().cloned().collect()
+    }
+
+    /// The groups this node serves as primary, with their terms.
+    pub(crate) fn leads(&self) -> Vec<(GroupId, u64)> {
+        self.all_replicas().iter().filter_map(|r| Some((r.id, r.serving_term()?))).collect()
+    }
+
+    /// Where to ask: this node, whoever is known to serve the group, whoever the log says leads; and if all that was wrong
+    /// `attempt` times, the group's founders and this node's peers in turn.
+    pub(crate) fn route(&self, group: GroupId, attempt: u32) -> Option<Route<R>> {
+        let replica = self.replica(group);
+        if let Some(replica) = &replica
+            && replica.is_serving()
+        {
+            return Some(Route::Local(replica.clone()));
+        }
+        let me = self.me();
+        if let Some((node, _)) = self.leaders.read().get(&group)
+            && *node != me
+        {
+            return Some(Route::Remote(*node));
+        }
+        if attempt.is_multiple_of(2)
+            && let Some(leader) = replica.as_ref().and_then(|r| r.raft().role().leader)
+            && leader != me
+        {
+            return Some(Route::Remote(leader));
+        }
+        let candidates: Vec<NodeId> = match replica {
+            Some(r) => r.raft().members().voters.into_iter().collect(),
+            None => self.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default(),
+        };
+        let candidates: Vec<NodeId> = candidates.into_iter().filter(|n| *n != me).collect();
+        (!candidates.is_empty()).then(|| Route::Remote(candidates[attempt as usize / 2 % candidates.len()]))
+    }
+
+    /// A node says it serves a group. The larger term wins.
+    pub(crate) fn learn_leader(&self, group: GroupId, node: NodeId, term: u64) {
+        if self.leaders.read().get(&group).is_some_and(|(n, t)| (*n == node && *t == term) || *t > term) {
+            return;
+        }
+        self.leaders.write().insert(group, (node, term));
+    }
+
+    /// The route was wrong; look again.
+    pub(crate) fn forget_route(&self, group: GroupId) {
+        self.leaders.write().remove(&group);
+    }
+
+    /// A node answered that it is not the primary.
+    pub(crate) fn not_primary_there(&self, group: GroupId, asked: NodeId, hint: Option<NodeId>) -> Error {
+        self.forget_route(group);
+        if let Some(hint) = hint
+            && hint != asked
+            && hint != self.me()
+        {
+            self.learn_leader(group, hint, 0);
+        }
+        not_primary(group)
+    }
+
+    /// Whether a node answered lately. This node is live.
+    pub(crate) fn is_live(&self, node: NodeId) -> bool {
+        node == self.me() || self.peers.read().get(&node).is_some_and(|p| p.heard.elapsed() < LIVENESS_TIMEOUT)
+    }
+
+    /// The largest round trip to a live node.
+    pub(crate) fn largest_round_trip(&self) -> Duration {
+        let peers = self.peers.read();
+        peers.values().filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT).map(|p| p.round_trip).max().unwrap_or_default()
+    }
+
+    /// What `meridian node status` shows.
+    pub fn status(&self) -> Vec<NodeStatus> {
+        let me = self.me();
+        let peers = self.peers.read();
+        self.catalog
+            .nodes()
+            .into_iter()
+            .map(|node| {
+                let peer = peers.get(&node.id);
+                let leads = match peer {
+                    Some(p) if node.id != me => p.leads.iter().map(|(g, _)| *g).collect(),
+                    _ if node.id == me => self.leads().into_iter().map(|(g, _)| g).collect(),
+                    _ => Vec::new(),
+                };
+                NodeStatus {
+                    is_live: self.is_live(node.id),
+                    round_trip_micros: peer.map_or(0, |p| p.round_trip.as_micros() as u64),
+                    leads: if self.is_live(node.id) { leads } else { Vec::new() },
+                    node,
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,196 @@
+//! What nodes say to each other.
+//!
+//! A connection starts with [`Hello`] and [`Welcome`]; then frames go both ways, each with the sender's clock:
+//!
+//! ```text
+//! frame = len u32 | kind u8 | call u64 | hlc u64 | body (postcard)
+//! ```
+//!
+//! The protocol has a version from the first day; nodes of another one are refused by name. A tag that is unknown is an error
+//! for that call, never for the connection.
+
+use bytes::Bytes;
+use meridian_base::record::SchemaGrant;
+use meridian_base::{
+    ColumnMask, CommitOutcome, CommitRequest, Error, GroupId, Key, KeyRange, NodeId, ReadEntry, SchemaUse, SchemaVersion, SessionId,
+    Timestamp,
+};
+use meridian_sql::catalog::CatalogChange;
+use meridian_sql::env::Locking;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The version of this protocol.
+pub const PROTOCOL: u32 = 1;
+
+/// The first message of whoever connects.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    /// 0: not a member yet (joining, or asking for the status).
+    pub cluster: u128,
+    pub node: NodeId,
+    pub region: String,
+    pub zone: String,
+}
+
+/// The answer to [`Hello`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Welcome {
+    Accepted { node: NodeId, region: String, zone: String },
+    /// Another cluster, another protocol.
+    Refused(String),
+}
+
+/// A question to a node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// A message of the consensus protocol, opaque here.
+    Raft { group: GroupId, message: Bytes },
+    /// Reads at a group's primary.
+    Read { group: GroupId, view: View, ops: Vec<ReadOp> },
+    /// A transaction's slice to certify and commit.
+    Commit { group: GroupId, session: SessionId, request: CommitRequest },
+    /// The transaction is over without a commit: leave the wait queues.
+    Release { group: GroupId, session: SessionId },
+    /// A new node asks for its identity.
+    Join { addr: String, sql_addr: String, region: String, zone: String },
+    Ping(Ping),
+    /// A step of a schema change, for the catalog's primary.
+    ChangeCatalog { base: SchemaVersion, change: CatalogChange },
+    /// From the catalog's primary to a group's: log this grant, answer when it is durable.
+    Grant { group: GroupId, grant: SchemaGrant },
+    /// What `meridian node status` shows.
+    Status,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Response {
+    Raft(Bytes),
+    Read(ReadAnswer),
+    Commit(CommitOutcome),
+    Done,
+    Joined(Joined),
+    Pong(Ping),
+    CatalogChanged { version: SchemaVersion },
+    Granted { bound: Timestamp },
+    Status(Vec<NodeStatus>),
+    /// Not the primary; perhaps this one is.
+    NotPrimary { hint: Option<NodeId> },
+    Error(Error),
+}
+
+/// The transaction that reads, as the primary needs to know it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct View {
+    pub session: SessionId,
+    /// The transaction's age, for deadlocks: the youngest aborts.
+    pub began: Timestamp,
+    pub read_only: bool,
+    /// Where it reads in this group; `None` at its first read there.
+    pub snapshot: Option<Timestamp>,
+    /// Nothing at or below the snapshot is in flight or ever will be.
+    pub is_settled: bool,
+    pub schema: SchemaUse,
+    /// The commit timestamp of the schema version it uses; a fresh snapshot is not below it.
+    pub schema_committed_at: Timestamp,
+    pub lock_timeout: Option<Duration>,
+    /// What it read in this group so far, only with locking reads: a wait in a queue may move the snapshot.
+    pub entries: Vec<ReadEntry>,
+}
+
+/// One read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ReadOp {
+    Get { keys: Vec<Key>, columns: ColumnMask, locking: WireLocking },
+    Scan { range: KeyRange, columns: ColumnMask, reverse: bool, limit: Option<u64>, locking: WireLocking },
+}
+
+/// `sql::env::Locking`, on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WireLocking {
+    None,
+    Exclusive(WireBusy),
+    Shared(WireBusy),
+}
+
+/// What to do about a taken key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WireBusy {
+    Wait,
+    Refuse,
+    Skip,
+}
+
+impl From<Locking> for WireLocking {
+    fn from(l: Locking) -> WireLocking {
+        use meridian_sql::env::OnLocked;
+        let busy = |o| match o {
+            OnLocked::Wait => WireBusy::Wait,
+            OnLocked::NoWait => WireBusy::Refuse,
+            OnLocked::Skip => WireBusy::Skip,
+        };
+        match l {
+            Locking::None => WireLocking::None,
+            Locking::Exclusive(o) => WireLocking::Exclusive(busy(o)),
+            Locking::Shared(o) => WireLocking::Shared(busy(o)),
+        }
+    }
+}
+
+/// What reads found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReadAnswer {
+    /// Where the transaction reads in this group from now on. If it moved, every entry's `until` moves along.
+    pub snapshot: Timestamp,
+    /// See [`View::is_settled`].
+    pub is_settled: bool,
+    /// The largest version timestamp read.
+    pub newest: Timestamp,
+    pub results: Vec<ReadResult>,
+}
+
+/// The answer to one [`ReadOp`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ReadResult {
+    Values(Vec<Option<Bytes>>),
+    Page { rows: Vec<(Key, Bytes)>, rest: Option<KeyRange> },
+}
+
+/// A new member's identity, and where to find the others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Joined {
+    pub cluster: u128,
+    pub node: NodeId,
+    pub nodes: Vec<NodeRecord>,
+}
+
+/// A node as the catalog knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    pub id: NodeId,
+    pub addr: String,
+    pub sql_addr: String,
+    pub region: String,
+    pub zone: String,
+}
+
+/// Sent to every other node twice a second, and answered with the same: liveness, clocks, who leads what.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Ping {
+    /// The sender's physical clock, unlike the frame's HLC.
+    pub physical_micros: u64,
+    /// Groups the sender is ready to serve as primary, with their terms.
+    pub leads: Vec<(GroupId, u64)>,
+}
+
+/// A line of `meridian node status`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeStatus {
+    pub node: NodeRecord,
+    pub is_live: bool,
+    /// Round trip to it from the node asked, in microseconds; 0 for itself.
+    pub round_trip_micros: u64,
+    pub leads: Vec<GroupId>,
+}

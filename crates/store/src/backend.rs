@@ -3,10 +3,10 @@
 //! The interface knows nothing about versions; [`crate::codec`] gives the bytes their meaning. Two implementations:
 //! [`crate::fjall`] on disk and [`crate::memory`] in the simulator. A third (the design names redb) would be one more file.
 
+use crate::codec::Collectable;
 use bytes::Bytes;
 use meridian_base::error::Result;
 use meridian_base::id::GroupId;
-use meridian_base::time::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -53,8 +53,8 @@ pub(crate) trait Disk: Send + Sync {
     fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>>;
     /// Removes a pair. Handles to it may go on reading.
     fn drop_spaces(&self, id: SpacesId) -> Result<()>;
-    /// From now on what [`crate::codec::is_garbage`] says is garbage at `threshold` may go from a group's spaces.
-    fn allow_garbage_collection(&self, group: GroupId, threshold: Timestamp) -> Result<()>;
+    /// From now on this may go from a group's spaces.
+    fn collect(&self, group: GroupId, what: Collectable) -> Result<()>;
 }
 
 /// A pair of spaces.

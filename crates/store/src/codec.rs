@@ -108,14 +108,31 @@ pub(crate) fn split_history_key(mut raw: &[u8]) -> Option<(Vec<u8>, Timestamp)> 
     Some((key, Timestamp(at)))
 }
 
-/// Whether an entry can be dropped because nobody at or above `threshold` can see it.
-///
-/// In `history`: a newer version took over at or before the threshold. In `current`: a tombstone at or below the threshold;
-/// what it covers in `history` is garbage too by the first rule, and readers at or above the threshold do not take an entry
-/// whose `until` has passed, so nothing comes back to life.
-pub(crate) fn is_garbage(space: Space, value: &[u8], threshold: Timestamp) -> bool {
-    let Some(stamp) = current_at(value) else { return false };
-    stamp <= threshold && (space == Space::History || value.get(HEADER - 1) == Some(&TOMBSTONE))
+/// What may be collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collectable {
+    /// From `history`: what a newer version replaced at or before this.
+    pub replaced: Timestamp,
+    /// From `current`: tombstones at or before this.
+    ///
+    /// Invariant: at most `replaced`, so what a tombstone covers in `history` is garbage as well; readers do not take an entry
+    /// whose `until` has passed, so it does not come back to life. And below every version that a replay of the log may
+    /// still bring: one that is older than the tombstone would find nothing newer and take the tombstone's place.
+    pub tombstones: Timestamp,
+}
+
+impl Collectable {
+    /// Nothing.
+    pub const NOTHING: Collectable = Collectable { replaced: Timestamp::MIN, tombstones: Timestamp::MIN };
+
+    /// Whether an entry with this value may go.
+    pub fn contains(self, space: Space, value: &[u8]) -> bool {
+        let Some(stamp) = current_at(value) else { return false };
+        match space {
+            Space::History => stamp <= self.replaced,
+            Space::Current => stamp <= self.tombstones && value.get(HEADER - 1) == Some(&TOMBSTONE),
+        }
+    }
 }
 
 /// A group's record: what its spaces contain.
@@ -207,8 +224,9 @@ mod tests {
             let _ = history(Timestamp(at), Bytes::from(raw.clone()));
             let _ = current_at(&raw);
             let _ = split_history_key(&raw);
-            let _ = is_garbage(Space::Current, &raw, Timestamp(at));
-            let _ = is_garbage(Space::History, &raw, Timestamp(at));
+            let all = Collectable { replaced: Timestamp(at), tombstones: Timestamp(at) };
+            let _ = all.contains(Space::Current, &raw);
+            let _ = all.contains(Space::History, &raw);
             let _ = record_group(&raw);
             let _ = record::<GroupRecord>(&raw, || "here".into());
         }

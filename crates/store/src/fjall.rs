@@ -10,21 +10,19 @@
 //! fjall's journal is never synced for single rows: our log is the durability, and one sync ends a whole flush.
 
 use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
-use crate::codec;
+use crate::codec::{self, Collectable};
 use ::fjall as db;
 use bytes::Bytes;
 use db::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
 use db::{KeyspaceCreateOptions, PersistMode, Readable};
 use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
-use meridian_base::time::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 /// Rows per batch: large enough that the journal's lock is taken seldom, small enough that a batch is a few hundred KiB.
 const BATCH_ROWS: usize = 1_024;
@@ -39,7 +37,7 @@ pub(crate) struct FjallDisk {
     database: db::Database,
     records: db::Keyspace,
     path: PathBuf,
-    thresholds: Arc<Thresholds>,
+    collectable: Arc<CollectableByGroup>,
     ingest_rows_min: usize,
 }
 
@@ -47,8 +45,8 @@ impl FjallDisk {
     /// Opens the folder or creates it.
     pub fn open(path: &Path, block_cache_bytes: usize, ingest_rows_min: usize) -> Result<FjallDisk> {
         check_marker(path)?;
-        let thresholds = Arc::new(Thresholds::default());
-        let assign = thresholds.clone();
+        let collectable = Arc::new(CollectableByGroup::default());
+        let assign = collectable.clone();
         let fail = |e| translate(path, "open", e);
         let database = db::Database::builder(path.join("data"))
             .cache_size(block_cache_bytes as u64)
@@ -56,12 +54,12 @@ impl FjallDisk {
             .worker_threads(WORKER_THREADS)
             .with_compaction_filter_factories(Arc::new(move |name| {
                 let (id, space) = parse_keyspace_name(name)?;
-                Some(Arc::new(GarbageFilterFactory { threshold: assign.of(id.group), space }))
+                Some(Arc::new(GarbageFilterFactory { collectable: assign.of(id.group), space }))
             }))
             .open()
             .map_err(fail)?;
         let records = database.keyspace(RECORDS, KeyspaceCreateOptions::default).map_err(fail)?;
-        Ok(FjallDisk { database, records, path: path.to_owned(), thresholds, ingest_rows_min })
+        Ok(FjallDisk { database, records, path: path.to_owned(), collectable, ingest_rows_min })
     }
     fn fail(&self, doing: &str) -> impl Fn(db::Error) -> Error {
         move |e| translate(&self.path, doing, e)
@@ -113,8 +111,8 @@ impl Disk for FjallDisk {
         }
         Ok(())
     }
-    fn allow_garbage_collection(&self, group: GroupId, threshold: Timestamp) -> Result<()> {
-        self.thresholds.of(group).fetch_max(threshold.0, Ordering::AcqRel);
+    fn collect(&self, group: GroupId, what: Collectable) -> Result<()> {
+        self.collectable.of(group).set(what);
         Ok(())
     }
 }
@@ -241,18 +239,36 @@ impl View for FjallView {
     }
 }
 
-/// Thresholds by group, shared with the filters of running compactions.
+/// What may be collected from each group, shared with the makers of its compaction filters.
 #[derive(Default)]
-struct Thresholds(Mutex<BTreeMap<GroupId, Arc<AtomicU64>>>);
+struct CollectableByGroup(Mutex<BTreeMap<GroupId, Arc<Allowed>>>);
 
-impl Thresholds {
-    fn of(&self, group: GroupId) -> Arc<AtomicU64> {
+impl CollectableByGroup {
+    fn of(&self, group: GroupId) -> Arc<Allowed> {
         self.0.lock().entry(group).or_default().clone()
     }
 }
 
+/// A [`Collectable`] behind a lock. (The standard one: fjall wants `RefUnwindSafe`, which parking_lot's is not.)
+struct Allowed(std::sync::Mutex<Collectable>);
+
+impl Default for Allowed {
+    fn default() -> Allowed {
+        Allowed(std::sync::Mutex::new(Collectable::NOTHING))
+    }
+}
+
+impl Allowed {
+    fn get(&self) -> Collectable {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn set(&self, what: Collectable) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+}
+
 struct GarbageFilterFactory {
-    threshold: Arc<AtomicU64>,
+    collectable: Arc<Allowed>,
     space: Space,
 }
 
@@ -261,18 +277,18 @@ impl Factory for GarbageFilterFactory {
         "meridian garbage"
     }
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(GarbageFilter { threshold: Timestamp(self.threshold.load(Ordering::Acquire)), space: self.space })
+        Box::new(GarbageFilter { collectable: self.collectable.get(), space: self.space })
     }
 }
 
 struct GarbageFilter {
-    threshold: Timestamp,
+    collectable: Collectable,
     space: Space,
 }
 
 impl CompactionFilter for GarbageFilter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
-        Ok(match (codec::is_garbage(self.space, &item.value()?, self.threshold), self.space) {
+        Ok(match (self.collectable.contains(self.space, &item.value()?), self.space) {
             (false, _) => Verdict::Keep,
             (true, Space::History) => Verdict::Destroy,
             (true, Space::Current) => Verdict::Remove,

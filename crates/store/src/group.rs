@@ -24,7 +24,7 @@
 //! at most, never over a disk access) before `pending`.
 
 use crate::backend::{Sink, Space, Spaces};
-use crate::codec::{self, GroupRecord, RecordKind};
+use crate::codec::{self, Collectable, GroupRecord, RecordKind};
 use crate::spaces;
 use crate::store::Shared;
 use crate::table::{Cut, Placed, Slot, Table};
@@ -73,6 +73,8 @@ pub struct GroupStore {
     /// The durable record.
     record: Mutex<Option<GroupRecord>>,
     collecting: Mutex<()>,
+    /// The oldest version in the cut being flushed.
+    in_flush_oldest: AtomicU64,
 }
 
 impl GroupStore {
@@ -96,6 +98,7 @@ impl GroupStore {
             flushing: Mutex::new(Flushing { bound, incarnation: record.as_ref().map_or(1, |r| r.incarnation), retired: false }),
             record: Mutex::new(record),
             collecting: Mutex::new(()),
+            in_flush_oldest: AtomicU64::new(Timestamp::MAX.0),
         }
     }
 
@@ -196,19 +199,21 @@ impl GroupStore {
     pub fn flush_step(&self) -> Result<bool> {
         let mut flushing = self.flushing.lock();
         self.check_not_retired(&flushing)?;
-        let Some(mut cut) = self.pending.lock().take() else { return Ok(false) };
+        let mut cut = {
+            let mut pending = self.pending.lock();
+            let Some(cut) = pending.take() else { return Ok(false) };
+            self.in_flush_oldest.store(cut.oldest.0, Ordering::Release);
+            cut
+        };
         cut.keys.sort();
         cut.keys.dedup();
-        match self.flush(&mut flushing, &cut) {
-            Ok(()) => {
-                self.evict();
-                Ok(true)
-            }
-            Err(e) => {
-                self.put_back(cut);
-                Err(e)
-            }
+        let flushed = self.flush(&mut flushing, &cut);
+        if flushed.is_err() {
+            self.put_back(cut);
         }
+        self.in_flush_oldest.store(Timestamp::MAX.0, Ordering::Release);
+        self.evict();
+        flushed.map(|()| true)
     }
 
     fn flush(&self, flushing: &mut Flushing, cut: &Cut) -> Result<()> {
@@ -259,7 +264,10 @@ impl GroupStore {
     fn put_back(&self, cut: Cut) {
         let mut pending = self.pending.lock();
         match &mut *pending {
-            Some(newer) => newer.keys.extend(cut.keys),
+            Some(newer) => {
+                newer.keys.extend(cut.keys);
+                newer.oldest = cut.oldest.min(newer.oldest);
+            }
             None => *pending = Some(cut),
         }
     }
@@ -320,11 +328,14 @@ impl GroupStore {
         *self.applied.lock() = record.position;
         self.applied_ts.store(record.newest.0, Ordering::Release);
         *self.record.lock() = Some(record);
-        self.shared.disk.allow_garbage_collection(self.id, threshold)
+        self.shared.disk.collect(self.id, Collectable { replaced: threshold, ..Collectable::NOTHING })
     }
 
     /// From now on nothing below `threshold` can be read, and versions visible only below it may go. Durable when it
     /// returns; a smaller threshold than the present one does nothing.
+    ///
+    /// The caller promises that no log entry after [`GroupStore::applied`] has a version at or below `threshold`: it is at or
+    /// below a closed timestamp, and no prepared transaction is below it.
     pub fn collect_garbage(&self, threshold: Timestamp) -> Result<()> {
         let _collecting = self.collecting.lock();
         if threshold <= self.gc_threshold() {
@@ -334,7 +345,16 @@ impl GroupStore {
         let name = codec::record_name(RecordKind::Threshold, self.id);
         self.shared.disk.put_records(&[(name, Some(codec::put_record(&threshold)))])?;
         self.threshold.store(threshold.0, Ordering::Release);
-        self.shared.disk.allow_garbage_collection(self.id, threshold)
+        // What is not flushed may be replayed, and must find the tombstones that are newer (see `Collectable`).
+        let tombstones = threshold.min(self.oldest_unflushed().prev());
+        self.shared.disk.collect(self.id, Collectable { replaced: threshold, tombstones })
+    }
+
+    fn oldest_unflushed(&self) -> Timestamp {
+        let inner = self.inner.read();
+        let pending = self.pending.lock().as_ref().map_or(Timestamp::MAX, |cut| cut.oldest);
+        let in_flush = Timestamp(self.in_flush_oldest.load(Ordering::Acquire));
+        inner.table.oldest_uncut().min(pending).min(in_flush)
     }
 
     /// The smallest timestamp that can be read.

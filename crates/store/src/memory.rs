@@ -5,11 +5,10 @@
 //! runs cannot write into the life of its successor.
 
 use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
-use crate::codec;
+use crate::codec::{self, Collectable};
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
-use meridian_base::time::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -163,13 +162,13 @@ impl Disk for Opened {
         p.spaces.remove(&id);
         Ok(())
     }
-    fn allow_garbage_collection(&self, group: GroupId, threshold: Timestamp) -> Result<()> {
+    fn collect(&self, group: GroupId, what: Collectable) -> Result<()> {
         let mut p = self.platter.lock();
         p.check(self.owner)?;
         let of_group = SpacesId { group, incarnation: 0 }..=SpacesId { group, incarnation: u64::MAX };
         for (_, pair) in p.spaces.range_mut(of_group) {
             for space in [Space::Current, Space::History] {
-                Arc::make_mut(&mut pair[space as usize]).retain(|_, value| !codec::is_garbage(space, value, threshold));
+                Arc::make_mut(&mut pair[space as usize]).retain(|_, value| !what.contains(space, value));
             }
         }
         Ok(())

@@ -1,15 +1,17 @@
 //! A node's store: the backend, the budgets, and the groups.
 
 use crate::backend::{Disk, SpacesId};
-use crate::codec::{self, GroupRecord, RecordKind};
+use crate::codec::{self, Collectable, GroupRecord, RecordKind};
 use crate::fjall::FjallDisk;
 use crate::group::GroupStore;
 use crate::options::{Backend, Options};
 use crate::table::Totals;
+use bytes::Bytes;
 use meridian_base::error::Result;
 use meridian_base::id::GroupId;
 use meridian_base::time::Timestamp;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +30,8 @@ pub(crate) struct Shared {
 pub struct Store {
     shared: Arc<Shared>,
     groups: Arc<Mutex<BTreeMap<GroupId, Arc<GroupStore>>>>,
+    /// How a message to an operator names the store.
+    place: Arc<str>,
 }
 
 impl Store {
@@ -42,18 +46,18 @@ impl Store {
             Backend::Memory(disk) => (disk.open(), "the simulated disk".to_owned()),
         };
         let shared = Arc::new(Shared { disk, options, totals: Totals::default(), groups: AtomicUsize::new(1) });
-        let store = Store { shared, groups: Arc::default() };
-        store.recover(&place)?;
+        let store = Store { shared, groups: Arc::default(), place: place.into() };
+        store.recover()?;
         Ok(store)
     }
 
-    fn recover(&self, place: &str) -> Result<()> {
+    fn recover(&self) -> Result<()> {
         let disk = &self.shared.disk;
         let records = disk.records()?;
         let mut kept = BTreeMap::new();
         for (name, raw) in &records {
             let Some(id) = codec::record_group(name) else { continue };
-            kept.insert(id, codec::record::<GroupRecord>(raw, || place.to_owned())?);
+            kept.insert(id, self.record::<GroupRecord>(raw)?);
         }
         // What no record names is the rest of an interrupted import, of a dropped group, or of one that never was flushed.
         for id in disk.list_spaces()? {
@@ -61,20 +65,24 @@ impl Store {
                 disk.drop_spaces(id)?;
             }
         }
-        let timestamp = |kind, id| match records.get(&codec::record_name(kind, id)) {
-            Some(raw) => codec::record::<Timestamp>(raw, || place.to_owned()),
-            None => Ok(Timestamp::MIN),
-        };
         let mut groups = self.groups.lock();
         for (id, record) in kept {
-            let bound = timestamp(RecordKind::Bound, id)?;
-            let threshold = timestamp(RecordKind::Threshold, id)?;
-            disk.allow_garbage_collection(id, threshold)?;
+            let bound = self.timestamp(&records, RecordKind::Bound, id)?;
+            let threshold = self.timestamp(&records, RecordKind::Threshold, id)?;
+            // Tombstones wait for the next collection, when the log has been replayed.
+            disk.collect(id, Collectable { replaced: threshold, ..Collectable::NOTHING })?;
             let spaces = disk.open_spaces(SpacesId { group: id, incarnation: record.incarnation })?;
             groups.insert(id, Arc::new(GroupStore::new(self.shared.clone(), id, spaces, Some(record), bound, threshold)));
         }
         self.shared.groups.store(groups.len().max(1), Ordering::Relaxed);
         Ok(())
+    }
+
+    fn record<'a, T: Deserialize<'a>>(&self, raw: &'a [u8]) -> Result<T> {
+        codec::record(raw, || self.place.to_string())
+    }
+    fn timestamp(&self, records: &BTreeMap<Vec<u8>, Bytes>, kind: RecordKind, id: GroupId) -> Result<Timestamp> {
+        records.get(&codec::record_name(kind, id)).map_or(Ok(Timestamp::MIN), |raw| self.record(raw))
     }
 
     /// The groups that are here, in order.
@@ -88,9 +96,12 @@ impl Store {
         if let Some(group) = groups.get(&id) {
             return Ok(group.clone());
         }
-        self.shared.disk.allow_garbage_collection(id, Timestamp::MIN)?;
-        let spaces = self.shared.disk.open_spaces(SpacesId { group: id, incarnation: 1 })?;
-        let group = Arc::new(GroupStore::new(self.shared.clone(), id, spaces, None, Timestamp::MIN, Timestamp::MIN));
+        let disk = &self.shared.disk;
+        // A group that was never flushed has no record, but what it promised not to read it still does not read.
+        let threshold = self.timestamp(&disk.records()?, RecordKind::Threshold, id)?;
+        disk.collect(id, Collectable { replaced: threshold, ..Collectable::NOTHING })?;
+        let spaces = disk.open_spaces(SpacesId { group: id, incarnation: 1 })?;
+        let group = Arc::new(GroupStore::new(self.shared.clone(), id, spaces, None, Timestamp::MIN, threshold));
         groups.insert(id, group.clone());
         self.shared.groups.store(groups.len(), Ordering::Relaxed);
         Ok(group)

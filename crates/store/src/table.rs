@@ -130,6 +130,8 @@ pub(crate) struct Cut {
     pub keys: Vec<Key>,
     pub position: LogPosition,
     pub newest: Timestamp,
+    /// The oldest version in it.
+    pub oldest: Timestamp,
     pub state: Bytes,
 }
 
@@ -160,6 +162,8 @@ pub(crate) struct Table {
     unit: Unit,
     /// Keys changed in `unit`; mostly unique.
     changed: Vec<Key>,
+    /// The oldest version in `unit`.
+    unit_oldest: Timestamp,
     /// Where the eviction goes on.
     hand: Key,
     pub dirty_bytes: usize,
@@ -180,6 +184,7 @@ impl Table {
             spaces_newest,
             unit: Unit(1),
             changed: Vec::new(),
+            unit_oldest: Timestamp::MAX,
             hand: Key::MIN,
             dirty_bytes: 0,
             clean_bytes: 0,
@@ -253,6 +258,7 @@ impl Table {
         if first_in_unit {
             self.changed.push(key.clone());
         }
+        self.unit_oldest = at.min(self.unit_oldest);
         self.dirty_bytes += bytes;
         totals.dirty.fetch_add(bytes, Ordering::Relaxed);
         self.raise_newest(key.as_bytes(), at);
@@ -314,13 +320,20 @@ impl Table {
     /// Ends the present unit. What it changed joins `pending`.
     pub fn cut(&mut self, position: LogPosition, newest: Timestamp, state: Bytes, pending: &mut Option<Cut>) {
         let mut keys = std::mem::take(&mut self.changed);
+        let mut oldest = std::mem::replace(&mut self.unit_oldest, Timestamp::MAX);
         if let Some(before) = pending.take() {
+            oldest = before.oldest.min(oldest);
             let mut all = before.keys;
             all.append(&mut keys);
             keys = all;
         }
-        *pending = Some(Cut { unit: self.unit, keys, position, newest, state });
+        *pending = Some(Cut { unit: self.unit, keys, position, newest, oldest, state });
         self.unit = Unit(self.unit.0 + 1);
+    }
+
+    /// The oldest version applied since the last cut.
+    pub fn oldest_uncut(&self) -> Timestamp {
+        self.unit_oldest
     }
 
     /// The versions of a key up to a unit, newest first: what is in the spaces already, and what is to be flushed. Newer units

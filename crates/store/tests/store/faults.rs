@@ -1,0 +1,166 @@
+//! Versions of other programs, damage, dropped groups, full disks.
+
+use crate::model::*;
+use bytes::Bytes;
+use meridian_base::error::ErrorKind;
+use meridian_base::id::GroupId;
+use meridian_base::time::Timestamp;
+use meridian_store::{GroupStore, Options, Store};
+use std::path::{Path, PathBuf};
+
+fn write_some(group: &GroupStore) {
+    for n in 1..=3u64 {
+        let writes = (0..KEYS).map(|i| put(key(i), &format!("value {n} of {i} {}", "x".repeat(200)))).collect();
+        group.apply(at(n), &[txn(n * 10, writes)]).unwrap();
+    }
+    group.cut(Bytes::from_static(b"state"));
+    assert!(group.flush_step().unwrap());
+}
+
+#[test]
+fn a_folder_of_a_newer_version_is_refused_by_name() {
+    let place = Place::fjall();
+    drop(place.open(&Options::default()));
+    let Place::Fjall(folder) = &place else { unreachable!() };
+    let marker = folder.path().join("meridian-store");
+    std::fs::write(&marker, "format 2\n").unwrap();
+    let Err(e) = Store::open(place.backend(), Options::default()) else { panic!("a newer format was opened") };
+    assert_eq!(e.kind(), ErrorKind::Fatal);
+    assert!(e.message().contains("newer") && e.message().contains(folder.path().to_str().unwrap()), "{e}");
+
+    std::fs::write(&marker, "nonsense").unwrap();
+    assert!(Store::open(place.backend(), Options::default()).is_err());
+    std::fs::remove_file(&marker).unwrap();
+    let Err(e) = Store::open(place.backend(), Options::default()) else { panic!("a folder without a marker was opened") };
+    assert!(e.message().contains("missing"), "{e}");
+}
+
+#[test]
+fn two_stores_cannot_have_one_folder() {
+    let place = Place::fjall();
+    let (_store, _group) = place.open(&Options::default());
+    let Err(e) = Store::open(place.backend(), Options::default()) else { panic!("a folder was opened twice") };
+    assert!(e.message().contains("in use"), "{e}");
+}
+
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, into) } else { into.push(path) }
+    }
+    into.sort();
+}
+
+/// Whatever bytes of whatever sorted file are flipped: an error that names the place, or the right answer; never a wrong one.
+#[test]
+fn a_damaged_file_is_noticed_and_named() {
+    let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
+    let place = Place::fjall();
+    let Place::Fjall(folder) = &place else { unreachable!() };
+    let (store, group) = place.open(&options);
+    write_some(&group);
+    drop((store, group));
+    let mut all = Vec::new();
+    files(&folder.path().join("data").join("keyspaces"), &mut all);
+    let tables: Vec<PathBuf> = all.into_iter().filter(|p| p.parent().is_some_and(|p| p.ends_with("tables"))).collect();
+    assert!(!tables.is_empty());
+    let mut noticed = 0;
+    for file in &tables {
+        let good = std::fs::read(file).unwrap();
+        let mut bad = good.clone();
+        for byte in bad.iter_mut().skip(40).take(60) {
+            *byte ^= 0x55;
+        }
+        std::fs::write(file, &bad).unwrap();
+        match Store::open(place.backend(), options.clone()).and_then(|store| Ok((store.group(GROUP)?, store))) {
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Fatal);
+                assert!(e.message().contains(folder.path().to_str().unwrap()), "{e}");
+                noticed += 1;
+            }
+            Ok((group, _store)) => {
+                for i in 0..KEYS {
+                    for t in [10, 25, 30] {
+                        match group.get(key(i).as_bytes(), Timestamp(t)) {
+                            Err(e) => {
+                                assert_eq!(e.kind(), ErrorKind::Fatal);
+                                assert!(e.message().contains(folder.path().to_str().unwrap()), "{e}");
+                                noticed += 1;
+                            }
+                            Ok(found) => {
+                                assert!(
+                                    found.unwrap().value.unwrap().starts_with(format!("value {} of {i} ", t / 10).as_bytes())
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        std::fs::write(file, &good).unwrap();
+    }
+    assert!(noticed > 0, "some damage must have been in what was read");
+    assert!(place.open(&options).1.get(key(0).as_bytes(), Timestamp(30)).unwrap().is_some());
+}
+
+#[test]
+fn a_simulated_bad_block_or_full_disk_is_an_error_and_loses_nothing() {
+    let place = Place::memory();
+    let Place::Memory(disk) = &place else { unreachable!() };
+    let (store, group) = place.open(&Options { cache_bytes_max: 0, ..Options::default() });
+    write_some(&group);
+    disk.fail_reads();
+    assert_eq!(group.get(key(1).as_bytes(), Timestamp(10)).unwrap_err().kind(), ErrorKind::Fatal);
+    disk.heal();
+    group.apply(at(4), &[txn(40, vec![put(key(1), "new")])]).unwrap();
+    group.cut(Bytes::new());
+    disk.fail_writes_after(1);
+    assert!(group.flush_step().is_err());
+    assert_eq!((group.durable(), store.dirty_bytes() > 0), (at(3), true));
+    disk.heal();
+    assert!(group.flush_step().unwrap());
+    assert_eq!((group.durable(), store.dirty_bytes()), (at(4), 0));
+}
+
+#[test]
+fn a_dropped_group_is_gone_also_after_a_restart() {
+    for place in [Place::memory(), Place::fjall()] {
+        let (store, group) = place.open(&Options::default());
+        write_some(&group);
+        let other = store.group(GroupId(8)).unwrap();
+        write_some(&other);
+        other.collect_garbage(Timestamp(25)).unwrap();
+        store.drop_group(GroupId(8)).unwrap();
+        other.cut(Bytes::new());
+        assert!(other.flush_step().is_err(), "a handle cannot bring it back");
+        assert_eq!(store.groups(), [GROUP]);
+        let again = store.group(GroupId(8)).unwrap();
+        assert_eq!((again.recovered(), again.newest(key(0).as_bytes()).unwrap()), (None, None));
+        assert_eq!(again.gc_threshold(), Timestamp::MIN);
+        drop((again, other, group, store));
+        let (store, group) = place.open(&Options::default());
+        assert_eq!(store.groups(), [GROUP]);
+        assert_eq!(group.get(key(3).as_bytes(), Timestamp(20)).unwrap().unwrap().at, Timestamp(20));
+    }
+}
+
+#[test]
+fn memory_pressure_asks_for_a_flush_and_then_stops_commits() {
+    let (store, group) = Place::memory().open(&Options { dirty_bytes_max: 4_000, ..Options::default() });
+    let idle = store.group(GroupId(8)).unwrap();
+    let mut n = 0;
+    while !group.wants_flush() {
+        assert!(!store.over_budget());
+        n += 1;
+        group.apply(at(n), &[txn(n, vec![put(key(n as usize % KEYS), "0123456789")])]).unwrap();
+    }
+    assert!((2_000..2_300).contains(&store.dirty_bytes()), "{}", store.dirty_bytes());
+    assert!(!idle.wants_flush(), "it has nothing to flush");
+    while !store.over_budget() {
+        n += 1;
+        group.apply(at(n), &[txn(n, vec![put(key(n as usize % KEYS), "0123456789")])]).unwrap();
+    }
+    group.cut(Bytes::new());
+    group.flush_step().unwrap();
+    assert!(!store.over_budget() && !group.wants_flush());
+}

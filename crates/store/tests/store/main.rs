@@ -1,0 +1,6 @@
+//! The store against a naive model, under crashes and faults, on both backends.
+
+mod faults;
+mod model;
+mod properties;
+mod snapshots;

@@ -1,0 +1,224 @@
+//! Random histories.
+
+use crate::model::*;
+use bytes::Bytes;
+use meridian_base::key::{Key, KeyRange, Target};
+use meridian_base::time::Timestamp;
+use meridian_base::txn::{ColumnMask, Write};
+use meridian_store::{GroupStore, Options, ScanLimits, Store};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// One log entry: per transaction, the writes (key, column, value or tombstone) and how late its timestamp is.
+    Apply(Vec<(Vec<(usize, u32, Option<u8>)>, Option<u8>)>),
+    Cut,
+    Flush,
+    /// The disk fills up after so many writes; then there is room again.
+    FailingFlush(u8),
+    /// The node dies; this many of the volatile writes survive.
+    Crash(u8),
+    CrashInFlush(u8, u8),
+    Collect(u8),
+    Get(usize, u8),
+    Scan(usize, usize, u8, bool, usize),
+    Changed(usize, Option<usize>, u32, u8),
+    /// The group is exported and imported in place.
+    Move,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let write = (0..KEYS, 0u32..3, prop::option::weighted(0.75, any::<u8>()));
+    let txn = (prop::collection::vec(write, 1..5), prop::option::weighted(0.1, any::<u8>()));
+    prop_oneof![
+        12 => prop::collection::vec(txn, 0..4).prop_map(Op::Apply),
+        5 => Just(Op::Cut),
+        5 => Just(Op::Flush),
+        1 => any::<u8>().prop_map(Op::FailingFlush),
+        1 => any::<u8>().prop_map(Op::Crash),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Op::CrashInFlush(a, b)),
+        2 => any::<u8>().prop_map(Op::Collect),
+        6 => (0..KEYS, any::<u8>()).prop_map(|(k, t)| Op::Get(k, t)),
+        4 => (0..KEYS, 0..KEYS, any::<u8>(), any::<bool>(), 1usize..6).prop_map(|(a, b, t, r, n)| Op::Scan(a, b, t, r, n)),
+        6 => (0..KEYS, prop::option::of(0..KEYS), 0u32..3, any::<u8>()).prop_map(|(a, b, c, t)| Op::Changed(a, b, c, t)),
+        1 => Just(Op::Move),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    (prop::sample::select(vec![0, 700, 1 << 20]), prop::sample::select(vec![1, 4, usize::MAX]))
+        .prop_map(|(cache, ingest)| Options { cache_bytes_max: cache, ingest_rows_min: ingest, ..Options::default() })
+}
+
+struct World {
+    place: Place,
+    options: Options,
+    store: Store,
+    group: Arc<GroupStore>,
+    model: Model,
+    clock: u64,
+}
+
+impl World {
+    fn new(place: Place, options: Options) -> World {
+        let (store, group) = place.open(&options);
+        World { place, options, store, group, model: Model::default(), clock: 100 }
+    }
+
+    /// A timestamp of interest: `fraction` of the way from the threshold (or a bit below) to a bit above now.
+    fn time(&self, fraction: u8) -> Timestamp {
+        let low = self.model.threshold.0.max(100).saturating_sub(3);
+        Timestamp(low + (self.clock + 3 - low) * u64::from(fraction) / 255)
+    }
+
+    fn apply(&mut self, entry: Vec<(Vec<(usize, u32, Option<u8>)>, Option<u8>)>) {
+        let mut txns = Vec::new();
+        for (writes, late) in entry {
+            self.clock += 2;
+            let mut at = Timestamp(self.clock);
+            if let Some(late) = late {
+                // Odd, so that it never equals one given in order; never at or below the threshold.
+                let earlier = Timestamp(self.time(late).0 | 1);
+                at = earlier.max(Timestamp(self.model.threshold.0 + 1));
+            }
+            let mut by_key = std::collections::BTreeMap::new();
+            for (k, column, value) in writes {
+                let value = value.map(|v| Bytes::from(vec![v; 1 + v as usize % 40]));
+                let columns = if value.is_some() { ColumnMask::column(column) } else { ColumnMask::ALL };
+                by_key.insert(key(k), Write { key: key(k), value, columns });
+            }
+            by_key
+                .retain(|key, _| !self.model.has(key, at) && !txns.iter().any(|t: &meridian_base::record::Committed| t.at == at));
+            txns.push(txn(at.0, by_key.into_values().collect()));
+        }
+        self.model.apply(&txns);
+        self.group.apply(self.model.position(), &txns).expect("applying");
+    }
+
+    fn cut(&self) {
+        self.group.cut(Bytes::from(format!("state at {}", self.model.position())));
+    }
+
+    /// Drops the store without a flush, opens it again, and replays.
+    fn restart(&mut self) {
+        let durable = self.group.durable();
+        let elsewhere = Place::memory().open(&Options::default());
+        drop(std::mem::replace(&mut self.group, elsewhere.1));
+        drop(std::mem::replace(&mut self.store, elsewhere.0));
+        (self.store, self.group) = self.place.open(&self.options);
+        assert_eq!(self.group.durable(), durable, "what was durable still is");
+        if let Some((position, state)) = self.group.recovered() {
+            assert_eq!(state, format!("state at {position}"));
+        }
+        replay(&self.group, &self.model);
+    }
+
+    fn crash(&mut self, kept: usize) {
+        if let Place::Memory(disk) = &self.place {
+            disk.crash(kept);
+        }
+        self.restart();
+        check_all(&self.group, &self.model);
+    }
+
+    fn failing_flush(&mut self, after: u8) -> usize {
+        let Place::Memory(disk) = &self.place else { return 0 };
+        disk.fail_writes_after(u64::from(after) % 24);
+        let before = self.group.durable();
+        if self.group.flush_step().is_err() {
+            assert_eq!(self.group.durable(), before);
+        }
+        disk.heal();
+        disk.volatile_writes()
+    }
+
+    fn step(&mut self, op: Op) {
+        match op {
+            Op::Apply(entry) => self.apply(entry),
+            Op::Cut => self.cut(),
+            Op::Flush => drop(self.group.flush_step().expect("flushing")),
+            Op::FailingFlush(after) => drop(self.failing_flush(after)),
+            Op::Crash(kept) => self.crash(kept.into()),
+            Op::CrashInFlush(after, kept) => {
+                self.cut();
+                let volatile = self.failing_flush(after);
+                self.crash(volatile * usize::from(kept) / 255);
+            }
+            Op::Collect(fraction) => {
+                let threshold = self.time(fraction).min(Timestamp(self.clock));
+                self.group.collect_garbage(threshold).expect("collecting");
+                self.model.threshold = threshold.max(self.model.threshold);
+            }
+            Op::Get(k, t) => check_get(&self.group, &self.model, &key(k), self.time(t)),
+            Op::Scan(a, b, t, reverse, rows) => {
+                let range = KeyRange::new(key(a).min(key(b)), key(a).max(key(b)));
+                check_scan(&self.group, &self.model, &range, self.time(t), reverse, ScanLimits { rows, bytes: 60 });
+            }
+            Op::Changed(a, b, column, t) => {
+                let target = match b {
+                    None => Target::Key(key(a)),
+                    Some(b) => Target::Range(KeyRange::new(key(a).min(key(b)), key(a).max(key(b)))),
+                };
+                check_changed(&self.group, &self.model, &target, ColumnMask::column(column), self.time(t));
+            }
+            Op::Move => {
+                self.cut();
+                self.group.flush_step().expect("flushing");
+                let export = self.group.export().expect("exporting");
+                let mut import = self.group.import().expect("importing");
+                for chunk in export {
+                    import.chunk(&chunk.expect("a chunk")).expect("taking a chunk");
+                }
+                let (position, state) = import.finish().expect("finishing");
+                assert_eq!((position, &state[..]), (self.model.position(), format!("state at {position}").as_bytes()));
+                check_all(&self.group, &self.model);
+            }
+        }
+    }
+}
+
+fn run(place: Place, options: Options, ops: Vec<Op>) {
+    let mut world = World::new(place, options);
+    for op in ops {
+        world.step(op);
+    }
+    check_all(&world.group, &world.model);
+    world.cut();
+    world.group.flush_step().expect("flushing");
+    assert_eq!(world.group.dirty_bytes(), 0);
+    assert_eq!(world.store.dirty_bytes(), 0);
+    check_all(&world.group, &world.model);
+    world.restart();
+    assert_eq!(world.group.durable(), world.model.position(), "nothing to replay after a flush");
+    check_all(&world.group, &world.model);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_store_in_memory_answers_as_the_model_does(options in options(), ops in prop::collection::vec(op(), 1..80)) {
+        run(Place::memory(), options, ops);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(20), max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_store_on_disk_answers_as_the_model_does(options in options(), ops in prop::collection::vec(op(), 1..80)) {
+        run(Place::fjall(), options, ops);
+    }
+}
+
+#[test]
+fn one_page_of_a_scan_over_many_deleted_rows_gives_up_early() {
+    let (_store, group) = Place::memory().open(&Options::default());
+    let keys: Vec<Key> = (0u32..5_000).map(|i| Key::new(&[&[0, 0, 0, 1], &i.to_be_bytes()[..]].concat())).collect();
+    let insert = keys.iter().map(|k| put(k.clone(), "x")).collect();
+    let delete = keys.iter().map(|k| Write { key: k.clone(), value: None, columns: ColumnMask::ALL }).collect();
+    group.apply(at(1), &[txn(10, insert), txn(20, delete)]).unwrap();
+    let all = KeyRange::prefix(&[0, 0, 0, 1]);
+    let page = group.scan(&all, Timestamp(20), false, ScanLimits { rows: 1, bytes: 1 << 20 }).unwrap();
+    assert!(page.rows.is_empty() && page.rest.is_some_and(|rest| rest.start > all.start));
+    assert_eq!(group.scan(&all, Timestamp(15), true, ScanLimits { rows: 2, bytes: 1 << 20 }).unwrap().rows[1].0, keys[4_998]);
+}

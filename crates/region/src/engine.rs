@@ -163,6 +163,12 @@ impl Engine {
         }
     }
 
+    /// The same with another bound on the conflict index than `CONFLICT_INDEX_ENTRIES_MAX`.
+    pub fn with_index_limit(self, writes_max: usize) -> Engine {
+        let index = ConflictIndex::new(self.index.low_water(), writes_max, self.bugs);
+        Engine { index, ..self }
+    }
+
     /// How long the physical clock still takes to pass the last ceiling (design: leases: it *waits*, it does not jump).
     pub fn start_wait(&self, physical_micros: u64) -> Duration {
         if Timestamp::from_micros(physical_micros) > self.start_above {
@@ -477,8 +483,8 @@ impl Engine {
         if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             return Snapshot { at: gateway_now, settled: false };
         }
-        debug_assert!(clock.now(physical_micros) >= state.newest() || self.bugs != PlantedBugs::NONE);
-        Snapshot { at: clock.tick(physical_micros), settled: false }
+        // At the start of a term the clock may still be below what was acknowledged; the gate waits for it.
+        Snapshot { at: clock.tick(physical_micros).max(self.floor).max(state.newest()), settled: false }
     }
 
     /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied. Whatever was

@@ -2,3 +2,5 @@
 
 mod rng;
 mod schema_lease;
+mod serializability;
+mod store;

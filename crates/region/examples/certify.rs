@@ -1,0 +1,156 @@
+//! Keys certified per second on one core, from certification to release, by key size and shape of transaction.
+//!
+//! `cargo run --release -p meridian-region --example certify`. The budget is 1 M keys/s (design: performance). A key counts
+//! once if it is read, written, or both; the commit's release and the index's trimming are part of the time.
+
+use bytes::Bytes;
+use meridian_base::limits::CONFLICT_INDEX_ENTRIES_MAX;
+use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
+use meridian_base::{
+    Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry, SchemaUse, Target, Timestamp,
+    TxnId, Write,
+};
+use meridian_region::{Certified, Engine, GroupState, PlantedBugs, Versions};
+use std::time::Duration;
+
+/// Every read is recent, as nearly all are: the store is not asked.
+struct Unasked;
+impl Versions for Unasked {
+    fn newest(&self, _: &Key) -> Option<Timestamp> {
+        None
+    }
+    fn changed_after(&self, _: &Target, _: ColumnMask, _: Timestamp) -> Option<(Key, Timestamp)> {
+        None
+    }
+    fn gc_threshold(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    name: &'static str,
+    key_bytes: usize,
+    reads: usize,
+    ranges: usize,
+    writes: usize,
+}
+
+const KEYS: u64 = 1_000_000;
+const BATCH: usize = 32;
+const PHYSICAL_MICROS: u64 = 1_700_000_000_000_000;
+
+fn key(bytes: usize, n: u64) -> Key {
+    let mut key = vec![7u8; bytes];
+    key[bytes - 8..].copy_from_slice(&n.to_be_bytes());
+    Key::new(&key)
+}
+
+struct Bench {
+    state: GroupState,
+    engine: Engine,
+    clock: Clock,
+    index: u64,
+    random: u64,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let state = GroupState::new(PlantedBugs::NONE);
+        let engine = Engine::start(NodeId(1), GroupId(2), &state, PlantedBugs::NONE);
+        let mut bench = Bench { state, engine, clock: Clock::new(Duration::from_millis(250)), index: 0, random: 1 };
+        let clock = &bench.clock;
+        bench.engine.renew_lease(&bench.state, clock, PHYSICAL_MICROS).expect("the first lease");
+        let lease = Lease { primary: NodeId(1), ceiling: Timestamp::MAX };
+        let grant = SchemaGrant { bound: Timestamp::MAX, seq: 1, ..SchemaGrant::default() };
+        bench.apply(vec![Record::Lease(lease), Record::Schema(grant)]);
+        bench
+    }
+    fn apply(&mut self, records: Vec<Record>) {
+        self.index += 1;
+        // The watermark follows closely: the outcome table is not what is measured.
+        let payload = Payload { records, watermark: self.state.newest(), ..Payload::default() };
+        self.state.apply(LogPosition { index: self.index, term: 1 }, &payload);
+        self.engine.applied(&self.state, &payload, &mut Vec::new());
+    }
+    fn random_key(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % KEYS
+    }
+
+    fn request(&mut self, shape: Shape) -> CommitRequest {
+        let until = self.clock.now(PHYSICAL_MICROS);
+        let mut reads = Vec::new();
+        let mut writes = Vec::new();
+        for i in 0..shape.reads.max(shape.writes) {
+            let key = key(shape.key_bytes, self.random_key());
+            if i < shape.reads {
+                reads.push(ReadEntry { target: Target::Key(key.clone()), columns: ColumnMask::ALL, until });
+            }
+            if i < shape.writes {
+                writes.push(Write { key, value: Some(Bytes::new()), columns: ColumnMask::ALL });
+            }
+        }
+        for _ in 0..shape.ranges {
+            let start = self.random_key();
+            let range = KeyRange::new(key(shape.key_bytes, start), key(shape.key_bytes, start + 1_000));
+            reads.push(ReadEntry { target: Target::Range(range), columns: ColumnMask::ALL, until });
+        }
+        let id = TxnId { hlc: self.clock.tick(PHYSICAL_MICROS), gateway: NodeId(9) };
+        CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: SchemaUse::default() }
+    }
+
+    /// One batch: certified, then released. Gives the keys certified and the time it took.
+    #[allow(clippy::disallowed_methods)] // a measurement, not the engine
+    fn batch(&mut self, shape: Shape) -> (usize, Duration) {
+        let requests: Vec<CommitRequest> = (0..BATCH).map(|_| self.request(shape)).collect();
+        let started = std::time::Instant::now();
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut keys = 0;
+        for request in requests {
+            let answer = self.engine.certify(&self.state, &Unasked, &request, &self.clock, PHYSICAL_MICROS);
+            // A few touch each other and wait; they count for nothing.
+            if let Certified::Append { at } = answer {
+                keys += shape.reads.max(shape.writes) + shape.ranges;
+                batch.push(Committed { id: request.id, at, writes: request.writes });
+            }
+        }
+        self.apply(vec![Record::Batch(batch)]);
+        (keys, started.elapsed())
+    }
+}
+
+fn measure(shape: Shape) -> f64 {
+    let mut bench = Bench::new();
+    let mut warm = 0;
+    while warm < 2 * CONFLICT_INDEX_ENTRIES_MAX {
+        warm += bench.batch(shape).0;
+    }
+    let mut rates: Vec<f64> = (0..7)
+        .map(|_| {
+            let (mut keys, mut spent) = (0, Duration::ZERO);
+            while keys < 200_000 {
+                let (k, t) = bench.batch(shape);
+                keys += k;
+                spent += t;
+            }
+            keys as f64 / spent.as_secs_f64()
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+fn main() {
+    println!("{:<34} {:>9} {:>14}", "transaction", "key bytes", "M keys/s");
+    for key_bytes in [12, 32, 64] {
+        for shape in [
+            Shape { name: "1 key read and written", key_bytes, reads: 1, ranges: 0, writes: 1 },
+            Shape { name: "10 keys read and written", key_bytes, reads: 10, ranges: 0, writes: 10 },
+            Shape { name: "10 keys read, 2 of them written", key_bytes, reads: 10, ranges: 0, writes: 2 },
+            Shape { name: "1 range read, 2 keys written", key_bytes, reads: 0, ranges: 1, writes: 2 },
+        ] {
+            println!("{:<34} {:>9} {:>14.2}", shape.name, key_bytes, measure(shape) / 1e6);
+        }
+    }
+}

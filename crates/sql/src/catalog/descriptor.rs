@@ -159,6 +159,8 @@ pub struct Index {
     pub unique: bool,
     /// Ordinals of stored (`INCLUDE`/`STORING`) columns.
     pub stored: Vec<u32>,
+    /// Its values are whole rows: the primary index, and one that is being built to replace it (`ADD PRIMARY KEY`).
+    pub holds_rows: bool,
     /// Whether a constraint (PRIMARY KEY, UNIQUE) made it, which psql shows.
     pub is_constraint: bool,
     /// SQL text of a partial index's predicate.
@@ -240,10 +242,14 @@ pub struct Sequence {
     pub index_id: u32,
     pub ty: Type,
     pub start: i64,
+    /// What a counter without a row starts at: `start`, or what `ALTER SEQUENCE … RESTART` said.
+    pub restart: i64,
     pub increment: i64,
     pub min: i64,
     pub max: i64,
     pub cycle: bool,
+    /// How many values a session may draw ahead (`CACHE`).
+    pub cache: i64,
     /// (table, column ordinal) it belongs to and vanishes with.
     pub owned_by: Option<(DescriptorId, u32)>,
     pub owner: String,

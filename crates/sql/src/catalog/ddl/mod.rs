@@ -4,13 +4,33 @@
 //! database to where the statement promised it: building an index, validating a constraint, deleting what nobody can reach
 //! any more. A new index starts as `DeleteOnly` and a new constraint as not validated; the jobs take the further steps
 //! (`super::jobs`). In a table nobody else can see yet ([`DdlContext::private`]) everything is finished at once.
+//!
+//! Inside, a statement works on a [`Deriver`]: a copy of the catalog that its own changes are applied to as it goes, so that
+//! the second action of an `ALTER TABLE` sees what the first one did.
 
-use super::lookup::Names;
-use super::{Catalog, CatalogChange};
+mod alter;
+mod column;
+mod comment;
+mod constraint;
+mod database;
+mod drop;
+mod expression;
+mod index;
+mod sequence;
+mod table;
+mod view;
+
+use super::lookup::{Name, Names, TableRef, fold};
+use super::{Catalog, CatalogChange, Descriptor, Group, Table};
 use crate::env::NodeLocality;
-use sqlparser::ast::Statement;
+use crate::parse::{Kind, Statement};
+use crate::types::EvalContext;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
+use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeSet;
+
+pub use column::type_from_ast;
+pub use expression::{constraint_text, parse_expression};
 
 /// What a statement means besides its text and the catalog.
 #[derive(Clone, Debug)]
@@ -20,9 +40,11 @@ pub struct DdlContext<'a> {
     pub gateway_region: &'a str,
     /// What region names are checked against.
     pub nodes: &'a [NodeLocality],
-    /// Tables created or truncated in the open transaction block: they are empty to everybody, so indexes and constraints on them need no
-    /// job.
+    /// Tables created or truncated in the open transaction block: they are empty to everybody, so indexes and constraints on
+    /// them need no job.
     pub private: &'a BTreeSet<DescriptorId>,
+    /// For reading literals, and for what `now()` is when a column is added with it as default.
+    pub eval: &'a EvalContext,
 }
 
 /// What a DDL statement does.
@@ -55,7 +77,8 @@ pub enum Job {
     BuildPrimary { table: DescriptorId, index: u32 },
     /// Looks for a row that breaks a CHECK; marks it validated, or fails with 23514 and removes it.
     ValidateCheck { table: DescriptorId, check: DescriptorId },
-    /// The same for a check `column IS NOT NULL`, which then becomes the column's NOT NULL (23502).
+    /// The same for a check `column IS NOT NULL`, which then becomes the column's NOT NULL (23502). A column added by the same
+    /// statement goes with the check if it fails.
     ValidateNotNull { table: DescriptorId, check: DescriptorId, ordinal: u32, added_column: bool },
     /// Looks for a row without its parent; marks the constraint validated, or fails with 23503 and removes it.
     ValidateForeignKey { table: DescriptorId, constraint: DescriptorId },
@@ -63,14 +86,316 @@ pub enum Job {
     Discard { group: GroupId, indexes: Vec<u32> },
 }
 
-/// Whether a statement is one that [`derive`] handles.
+/// Whether a statement is one that [`derive`] handles, or refuses with a reason.
 pub fn is_ddl(statement: &Statement) -> bool {
-    let _ = statement;
-    false
+    match &statement.kind {
+        Kind::CreateTable { table, .. } => table.query.is_none(),
+        Kind::CreateDatabase { .. }
+        | Kind::AlterDatabase { .. }
+        | Kind::SetLocality { .. }
+        | Kind::AlterSequence { .. } => true,
+        Kind::Sql(sql) => is_ddl_ast(sql),
+        _ => false,
+    }
+}
+
+fn is_ddl_ast(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    matches!(
+        statement,
+        S::CreateTable(ast::CreateTable { query: None, .. })
+            | S::CreateDatabase { .. }
+            | S::CreateSchema { .. }
+            | S::CreateIndex(_)
+            | S::CreateView(_)
+            | S::CreateSequence { .. }
+            | S::CreateExtension(_)
+            | S::DropExtension(_)
+            | S::CreateType { .. }
+            | S::CreateRole(_)
+            | S::CreateFunction(_)
+            | S::CreateTrigger(_)
+            | S::AlterTable(_)
+            | S::AlterIndex { .. }
+            | S::AlterView { .. }
+            | S::AlterSchema(_)
+            | S::Drop { .. }
+            | S::DropFunction(_)
+            | S::DropTrigger(_)
+            | S::Truncate(_)
+            | S::Comment { .. }
+            | S::Grant(_)
+            | S::Revoke(_)
+    )
 }
 
 /// Derives a statement's change and jobs. The errors are the statement's.
 pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) -> Result<Ddl> {
-    let _ = (statement, catalog, context);
-    Err(Error::unsupported("this statement is not supported yet"))
+    let mut d = Deriver::new(catalog, context);
+    let tag = match &statement.kind {
+        Kind::Sql(sql) => d.statement(sql)?,
+        Kind::CreateTable { table, locality } => {
+            d.create_table(table, locality.as_ref())?;
+            "CREATE TABLE"
+        }
+        Kind::CreateDatabase { name, if_not_exists, owner, primary_region, regions, survive } => {
+            let new = database::NewDatabase { name, owner: owner.as_deref(), primary_region: primary_region.as_deref(), regions };
+            d.create_database(new, *if_not_exists, *survive)?;
+            "CREATE DATABASE"
+        }
+        Kind::AlterDatabase { name, action } => {
+            d.alter_database(name, action)?;
+            "ALTER DATABASE"
+        }
+        Kind::SetLocality { table, if_exists, locality } => {
+            d.set_locality(table, *if_exists, locality)?;
+            "ALTER TABLE"
+        }
+        Kind::AlterSequence { name, if_exists, action } => {
+            d.alter_sequence(name, *if_exists, action)?;
+            "ALTER SEQUENCE"
+        }
+        _ => return Err(Error::internal("not a schema change")),
+    };
+    Ok(Ddl { tag, notices: d.notices, change: d.change, jobs: d.jobs, private: d.private })
 }
+
+/// A statement being derived: the catalog with the statement's changes so far, and what they are.
+struct Deriver<'a> {
+    context: &'a DdlContext<'a>,
+    catalog: Catalog,
+    change: CatalogChange,
+    notices: Vec<Notice>,
+    jobs: Vec<Job>,
+    private: Vec<DescriptorId>,
+}
+
+impl<'a> Deriver<'a> {
+    fn new(catalog: &Catalog, context: &'a DdlContext<'a>) -> Deriver<'a> {
+        let change = CatalogChange { next_id: catalog.next_id, ..CatalogChange::default() };
+        Deriver { context, catalog: catalog.clone(), change, notices: Vec::new(), jobs: Vec::new(), private: Vec::new() }
+    }
+
+    fn statement(&mut self, statement: &ast::Statement) -> Result<&'static str> {
+        use ast::Statement as S;
+        Ok(match statement {
+            S::CreateTable(table) => {
+                self.create_table(table, None)?;
+                "CREATE TABLE"
+            }
+            S::CreateDatabase { db_name, if_not_exists, .. } => {
+                let name = Name::from_ast(db_name)?;
+                let new = database::NewDatabase { name: &name.name, owner: None, primary_region: None, regions: &[] };
+                self.create_database(new, *if_not_exists, None)?;
+                "CREATE DATABASE"
+            }
+            S::CreateSchema { schema_name, if_not_exists, .. } => {
+                self.create_schema(schema_name, *if_not_exists)?;
+                "CREATE SCHEMA"
+            }
+            S::CreateIndex(index) => {
+                self.create_index(index)?;
+                "CREATE INDEX"
+            }
+            S::CreateView(view) => {
+                self.create_view(view)?;
+                "CREATE VIEW"
+            }
+            S::CreateSequence { .. } => {
+                self.create_sequence(statement)?;
+                "CREATE SEQUENCE"
+            }
+            S::AlterTable(alter) => {
+                self.alter_table(alter)?;
+                "ALTER TABLE"
+            }
+            S::AlterIndex { name, operation } => {
+                self.alter_index(name, operation)?;
+                "ALTER INDEX"
+            }
+            S::AlterSchema(alter) => {
+                self.alter_schema(alter)?;
+                "ALTER SCHEMA"
+            }
+            S::Drop { object_type, if_exists, names, cascade, .. } => self.drop(*object_type, names, *if_exists, *cascade)?,
+            S::Truncate(truncate) => {
+                self.truncate(truncate)?;
+                "TRUNCATE TABLE"
+            }
+            S::Comment { object_type, object_name, comment, if_exists } => {
+                self.comment(*object_type, object_name, comment.as_deref(), *if_exists)?;
+                "COMMENT"
+            }
+            S::Grant(_) | S::Revoke(_) | S::CreateRole(_) => {
+                return Err(Error::unsupported("roles and privileges are not supported yet")
+                    .hint("Every user may do everything, so there is nothing to grant."));
+            }
+            S::CreateExtension(e) => {
+                return Err(Error::unsupported(format!("extension \"{}\" is not available", fold(&e.name)))
+                    .hint("Meridian has no extensions; gen_random_uuid() is built in."));
+            }
+            S::DropExtension(_) => return Err(Error::unsupported("extensions are not supported")),
+            S::CreateType { .. } => return Err(Error::unsupported("user-defined types are not supported yet")),
+            S::CreateFunction(_) | S::DropFunction(_) => {
+                return Err(Error::unsupported("user-defined functions are not supported"));
+            }
+            S::CreateTrigger(_) | S::DropTrigger(_) => return Err(Error::unsupported("triggers are not supported")),
+            _ => return Err(Error::unsupported("this schema change is not supported yet")),
+        })
+    }
+
+    fn drop(&mut self, kind: ObjectType, names: &[ObjectName], if_exists: bool, cascade: bool) -> Result<&'static str> {
+        for name in names {
+            match kind {
+                ObjectType::Table => self.drop_table(name, if_exists, cascade)?,
+                ObjectType::View => self.drop_view(name, if_exists, cascade)?,
+                ObjectType::Index => self.drop_index(name, if_exists, cascade)?,
+                ObjectType::Sequence => self.drop_sequence(name, if_exists, cascade)?,
+                ObjectType::Schema => self.drop_schema(name, if_exists, cascade)?,
+                ObjectType::Database => self.drop_database(name, if_exists)?,
+                other => return Err(Error::unsupported(format!("DROP {other} is not supported"))),
+            }
+        }
+        Ok(match kind {
+            ObjectType::Table => "DROP TABLE",
+            ObjectType::View => "DROP VIEW",
+            ObjectType::Index => "DROP INDEX",
+            ObjectType::Sequence => "DROP SEQUENCE",
+            ObjectType::Schema => "DROP SCHEMA",
+            _ => "DROP DATABASE",
+        })
+    }
+
+    // The catalog under construction.
+
+    fn names(&self) -> &'a Names {
+        self.context.names
+    }
+    fn new_id(&mut self) -> u32 {
+        let id = self.change.next_id;
+        self.change.next_id += 1;
+        id
+    }
+    fn new_descriptor_id(&mut self) -> DescriptorId {
+        DescriptorId(self.new_id())
+    }
+    /// Adds or replaces a descriptor, in the change and in this statement's view.
+    fn put(&mut self, descriptor: impl Into<Descriptor>) {
+        let descriptor = descriptor.into();
+        let version = self.catalog.version;
+        self.catalog.put(descriptor.clone(), version);
+        let id = descriptor.id();
+        match self.change.put.iter_mut().find(|d| d.id() == id) {
+            Some(place) => *place = descriptor,
+            None => self.change.put.push(descriptor),
+        }
+    }
+    fn delete(&mut self, id: DescriptorId) {
+        let version = self.catalog.version;
+        self.catalog.remove(id, version);
+        self.change.put.retain(|d| d.id() != id);
+        self.change.delete.push(id);
+    }
+    fn notice(&mut self, sqlstate: &'static str, message: String) {
+        self.notices.push(Notice { sqlstate, message });
+    }
+    /// The table as this statement has it now.
+    fn table(&self, name: &ObjectName) -> Result<TableRef> {
+        self.catalog.table(self.names(), &Name::from_ast(name)?)
+    }
+    fn table_by_id(&self, id: DescriptorId) -> Result<Table> {
+        let table = self.catalog.table_by_id(id).ok_or_else(|| Error::internal("a table of this statement is gone"))?;
+        Ok((*table).clone())
+    }
+    /// Whether a table is empty and unseen, so that nothing about it needs a job.
+    fn is_private(&self, table: DescriptorId) -> bool {
+        self.context.private.contains(&table) || self.private.contains(&table)
+    }
+
+    /// The group for rows homed in a region of a database: shared by every table with the same home and regions
+    /// (design: replication, groups and placement).
+    fn group_for(&mut self, home: &str, regions: &[String]) -> GroupId {
+        let found = self.catalog.descriptors.values().find_map(|d| match &**d {
+            Descriptor::Group(g) if g.home == home && g.regions == regions => Some(g.id),
+            _ => None,
+        });
+        found.unwrap_or_else(|| {
+            let id = GroupId(self.new_id());
+            self.put(Descriptor::Group(Group {
+                id,
+                home: home.to_string(),
+                regions: regions.to_vec(),
+                initial_voters: Vec::new(),
+            }));
+            id
+        })
+    }
+
+    /// A role by name: there are no roles yet but the one that owns everything and the user's own.
+    fn role(&self, role: &str) -> Result<String> {
+        let owner = |d: &Descriptor| match d {
+            Descriptor::Database(x) => x.owner == role,
+            Descriptor::Schema(x) => x.owner == role,
+            Descriptor::Table(x) => x.owner == role,
+            _ => false,
+        };
+        let known = role == super::bootstrap::ROOT_ROLE
+            || role == self.names().user
+            || self.catalog.descriptors.values().any(|d| owner(d));
+        if known { Ok(role.to_string()) } else { Err(Error::sql("42704", format!("role \"{role}\" does not exist"))) }
+    }
+    fn owner(&self, owner: &ast::Owner) -> Result<String> {
+        match owner {
+            ast::Owner::Ident(role) => self.role(&fold(role)),
+            _ => Ok(self.names().user.clone()),
+        }
+    }
+}
+
+macro_rules! into_descriptor {
+    ($($kind:ident),*) => { $(
+        impl From<super::$kind> for Descriptor {
+            fn from(d: super::$kind) -> Descriptor {
+                Descriptor::$kind(d)
+            }
+        }
+    )* };
+}
+into_descriptor!(Database, Schema, Table, View, Sequence);
+
+/// A name made of parts and a label, at most 63 bytes, cut fairly: PostgreSQL's `makeObjectName`.
+fn object_name(first: &str, second: &str, label: &str) -> String {
+    let overhead = label.len() + 1 + usize::from(!second.is_empty());
+    let room = 63usize.saturating_sub(overhead);
+    let (mut a, mut b) = (first.len(), second.len());
+    while a + b > room {
+        if a > b { a -= 1 } else { b -= 1 }
+    }
+    let cut = |s: &str, mut n: usize| {
+        while !s.is_char_boundary(n) {
+            n -= 1;
+        }
+        s[..n].to_string()
+    };
+    let mut name = cut(first, a);
+    for part in [cut(second, b), label.to_string()] {
+        if !part.is_empty() {
+            name.push('_');
+            name.push_str(&part);
+        }
+    }
+    name
+}
+
+/// The first of `name`, `name1`, `name2`, … that is not taken.
+fn free_name(first: &str, second: &str, label: &str, taken: impl Fn(&str) -> bool) -> String {
+    let name = object_name(first, second, label);
+    if !taken(&name) {
+        return name;
+    }
+    let numbered = |n: u32| object_name(first, second, &format!("{label}{n}"));
+    (1..).map(numbered).find(|name| !taken(name)).expect("there are more numbers than names")
+}
+
+#[cfg(test)]
+mod tests;

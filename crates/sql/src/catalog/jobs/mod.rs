@@ -4,7 +4,8 @@ use super::ddl::{Ddl, DdlContext, Job, Notice};
 use super::lookup::Names;
 use super::{Catalog, CatalogChange};
 use crate::env::Environment;
-use sqlparser::ast::Statement;
+use crate::parse::Statement;
+use crate::types::EvalContext;
 use meridian_base::{Error, Result, SchemaVersion, SessionId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 pub struct JobContext {
     pub session: SessionId,
     pub names: Names,
+    /// As the session's statements have it.
+    pub eval: EvalContext,
 }
 
 /// What a finished DDL statement answers.
@@ -33,7 +36,7 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
         let catalog = env.catalog();
         let (nodes, locality) = (env.nodes(), env.locality());
         let ddl_context =
-            DdlContext { names: &context.names, gateway_region: &locality.region, nodes: &nodes, private: &none };
+            DdlContext { names: &context.names, gateway_region: &locality.region, nodes: &nodes, private: &none, eval: &context.eval };
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
         match commit(env, catalog, change, jobs, context).await {
             Err(e) if e.is_retry() => continue,

@@ -342,3 +342,71 @@ fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
         other => codec::damaged(&place, &other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::Version;
+    use db::AbstractTree;
+    use meridian_base::time::Timestamp;
+    use meridian_base::txn::ColumnMask;
+
+    #[test]
+    fn a_compaction_drops_garbage_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = FjallDisk::open(folder.path(), 1 << 20, 1).unwrap();
+        let id = SpacesId { group: GroupId(1), incarnation: 1 };
+        let spaces = disk.open_spaces(id).unwrap();
+        let version = |at, value: Option<&'static str>| Version {
+            at: Timestamp(at),
+            columns: ColumnMask::ALL,
+            value: value.map(|v| Bytes::from_static(v.as_bytes())),
+        };
+        let mut value = Vec::new();
+        // Twice, so that there is something below the newest copies.
+        for _ in 0..2 {
+            spaces
+                .write(10, &mut |sink| {
+                    for (key, until) in [(b"a", 10), (b"b", 11)] {
+                        codec::put_history(&mut value, &version(5, Some("old")), Timestamp(until));
+                        sink.put(Space::History, &codec::history_key(key, Timestamp(5)), &value)?;
+                    }
+                    for (key, v) in [(b"a", version(8, None)), (b"b", version(9, None)), (b"c", version(3, Some("row")))] {
+                        codec::put_current(&mut value, &v);
+                        sink.put(Space::Current, key, &value)?;
+                    }
+                    Ok(())
+                })
+                .unwrap();
+        }
+        disk.collect(id.group, Collectable { replaced: Timestamp(10), tombstones: Timestamp(8) }).unwrap();
+        for space in [Space::Current, Space::History] {
+            let keyspace = disk.database.keyspace(&keyspace_name(id, space), KeyspaceCreateOptions::default).unwrap();
+            keyspace.tree.major_compact(64 << 20, disk.database.seqno()).unwrap();
+        }
+        let keys = |space| {
+            let mut keys = Vec::new();
+            spaces
+                .view()
+                .scan(space, (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded), false, &mut |key, _| {
+                    keys.push(key.to_vec());
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            keys
+        };
+        assert_eq!(keys(Space::Current), [b"b", b"c"]);
+        assert_eq!(keys(Space::History), [codec::history_key(b"b", Timestamp(5))]);
+    }
+
+    #[test]
+    fn names_of_keyspaces_read_back() {
+        let id = SpacesId { group: GroupId(12), incarnation: 34 };
+        for space in [Space::Current, Space::History] {
+            assert_eq!(parse_keyspace_name(&keyspace_name(id, space)), Some((id, space)));
+        }
+        for other in [RECORDS, "g1", "g1-x-current", "g1-1-else", ""] {
+            assert_eq!(parse_keyspace_name(other), None);
+        }
+    }
+}

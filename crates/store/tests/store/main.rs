@@ -1,5 +1,6 @@
 //! The store against a naive model, under crashes and faults, on both backends.
 
+mod concurrency;
 mod faults;
 mod model;
 mod properties;

@@ -1,5 +1,6 @@
 //! Tests of the region crate that need more than one module: one binary, one file per subject.
 
+mod golden;
 mod rng;
 mod schema_lease;
 mod serializability;

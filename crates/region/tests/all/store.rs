@@ -32,6 +32,9 @@ impl Store {
         }
     }
 
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.keys.keys()
+    }
     /// The newest version at or below `s`.
     pub fn get(&self, key: &Key, s: Timestamp) -> Option<&Version> {
         self.keys.get(key)?.iter().rev().find(|v| v.at <= s)

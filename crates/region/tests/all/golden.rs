@@ -1,0 +1,331 @@
+//! Golden scripts: commands to one group and what it answers, in plain text (`golden/*.txt`, whose names say what they show).
+//! `UPDATE_GOLDEN=1 cargo test -p meridian-region` rewrites them; the difference is then reviewed.
+//!
+//! Times are milliseconds; `100+3` is the third timestamp after the first of millisecond 100. Keys are letters.
+//!
+//! ```text
+//! > clock 100              the node's physical clock shows this
+//! > primary 1              node 1 becomes primary of a new term
+//! > lease                  logs and applies a lease, if one is due
+//! > grant 3 until 900 changed 7@3      the catalog's next grant: version 3, bound 900, descriptor 7 changed in version 3
+//! > begin T1 [v3 uses 7]   a transaction, planned with a schema version and descriptors
+//! > read T1 a | a..c       a fresh read
+//! > write T1 a=x | a=      a value, or a tombstone
+//! > commit T1              sends it (again)
+//! > append                 hands what is certified to the log
+//! > apply                  the log's next entry is durable and applied
+//! > lose                   the term ends; what was not applied is lost
+//! > closed | watermark     what the next record would carry
+//! ```
+
+use crate::store::Store;
+use bytes::Bytes;
+use meridian_base::record::{Committed, Payload, Record, SchemaGrant};
+use meridian_base::{
+    Clock, ColumnMask, CommitOutcome, CommitRequest, DescriptorId, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry,
+    SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
+};
+use meridian_region::{Certified, Engine, GroupState, NotReady, PlantedBugs, ReadGate, SchemaCheck, Ticket, WaitFor};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+struct Txn {
+    s: Option<Timestamp>,
+    request: CommitRequest,
+}
+
+struct Script {
+    physical: u64,
+    clock: Clock,
+    state: GroupState,
+    store: Store,
+    engine: Option<Engine>,
+    txns: BTreeMap<String, Txn>,
+    /// Who waits, so that a wake can be told by name.
+    waiting: BTreeMap<Ticket, String>,
+    pending: Vec<Committed>,
+    appended: VecDeque<Payload>,
+    seq: u64,
+    out: String,
+}
+
+fn show(t: Timestamp) -> String {
+    let (millis, rest) = (t.micros() / 1_000, t.0 - Timestamp::from_micros(t.micros() / 1_000 * 1_000).0);
+    if rest == 0 { format!("{millis}") } else { format!("{millis}+{rest}") }
+}
+fn millis(text: &str) -> u64 {
+    text.parse().expect("milliseconds")
+}
+fn name(key: &Key) -> &str {
+    std::str::from_utf8(key.as_bytes()).expect("keys are letters")
+}
+fn target(text: &str) -> Target {
+    match text.split_once("..") {
+        Some((a, b)) => Target::Range(KeyRange::new(Key::new(a.as_bytes()), Key::new(b.as_bytes()))),
+        None => Target::Key(Key::new(text.as_bytes())),
+    }
+}
+
+impl Script {
+    fn new() -> Script {
+        Script {
+            physical: 0,
+            clock: Clock::new(Duration::from_millis(250)),
+            state: GroupState::new(PlantedBugs::NONE),
+            store: Store::default(),
+            engine: None,
+            txns: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            pending: Vec::new(),
+            appended: VecDeque::new(),
+            seq: 0,
+            out: String::new(),
+        }
+    }
+
+    fn say(&mut self, text: impl AsRef<str>) {
+        writeln!(self.out, "{}", text.as_ref()).expect("a string grows");
+    }
+    fn engine(&mut self) -> &mut Engine {
+        self.engine.as_mut().expect("`primary` comes first")
+    }
+
+    fn wait(&mut self, who: &str, ticket: Ticket) {
+        let what = match self.engine().waits_for(ticket).expect("the ticket is out") {
+            WaitFor::Applied(at) => format!("until {} is applied", show(at)),
+            WaitFor::Clock(t) => format!("for the clock to pass {}", show(t)),
+            WaitFor::Grant => "for a schema grant".into(),
+            WaitFor::Lease => "for a lease".into(),
+        };
+        self.waiting.insert(ticket, who.into());
+        self.say(format!("{who} waits {what}"));
+    }
+    fn woken(&mut self, tickets: Vec<Ticket>) {
+        for ticket in tickets {
+            if let Some(who) = self.waiting.remove(&ticket) {
+                self.say(format!("{who} wakes"));
+            }
+        }
+    }
+    fn not_ready(&mut self, who: &str, why: NotReady) {
+        match why {
+            NotReady::NeedLease(ticket) => self.wait(who, ticket),
+            NotReady::NotPrimary => self.say(format!("{who}: not the primary")),
+        }
+    }
+
+    fn run(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["clock", t] => self.set_clock(millis(t)),
+            ["primary", node] => self.start(node.parse().expect("a node")),
+            ["lease"] => self.lease(),
+            ["grant", version, "until", bound, ref rest @ ..] => self.grant(version, millis(bound), rest),
+            ["begin", who, ref rest @ ..] => self.begin(who, rest),
+            ["read", who, what] => self.read(who, what),
+            ["write", who, what] => self.write(who, what),
+            ["commit", who] => self.commit(who),
+            ["append"] => self.append(),
+            ["apply"] => self.apply(),
+            ["lose"] => self.lose(),
+            ["closed"] => {
+                let closed = self.closed();
+                self.say(show(closed));
+            }
+            ["watermark"] => {
+                let Script { engine: Some(engine), state, clock, physical, .. } = self else {
+                    unreachable!("`primary` comes first")
+                };
+                let f = engine.watermark(state, clock, *physical);
+                self.say(show(f));
+            }
+            _ => panic!("unknown command: {line}"),
+        }
+    }
+
+    fn set_clock(&mut self, t: u64) {
+        self.physical = t * 1_000;
+        let mut woken = Vec::new();
+        if let Some(engine) = &mut self.engine {
+            engine.tick(&self.clock, self.physical, &mut woken);
+        }
+        self.woken(woken);
+    }
+    fn start(&mut self, node: u32) {
+        // A node that was not primary before has a clock of its own.
+        self.clock = Clock::new(Duration::from_millis(250));
+        let engine = Engine::start(NodeId(node), GroupId(2), &self.state, PlantedBugs::NONE);
+        let wait = engine.start_wait(self.physical);
+        self.say(format!("serves in {} ms", wait.as_micros().div_ceil(1_000)));
+        self.engine = Some(engine);
+    }
+    fn lease(&mut self) {
+        let Script { engine: Some(engine), state, clock, physical, .. } = self else { unreachable!("`primary` comes first") };
+        match engine.renew_lease(state, clock, *physical) {
+            Some(lease) => {
+                self.say(format!("ceiling {}", show(lease.ceiling)));
+                self.log(vec![Record::Lease(lease)]);
+            }
+            None => self.say("not due"),
+        }
+    }
+    fn grant(&mut self, version: &str, bound: u64, rest: &[&str]) {
+        self.seq += 1;
+        let changed = rest.iter().filter_map(|w| w.split_once('@'));
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let grant = SchemaGrant {
+            version: SchemaVersion(number(version)),
+            bound: Timestamp::from_micros(bound * 1_000),
+            seq: self.seq,
+            changed: changed.map(|(d, v)| (DescriptorId(number(d) as u32), SchemaVersion(number(v)))).collect(),
+            ..SchemaGrant::default()
+        };
+        let Script { engine: Some(engine), state, .. } = self else { unreachable!("`primary` comes first") };
+        match engine.grant(state, &grant) {
+            Some(grant) => {
+                self.say(format!("answers {}", show(grant.bound)));
+                self.log(vec![Record::Schema(grant)]);
+            }
+            None => self.say("ignored"),
+        }
+    }
+    /// Appends and applies at once.
+    fn log(&mut self, records: Vec<Record>) {
+        self.appended.push_back(Payload { records, ..Payload::default() });
+        while !self.appended.is_empty() {
+            self.apply();
+        }
+    }
+
+    fn begin(&mut self, who: &str, rest: &[&str]) {
+        let schema = match rest {
+            [version, "uses", descriptors @ ..] => SchemaUse {
+                version: SchemaVersion(version[1..].parse().expect("a version, as v3")),
+                descriptors: descriptors.iter().map(|d| DescriptorId(d.parse().expect("a descriptor"))).collect(),
+            },
+            _ => SchemaUse { version: self.state.grant().version, descriptors: vec![] },
+        };
+        let id = TxnId { hlc: self.clock.tick(self.physical), gateway: NodeId(9) };
+        let request = CommitRequest { id, reads: vec![], writes: vec![], min_commit: Timestamp::MIN, schema };
+        self.txns.insert(who.into(), Txn { s: None, request });
+    }
+    fn read(&mut self, who: &str, what: &str) {
+        let target = target(what);
+        let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
+            unreachable!("`primary` comes first")
+        };
+        let txn = txns.get_mut(who).expect("`begin` comes first");
+        let s = *txn.s.get_or_insert_with(|| engine.fresh_snapshot(state, Timestamp::MIN, clock, *physical).at);
+        match engine.check_read(state, &txn.request.schema, s) {
+            SchemaCheck::Passed => {}
+            SchemaCheck::Wait(ticket) => return self.wait(who, ticket),
+            SchemaCheck::Changed(_) => return self.say(format!("{who}: schema changed")),
+        }
+        match engine.read_gate(state, store, &target, ColumnMask::ALL, s, clock, *physical) {
+            ReadGate::Ready => {
+                txn.request.reads.push(ReadEntry { target: target.clone(), columns: ColumnMask::ALL, until: s });
+                let keys = store.keys().filter(|k| target.contains(k.as_bytes()));
+                let rows = keys.filter_map(|k| store.get(k, s)?.value.as_ref().map(|v| (name(k), String::from_utf8_lossy(v))));
+                let rows: Vec<String> = rows.map(|(k, v)| format!("{k}={v}")).collect();
+                let rows = if rows.is_empty() { "nothing".into() } else { rows.join(" ") };
+                self.say(format!("{rows} at {}", show(s)));
+            }
+            ReadGate::Wait(ticket) => self.wait(who, ticket),
+            ReadGate::TooOld => self.say(format!("{who}: read too long ago")),
+            ReadGate::NotReady(why) => self.not_ready(who, why),
+        }
+    }
+    fn write(&mut self, who: &str, what: &str) {
+        let (key, value) = what.split_once('=').expect("key=value");
+        let value = (!value.is_empty()).then(|| Bytes::copy_from_slice(value.as_bytes()));
+        let write = Write { key: Key::new(key.as_bytes()), value, columns: ColumnMask::ALL };
+        self.txns.get_mut(who).expect("`begin` comes first").request.writes.push(write);
+    }
+    fn commit(&mut self, who: &str) {
+        let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
+            unreachable!("`primary` comes first")
+        };
+        let request = &txns[who].request;
+        match engine.certify(state, store, request, clock, *physical) {
+            Certified::Append { at } => {
+                self.pending.push(Committed { id: request.id, at, writes: request.writes.clone() });
+                self.say(format!("in flight at {}", show(at)));
+            }
+            Certified::Wait(ticket) => self.wait(who, ticket),
+            Certified::Done(CommitOutcome::Committed(at)) => self.say(format!("committed at {}", show(at))),
+            Certified::Done(CommitOutcome::Conflict(c)) => self.say(format!("conflict on {}: {}", name(&c.key), c.reason)),
+            Certified::Done(CommitOutcome::Forgotten) => self.say("outcome unknown"),
+            Certified::NotReady(why) => self.not_ready(who, why),
+        }
+    }
+    fn closed(&mut self) -> Timestamp {
+        let Script { engine: Some(engine), state, clock, physical, .. } = self else { unreachable!("`primary` comes first") };
+        engine.closed_target(state, clock, *physical)
+    }
+    fn append(&mut self) {
+        let batch = std::mem::take(&mut self.pending);
+        let last = batch.last().expect("something certified").at;
+        self.engine().appended(last);
+        let closed = self.closed();
+        let Script { engine: Some(engine), state, clock, physical, .. } = self else { unreachable!("`primary` comes first") };
+        let watermark = engine.watermark(state, clock, *physical);
+        self.say(format!("batch of {}, closed {}", batch.len(), show(closed)));
+        self.appended.push_back(Payload { closed, watermark, records: vec![Record::Batch(batch)] });
+    }
+    fn apply(&mut self) {
+        let payload = self.appended.pop_front().expect("something appended");
+        for record in &payload.records {
+            if let Record::Batch(txns) = record {
+                txns.iter().for_each(|txn| self.store.apply(txn));
+                let at: Vec<String> = txns.iter().map(|txn| show(txn.at)).collect();
+                self.say(format!("applied {}", at.join(", ")));
+            }
+        }
+        let index = self.state.applied().index + 1;
+        self.state.apply(LogPosition { index, term: 1 }, &payload);
+        let mut woken = Vec::new();
+        if let Some(engine) = &mut self.engine {
+            engine.applied(&self.state, &payload, &mut woken);
+        }
+        self.woken(woken);
+    }
+    fn lose(&mut self) {
+        let woken = self.engine().lost();
+        self.woken(woken);
+        self.pending.clear();
+        self.appended.clear();
+    }
+}
+
+/// Runs a script: keeps its comments and commands, and writes what they answer below them.
+fn rerun(text: &str) -> String {
+    let mut script = Script::new();
+    for line in text.lines() {
+        if let Some(command) = line.strip_prefix("> ") {
+            script.say(line);
+            script.run(command);
+        } else if line.is_empty() || line.starts_with('#') {
+            script.say(line);
+        }
+    }
+    script.out
+}
+
+#[test]
+fn golden_scripts_answer_as_they_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/golden");
+    let mut scripts: Vec<_> = std::fs::read_dir(&folder).expect("the scripts").map(|f| f.expect("a file").path()).collect();
+    scripts.sort();
+    assert!(scripts.len() >= 5, "scripts are missing in {}", folder.display());
+    for path in scripts {
+        let text = std::fs::read_to_string(&path).expect("a script");
+        let now = rerun(&text);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, now).expect("the script is rewritten");
+        } else {
+            assert_eq!(text, now, "{}; UPDATE_GOLDEN=1 rewrites it", path.display());
+        }
+    }
+}

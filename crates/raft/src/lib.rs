@@ -18,6 +18,10 @@ mod incoming;
 mod log;
 mod machine;
 mod options;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod watch;
 

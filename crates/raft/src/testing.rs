@@ -1,0 +1,285 @@
+//! Runtimes for this crate's tests: a disk in memory that can lose what was not synced, and real files.
+
+use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime};
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A disk persists a sector as a whole or not at all.
+const SECTOR: usize = 512;
+
+#[derive(Clone, Default)]
+pub(crate) struct MemoryDisk(Arc<MemoryState>);
+
+#[derive(Default)]
+struct MemoryState {
+    files: Mutex<BTreeMap<String, Arc<Mutex<FileState>>>>,
+    /// Bytes the disk holds; 0: no limit.
+    capacity: AtomicU64,
+    sync_fails: AtomicBool,
+}
+
+#[derive(Clone, Default)]
+struct FileState {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+}
+
+pub(crate) struct MemoryFile {
+    disk: MemoryDisk,
+    state: Arc<Mutex<FileState>>,
+}
+
+impl MemoryDisk {
+    /// What a machine finds after its power failed: of every sector written since the last sync, the old or the new content.
+    pub(crate) fn crash(&self, rng: &mut SmallRng) -> MemoryDisk {
+        let lose_everything = rng.random_bool(0.3);
+        let files = self.0.files.lock();
+        let files = files.iter().map(|(name, file)| {
+            let file = file.lock();
+            let mut data = file.durable.clone();
+            data.resize(data.len().max(file.current.len()), 0);
+            for (at, new) in file.current.chunks(SECTOR).enumerate() {
+                if !lose_everything && rng.random_bool(0.5) {
+                    data[at * SECTOR..at * SECTOR + new.len()].copy_from_slice(new);
+                }
+            }
+            (name.clone(), Arc::new(Mutex::new(FileState { current: data.clone(), durable: data })))
+        });
+        MemoryDisk(Arc::new(MemoryState { files: Mutex::new(files.collect()), ..MemoryState::default() }))
+    }
+    /// What a restarted process finds: everything written.
+    pub(crate) fn reboot(&self) -> MemoryDisk {
+        let files = self.0.files.lock();
+        let files = files.iter().map(|(name, file)| (name.clone(), Arc::new(Mutex::new(file.lock().clone()))));
+        MemoryDisk(Arc::new(MemoryState { files: Mutex::new(files.collect()), ..MemoryState::default() }))
+    }
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        self.0.capacity.store(bytes, Ordering::Relaxed);
+    }
+    pub(crate) fn fail_syncs(&self) {
+        self.0.sync_fails.store(true, Ordering::Relaxed);
+    }
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.files.lock().values().map(|f| f.lock().current.len() as u64).sum()
+    }
+    /// Changes a file behind everybody's back.
+    pub(crate) fn edit(&self, path: &str, edit: impl FnOnce(&mut Vec<u8>)) {
+        let files = self.0.files.lock();
+        let mut file = files[path].lock();
+        edit(&mut file.current);
+        file.durable = file.current.clone();
+    }
+}
+
+impl Disk for MemoryDisk {
+    type File = MemoryFile;
+    fn open(&self, path: &str, create: bool) -> io::Result<MemoryFile> {
+        let mut files = self.0.files.lock();
+        if !files.contains_key(path) {
+            if !create {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            files.insert(path.into(), Arc::default());
+        }
+        Ok(MemoryFile { disk: self.clone(), state: files[path].clone() })
+    }
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let prefix = format!("{folder}/");
+        Ok(self.0.files.lock().keys().filter_map(|k| k.strip_prefix(&prefix)).map(str::to_string).collect())
+    }
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.0.files.lock().remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut files = self.0.files.lock();
+        let file = files.remove(from).ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        files.insert(to.into(), file);
+        Ok(())
+    }
+    fn sync_folder(&self, _folder: &str) -> io::Result<()> {
+        Ok(())
+    }
+    fn describe(&self, path: &str) -> String {
+        format!("memory/{path}")
+    }
+}
+
+impl DiskFile for MemoryFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let state = self.state.lock();
+        let from = state.current.get(offset as usize..).unwrap_or_default();
+        let n = from.len().min(buf.len());
+        buf[..n].copy_from_slice(&from[..n]);
+        Ok(n)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let end = offset as usize + data.len();
+        let capacity = self.disk.0.capacity.load(Ordering::Relaxed);
+        let grows = end.saturating_sub(self.state.lock().current.len()) as u64;
+        if capacity > 0 && grows > 0 && self.disk.bytes() + grows > capacity {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut state = self.state.lock();
+        if state.current.len() < end {
+            state.current.resize(end, 0);
+        }
+        state.current[offset as usize..end].copy_from_slice(data);
+        Ok(())
+    }
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state.lock().current.len() as u64)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.state.lock().current.resize(len as usize, 0);
+        Ok(())
+    }
+    async fn sync(&self) -> io::Result<()> {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        if self.disk.0.sync_fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        let mut state = self.state.lock();
+        state.durable = state.current.clone();
+        Ok(())
+    }
+}
+
+/// Real files below a folder.
+#[derive(Clone)]
+pub(crate) struct FileDisk(pub Arc<PathBuf>);
+
+pub(crate) struct RealFile(std::fs::File);
+
+impl FileDisk {
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path)
+    }
+}
+
+impl Disk for FileDisk {
+    type File = RealFile;
+    fn open(&self, path: &str, create: bool) -> io::Result<RealFile> {
+        let path = self.path(path);
+        if create {
+            std::fs::create_dir_all(path.parent().expect("a file has a folder"))?;
+        }
+        let file = std::fs::OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
+        Ok(RealFile(file))
+    }
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let mut names = vec![];
+        match std::fs::read_dir(self.path(folder)) {
+            Ok(entries) => {
+                for entry in entries {
+                    names.push(entry?.file_name().to_string_lossy().into_owned());
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+        names.sort();
+        Ok(names)
+    }
+    fn remove(&self, path: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path(path))
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path(from), self.path(to))?;
+        std::fs::File::open(self.path(to).parent().expect("a file has a folder"))?.sync_all()
+    }
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        std::fs::File::open(self.path(folder))?.sync_all()
+    }
+    fn describe(&self, path: &str) -> String {
+        self.path(path).display().to_string()
+    }
+}
+
+impl DiskFile for RealFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(&self.0, buf, offset)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(data, offset)
+    }
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    async fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+/// A runtime around one of the disks.
+#[derive(Clone)]
+pub(crate) struct TestRuntime<D> {
+    pub disk: D,
+    pub rng: Arc<Mutex<SmallRng>>,
+    /// Blocking work gets a thread, as in the server; else a task, as in the simulator.
+    pub threads: bool,
+}
+
+impl<D: Disk> TestRuntime<D> {
+    pub(crate) fn new(disk: D, seed: u64) -> TestRuntime<D> {
+        TestRuntime { disk, rng: Arc::new(Mutex::new(SmallRng::seed_from_u64(seed))), threads: false }
+    }
+}
+
+/// There is no network in these tests.
+pub(crate) struct NoListener;
+
+impl Listener for NoListener {
+    type Stream = tokio::io::DuplexStream;
+    async fn accept(&mut self) -> io::Result<(Self::Stream, String)> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn local_addr(&self) -> io::Result<String> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl<D: Disk> Runtime for TestRuntime<D> {
+    type Stream = tokio::io::DuplexStream;
+    type Listener = NoListener;
+    type Disk = D;
+    fn physical_micros(&self) -> u64 {
+        1
+    }
+    fn random(&self) -> u64 {
+        self.rng.lock().random()
+    }
+    async fn listen(&self, _addr: &str) -> io::Result<NoListener> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    async fn connect(&self, _addr: &str) -> io::Result<Self::Stream> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn disk(&self) -> &D {
+        &self.disk
+    }
+    #[allow(clippy::disallowed_methods)] // This is an implementation of the runtime.
+    fn spawn_io<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if self.threads {
+            let handle = tokio::runtime::Handle::current();
+            let thread = std::thread::Builder::new().name(name.into());
+            thread.spawn(move || handle.block_on(future)).expect("a thread for the log");
+        } else {
+            tokio::spawn(future);
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! Groups of several replicas over a network in memory, on paused time.
+
+use crate::testing::{MemoryDisk, TestRuntime};
+use crate::*;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use meridian_base::{Error, GroupId, LogPosition, NodeId, Result};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+const G: GroupId = GroupId(5);
+type Rt = TestRuntime<MemoryDisk>;
+
+/// A state machine that remembers every payload. `durable` is what survives a restart.
+#[derive(Default)]
+struct Recorder {
+    state: Mutex<Recorded>,
+    durable: Mutex<Option<Recorded>>,
+    imports: Mutex<u32>,
+}
+
+#[derive(Clone, Default)]
+struct Recorded {
+    position: LogPosition,
+    membership: MembershipBlob,
+    payloads: Vec<Bytes>,
+}
+
+impl Recorder {
+    fn payloads(&self) -> Vec<Bytes> {
+        self.state.lock().payloads.clone()
+    }
+    /// Makes the state durable and tells how far.
+    fn flush(&self) -> LogPosition {
+        let state = self.state.lock().clone();
+        let position = state.position;
+        *self.durable.lock() = Some(state);
+        position
+    }
+    /// What a restart finds.
+    fn restart(&self) -> Arc<Recorder> {
+        let durable = self.durable.lock().clone();
+        Arc::new(Recorder { state: Mutex::new(durable.clone().unwrap_or_default()), durable: Mutex::new(durable), ..Recorder::default() })
+    }
+}
+
+struct RecorderMachine(Arc<Recorder>);
+
+impl StateMachine for RecorderMachine {
+    fn recovered(&self) -> Option<Recovered> {
+        let state = self.0.state.lock();
+        (state.position.index > 0).then(|| Recovered { position: state.position, membership: state.membership.clone() })
+    }
+    fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()> {
+        let mut state = self.0.state.lock();
+        for entry in batch {
+            assert_eq!(entry.position.index, state.position.index + 1, "applied in order, without gaps, once");
+            assert!(entry.position.term >= state.position.term);
+            state.position = entry.position;
+            if let Some(membership) = entry.membership {
+                state.membership = membership;
+            }
+            if !entry.payload.is_empty() {
+                state.payloads.push(entry.payload);
+            }
+        }
+        Ok(())
+    }
+    fn export(&self) -> Result<Box<dyn SnapshotSource>> {
+        Ok(Box::new(Export { state: self.0.state.lock().clone(), next: 0 }))
+    }
+    fn import(&self, header: SnapshotHeader) -> Result<Box<dyn SnapshotSink>> {
+        let state = Recorded { position: header.position, membership: header.membership, payloads: vec![] };
+        Ok(Box::new(Import { into: self.0.clone(), state }))
+    }
+}
+
+struct Export {
+    state: Recorded,
+    next: usize,
+}
+
+impl SnapshotSource for Export {
+    fn header(&self) -> SnapshotHeader {
+        SnapshotHeader { position: self.state.position, membership: self.state.membership.clone() }
+    }
+    fn next_chunk(&mut self) -> Result<Option<Bytes>> {
+        self.next += 1;
+        Ok(self.state.payloads.get(self.next - 1).cloned())
+    }
+}
+
+struct Import {
+    into: Arc<Recorder>,
+    state: Recorded,
+}
+
+impl SnapshotSink for Import {
+    fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.state.payloads.push(chunk);
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<()> {
+        *self.into.state.lock() = self.state.clone();
+        *self.into.durable.lock() = Some(self.state);
+        *self.into.imports.lock() += 1;
+        Ok(())
+    }
+}
+
+/// A network in memory: a millisecond each way, and cuts.
+#[derive(Default)]
+struct Net {
+    groups: Mutex<BTreeMap<NodeId, Group>>,
+    cut: Mutex<BTreeSet<NodeId>>,
+    /// Every message: when, from, to, how long. For comparing runs.
+    trace: Mutex<Vec<(Duration, NodeId, NodeId, usize)>>,
+    started: Mutex<Option<Instant>>,
+}
+
+impl Net {
+    fn cut(&self, node: u32) {
+        self.cut.lock().insert(NodeId(node));
+    }
+    fn heal(&self) {
+        self.cut.lock().clear();
+    }
+    fn reaches(&self, a: NodeId, b: NodeId) -> bool {
+        let cut = self.cut.lock();
+        !cut.contains(&a) && !cut.contains(&b)
+    }
+}
+
+struct Wire {
+    net: Arc<Net>,
+    from: NodeId,
+}
+
+impl Transport for Wire {
+    fn call(&self, to: NodeId, _group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+        let (net, from) = (self.net.clone(), self.from);
+        let since = net.started.lock().map_or(Duration::ZERO, |s| s.elapsed());
+        net.trace.lock().push((since, from, to, message.len()));
+        async move {
+            sleep(Duration::from_millis(1)).await;
+            let group = net.groups.lock().get(&to).cloned();
+            let Some(group) = group.filter(|_| net.reaches(from, to)) else {
+                return Err(Error::unavailable("no way there"));
+            };
+            let answer = group.handle(message).await;
+            sleep(Duration::from_millis(1)).await;
+            if net.reaches(from, to) { answer } else { Err(Error::unavailable("the answer was lost")) }
+        }
+        .boxed()
+    }
+}
+
+struct Node {
+    group: Group,
+    recorder: Arc<Recorder>,
+    log: NodeLog<Rt>,
+    disk: MemoryDisk,
+}
+
+struct Cluster {
+    net: Arc<Net>,
+    nodes: BTreeMap<u32, Node>,
+    seed: u64,
+}
+
+fn ids(nodes: &[u32]) -> BTreeSet<NodeId> {
+    nodes.iter().map(|n| NodeId(*n)).collect()
+}
+
+impl Cluster {
+    /// Nodes 1 to `n`, founded as voters.
+    async fn new(n: u32, seed: u64) -> Cluster {
+        let mut cluster = Cluster { net: Arc::default(), nodes: BTreeMap::new(), seed };
+        *cluster.net.started.lock() = Some(Instant::now());
+        let all: Vec<u32> = (1..=n).collect();
+        for id in &all {
+            cluster.start(*id, MemoryDisk::default(), Arc::default()).await;
+        }
+        for node in cluster.nodes.values() {
+            node.group.initialize(ids(&all)).await.unwrap();
+        }
+        cluster
+    }
+
+    async fn start(&mut self, id: u32, disk: MemoryDisk, recorder: Arc<Recorder>) {
+        let runtime = TestRuntime::new(disk.clone(), self.seed * 100 + u64::from(id));
+        let options = LogOptions { segment_bytes: 64 << 10, prepare_bytes: 4_096, ..LogOptions::default() };
+        let log = NodeLog::open(runtime.clone(), options).await.unwrap();
+        let options = GroupOptions { entries_kept: 8, ..GroupOptions::new(G, NodeId(id)) };
+        let wire = Arc::new(Wire { net: self.net.clone(), from: NodeId(id) });
+        let machine = Arc::new(RecorderMachine(recorder.clone()));
+        let group = Group::start(options, log.clone(), machine, wire, runtime).await.unwrap();
+        self.net.groups.lock().insert(NodeId(id), group.clone());
+        self.nodes.insert(id, Node { group, recorder, log, disk });
+    }
+
+    /// Stops a process without warning: what it wrote but did not sync is up to the disk.
+    async fn kill(&mut self, id: u32) -> (MemoryDisk, Arc<Recorder>) {
+        use rand::SeedableRng;
+        self.net.groups.lock().remove(&NodeId(id));
+        let node = self.nodes.remove(&id).unwrap();
+        let disk = node.disk.crash(&mut rand::rngs::SmallRng::seed_from_u64(self.seed));
+        node.group.shutdown().await;
+        (disk, node.recorder.restart())
+    }
+
+    fn group(&self, id: u32) -> &Group {
+        &self.nodes[&id].group
+    }
+
+    /// Waits until one of the nodes leads and the others know.
+    async fn leader(&self) -> u32 {
+        let agreed = async {
+            loop {
+                let cut = self.net.cut.lock().clone();
+                let roles: Vec<Role> =
+                    self.nodes.iter().filter(|(n, _)| !cut.contains(&NodeId(**n))).map(|(_, n)| n.group.role()).collect();
+                let leader = roles[0].leader;
+                if let Some(leader) = leader
+                    && roles.iter().all(|r| r.leader == Some(leader) && r.term == roles[0].term)
+                    && self.nodes.get(&leader.0).is_some_and(|n| n.group.role().is_leader)
+                {
+                    return leader.0;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), agreed).await.expect("a leader within 30 s")
+    }
+
+    async fn propose(&self, at: u32, payload: &str) -> Result<LogPosition, ProposeError> {
+        self.group(at).propose(Bytes::from(payload.to_string()))?.await
+    }
+
+    /// Waits until a node has applied `position`.
+    async fn applied(&self, id: u32, position: LogPosition) {
+        let reached = async {
+            while self.group(id).applied() < position {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), reached).await.expect("applied within 30 s");
+    }
+}
+
+fn texts(recorder: &Recorder) -> Vec<String> {
+    recorder.payloads().iter().map(|p| String::from_utf8(p.to_vec()).unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_voter_leads_at_once_and_recovers_what_was_acknowledged() {
+    let mut cluster = Cluster::new(1, 1).await;
+    assert_eq!(cluster.leader().await, 1);
+    assert!(cluster.group(1).lease_valid());
+    let tickets: Vec<_> = (0..50).map(|i| cluster.group(1).propose(Bytes::from(format!("{i}"))).unwrap()).collect();
+    let mut last = LogPosition::default();
+    for ticket in tickets {
+        let position = ticket.await.unwrap();
+        assert!(position > last, "in the order of the calls");
+        last = position;
+    }
+    let expected: Vec<String> = (0..50).map(|i| i.to_string()).collect();
+    assert_eq!(texts(&cluster.nodes[&1].recorder), expected);
+
+    let (disk, recorder) = cluster.kill(1).await;
+    cluster.start(1, disk, recorder).await;
+    cluster.leader().await;
+    cluster.applied(1, last).await;
+    assert_eq!(texts(&cluster.nodes[&1].recorder), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_death_of_the_leader_loses_nothing_acknowledged() {
+    let mut cluster = Cluster::new(3, 2).await;
+    let mut acknowledged = vec![];
+    for round in 0..4 {
+        let leader = cluster.leader().await;
+        for i in 0..10 {
+            let text = format!("{round}.{i}");
+            cluster.propose(leader, &text).await.unwrap();
+            acknowledged.push(text);
+        }
+        let (disk, recorder) = cluster.kill(leader).await;
+        let died = Instant::now();
+        let next = cluster.leader().await;
+        assert_ne!(next, leader);
+        assert!(died.elapsed() < Duration::from_secs(3), "{:?}", died.elapsed());
+        let position = cluster.propose(next, &format!("{round}.after")).await.unwrap();
+        acknowledged.push(format!("{round}.after"));
+        cluster.start(leader, disk, recorder).await;
+        cluster.applied(leader, position).await;
+        for node in cluster.nodes.values() {
+            node.recorder.flush();
+        }
+    }
+    sleep(Duration::from_secs(1)).await;
+    for node in cluster.nodes.values() {
+        assert_eq!(texts(&node.recorder), acknowledged);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_takes_proposals_and_names_itself() {
+    let cluster = Cluster::new(3, 3).await;
+    let leader = cluster.leader().await;
+    let follower = if leader == 1 { 2 } else { 1 };
+    let refused = cluster.propose(follower, "x").await;
+    assert_eq!(refused, Err(ProposeError::NotLeader { hint: Some(NodeId(leader)) }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_cut_off_loses_its_lease_before_another_one_leads() {
+    let cluster = Cluster::new(3, 4).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "before").await.unwrap();
+    assert!(cluster.group(leader).lease_valid());
+    cluster.net.cut(leader);
+    let stuck = cluster.group(leader).propose(Bytes::from("stuck")).unwrap();
+    let new = loop {
+        let other = cluster.nodes.iter().find(|(n, node)| **n != leader && node.group.role().is_leader);
+        if let Some((n, _)) = other {
+            break *n;
+        }
+        sleep(Duration::from_millis(1)).await;
+    };
+    assert!(!cluster.group(leader).lease_valid(), "two leases at once");
+    cluster.propose(new, "after").await.unwrap();
+    cluster.net.heal();
+    let outcome = timeout(Duration::from_secs(10), stuck).await.expect("it is told");
+    assert_eq!(outcome, Err(ProposeError::Dropped));
+    let position = cluster.propose(new, "end").await.unwrap();
+    cluster.applied(leader, position).await;
+    for node in cluster.nodes.values() {
+        cluster.applied(node.group.role().leader.unwrap().0, position).await;
+    }
+    assert_eq!(texts(&cluster.nodes[&leader].recorder), ["before", "after", "end"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lagging_replica_gets_a_snapshot() {
+    let mut cluster = Cluster::new(3, 5).await;
+    let leader = cluster.leader().await;
+    let lagging = if leader == 1 { 2 } else { 1 };
+    let (disk, recorder) = cluster.kill(lagging).await;
+    let mut position = LogPosition::default();
+    for i in 0..100 {
+        position = cluster.propose(leader, &format!("{i}")).await.unwrap();
+    }
+    for node in cluster.nodes.values() {
+        node.group.set_truncatable(node.recorder.flush());
+    }
+    sleep(Duration::from_secs(2)).await;
+    cluster.start(lagging, disk, recorder).await;
+    cluster.applied(lagging, position).await;
+    assert_eq!(*cluster.nodes[&lagging].recorder.imports.lock(), 1);
+    assert_eq!(texts(&cluster.nodes[&lagging].recorder).len(), 100);
+    // And it goes on with the log.
+    let position = cluster.propose(leader, "more").await.unwrap();
+    cluster.applied(lagging, position).await;
+    // A restart after the snapshot starts from it.
+    let (disk, recorder) = cluster.kill(lagging).await;
+    assert_eq!(recorder.payloads().len(), 100);
+    cluster.start(lagging, disk, recorder).await;
+    cluster.applied(lagging, position).await;
+    assert_eq!(texts(&cluster.nodes[&lagging].recorder).len(), 101);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_is_truncated_and_a_restart_needs_only_the_rest() {
+    let mut cluster = Cluster::new(1, 6).await;
+    cluster.leader().await;
+    let mut position = LogPosition::default();
+    for round in 0..20 {
+        for i in 0..50 {
+            position = cluster.propose(1, &format!("{round}.{i}.{}", "x".repeat(500))).await.unwrap();
+        }
+        let node = &cluster.nodes[&1];
+        node.group.set_truncatable(node.recorder.flush());
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(cluster.nodes[&1].log.status().segments <= 3, "{:?}", cluster.nodes[&1].log.status());
+    let (disk, recorder) = cluster.kill(1).await;
+    cluster.start(1, disk, recorder).await;
+    cluster.leader().await;
+    cluster.applied(1, position).await;
+    assert_eq!(cluster.nodes[&1].recorder.payloads().len(), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_moves_on_request_and_the_lease_is_given_up_first() {
+    let cluster = Cluster::new(3, 7).await;
+    let leader = cluster.leader().await;
+    let to = if leader == 1 { 2 } else { 1 };
+    cluster.propose(leader, "a").await.unwrap();
+    assert!(cluster.group(leader).lease_valid());
+    let transfer = cluster.group(leader).transfer_leadership(NodeId(to));
+    futures::pin_mut!(transfer);
+    assert!((&mut transfer).now_or_never().is_none());
+    assert!(!cluster.group(leader).lease_valid());
+    transfer.await.unwrap();
+    assert_eq!(cluster.leader().await, to);
+    cluster.propose(to, "b").await.unwrap();
+    // The other way: the one that wants it asks.
+    let asks = if to == 3 { 1 } else { 3 };
+    cluster.group(asks).campaign().await.unwrap();
+    assert_eq!(cluster.leader().await, asks);
+    cluster.propose(asks, "c").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_learner_follows_and_is_promoted_and_a_voter_leaves() {
+    let mut cluster = Cluster::new(3, 8).await;
+    let leader = cluster.leader().await;
+    for i in 0..20 {
+        cluster.propose(leader, &format!("{i}")).await.unwrap();
+    }
+    cluster.start(4, MemoryDisk::default(), Arc::default()).await;
+    cluster.group(leader).change_members(ids(&[1, 2, 3]), ids(&[4])).await.unwrap();
+    let position = cluster.propose(leader, "to the learner").await.unwrap();
+    cluster.applied(4, position).await;
+    assert_eq!(cluster.group(leader).members(), Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false });
+    assert_eq!(cluster.group(leader).progress()[&NodeId(4)].matched, Some(position));
+
+    let leaves = if leader == 1 { 2 } else { 1 };
+    let stay: Vec<u32> = [1, 2, 3, 4].into_iter().filter(|n| *n != leaves).collect();
+    cluster.group(leader).change_members(ids(&stay), ids(&[])).await.unwrap();
+    assert_eq!(cluster.group(leader).members(), Members { voters: ids(&stay), learners: ids(&[]), joint: false });
+    // The new voter counts: with the old leader and the one that left gone, two of three remain.
+    cluster.net.cut(leaves);
+    cluster.net.cut(leader);
+    let new = cluster.leader().await;
+    cluster.propose(new, "without them").await.unwrap();
+    assert_eq!(texts(&cluster.nodes[&new].recorder).len(), 22);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_fails_the_proposal_instead_of_acknowledging_it() {
+    let cluster = Cluster::new(1, 9).await;
+    cluster.leader().await;
+    cluster.propose(1, "fits").await.unwrap();
+    let node = &cluster.nodes[&1];
+    node.disk.set_capacity(node.disk.bytes());
+    let big = "x".repeat(10_000);
+    let outcome = timeout(Duration::from_secs(10), cluster.propose(1, &big)).await.expect("an answer");
+    assert_eq!(outcome, Err(ProposeError::Stopped));
+    let failure = node.log.failure().borrow().clone().expect("the log says why");
+    assert!(failure.message().contains("memory/log/"), "{failure}");
+    assert!(!node.group.role().is_leader);
+    assert!(node.group.failure().is_some());
+}
+
+/// A run with an election, a cut and a restart, as seen on the wire.
+fn wire_trace(seed: u64) -> Vec<(Duration, NodeId, NodeId, usize)> {
+    let rng = tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes());
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().start_paused(true).rng_seed(rng).build().unwrap();
+    runtime.block_on(async {
+        let mut cluster = Cluster::new(3, seed).await;
+        let leader = cluster.leader().await;
+        cluster.propose(leader, "one").await.unwrap();
+        cluster.net.cut(leader);
+        let next = cluster.leader().await;
+        cluster.propose(next, "two").await.unwrap();
+        cluster.net.heal();
+        let (disk, recorder) = cluster.kill(next).await;
+        cluster.start(next, disk, recorder).await;
+        let last = cluster.leader().await;
+        cluster.propose(last, "three").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let trace = cluster.net.trace.lock().clone();
+        for id in [1, 2, 3] {
+            cluster.kill(id).await;
+        }
+        trace
+    })
+}
+
+#[test]
+fn the_same_seed_gives_the_same_messages_at_the_same_times() {
+    let first = wire_trace(11);
+    assert!(first.len() > 50);
+    assert_eq!(first, wire_trace(11));
+    assert_ne!(first, wire_trace(12), "another seed gives other elections");
+}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Query  ──▶ simple ─┐                                   ┌─ control: BEGIN, SAVEPOINT, SET, PREPARE, …
-//! Parse  ──▶ parse   ├─▶ statement ─▶ plan (plan cache) ─┼─ exec::run in the transaction
+//! Parse  ──▶ parse   ├─▶ statement ─▶ plan (plan cache) ─┼─ exec in the transaction
 //! Bind   ──▶ bind    │                                   ├─ DDL on the block's catalog
 //! Execute──▶ execute ┘                                   └─ COPY
 //!                         answers ─▶ Output (buffered until it may be sent)
@@ -10,28 +10,57 @@
 //!
 //! **Transactions.** A statement outside a block runs in an implicit transaction: one per query string in the simple protocol,
 //! one per `Sync` in the extended one (PostgreSQL manual, 55.2.2.1 and 55.2.3). All isolation levels are accepted and all run as
-//! serializable.
+//! serializable. A schema change in a query string without `BEGIN` ends the implicit transaction before it and is one by itself.
 //!
 //! **Retries.** When certification fails and nothing of the transaction has reached the client, the session runs it again by
-//! itself ([`Output::rewind`]). Otherwise the client gets 40001.
+//! itself ([`Output::rewind`]). That is possible for an implicit transaction, for a block that began in the same query string,
+//! and for the first statement of any block. Otherwise the client gets 40001. Unavailability is met in the same way, for a bounded
+//! time, so that a failover shows as a pause.
+//!
+//! **Schema changes in a block** are derived on a catalog of the block's own and committed as one step by `COMMIT` ([`ddl`]).
 //!
 //! This module knows nothing about sockets or the framing of the wire protocol.
 
+mod control;
+mod copy;
+mod copy_format;
+mod cursor;
+mod ddl;
+mod extended;
 mod output;
+mod plans;
+mod retry;
+mod run;
+mod sequences;
 mod setting_defs;
 mod settings;
 mod shared;
+mod simple;
+mod system;
+mod text;
+mod transaction;
 
+pub use crate::plan::OutputColumn;
 pub use crate::types::Format;
-pub use output::{BoxFuture, CopyInput, Formats, Mark, Notice, Output, ResultColumn};
-pub use shared::{CancelHandle, Interrupt, Shared};
+pub use extended::BindArguments;
+pub use output::{BoxFuture, CopyInput, Formats, Mark, Notice, Output};
+pub use shared::{CancelHandle, Shared};
+pub use text::StatementResult;
 
+use crate::catalog::lookup::Names;
 use crate::env::{Environment, SessionRow};
-use bytes::Bytes;
+use crate::types::EvalContext;
+use extended::{Named, Portal};
 use meridian_base::{Error, Result, SessionId};
+use plans::Scope;
+use sequences::SessionSequences;
+use settings::Settings;
 use shared::Activity;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use system::SessionSystem;
+use transaction::Block;
 
 /// How a session starts.
 #[derive(Clone, Debug, Default)]
@@ -53,26 +82,8 @@ pub enum TransactionStatus {
     Failed,
 }
 
-/// The arguments of a portal, as they arrive.
-#[derive(Clone, Debug, Default)]
-pub struct BindArguments {
-    /// Formats of the arguments.
-    pub formats: Formats,
-    /// `None` is NULL.
-    pub values: Vec<Option<Bytes>>,
-    /// Formats the client wants the result columns in.
-    pub result_formats: Formats,
-}
-
-/// The result of one statement, as text: for tests and internal use.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct StatementResult {
-    pub columns: Vec<String>,
-    /// `None` is NULL.
-    pub rows: Vec<Vec<Option<String>>>,
-    /// The command tag: `SELECT 1`, `INSERT 0 3`.
-    pub tag: String,
-}
+/// The version that clients are told: the PostgreSQL release whose dialect and catalogs are followed.
+const SERVER_VERSION: &str = concat!("15.0 (Meridian ", env!("CARGO_PKG_VERSION"), ")");
 
 /// One client's session on one node.
 pub struct Session<E: Environment> {
@@ -81,26 +92,85 @@ pub struct Session<E: Environment> {
     shared: Arc<Shared>,
     activity: Arc<Activity>,
     cancel: CancelHandle,
+    /// Settings, and the impure part of expressions.
+    system: Arc<SessionSystem<E>>,
+    sequences: SessionSequences<E>,
+    /// What follows from the settings: kept until they change ([`Session::refresh`]).
+    names: Names,
+    scope: Scope,
+    eval: EvalContext,
+    seen_generation: u64,
+    /// The reported settings as the client knows them.
+    reported: Vec<(&'static str, String)>,
+    /// The open transaction, implicit ones included.
+    block: Option<Block<E::Txn>>,
+    /// How many attempts came before the one that runs now.
+    attempt: u32,
+    /// Counts what cannot be taken back or done twice: a transaction is not run again across it.
+    side_effects: u64,
+    /// Where the output of the implicit transaction of a pipeline begins.
+    pipeline_start: Option<Mark>,
+    statements: BTreeMap<String, Arc<Named>>,
+    /// Portals and cursors: one namespace.
+    portals: BTreeMap<String, Portal>,
 }
 
 impl<E: Environment> Session<E> {
     /// Opens a session. 3D000 if there is no such database.
     pub fn new(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
         let catalog = env.catalog();
-        if !catalog.by_name.contains_key(&(crate::catalog::ROOT, options.database.clone())) {
-            return Err(Error::sql("3D000", format!("database \"{}\" does not exist", options.database)));
-        }
+        catalog.database(&options.database)?;
+        let fixed = [
+            ("server_version", SERVER_VERSION.to_string()),
+            ("session_authorization", options.user.clone()),
+            ("application_name", options.application_name.clone()),
+        ];
+        let settings = Settings::new(&fixed, &options.settings)?;
+        let application = settings.show("application_name")?;
         let cancel = CancelHandle::default();
         let activity = Activity::new(SessionRow {
             session: options.id,
             user: options.user.clone(),
             database: options.database.clone(),
-            application: options.application_name.clone(),
+            application,
             state: "idle",
             query: String::new(),
         });
         shared.register(options.id, activity.clone(), cancel.clone());
-        Ok(Session { env, options, shared, activity, cancel })
+        let system = Arc::new(SessionSystem::new(env.clone(), settings));
+        let names = Names::new(&options.database, &options.user);
+        let eval = EvalContext {
+            catalog,
+            user: options.user.as_str().into(),
+            database: options.database.as_str().into(),
+            gateway_region: env.locality().region.as_str().into(),
+            system: system.clone(),
+            ..EvalContext::default()
+        };
+        let scope = shared.plans.scope(&names, "", eval.style.date_order);
+        let mut session = Session {
+            sequences: SessionSequences::new(env.clone(), options.id, shared.clone()),
+            env,
+            options,
+            shared,
+            activity,
+            cancel,
+            system,
+            names,
+            scope,
+            eval,
+            seen_generation: u64::MAX,
+            reported: Vec::new(),
+            block: None,
+            attempt: 0,
+            side_effects: 0,
+            pipeline_start: None,
+            statements: BTreeMap::new(),
+            portals: BTreeMap::new(),
+        };
+        session.refresh();
+        session.reported = session.reported_settings();
+        Ok(session)
     }
     /// Its identity at this node.
     pub fn id(&self) -> SessionId {
@@ -112,77 +182,71 @@ impl<E: Environment> Session<E> {
     }
     /// The settings that clients are told at the start and whenever they change (`ParameterStatus`).
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        let settings = self.system.settings();
+        (setting_defs::DEFINITIONS.iter().filter(|d| d.is_reported))
+            .map(|d| (d.name, settings.show(d.key()).unwrap_or_default()))
+            .collect()
     }
     /// For `ReadyForQuery`.
     pub fn transaction_status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        match &self.block {
+            Some(block) if block.failed => TransactionStatus::Failed,
+            Some(block) if block.explicit => TransactionStatus::InTransaction,
+            _ => TransactionStatus::Idle,
+        }
     }
-    /// How long the client may stay silent now (`idle_in_transaction_session_timeout`, `idle_session_timeout`), and the error that
-    /// ends the session then.
+    /// How long the client may stay silent now (`idle_in_transaction_session_timeout`, `idle_session_timeout`), and the error
+    /// that ends the session then.
     pub fn idle_timeout(&self) -> Option<(Duration, Error)> {
-        None
+        let settings = self.system.settings();
+        let values = settings.now();
+        if self.block.is_some() {
+            let error = || Error::sql("25P03", "terminating connection due to idle-in-transaction timeout");
+            values.idle_in_transaction_timeout.map(|t| (t, error()))
+        } else {
+            let error = || Error::sql("57P05", "terminating connection due to idle-session timeout");
+            values.idle_session_timeout.map(|t| (t, error()))
+        }
     }
 
-    /// A query string of the simple protocol. Everything, errors included, goes to `out`; the caller sends `ReadyForQuery`.
-    /// The error, if there was one, is returned as well.
-    pub async fn simple(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
-        let _ = text;
-        let error = Error::unsupported("no statement can run yet");
-        out.error(&error);
-        Err(error)
+    /// Brings everything that follows from the settings up to date, if they changed.
+    fn refresh(&mut self) {
+        let settings = self.system.settings();
+        if settings.generation() == self.seen_generation {
+            return;
+        }
+        self.seen_generation = settings.generation();
+        let values = settings.now();
+        if self.names.search_path[..] != values.search_path[..] || self.eval.search_path.is_empty() {
+            self.names.search_path = values.search_path.to_vec();
+        }
+        self.eval.search_path = self.names.effective_path().map(str::to_string).collect();
+        self.eval.zone = values.zone.clone();
+        self.eval.style = values.style;
+        self.scope = self.shared.plans.scope(&self.names, values.zone.name(), values.style.date_order);
     }
-    /// Runs a query string and returns what came, as text. Stops at the first error, as the simple protocol does.
-    pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
-        let _ = sql;
-        Err(Error::unsupported("no statement can run yet"))
+    /// Tells the client of settings that changed.
+    fn report_settings(&mut self, out: &mut dyn Output) {
+        if self.system.settings().generation() == self.seen_generation {
+            return;
+        }
+        self.refresh();
+        let now = self.reported_settings();
+        for ((name, old), (_, new)) in self.reported.iter().zip(&now) {
+            if old != new {
+                out.parameter_status(name, new);
+                if *name == "application_name" {
+                    self.activity.set_application(new);
+                }
+            }
+        }
+        self.reported = now;
     }
-
-    /// `Parse`. `types`: OIDs of the parameters, 0 where the server is to find out.
-    ///
-    /// After an error of this or another method of the extended protocol the caller reports it, skips to the next `Sync`, and
-    /// calls [`Session::sync`]; the session's own state has already changed accordingly.
-    pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
-        let _ = (name, text, types, out);
-        Err(Error::unsupported("no statement can run yet"))
-    }
-    /// `Bind`.
-    pub async fn bind(&mut self, portal: &str, statement: &str, arguments: BindArguments, out: &mut dyn Output) -> Result<()> {
-        let _ = (portal, statement, arguments, out);
-        Err(Error::unsupported("no statement can run yet"))
-    }
-    /// `Describe` of a statement.
-    pub async fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
-        let _ = (name, out);
-        Err(Error::unsupported("no statement can run yet"))
-    }
-    /// `Describe` of a portal.
-    pub async fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
-        let _ = (name, out);
-        Err(Error::unsupported("no statement can run yet"))
-    }
-    /// `Execute`. `max_rows`: 0 for all. `last`: the caller knows that `Sync` comes next, so that a query can run as a read-only
-    /// transaction.
-    pub async fn execute(&mut self, portal: &str, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
-        let _ = (portal, max_rows, last, out);
-        Err(Error::unsupported("no statement can run yet"))
-    }
-    /// `Close` of a statement. Not an error if there is none.
-    pub fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
-        let _ = name;
-        out.close_complete();
-        Ok(())
-    }
-    /// `Close` of a portal. Not an error if there is none.
-    pub fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
-        let _ = name;
-        out.close_complete();
-        Ok(())
-    }
-    /// `Sync`: ends the implicit transaction. An error has been written to `out`, in the place of what it makes untrue if that
-    /// was not sent yet. The caller sends `ReadyForQuery`.
-    pub async fn sync(&mut self, out: &mut dyn Output) {
-        let _ = out;
+    /// Sends a notice, if the client wants to hear of its kind.
+    fn notice(&self, out: &mut dyn Output, severity: &'static str, sqlstate: &'static str, message: impl Into<String>) {
+        if settings::severity_rank(severity) >= self.system.settings().now().notice_rank {
+            out.notice(&Notice { severity, sqlstate, message: message.into(), detail: None, hint: None });
+        }
     }
 }
 

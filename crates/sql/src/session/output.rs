@@ -4,9 +4,10 @@
 //! into a buffer first. That buffer is what makes automatic retries possible: as long as nothing of it has been sent, the
 //! session can [rewind](Output::rewind) it to a [mark](Output::mark) and run the same work again without the client noticing.
 
+use crate::plan::OutputColumn;
 use crate::types::{Format, Type};
 use bytes::{Bytes, BytesMut};
-use meridian_base::{DescriptorId, Error, Result};
+use meridian_base::{Error, Result};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -31,15 +32,6 @@ impl Formats {
             Formats::Each(each) => each.get(field).copied().unwrap_or_default(),
         }
     }
-}
-
-/// A column of a result, for the row description.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResultColumn {
-    pub name: String,
-    pub ty: Type,
-    /// The table column it comes from, if it comes from one unchanged.
-    pub source: Option<(DescriptorId, u32)>,
 }
 
 /// A message beside the result (`NOTICE`, `WARNING`).
@@ -75,7 +67,7 @@ pub struct Mark {
 /// What a session tells its client.
 pub trait Output: Send {
     /// The shape of the rows that follow.
-    fn row_description(&mut self, columns: &[ResultColumn], formats: &Formats);
+    fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats);
     /// The statement described returns no rows.
     fn no_data(&mut self);
     /// The types of the parameters of the statement described.

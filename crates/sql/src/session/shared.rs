@@ -1,17 +1,22 @@
 //! What the sessions of one node share: who they are, and their plans.
 
+use super::plans::PlanCache;
+use super::sequences::DrawnBlocks;
 use crate::env::SessionRow;
-use meridian_base::SessionId;
+use crate::exec::Interrupt;
+use meridian_base::{Error, Result, SessionId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// One per node. Give every session a clone of the `Arc`.
 #[derive(Default)]
 pub struct Shared {
     sessions: Mutex<BTreeMap<SessionId, Entry>>,
+    pub(crate) plans: PlanCache,
+    pub(super) sequences: DrawnBlocks,
 }
 
 struct Entry {
@@ -26,14 +31,22 @@ impl Activity {
     pub(crate) fn new(row: SessionRow) -> Arc<Activity> {
         Arc::new(Activity(Mutex::new(row)))
     }
-    /// A statement begins or ends.
-    pub(crate) fn set(&self, state: &'static str, query: Option<&str>) {
-        let mut row = self.0.lock();
-        row.state = state;
-        if let Some(query) = query {
-            row.query.clear();
-            row.query.push_str(query);
+    /// A statement begins.
+    pub(crate) fn running(&self, query: &str) {
+        /// `track_activity_query_size`.
+        const QUERY_BYTES_MAX: usize = 1024;
+        let mut end = query.len().min(QUERY_BYTES_MAX);
+        while !query.is_char_boundary(end) {
+            end -= 1;
         }
+        let mut row = self.0.lock();
+        row.state = "active";
+        row.query.clear();
+        row.query.push_str(&query[..end]);
+    }
+    /// A statement ended.
+    pub(crate) fn resting(&self, state: &'static str) {
+        self.0.lock().state = state;
     }
     pub(crate) fn set_application(&self, name: &str) {
         self.0.lock().application = name.to_string();
@@ -72,50 +85,59 @@ pub struct CancelHandle(Arc<CancelState>);
 
 #[derive(Default)]
 struct CancelState {
-    reason: AtomicU8,
+    /// What a running statement looks at.
+    button: Interrupt,
+    /// The session ends; never taken back.
+    terminated: AtomicBool,
     wake: Notify,
-}
-
-/// Why a session is interrupted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupt {
-    /// 57014: the statement ends, the session goes on.
-    Cancel,
-    /// 57P01: the session ends.
-    Terminate,
 }
 
 impl CancelHandle {
     /// Ends the statement that runs now with 57014. Does nothing between statements.
     pub fn cancel(&self) {
-        // A termination is never weakened to a cancel.
-        let _ = self.0.reason.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire);
-        self.0.wake.notify_waiters();
+        if !self.is_terminated() {
+            self.0.button.cancel();
+            self.0.wake.notify_waiters();
+        }
     }
     /// Ends the statement that runs now, and the session, with 57P01.
     pub fn terminate(&self) {
-        self.0.reason.store(2, Ordering::Release);
+        self.0.terminated.store(true, Ordering::Release);
+        self.0.button.terminate();
         self.0.wake.notify_waiters();
     }
-    /// What was asked for and not yet taken notice of.
-    pub fn interrupt(&self) -> Option<Interrupt> {
-        match self.0.reason.load(Ordering::Acquire) {
-            0 => None,
-            1 => Some(Interrupt::Cancel),
-            _ => Some(Interrupt::Terminate),
+    /// Whether the session is to end.
+    pub fn is_terminated(&self) -> bool {
+        self.0.terminated.load(Ordering::Acquire)
+    }
+    /// `statement_timeout` has passed.
+    pub(crate) fn time_out(&self) {
+        if !self.is_terminated() {
+            self.0.button.time_out();
+            self.0.wake.notify_waiters();
         }
+    }
+    /// The error that ends the running statement, if it is to end.
+    pub fn check(&self) -> Result<()> {
+        self.0.button.check()
+    }
+    pub(crate) fn button(&self) -> &Interrupt {
+        &self.0.button
     }
     /// A new statement begins: a cancel that came between statements is forgotten, a termination is not.
     pub(crate) fn rearm(&self) {
-        if self.0.reason.load(Ordering::Relaxed) == 1 {
-            let _ = self.0.reason.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire);
+        if self.check().is_err() && !self.is_terminated() {
+            self.0.button.reset();
+            if self.is_terminated() {
+                self.0.button.terminate();
+            }
         }
     }
-    /// Waits until something is asked for.
-    pub async fn interrupted(&self) -> Interrupt {
+    /// Waits until the running statement is to end, and why.
+    pub async fn interrupted(&self) -> Error {
         loop {
             let woken = self.0.wake.notified();
-            if let Some(reason) = self.interrupt() {
+            if let Err(reason) = self.check() {
                 return reason;
             }
             woken.await;

@@ -1,0 +1,398 @@
+//! The statements that are about the session itself: transactions, settings, prepared statements, cursors, and what is accepted
+//! because there is nothing to do.
+
+use super::simple::Manner;
+use super::{Output, OutputColumn, Session};
+use crate::catalog::lookup::fold;
+use crate::catalog::show::Show;
+use crate::env::Environment;
+use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
+use crate::parse::{Kind, ShowObjects, ShowRegions, Statement, TransactionModes};
+use crate::types::{Datum, Type};
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+
+impl<E: Environment> Session<E> {
+    /// Runs a statement that is neither a query nor a change of rows or schema.
+    pub(super) async fn run_control(
+        &mut self,
+        statement: &Arc<Statement>,
+        manner: Manner<'_>,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        if let Some(show) = catalog_show(&statement.kind) {
+            return self.show_catalog(&show, manner, out);
+        }
+        match &statement.kind {
+            Kind::Sql(sql) => return self.run_control_ast(statement, sql, manner, now, out).await,
+            Kind::Begin(modes) => {
+                self.begin(modes, now, out)?;
+                out.command_complete("BEGIN");
+            }
+            Kind::SetTransaction { session: false, modes } => {
+                self.set_transaction(modes, out)?;
+                out.command_complete("SET");
+            }
+            Kind::SetTransaction { session: true, modes } => {
+                if let Some(read_only) = modes.read_only {
+                    self.set("default_transaction_read_only", Some(if read_only { "on" } else { "off" }), false)?;
+                }
+                if let Some(deferrable) = modes.deferrable {
+                    self.set("default_transaction_deferrable", Some(if deferrable { "on" } else { "off" }), false)?;
+                }
+                out.command_complete("SET");
+            }
+            Kind::ShowObjects(ShowObjects::Settings) => self.show_all(manner, out),
+            Kind::Vacuum => {
+                self.refuse_in_block("VACUUM")?;
+                out.command_complete("VACUUM");
+            }
+            // Old versions are collected, and statistics kept, without being asked.
+            Kind::Analyze => out.command_complete("ANALYZE"),
+            Kind::Maintenance(tag) => out.command_complete(tag),
+            Kind::Unsupported(what) => return Err(Error::unsupported(format!("{what} is not supported"))),
+            Kind::Empty => out.empty_query(),
+            Kind::CreateTable { .. } => return Err(Error::unsupported("CREATE TABLE AS is not supported yet")),
+            _ => return Err(Error::unsupported("this statement is not supported yet")),
+        }
+        Ok(())
+    }
+    async fn run_control_ast(
+        &mut self,
+        statement: &Arc<Statement>,
+        sql: &ast::Statement,
+        manner: Manner<'_>,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        use ast::Statement as S;
+        let tag = match sql {
+            S::Commit { chain, .. } => self.commit(*chain, out).await?,
+            S::Rollback { chain, savepoint: None } => {
+                self.rollback(*chain, out)?;
+                "ROLLBACK"
+            }
+            S::Rollback { savepoint: Some(name), .. } => {
+                self.rollback_to(&fold(name))?;
+                "ROLLBACK"
+            }
+            S::Savepoint { name } => {
+                self.savepoint(&fold(name))?;
+                "SAVEPOINT"
+            }
+            S::ReleaseSavepoint { name } => {
+                self.release(&fold(name))?;
+                "RELEASE"
+            }
+            S::Set(set) => {
+                self.run_set(set, out)?;
+                "SET"
+            }
+            S::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.system.settings().reset_all(),
+                    Reset::SessionAuthorization => {}
+                    Reset::ConfigurationParameter(name) => self.set(&setting_name(name), None, false)?,
+                }
+                "RESET"
+            }
+            S::ShowVariable { variable } => return self.show_setting(variable, manner, out),
+            S::Discard { object_type } => self.discard(object_type)?,
+            S::Prepare { name, data_types, statement: inner } => {
+                self.side_effects += 1;
+                self.prepare_named(&fold(name), data_types, statement.inner((**inner).clone()))?;
+                "PREPARE"
+            }
+            S::Execute { name: Some(name), parameters, .. } => {
+                return self.execute_named(&setting_name(name), parameters, manner, now, out).await;
+            }
+            S::Deallocate { name, .. } => {
+                self.side_effects += 1;
+                self.deallocate(name)?
+            }
+            S::Declare { stmts } => {
+                self.side_effects += 1;
+                self.declare_cursors(statement, stmts)?;
+                "DECLARE CURSOR"
+            }
+            S::Fetch { name, direction, .. } => {
+                self.side_effects += 1;
+                return self.fetch_cursor(&fold(name), direction, manner, now, out).await;
+            }
+            S::Close { cursor } => {
+                self.side_effects += 1;
+                self.close_cursor(cursor)?;
+                "CLOSE CURSOR"
+            }
+            S::Copy { source, to, target, options, legacy_options, values: _ } => {
+                let copy = super::copy::Copy::new(source, *to, target, options, legacy_options)?;
+                return self.run_copy(statement, copy, now, out).await;
+            }
+            S::LISTEN { .. } | S::NOTIFY { .. } => {
+                return Err(Error::unsupported("LISTEN and NOTIFY are not supported")
+                    .hint("Sessions of different nodes do not share notification queues."));
+            }
+            S::UNLISTEN { .. } => "UNLISTEN",
+            S::Lock(_) => return Err(Error::unsupported("LOCK TABLE is not supported")
+                .hint("Transactions are serializable without table locks; SELECT … FOR UPDATE locks rows.")),
+            _ => return Err(Error::unsupported("this statement is not supported yet")),
+        };
+        out.command_complete(tag);
+        Ok(())
+    }
+
+    /// Sets one setting; `None` for its default.
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        let mut settings = self.system.settings();
+        settings.set(name, value, local)?;
+        // Outside a block a setting is committed as soon as it is made.
+        if self.block.is_none() {
+            settings.commit();
+        }
+        Ok(())
+    }
+    fn run_set(&mut self, set: &Set, out: &mut dyn Output) -> Result<()> {
+        match set {
+            Set::SingleAssignment { scope, variable, values, .. } => {
+                let local = matches!(scope, Some(ContextModifier::Local));
+                let name = setting_name(variable);
+                if let Some(modes) = transaction_mode(&name, values)? {
+                    return self.set_transaction(&modes, out);
+                }
+                if local && !self.block.as_ref().is_some_and(|b| b.explicit) {
+                    self.notice(out, "WARNING", "25P01", "SET LOCAL can only be used in transaction blocks");
+                    return Ok(());
+                }
+                let is_list = name.eq_ignore_ascii_case("search_path");
+                self.set(&name, setting_value(values, is_list)?.as_deref(), local)
+            }
+            Set::SetTimeZone { local, value } => self.set("TimeZone", time_zone(value)?.as_deref(), *local),
+            Set::SetNames { charset_name, .. } => self.set("client_encoding", Some(&charset_name.value), false),
+            Set::SetNamesDefault {} => self.set("client_encoding", None, false),
+            Set::SetRole { role_name, .. } => match role_name {
+                Some(role) => self.refuse_other_user(&fold(role)),
+                None => Ok(()),
+            },
+            Set::SetSessionAuthorization(param) => match &param.kind {
+                ast::SetSessionAuthorizationParamKind::User(user) => self.refuse_other_user(&fold(user)),
+                ast::SetSessionAuthorizationParamKind::Default => Ok(()),
+            },
+            _ => Err(Error::sql("42601", "syntax error in SET")),
+        }
+    }
+    fn refuse_other_user(&self, name: &str) -> Result<()> {
+        match name == self.options.user || name == "none" {
+            true => Ok(()),
+            false => Err(Error::unsupported(format!("a session cannot become \"{name}\": roles are not supported yet"))),
+        }
+    }
+
+    fn show_setting(&mut self, variable: &[ast::Ident], manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+        let name = shown_name(variable);
+        let read_only = || self.block.as_ref().map(|b| b.read_only);
+        let on_off = |b: bool| if b { "on" } else { "off" }.to_string();
+        let (column, value) = match name.to_ascii_lowercase().as_str() {
+            "transaction_isolation" => ("transaction_isolation".to_string(), "serializable".to_string()),
+            "transaction_read_only" => {
+                let default = self.system.settings().now().default_read_only;
+                ("transaction_read_only".to_string(), on_off(read_only().unwrap_or(default)))
+            }
+            "transaction_deferrable" => ("transaction_deferrable".to_string(), on_off(false)),
+            _ => {
+                let settings = self.system.settings();
+                (settings.display_name(&name), settings.show(&name)?)
+            }
+        };
+        self.send_rows(&[(&column, Type::Text)], vec![vec![Datum::text(value)]], "SHOW", manner, out);
+        Ok(())
+    }
+    fn show_all(&mut self, manner: Manner<'_>, out: &mut dyn Output) {
+        let rows = self.system.settings().all().into_iter();
+        let rows = rows.map(|s| vec![Datum::text(s.name), Datum::text(s.value), Datum::text(s.description)]).collect();
+        let columns = [("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)];
+        self.send_rows(&columns, rows, "SHOW", manner, out);
+    }
+    fn show_catalog(&mut self, show: &Show, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+        let catalog = self.catalog();
+        let context =
+            super::system::StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let rows = show.rows(&context)?;
+        let columns = show.columns();
+        let columns: Vec<_> = columns.iter().map(|(name, ty)| (*name, ty.clone())).collect();
+        let tag = format!("SHOW {}", rows.len());
+        self.send_rows(&columns, rows, &tag, manner, out);
+        Ok(())
+    }
+    /// Sends rows that are in memory.
+    pub(super) fn send_rows(
+        &self,
+        columns: &[(&str, Type)],
+        rows: Vec<Vec<Datum>>,
+        tag: &str,
+        manner: Manner<'_>,
+        out: &mut dyn Output,
+    ) {
+        if manner.describes {
+            out.row_description(&output_columns(columns), manner.formats);
+        }
+        for row in rows {
+            let buffer = out.begin_row(row.len());
+            for (i, (datum, (_, ty))) in row.iter().zip(columns).enumerate() {
+                datum.write_field(ty, manner.formats.of(i), &self.eval, buffer);
+            }
+            out.end_row();
+        }
+        out.command_complete(tag);
+    }
+    /// The columns of a statement's result that is known without planning; empty if it returns none.
+    pub(super) fn control_columns(&self, kind: &Kind) -> Vec<OutputColumn> {
+        if let Some(show) = catalog_show(kind) {
+            let columns = show.columns();
+            return output_columns(&columns.iter().map(|(name, ty)| (*name, ty.clone())).collect::<Vec<_>>());
+        }
+        match kind {
+            Kind::ShowObjects(ShowObjects::Settings) => {
+                output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
+            }
+            Kind::Sql(sql) => match &**sql {
+                ast::Statement::ShowVariable { variable } => {
+                    let name = self.system.settings().display_name(&shown_name(variable));
+                    output_columns(&[(&name, Type::Text)])
+                }
+                ast::Statement::Fetch { name, .. } => self.cursor_columns(&fold(name)),
+                ast::Statement::Execute { name: Some(name), .. } => self.named_columns(&setting_name(name)),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    fn discard(&mut self, what: &DiscardObject) -> Result<&'static str> {
+        self.side_effects += 1;
+        Ok(match what {
+            DiscardObject::ALL => {
+                self.refuse_in_block("DISCARD ALL")?;
+                self.portals.clear();
+                self.statements.clear();
+                self.system.settings().reset_all();
+                self.sequences.forget();
+                "DISCARD ALL"
+            }
+            DiscardObject::PLANS => "DISCARD PLANS",
+            DiscardObject::SEQUENCES => {
+                self.sequences.forget();
+                "DISCARD SEQUENCES"
+            }
+            DiscardObject::TEMP => "DISCARD TEMP",
+        })
+    }
+}
+
+fn output_columns(columns: &[(&str, Type)]) -> Vec<OutputColumn> {
+    columns.iter().map(|(name, ty)| OutputColumn { name: name.to_string(), ty: ty.clone(), origin: None }).collect()
+}
+
+/// The `SHOW` statements about the catalog.
+fn catalog_show(kind: &Kind) -> Option<Show> {
+    let object = |path: &[String]| ast::ObjectName::from(path.iter().map(|p| ast::Ident::with_quote('"', p)).collect::<Vec<_>>());
+    Some(match kind {
+        Kind::ShowRegions(ShowRegions::All | ShowRegions::AllDatabases) => Show::Regions,
+        Kind::ShowRegions(ShowRegions::Cluster) => Show::RegionsFromCluster,
+        Kind::ShowRegions(ShowRegions::Database(name)) => {
+            Show::RegionsFromDatabase { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
+        }
+        Kind::ShowLocality => Show::Locality,
+        Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
+        Kind::ShowObjects(ShowObjects::Databases) => Show::Databases,
+        Kind::ShowObjects(ShowObjects::Schemas) => Show::Schemas,
+        Kind::ShowObjects(ShowObjects::Tables) => Show::Tables { schema: None },
+        Kind::ShowObjects(ShowObjects::Sequences) => Show::Sequences,
+        Kind::ShowObjects(ShowObjects::Columns(table)) => Show::Columns { table: object(table) },
+        Kind::ShowObjects(ShowObjects::Indexes(table)) => Show::Indexes { table: object(table) },
+        Kind::ShowObjects(ShowObjects::Constraints(table)) => Show::Constraints { table: object(table) },
+        _ => return None,
+    })
+}
+
+/// The name of a setting as it was written: settings are found whatever their case.
+fn setting_name(name: &ast::ObjectName) -> String {
+    let parts: Vec<String> = name.0.iter().filter_map(|p| p.as_ident()).map(fold).collect();
+    parts.join(".")
+}
+
+/// `SHOW`'s name, with the names that are several words.
+fn shown_name(variable: &[ast::Ident]) -> String {
+    let words: Vec<String> = variable.iter().map(fold).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["time", "zone"] => "TimeZone".to_string(),
+        ["transaction", "isolation", "level"] => "transaction_isolation".to_string(),
+        ["session", "authorization"] => "session_authorization".to_string(),
+        _ => words.join("."),
+    }
+}
+
+/// The value of `SET`; `None` is `DEFAULT`.
+fn setting_value(values: &[Expr], is_list: bool) -> Result<Option<String>> {
+    if let [Expr::Identifier(word)] = values
+        && word.quote_style.is_none()
+        && word.value.eq_ignore_ascii_case("default")
+    {
+        return Ok(None);
+    }
+    let texts: Vec<String> = values.iter().map(|v| one_value(v, is_list)).collect::<Result<_>>()?;
+    Ok(Some(texts.join(", ")))
+}
+
+fn one_value(value: &Expr, is_list: bool) -> Result<String> {
+    let quoted = |text: &str| match is_list {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_string(),
+    };
+    match value {
+        Expr::Identifier(word) if word.quote_style.is_some() => Ok(quoted(&word.value)),
+        Expr::Identifier(word) => Ok(word.value.clone()),
+        Expr::Value(v) => Ok(match &v.value {
+            Value::Number(n, _) => n.clone(),
+            Value::Boolean(b) => b.to_string(),
+            Value::SingleQuotedString(s) | Value::EscapedStringLiteral(s) | Value::DoubleQuotedString(s) => {
+                // An empty string as search_path means an empty path.
+                if is_list && s.is_empty() { String::new() } else { quoted(s) }
+            }
+            _ => return Err(Error::sql("42601", "syntax error in the value of SET")),
+        }),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => Ok(format!("-{}", one_value(expr, false)?)),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => one_value(expr, false),
+        other => Ok(other.to_string()),
+    }
+}
+
+/// `SET transaction_isolation = …` and its relatives are `SET TRANSACTION`.
+fn transaction_mode(name: &str, values: &[Expr]) -> Result<Option<TransactionModes>> {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    if !(is("transaction_isolation") || is("transaction_read_only") || is("transaction_deferrable")) {
+        return Ok(None);
+    }
+    let value = setting_value(values, false)?.unwrap_or_default();
+    let invalid = || Error::sql("22023", format!("invalid value for parameter \"{name}\": \"{value}\""));
+    if is("transaction_isolation") {
+        const LEVELS: [&str; 4] = ["serializable", "repeatable read", "read committed", "read uncommitted"];
+        let level = LEVELS.into_iter().find(|l| l.eq_ignore_ascii_case(&value)).ok_or_else(invalid)?;
+        return Ok(Some(TransactionModes { isolation: Some(level), ..Default::default() }));
+    }
+    let on = super::settings::parse_bool(&value).ok_or_else(invalid)?;
+    Ok(Some(match is("transaction_read_only") {
+        true => TransactionModes { read_only: Some(on), ..Default::default() },
+        false => TransactionModes { deferrable: Some(on), ..Default::default() },
+    }))
+}
+
+/// The value of `SET TIME ZONE`; `None` is `LOCAL` or `DEFAULT`.
+fn time_zone(value: &Expr) -> Result<Option<String>> {
+    match value {
+        Expr::Identifier(word) if word.value.eq_ignore_ascii_case("local") => Ok(None),
+        Expr::Interval(interval) => one_value(&interval.value, false).map(Some),
+        value => setting_value(std::slice::from_ref(value), false),
+    }
+}

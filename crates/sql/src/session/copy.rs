@@ -1,0 +1,417 @@
+//! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
+
+use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
+use super::output::{BoxFuture, CopyInput, Output};
+use super::run::interruptible;
+use super::system::StatementSystem;
+use super::{Format, Formats, Session};
+use crate::catalog::lookup::{Name, TableRef, fold};
+use crate::env::{Environment, Transaction, TxnOptions};
+use crate::exec::{self, ExecContext, MEMORY_BYTES_MAX, RowSink};
+use crate::parse::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget};
+use crate::parse::{Statement, parse_one_statement};
+use crate::plan::{self, PlanContext, Prepared};
+use crate::types::{Datum, EvalContext, RowView, Type};
+use bytes::{BufMut, BytesMut};
+use meridian_base::{Error, Result, limits};
+use std::sync::Arc;
+
+/// Rows are inserted in batches of so many, or of so many bytes.
+const BATCH_ROWS: usize = 1_000;
+const BATCH_BYTES: usize = 512 << 10;
+
+/// A `COPY` statement, understood.
+pub(super) struct Copy<'a> {
+    source: &'a CopySource,
+    is_to: bool,
+    format: CopyFormat,
+}
+
+impl<'a> Copy<'a> {
+    pub fn new(
+        source: &'a CopySource,
+        is_to: bool,
+        target: &CopyTarget,
+        options: &[CopyOption],
+        legacy: &[CopyLegacyOption],
+    ) -> Result<Copy<'a>> {
+        match (target, is_to) {
+            (CopyTarget::Stdin, false) | (CopyTarget::Stdout, true) => {}
+            (CopyTarget::File { .. } | CopyTarget::Program { .. }, _) => {
+                return Err(Error::sql("42501", "COPY to or from a file or program of the server is not allowed")
+                    .hint("Use COPY … FROM STDIN or TO STDOUT; psql's \\copy command works for anyone."));
+            }
+            _ => return Err(Error::sql("42601", "COPY FROM needs STDIN, COPY TO needs STDOUT")),
+        }
+        Ok(Copy { source, is_to, format: read_options(options, legacy)? })
+    }
+}
+
+fn read_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFormat> {
+    let mut kind = CopyKind::Text;
+    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
+    let mut header = false;
+    let (mut force_quote, mut force_not_null, mut force_null) = (Vec::new(), Vec::new(), Vec::new());
+    let names = |idents: &[ast::Ident]| -> Vec<String> { idents.iter().map(fold).collect() };
+    for option in options {
+        match option {
+            CopyOption::Format(name) => {
+                kind = match fold(name).as_str() {
+                    "text" => CopyKind::Text,
+                    "csv" => CopyKind::Csv,
+                    "binary" => CopyKind::Binary,
+                    other => return Err(Error::sql("22023", format!("COPY format \"{other}\" not recognized"))),
+                }
+            }
+            // Rows are written the same way whether or not they are frozen.
+            CopyOption::Freeze(_) => {}
+            CopyOption::Delimiter(c) => delimiter = Some(*c),
+            CopyOption::Null(s) => null = Some(s.clone()),
+            CopyOption::Header(on) => header = *on,
+            CopyOption::Quote(c) => quote = Some(*c),
+            CopyOption::Escape(c) => escape = Some(*c),
+            CopyOption::ForceQuote(columns) => force_quote = names(columns),
+            CopyOption::ForceNotNull(columns) => force_not_null = names(columns),
+            CopyOption::ForceNull(columns) => force_null = names(columns),
+            CopyOption::Encoding(name) if ["utf8", "utf-8", "unicode"].contains(&name.to_ascii_lowercase().as_str()) => {}
+            CopyOption::Encoding(name) => return Err(Error::unsupported(format!("COPY with encoding \"{name}\" is not supported"))),
+        }
+    }
+    for option in legacy {
+        match option {
+            CopyLegacyOption::Binary => kind = CopyKind::Binary,
+            CopyLegacyOption::Delimiter(c) => delimiter = Some(*c),
+            CopyLegacyOption::Null(s) => null = Some(s.clone()),
+            CopyLegacyOption::Header => header = true,
+            CopyLegacyOption::Csv(csv) => {
+                kind = CopyKind::Csv;
+                for option in csv {
+                    match option {
+                        CopyLegacyCsvOption::Header => header = true,
+                        CopyLegacyCsvOption::Quote(c) => quote = Some(*c),
+                        CopyLegacyCsvOption::Escape(c) => escape = Some(*c),
+                        CopyLegacyCsvOption::ForceQuote(columns) => force_quote = names(columns),
+                        CopyLegacyCsvOption::ForceNotNull(columns) => force_not_null = names(columns),
+                    }
+                }
+            }
+            other => return Err(Error::unsupported(format!("COPY option {other} is not supported"))),
+        }
+    }
+    let is_csv = kind == CopyKind::Csv;
+    let byte = |what: &str, c: char| match u8::try_from(c) {
+        Ok(b) if b.is_ascii() && b != b'\n' && b != b'\r' => Ok(b),
+        _ => Err(Error::unsupported(format!("COPY {what} must be a single one-byte character"))),
+    };
+    if !is_csv && (quote.is_some() || escape.is_some()) {
+        return Err(Error::unsupported("COPY quote and escape are available only in CSV mode"));
+    }
+    if kind == CopyKind::Binary && (delimiter.is_some() || null.is_some() || header) {
+        return Err(Error::sql("42601", "cannot specify DELIMITER, NULL or HEADER in BINARY mode"));
+    }
+    let quote = byte("quote", quote.unwrap_or('"'))?;
+    let format = CopyFormat {
+        kind,
+        delimiter: byte("delimiter", delimiter.unwrap_or(if is_csv { ',' } else { '\t' }))?,
+        null: null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_string() }),
+        header,
+        quote,
+        escape: escape.map_or(Ok(quote), |c| byte("escape", c))?,
+        force_quote,
+        force_not_null,
+        force_null,
+    };
+    if !is_csv && (format.delimiter.is_ascii_lowercase() || format.delimiter.is_ascii_digit() || b"\\.".contains(&format.delimiter)) {
+        return Err(Error::sql("22023", format!("COPY delimiter cannot be \"{}\"", format.delimiter as char)));
+    }
+    if is_csv && format.delimiter == format.quote {
+        return Err(Error::sql("22023", "COPY delimiter and quote must be different"));
+    }
+    Ok(format)
+}
+
+impl<E: Environment> Session<E> {
+    pub(super) async fn run_copy(&mut self, statement: &Statement, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<()> {
+        // Data that was read cannot be read again.
+        self.side_effects += 1;
+        let rows = match copy.is_to {
+            true => self.copy_to(statement, copy, now, out).await?,
+            false => self.copy_from(copy, now, out).await?,
+        };
+        out.command_complete(&format!("COPY {rows}"));
+        Ok(())
+    }
+
+    async fn copy_to(&mut self, statement: &Statement, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<u64> {
+        self.block(now);
+        let query = match copy.source {
+            CopySource::Query(query) => statement.inner(ast::Statement::Query(query.clone())),
+            CopySource::Table { table_name, columns } => {
+                let columns: Vec<String> = columns.iter().map(|c| c.to_string()).collect();
+                let columns = if columns.is_empty() { "*".to_string() } else { columns.join(", ") };
+                parse_one_statement(&format!("SELECT {columns} FROM {table_name}"))?
+            }
+        };
+        let mut catalog = self.catalog();
+        let mut prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
+        if !self.admit(&prepared).await? {
+            catalog = self.catalog();
+            prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
+        }
+        let names: Vec<String> = prepared.columns.iter().map(|c| c.name.clone()).collect();
+        let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
+        out.copy_out(format, names.len());
+        let mut encoder = Encoder::new(copy.format, names);
+        encoder.start();
+        if !encoder.out.is_empty() {
+            out.copy_data(&encoder.out);
+            encoder.out.clear();
+        }
+        let formats = if format == Format::Binary { Formats::AllBinary } else { Formats::AllText };
+        let mut lines = Lines { out, encoder, formats, eval: self.eval.clone(), scratch: BytesMut::new() };
+        let rows = self.run_to(&prepared, now, &mut lines).await?;
+        let Lines { out, mut encoder, .. } = lines;
+        encoder.finish();
+        if !encoder.out.is_empty() {
+            out.copy_data(&encoder.out);
+        }
+        out.copy_done();
+        Ok(rows)
+    }
+    /// Runs a query whose rows go to a sink of its own.
+    async fn run_to(&mut self, prepared: &Arc<Prepared>, now: u64, sink: &mut dyn RowSink) -> Result<u64> {
+        let catalog = self.catalog();
+        self.eval.catalog = catalog.clone();
+        let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
+        let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
+        let block = self.begun(false);
+        block.statements += 1;
+        block.has_touched_rows |= !prepared.groups.is_empty();
+        let env = &self.env;
+        let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = ExecContext {
+            eval: &self.eval,
+            catalog: &catalog,
+            interrupt: self.cancel.button(),
+            sequences: &self.sequences,
+            system: &system,
+            now_micros: &|| env.now_micros(),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+        };
+        let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
+        let txn = alone.as_mut().unwrap_or(own);
+        txn.uses(&prepared.descriptors);
+        let affected = interruptible(&self.cancel, exec::run(prepared, &[], txn, &context, sink)).await?;
+        if let Some(txn) = alone {
+            txn.commit().await?;
+        }
+        Ok(affected.rows)
+    }
+    fn options_for(&self, catalog: &crate::catalog::Catalog) -> TxnOptions {
+        TxnOptions {
+            session: self.options.id,
+            read_only: false,
+            schema: catalog.version,
+            schema_committed_at: catalog.committed_at,
+            lock_timeout: self.system.settings().now().lock_timeout,
+            attempt: 0,
+        }
+    }
+
+    async fn copy_from(&mut self, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<u64> {
+        let CopySource::Table { table_name, columns } = copy.source else {
+            return Err(Error::sql("42601", "COPY FROM needs a table"));
+        };
+        self.block(now);
+        self.refuse_if_read_only("COPY FROM")?;
+        let name = Name::from_ast(table_name)?;
+        let mut load = self.plan_load(&name, columns)?;
+        if !self.admit(&load.prepared).await? {
+            load = self.plan_load(&name, columns)?;
+        }
+        let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
+        let mut decoder = Decoder::new(copy.format, &load.names);
+        out.copy_in(format, load.names.len());
+        let mut batch = Batch::default();
+        let mut total = 0;
+        loop {
+            let input = tokio::select! {
+                input = out.read_copy() => input?,
+                error = self.cancel.interrupted() => return Err(error),
+            };
+            let at_end = match input {
+                CopyInput::Data(data) => {
+                    decoder.push(&data);
+                    false
+                }
+                CopyInput::Done => true,
+                CopyInput::Fail(reason) => return Err(Error::sql("57014", format!("COPY from stdin failed: {reason}"))),
+            };
+            let in_line = |line: u64, e: Error| match e.get_detail() {
+                None => e.detail(format!("COPY {name}, line {line}.")),
+                Some(_) => e,
+            };
+            while let Some(fields) = decoder.row(at_end).map_err(|e| in_line(total + batch.rows.len() as u64 + 1, e))? {
+                let row = load.row(&fields, format, &self.eval).map_err(|e| in_line(decoder.line, e))?;
+                batch.bytes += fields.iter().flatten().map(|f| f.len() + 16).sum::<usize>();
+                batch.rows.push(row);
+                if batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES {
+                    total += self.insert(&load, std::mem::take(&mut batch).rows, now).await?;
+                }
+            }
+            if at_end {
+                total += self.insert(&load, std::mem::take(&mut batch).rows, now).await?;
+                return Ok(total);
+            }
+        }
+    }
+    fn plan_load(&mut self, name: &Name, columns: &[ast::Ident]) -> Result<Load> {
+        let catalog = self.catalog();
+        let table = catalog.table(&self.names, name)?;
+        let mut ordinals = Vec::new();
+        if columns.is_empty() {
+            ordinals.extend(table.public_columns().filter(|(_, c)| c.generated.is_none()).map(|(ordinal, _)| ordinal));
+        }
+        for column in columns {
+            let column = fold(column);
+            let missing = || Error::sql("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name));
+            let (ordinal, _) = table.public_columns().find(|(_, c)| c.name == column).ok_or_else(missing)?;
+            if ordinals.contains(&ordinal) {
+                return Err(Error::sql("42701", format!("column \"{column}\" specified more than once")));
+            }
+            ordinals.push(ordinal);
+        }
+        self.eval.catalog = catalog.clone();
+        let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
+        let prepared = Arc::new(plan::prepare_insert(&table, &ordinals, &context)?);
+        Ok(Load::new(table, &ordinals, prepared))
+    }
+    async fn insert(&mut self, load: &Load, rows: Vec<Vec<Datum>>, now: u64) -> Result<u64> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let catalog = self.catalog();
+        self.eval.catalog = catalog.clone();
+        let is_alone = self.block(now).ddl.is_some();
+        let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
+        let block = self.begun(false);
+        block.statements += 1;
+        block.has_touched_rows = true;
+        let env = &self.env;
+        let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = ExecContext {
+            eval: &self.eval,
+            catalog: &catalog,
+            interrupt: self.cancel.button(),
+            sequences: &self.sequences,
+            system: &system,
+            now_micros: &|| env.now_micros(),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+        };
+        let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
+        let txn = alone.as_mut().unwrap_or(own);
+        txn.uses(&load.prepared.descriptors);
+        let inserted = interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await?;
+        if let Some(txn) = alone {
+            txn.commit().await?;
+        }
+        Ok(inserted)
+    }
+}
+
+/// Rows read and not inserted yet.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<Vec<Datum>>,
+    bytes: usize,
+}
+
+/// A table being loaded.
+struct Load {
+    names: Vec<String>,
+    types: Vec<Type>,
+    prepared: Arc<Prepared>,
+}
+
+impl Load {
+    fn new(table: TableRef, ordinals: &[u32], prepared: Arc<Prepared>) -> Load {
+        let columns = || ordinals.iter().map(|o| &table.columns[*o as usize]);
+        Load {
+            names: columns().map(|c| c.name.clone()).collect(),
+            types: columns().map(|c| c.ty.clone()).collect(),
+            prepared,
+        }
+    }
+    fn row(&self, fields: &[Field], format: Format, eval: &EvalContext) -> Result<Vec<Datum>> {
+        let mut row = Vec::with_capacity(fields.len());
+        for ((field, ty), name) in fields.iter().zip(&self.types).zip(&self.names) {
+            let datum = match field {
+                None => Ok(Datum::Null),
+                Some(bytes) if format == Format::Binary => Datum::from_binary(bytes, ty),
+                Some(bytes) => match std::str::from_utf8(bytes) {
+                    Ok(text) if !text.contains('\0') => Datum::from_text(text, ty, eval),
+                    _ => Err(Error::sql("22021", "invalid byte sequence for encoding \"UTF8\"")),
+                },
+            };
+            row.push(datum.map_err(|e| e.column(name.clone()))?);
+        }
+        Ok(row)
+    }
+}
+
+/// Rows as lines of `COPY … TO`.
+struct Lines<'a> {
+    out: &'a mut dyn Output,
+    encoder: Encoder,
+    formats: Formats,
+    eval: EvalContext,
+    scratch: BytesMut,
+}
+
+impl Lines<'_> {
+    /// Writes the fields of the scratch buffer as a line.
+    fn line(&mut self, fields: usize) {
+        self.encoder.begin_row(fields);
+        let mut rest = &self.scratch[..];
+        while let Some((length, after)) = rest.split_first_chunk::<4>() {
+            let length = usize::try_from(i32::from_be_bytes(*length)).ok();
+            let (field, after) = match length {
+                Some(length) => (Some(&after[..length]), &after[length..]),
+                None => (None, after),
+            };
+            self.encoder.field(field);
+            rest = after;
+        }
+        self.encoder.end_row();
+        self.out.copy_data(&self.encoder.out);
+        self.encoder.out.clear();
+    }
+}
+
+impl RowSink for Lines<'_> {
+    fn row(&mut self, row: &[Datum], types: &[Type]) -> Result<()> {
+        self.scratch.clear();
+        for (i, (datum, ty)) in row.iter().zip(types).enumerate() {
+            match datum {
+                Datum::Null => self.scratch.put_i32(-1),
+                datum => datum.write_field(ty, self.formats.of(i), &self.eval, &mut self.scratch),
+            }
+        }
+        self.line(row.len());
+        Ok(())
+    }
+    fn stored(&mut self, row: &RowView, fields: &[(u32, Type)]) -> Result<()> {
+        self.scratch.clear();
+        for (i, (ordinal, ty)) in fields.iter().enumerate() {
+            row.write_field(*ordinal as usize, ty, self.formats.of(i), &self.eval, &mut self.scratch)?;
+        }
+        self.line(fields.len());
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        self.out.buffered() > limits::RESULT_BUFFER_BYTES
+    }
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,207 @@
+//! Prepared statements and cursors by SQL statements: `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `CLOSE`.
+
+use super::extended::{Named, Portal, PortalState};
+use super::run::TagText;
+use super::simple::Manner;
+use super::{BoxFuture, Formats, Output, OutputColumn, Session};
+use crate::catalog::lookup::fold;
+use crate::env::Environment;
+use crate::exec::{ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, RowSink};
+use crate::parse::ast::{self, CloseCursor, Expr, FetchDirection, Ident};
+use crate::parse::{Statement, parse_one_statement};
+use crate::plan::Tag;
+use crate::types::{CastContext, Datum, RowView, Type};
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+
+impl<E: Environment> Session<E> {
+    /// `EXECUTE name (…)`.
+    pub(super) async fn execute_named(
+        &mut self,
+        name: &str,
+        parameters: &[Expr],
+        manner: Manner<'_>,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        self.block(now);
+        let mut named = self.find_current(name)?;
+        let types = named.params().to_vec();
+        if types.len() != parameters.len() {
+            return Err(Error::sql("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
+                .detail(format!("Expected {} parameters but got {}.", types.len(), parameters.len())));
+        }
+        let mut params = Vec::with_capacity(types.len());
+        for (expr, ty) in parameters.iter().zip(&types) {
+            params.push(self.evaluate(expr, ty, now).await?);
+        }
+        let Some(plan) = &named.plan else {
+            let statement = named.statement.clone();
+            return Box::pin(self.run_statement(&statement, manner, out)).await;
+        };
+        if !self.admit(&plan.prepared.clone()).await? {
+            named = self.find_current(name)?;
+        }
+        let prepared = named.plan.as_ref().expect("planned").prepared.clone();
+        self.run_query(&prepared, &params, manner, now, out).await
+    }
+    /// The value of an expression without variables.
+    async fn evaluate(&mut self, expr: &Expr, ty: &Type, now: u64) -> Result<Datum> {
+        let statement = parse_one_statement(&format!("SELECT {expr}"))?;
+        let catalog = self.catalog();
+        let prepared = Arc::new(self.prepare(&statement, &catalog, &[])?);
+        let from = prepared.columns[0].ty.clone();
+        self.eval.catalog = catalog.clone();
+        self.block(now);
+        let block = self.begun(false);
+        block.has_touched_rows |= !prepared.groups.is_empty();
+        let env = &self.env;
+        let system =
+            super::system::StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = ExecContext {
+            eval: &self.eval,
+            catalog: &catalog,
+            interrupt: self.cancel.button(),
+            sequences: &self.sequences,
+            system: &system,
+            now_micros: &|| env.now_micros(),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+        };
+        let txn = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
+        let mut one = OneValue(None);
+        crate::exec::run(&prepared, &[], txn, &context, &mut one).await?;
+        let value = one.0.unwrap_or(Datum::Null);
+        crate::types::cast::cast(value, &from, ty, CastContext::Assignment, &self.eval)
+    }
+    /// `DEALLOCATE name`, `DEALLOCATE ALL`.
+    pub(super) fn deallocate(&mut self, name: &Ident) -> Result<&'static str> {
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
+            self.statements.clear();
+            return Ok("DEALLOCATE ALL");
+        }
+        let name = fold(name);
+        match self.statements.remove(&name) {
+            Some(_) => Ok("DEALLOCATE"),
+            None => Err(Error::sql("26000", format!("prepared statement \"{name}\" does not exist"))),
+        }
+    }
+
+    /// `DECLARE name CURSOR FOR query`.
+    pub(super) fn declare_cursors(&mut self, statement: &Statement, declarations: &[ast::Declare]) -> Result<()> {
+        if !self.block.as_ref().is_some_and(|b| b.explicit) {
+            return Err(Error::sql("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
+        }
+        for declaration in declarations {
+            let (Some(query), [name]) = (&declaration.for_query, &declaration.names[..]) else {
+                return Err(Error::sql("42601", "syntax error in DECLARE"));
+            };
+            if declaration.hold == Some(true) {
+                return Err(Error::unsupported("cursors WITH HOLD are not supported").hint("Fetch before the transaction ends."));
+            }
+            if declaration.scroll == Some(true) {
+                return Err(Error::unsupported("SCROLL cursors are not supported"));
+            }
+            let name = fold(name);
+            if self.portals.contains_key(&name) {
+                return Err(Error::sql("42P03", format!("cursor \"{name}\" already exists")));
+            }
+            let query = Arc::new(statement.inner(ast::Statement::Query(query.clone())));
+            let catalog = self.catalog();
+            let prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
+            let execution = Execution::new(prepared.clone(), Vec::new());
+            let plan = super::plans::Plan { prepared, version: catalog.version };
+            let named = Arc::new(Named { statement: query, declared: Vec::new(), plan: Some(plan) });
+            let formats = if declaration.binary == Some(true) { Formats::AllBinary } else { Formats::AllText };
+            let portal = Portal { named, params: Vec::new(), formats, state: PortalState::Running(execution) };
+            self.portals.insert(name, portal);
+        }
+        Ok(())
+    }
+    /// `FETCH`.
+    pub(super) async fn fetch_cursor(
+        &mut self,
+        name: &str,
+        direction: &FetchDirection,
+        manner: Manner<'_>,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        let limit = fetch_count(direction)?;
+        let Some(mut portal) = self.portals.remove(name) else {
+            return Err(Error::sql("34000", format!("cursor \"{name}\" does not exist")));
+        };
+        let prepared = portal.named.plan.as_ref().expect("a planned query").prepared.clone();
+        if manner.describes {
+            out.row_description(&prepared.columns, &portal.formats);
+        }
+        let mut rows = 0;
+        if limit != Some(0)
+            && let PortalState::Running(execution) = std::mem::replace(&mut portal.state, PortalState::Done)
+        {
+            let mut execution = Some(execution);
+            match self.fetch(&mut execution, &prepared, limit, &portal.formats, false, now, out).await? {
+                Fetched::Done(affected) => rows = affected.rows,
+                Fetched::Suspended { rows: sent } => {
+                    rows = sent;
+                    portal.state = PortalState::Running(execution.expect("still there"));
+                }
+            }
+        }
+        self.portals.insert(name.to_string(), portal);
+        out.command_complete(&TagText::new(Tag::Select, rows).as_str().replace("SELECT", "FETCH"));
+        Ok(())
+    }
+    /// The columns of a cursor; empty if there is none.
+    pub(super) fn cursor_columns(&self, name: &str) -> Vec<OutputColumn> {
+        self.portals.get(name).map_or_else(Vec::new, |portal| self.columns_of(&portal.named))
+    }
+    /// `CLOSE`.
+    pub(super) fn close_cursor(&mut self, cursor: &CloseCursor) -> Result<()> {
+        match cursor {
+            CloseCursor::All => self.portals.clear(),
+            CloseCursor::Specific { name } => {
+                let name = fold(name);
+                if self.portals.remove(&name).is_none() {
+                    return Err(Error::sql("34000", format!("cursor \"{name}\" does not exist")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many rows a `FETCH` asks for; `None` for all.
+fn fetch_count(direction: &FetchDirection) -> Result<Option<u64>> {
+    let backward = || Error::sql("55000", "cursor can only scan forward").hint("Declare it again to start over.");
+    let count = |limit: &ast::ValueWithSpan| match limit.to_string().parse::<i64>() {
+        Ok(n) if n >= 0 => Ok(Some(n as u64)),
+        Ok(_) => Err(backward()),
+        Err(_) => Err(Error::sql("42601", "syntax error in FETCH")),
+    };
+    match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => count(limit),
+        FetchDirection::All | FetchDirection::ForwardAll => Ok(None),
+        _ => Err(backward()),
+    }
+}
+
+/// Keeps the first column of the last row.
+struct OneValue(Option<Datum>);
+
+impl RowSink for OneValue {
+    fn row(&mut self, row: &[Datum], _: &[Type]) -> Result<()> {
+        self.0 = row.first().cloned();
+        Ok(())
+    }
+    fn stored(&mut self, row: &RowView, fields: &[(u32, Type)]) -> Result<()> {
+        self.0 = fields.first().map(|(ordinal, ty)| row.datum(*ordinal as usize, ty)).transpose()?;
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,255 @@
+//! Schema changes, alone and in transaction blocks.
+//!
+//! Alone, a schema change is a step of its own (`catalog::jobs`). In a block it is derived on the block's catalog: the one the
+//! block began with and what the block changed so far. `COMMIT` commits all of it as one step.
+//!
+//! Rows and schema live in different groups, and a transaction is confined to one group until multi-region commit exists. So in
+//! a block with schema changes, statements may touch only tables that the block itself created or truncated: nobody else can see
+//! those before `COMMIT`, so their rows are written ahead of it, in transactions of their own. That is also how a load of any size
+//! fits into a block. The rows of a block that is rolled back lie under index ids that are never used again: before the first row is
+//! written the ids are reserved by a step that changes nothing else.
+
+use super::retry::Attempts;
+use super::{Output, Session};
+use crate::catalog::ddl::{self, Ddl, DdlContext, Job};
+use crate::catalog::jobs::{self, JobContext};
+use crate::catalog::{Catalog, CatalogChange, Descriptor};
+use crate::env::{Environment, Transaction};
+use crate::parse::Statement;
+use crate::plan::Prepared;
+use meridian_base::{DescriptorId, Error, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The schema changes of an open block.
+#[derive(Clone)]
+pub(super) struct DdlBlock {
+    /// What they are derived from.
+    base: Arc<Catalog>,
+    /// `base` with the changes.
+    pub catalog: Arc<Catalog>,
+    change: CatalogChange,
+    jobs: Vec<Job>,
+    /// Tables created or truncated here.
+    private: BTreeSet<DescriptorId>,
+    /// To derive all of it again if another change comes first.
+    statements: Vec<Arc<Statement>>,
+    /// Nobody else can draw the ids that `change` uses.
+    ids_reserved: bool,
+    /// Statements that wrote rows of private tables.
+    writes: u32,
+}
+
+impl DdlBlock {
+    fn new(base: Arc<Catalog>) -> DdlBlock {
+        DdlBlock {
+            catalog: base.clone(),
+            base,
+            change: CatalogChange::default(),
+            jobs: Vec::new(),
+            private: BTreeSet::new(),
+            statements: Vec::new(),
+            ids_reserved: false,
+            writes: 0,
+        }
+    }
+    /// Whether rows were written that an earlier state of the block did not have.
+    pub fn has_written_more_than(&self, before: Option<&DdlBlock>) -> bool {
+        self.writes > before.map_or(0, |b| b.writes)
+    }
+    fn add(&mut self, statement: Arc<Statement>, derived: Ddl) {
+        self.catalog = Arc::new(self.catalog.apply(&derived.change, self.base.version, self.base.committed_at));
+        for id in derived.change.delete {
+            self.change.put.retain(|d| d.id() != id);
+            self.private.remove(&id);
+            self.change.delete.push(id);
+        }
+        for descriptor in derived.change.put {
+            self.change.put.retain(|d| d.id() != descriptor.id());
+            self.change.put.push(descriptor);
+        }
+        self.change.next_id = self.catalog.next_id;
+        self.jobs.extend(derived.jobs);
+        self.private.extend(derived.private);
+        self.statements.push(statement);
+    }
+    /// Refuses a statement that touches tables which others can see.
+    fn check(&self, prepared: &Prepared) -> Result<()> {
+        for id in &prepared.descriptors {
+            if let Some(Descriptor::Table(table)) = self.catalog.descriptors.get(id).map(|d| &**d)
+                && !self.private.contains(id)
+            {
+                let message = format!("table \"{}\" cannot be used in a transaction that also changes the schema", table.name);
+                let hint = "Only tables created or truncated in the same transaction can. Run the schema change in a transaction of its own.";
+                return Err(Error::unsupported(message).hint(hint).table(table.name.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<E: Environment> Session<E> {
+    fn job_context(&self) -> JobContext {
+        JobContext { session: self.options.id, names: self.names.clone(), eval: self.eval.clone() }
+    }
+    /// Runs a schema change. Returns its command tag.
+    pub(super) async fn run_ddl(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
+        self.refuse_if_read_only("a schema change")?;
+        if self.block.as_ref().is_some_and(|b| b.explicit) {
+            return self.run_ddl_in_block(statement, out);
+        }
+        self.commit_block().await?;
+        let context = self.job_context();
+        let mut attempts = Attempts::default();
+        loop {
+            match jobs::execute(&self.env, statement, &context).await {
+                Ok(done) => {
+                    for n in &done.notices {
+                        self.notice(out, "NOTICE", n.sqlstate, n.message.clone());
+                    }
+                    return Ok(done.tag);
+                }
+                Err(e) if attempts.allow(&e) => attempts.pause(self.env.random(), &self.cancel).await?,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    fn run_ddl_in_block(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
+        if let crate::parse::Kind::CreateDatabase { .. } = statement.kind {
+            self.refuse_in_block("CREATE DATABASE")?;
+        }
+        if let crate::parse::Kind::Sql(sql) = &statement.kind
+            && let crate::parse::ast::Statement::Drop { object_type: crate::parse::ast::ObjectType::Database, .. } = &**sql
+        {
+            self.refuse_in_block("DROP DATABASE")?;
+        }
+        let block = self.block.as_mut().expect("an open block");
+        if block.has_touched_rows {
+            let message = "a transaction that has read or changed rows cannot change the schema";
+            let hint = "Run the schema change first, or in a transaction of its own.";
+            return Err(Error::unsupported(message).hint(hint));
+        }
+        // It read system tables at most, and those of the catalog as it was.
+        if let Some(txn) = block.txn.take() {
+            txn.rollback();
+        }
+        let env = &self.env;
+        let mut changes = match block.ddl.take() {
+            Some(changes) => changes,
+            None => DdlBlock::new(block.catalog.get_or_insert_with(|| env.catalog()).clone()),
+        };
+        let derived = self.derive(statement, &changes);
+        let block = self.block.as_mut().expect("an open block");
+        let result = match derived {
+            Ok(derived) => {
+                let (tag, notices) = (derived.tag, derived.notices.clone());
+                changes.add(statement.clone(), derived);
+                block.catalog = Some(changes.catalog.clone());
+                Ok((tag, notices))
+            }
+            Err(e) => Err(e),
+        };
+        block.statements += 1;
+        block.ddl = Some(changes);
+        let (tag, notices) = result?;
+        for n in notices {
+            self.notice(out, "NOTICE", n.sqlstate, n.message);
+        }
+        Ok(tag)
+    }
+    fn derive(&self, statement: &Statement, changes: &DdlBlock) -> Result<Ddl> {
+        let (nodes, locality) = (self.env.nodes(), self.env.locality());
+        let context = DdlContext {
+            names: &self.names,
+            gateway_region: &locality.region,
+            nodes: &nodes,
+            private: &changes.private,
+            eval: &self.eval,
+        };
+        ddl::derive(statement, &changes.catalog, &context)
+    }
+    /// Derives the changes of a block again from the newest catalog.
+    fn derive_again(&self, old: &DdlBlock) -> Result<DdlBlock> {
+        let mut changes = DdlBlock::new(self.env.catalog());
+        for statement in &old.statements {
+            let derived = self.derive(statement, &changes)?;
+            changes.add(statement.clone(), derived);
+        }
+        Ok(changes)
+    }
+
+    /// Called before a statement of a block with schema changes runs: checks what it touches, and reserves ids before it may
+    /// write. `false`: the plan was made on a catalog that is no longer the block's; make it again.
+    pub(super) async fn admit_to_ddl_block(&mut self, prepared: &Prepared) -> Result<bool> {
+        let block = self.block.as_mut().expect("an open block");
+        let Some(changes) = &mut block.ddl else { return Ok(true) };
+        changes.check(prepared)?;
+        if prepared.read_only {
+            return Ok(true);
+        }
+        changes.writes += 1;
+        if changes.ids_reserved {
+            return Ok(true);
+        }
+        let mut changes = changes.clone();
+        let mut attempts = Attempts::default();
+        loop {
+            let reserve = CatalogChange { next_id: changes.catalog.next_id, ..CatalogChange::default() };
+            match self.env.change_catalog(changes.base.version, reserve).await {
+                Ok(base) => {
+                    changes.catalog = Arc::new(base.apply(&changes.change, base.version, base.committed_at));
+                    changes.base = base;
+                    changes.ids_reserved = true;
+                    break;
+                }
+                Err(e) if attempts.allow(&e) => {
+                    attempts.pause(self.env.random(), &self.cancel).await?;
+                    changes = self.derive_again(&changes)?;
+                    changes.writes = 1;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        let block = self.block.as_mut().expect("an open block");
+        block.catalog = Some(changes.catalog.clone());
+        block.ddl = Some(changes);
+        Ok(false)
+    }
+
+    /// Commits a block's schema changes as one step.
+    pub(super) async fn commit_ddl(&mut self, mut changes: DdlBlock) -> Result<()> {
+        let context = self.job_context();
+        let mut attempts = Attempts::default();
+        loop {
+            match jobs::commit(&self.env, changes.base.clone(), changes.change.clone(), changes.jobs.clone(), &context).await {
+                Ok(_) => return Ok(()),
+                Err(e) if attempts.allow(&e) => {
+                    attempts.pause(self.env.random(), &self.cancel).await?;
+                    changes = match changes.writes {
+                        0 => self.derive_again(&changes)?,
+                        _ => rebase(changes, self.env.catalog())?,
+                    };
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+/// Moves changes whose rows are written already to a newer catalog, if nobody changed what they change.
+fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
+    let conflict = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
+    let is_name_taken = |d: &Descriptor| {
+        let taken = d.name().and_then(|name| newest.by_name.get(&(d.parent(), name.to_string())));
+        taken.is_some_and(|id| *id != d.id() && !changes.change.delete.contains(id))
+    };
+    let put = &changes.change.put;
+    if put.iter().any(|d| conflict(&d.id()) || conflict(&d.parent()) || is_name_taken(d)) || changes.change.delete.iter().any(conflict) {
+        return Err(Error::sql("40001", "another transaction changed the schema of the same objects")
+            .hint("The transaction might succeed if retried."));
+    }
+    let mut change = changes.change.clone();
+    change.next_id = change.next_id.max(newest.next_id);
+    let catalog = Arc::new(newest.apply(&change, newest.version, newest.committed_at));
+    Ok(DdlBlock { base: newest, catalog, change, ..changes })
+}

@@ -1,0 +1,393 @@
+//! The extended protocol: prepared statements and portals (PostgreSQL manual, 55.2.3).
+//!
+//! After an error the caller reports it, skips to the next `Sync` and calls [`Session::sync`]; the session's own state has
+//! already changed accordingly.
+
+use super::plans::Plan;
+use super::retry::Attempts;
+use super::run::{TagText, declared_types};
+use super::simple::{Manner, Timer, in_characters};
+use super::{Format, Formats, Output, OutputColumn, Session};
+use crate::env::Environment;
+use crate::exec::{Execution, Fetched};
+use crate::parse::{self, Kind, Statement};
+use crate::plan;
+use crate::types::{Datum, EvalContext, Type};
+use bytes::Bytes;
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+
+/// The arguments of a portal, as they arrive.
+#[derive(Clone, Debug, Default)]
+pub struct BindArguments {
+    /// Formats of the arguments.
+    pub formats: Formats,
+    /// `None` is NULL.
+    pub values: Vec<Option<Bytes>>,
+    /// Formats the client wants the result columns in.
+    pub result_formats: Formats,
+}
+
+/// A prepared statement.
+pub(super) struct Named {
+    pub statement: Arc<Statement>,
+    /// Declared parameter types, by OID.
+    pub declared: Vec<u32>,
+    /// `None`: it is not planned but run as it is.
+    pub plan: Option<Plan>,
+}
+
+impl Named {
+    pub fn params(&self) -> &[Type] {
+        self.plan.as_ref().map_or(&[], |p| &p.prepared.params)
+    }
+}
+
+/// A statement with its arguments, and how far it has run; a cursor is one too.
+pub(super) struct Portal {
+    pub named: Arc<Named>,
+    pub params: Vec<Datum>,
+    pub formats: Formats,
+    pub state: PortalState,
+}
+
+pub(super) enum PortalState {
+    Ready,
+    Running(Execution),
+    Done,
+}
+
+impl<E: Environment> Session<E> {
+    /// `Parse`. `types`: OIDs of the parameters, 0 where the server is to find out.
+    pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
+        self.start_request(text);
+        let result = self.make_named(name, text, types);
+        self.answer(result, text)?;
+        out.parse_complete();
+        Ok(())
+    }
+    fn make_named(&mut self, name: &str, text: &str, types: &[u32]) -> Result<()> {
+        let statement = Arc::new(parse::parse_one_statement(text)?);
+        if !matches!(&statement.kind, Kind::Empty) && !super::simple::may_run_in_failed_block(&statement.kind) {
+            self.refuse_if_failed()?;
+        }
+        if !name.is_empty() && self.statements.contains_key(name) {
+            return Err(Error::sql("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let named = self.named(statement, types)?;
+        self.statements.insert(name.to_string(), Arc::new(named));
+        Ok(())
+    }
+    /// Plans a statement that will be run by name.
+    pub(super) fn named(&mut self, statement: Arc<Statement>, types: &[u32]) -> Result<Named> {
+        let plan = match plan::is_plannable(&statement) {
+            true => Some(self.plan(&statement, &statement.text, types)?),
+            false => None,
+        };
+        Ok(Named { statement, declared: types.to_vec(), plan })
+    }
+    /// An error's position for the client, and what it does to the transaction.
+    fn answer<T>(&mut self, result: Result<T>, text: &str) -> Result<T> {
+        result.map_err(|e| {
+            self.fail(&e);
+            let offset = text.len() - text.trim_start().len();
+            in_characters(e, text, offset)
+        })
+    }
+    pub(super) fn find_statement(&self, name: &str) -> Result<Arc<Named>> {
+        let missing = || match name {
+            "" => Error::sql("26000", "unnamed prepared statement does not exist"),
+            name => Error::sql("26000", format!("prepared statement \"{name}\" does not exist")),
+        };
+        self.statements.get(name).cloned().ok_or_else(missing)
+    }
+
+    /// `Bind`.
+    pub async fn bind(&mut self, portal: &str, statement: &str, arguments: BindArguments, out: &mut dyn Output) -> Result<()> {
+        let result = self.make_portal(portal, statement, arguments);
+        self.answer(result, "")?;
+        out.bind_complete();
+        Ok(())
+    }
+    fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
+        let named = self.find_statement(statement)?;
+        if !super::simple::may_run_in_failed_block(&named.statement.kind) {
+            self.refuse_if_failed()?;
+        }
+        if !name.is_empty() && self.portals.contains_key(name) {
+            return Err(Error::sql("42P03", format!("cursor \"{name}\" already exists")));
+        }
+        let named = self.current(statement, named)?;
+        let params = self.arguments(statement, &named, &arguments)?;
+        if let Formats::Each(each) = &arguments.result_formats {
+            let columns = self.columns_of(&named).len();
+            if each.len() != columns {
+                let message = format!("bind message has {} result formats but query has {columns} columns", each.len());
+                return Err(Error::sql("08P01", message));
+            }
+        }
+        let portal = Portal { named, params, formats: arguments.result_formats, state: PortalState::Ready };
+        match self.portals.get_mut(name) {
+            Some(place) => *place = portal,
+            None => {
+                self.portals.insert(name.to_string(), portal);
+            }
+        }
+        Ok(())
+    }
+    /// A prepared statement with a plan that fits the catalog as it is now.
+    fn current(&mut self, name: &str, named: Arc<Named>) -> Result<Arc<Named>> {
+        let Some(plan) = &named.plan else { return Ok(named) };
+        let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
+        if !has_changes && plan.version == self.catalog().version {
+            return Ok(named);
+        }
+        let again = self.named(named.statement.clone(), &named.declared)?;
+        let new = again.plan.as_ref().expect("still plannable");
+        let same = |a: &[OutputColumn], b: &[OutputColumn]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.ty == b.ty && a.name == b.name);
+        if !same(&plan.prepared.columns, &new.prepared.columns) || plan.prepared.params != new.prepared.params {
+            return Err(Error::unsupported("cached plan must not change result type"));
+        }
+        let again = Arc::new(again);
+        if let Some(place) = self.statements.get_mut(name)
+            && Arc::ptr_eq(place, &named)
+        {
+            *place = again.clone();
+        }
+        Ok(again)
+    }
+    fn arguments(&self, statement: &str, named: &Named, arguments: &BindArguments) -> Result<Vec<Datum>> {
+        let (types, values) = (named.params(), &arguments.values);
+        if types.len() != values.len() {
+            let (given, needed) = (values.len(), types.len());
+            let message = format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {needed}");
+            return Err(Error::sql("08P01", message));
+        }
+        if let Formats::Each(each) = &arguments.formats
+            && each.len() != values.len()
+        {
+            let message = format!("bind message has {} parameter formats but {} parameters", each.len(), values.len());
+            return Err(Error::sql("08P01", message));
+        }
+        let mut datums = Vec::with_capacity(values.len());
+        for (i, (value, ty)) in values.iter().zip(types).enumerate() {
+            datums.push(match value {
+                None => Datum::Null,
+                Some(bytes) => argument(bytes, ty, arguments.formats.of(i), &self.eval)?,
+            });
+        }
+        Ok(datums)
+    }
+
+    /// `Describe` of a statement.
+    pub async fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        let named = self.find_statement(name);
+        let named = self.answer(named, "")?;
+        out.parameter_description(named.params());
+        self.describe_columns(&named, &Formats::AllText, out);
+        Ok(())
+    }
+    /// `Describe` of a portal.
+    pub async fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        let Some(portal) = self.portals.get(name) else {
+            return self.answer(Err(no_portal(name)), "");
+        };
+        let (named, formats) = (portal.named.clone(), portal.formats.clone());
+        self.describe_columns(&named, &formats, out);
+        Ok(())
+    }
+    fn describe_columns(&self, named: &Named, formats: &Formats, out: &mut dyn Output) {
+        match &named.plan {
+            Some(plan) if plan.prepared.returns_rows() => out.row_description(&plan.prepared.columns, formats),
+            Some(_) => out.no_data(),
+            None => match self.control_columns(&named.statement.kind) {
+                columns if columns.is_empty() => out.no_data(),
+                columns => out.row_description(&columns, formats),
+            },
+        }
+    }
+    pub(super) fn columns_of(&self, named: &Named) -> Vec<OutputColumn> {
+        match &named.plan {
+            Some(plan) => plan.prepared.columns.clone(),
+            None => self.control_columns(&named.statement.kind),
+        }
+    }
+
+    /// `Execute`. `max_rows`: 0 for all. `last`: the caller knows that `Sync` comes next, so that an implicit transaction can be
+    /// committed, and if need be run again, here.
+    pub async fn execute(&mut self, portal: &str, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
+        let Some(mut open) = self.portals.remove(portal) else {
+            return self.answer(Err(no_portal(portal)), "");
+        };
+        self.start_request(&open.named.statement.text);
+        let timeout = self.system.settings().now().statement_timeout;
+        let timer = timeout.map(|t| Timer::start(Some(t), &self.cancel));
+        let result = self.execute_portal(&mut open, max_rows, last, out).await;
+        drop(timer);
+        // A transaction that ended took its portals along.
+        if self.block.is_some() {
+            self.portals.insert(portal.to_string(), open);
+        }
+        result
+    }
+    async fn execute_portal(&mut self, portal: &mut Portal, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
+        let start = out.mark();
+        let begins_transaction = self.block.is_none();
+        let is_first = self.block.as_ref().is_none_or(|b| b.statements == 0 && b.ddl.is_none());
+        let is_fresh = matches!(portal.state, PortalState::Ready);
+        if begins_transaction {
+            self.pipeline_start = Some(start);
+        }
+        let side_effects = self.side_effects;
+        let mut attempts = Attempts::default();
+        loop {
+            let mut result = self.run_portal(portal, max_rows, last && begins_transaction, out).await;
+            if result.is_ok() && last && self.block.as_ref().is_some_and(|b| !b.explicit) {
+                result = self.commit_block().await;
+            }
+            let Err(error) = result else { return Ok(()) };
+            let from = (is_first && is_fresh && side_effects == self.side_effects).then_some(start);
+            if let Err(e) = self.run_again(error, from, !begins_transaction, &mut attempts, out).await {
+                let text = portal.named.statement.text.clone();
+                return Err(in_characters(e, &text, 0));
+            }
+            portal.state = PortalState::Ready;
+        }
+    }
+    async fn run_portal(&mut self, portal: &mut Portal, max_rows: u64, is_whole: bool, out: &mut dyn Output) -> Result<()> {
+        let Some(plan) = &portal.named.plan else {
+            let statement = portal.named.statement.clone();
+            if matches!(portal.state, PortalState::Done) {
+                return Err(Error::sql("55000", "portal cannot be run again"));
+            }
+            portal.state = PortalState::Done;
+            let manner = Manner { describes: false, formats: &portal.formats, is_whole };
+            return self.run_statement(&statement, manner, out).await;
+        };
+        let prepared = plan.prepared.clone();
+        let version = plan.version;
+        self.cancel.check()?;
+        self.refuse_if_failed()?;
+        let now = self.start_statement();
+        self.block(now);
+        let mut execution = match std::mem::replace(&mut portal.state, PortalState::Done) {
+            PortalState::Running(execution) => Some(execution),
+            PortalState::Done => {
+                out.command_complete(TagText::new(prepared.tag, 0).as_str());
+                return Ok(());
+            }
+            PortalState::Ready => {
+                let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
+                if has_changes || self.catalog().version != version {
+                    self.plan_portal_again(portal).await?;
+                }
+                let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
+                Some(Execution::new(prepared, portal.params.clone()))
+            }
+        };
+        let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
+        let read_only = prepared.read_only && is_whole;
+        let limit = (max_rows > 0).then_some(max_rows);
+        match self.fetch(&mut execution, &prepared, limit, &portal.formats, read_only, now, out).await? {
+            Fetched::Done(affected) => out.command_complete(TagText::new(prepared.tag, affected.rows).as_str()),
+            Fetched::Suspended { .. } => {
+                portal.state = PortalState::Running(execution.expect("still there"));
+                out.portal_suspended();
+            }
+        }
+        Ok(())
+    }
+    async fn plan_portal_again(&mut self, portal: &mut Portal) -> Result<()> {
+        portal.named = self.current("", portal.named.clone())?;
+        let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
+        if !self.admit(&prepared).await? {
+            portal.named = self.current("", portal.named.clone())?;
+        }
+        Ok(())
+    }
+
+    /// `Close` of a statement. Not an error if there is none.
+    pub fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        self.statements.remove(name);
+        out.close_complete();
+        Ok(())
+    }
+    /// `Close` of a portal. Not an error if there is none.
+    pub fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        self.portals.remove(name);
+        out.close_complete();
+        Ok(())
+    }
+    /// `Flush`: what is buffered will be sent, so nothing of it can be taken back.
+    pub fn sent(&mut self) {
+        self.pipeline_start = None;
+    }
+    /// `Sync`: ends the implicit transaction. An error has been written to `out`, in the place of what it makes untrue if that
+    /// was not sent yet. The caller sends `ReadyForQuery`.
+    pub async fn sync(&mut self, out: &mut dyn Output) {
+        if self.block.as_ref().is_some_and(|b| !b.explicit)
+            && let Err(error) = self.commit_block().await
+        {
+            if let Some(start) = self.pipeline_start {
+                out.rewind(start);
+            }
+            out.error(&super::retry::final_error(error));
+        }
+        self.pipeline_start = None;
+        if self.block.is_none() {
+            self.portals.clear();
+        }
+        self.report_settings(out);
+        self.end_request();
+    }
+    /// A transaction ended: so do its portals and cursors.
+    pub(super) fn end_portals(&mut self) {
+        self.portals.clear();
+    }
+    pub(super) fn forget_unnamed(&mut self) {
+        if !self.statements.is_empty() {
+            self.statements.remove("");
+        }
+        if !self.portals.is_empty() {
+            self.portals.remove("");
+        }
+    }
+    /// The columns of a prepared statement, for `EXECUTE`.
+    pub(super) fn named_columns(&self, name: &str) -> Vec<OutputColumn> {
+        self.statements.get(name).map_or_else(Vec::new, |named| self.columns_of(named))
+    }
+    /// `PREPARE`.
+    pub(super) fn prepare_named(&mut self, name: &str, types: &[parse::ast::DataType], statement: Statement) -> Result<()> {
+        if self.statements.contains_key(name) {
+            return Err(Error::sql("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let oids = types.iter().map(|t| Ok(crate::catalog::ddl::type_from_ast(t)?.oid())).collect::<Result<Vec<u32>>>()?;
+        let declared = declared_types(&oids)?;
+        let catalog = self.catalog();
+        let prepared = self.prepare(&statement, &catalog, &declared)?;
+        let plan = Plan { prepared: Arc::new(prepared), version: catalog.version };
+        let named = Named { statement: Arc::new(statement), declared: oids, plan: Some(plan) };
+        self.statements.insert(name.to_string(), Arc::new(named));
+        Ok(())
+    }
+    /// The statement of that name, planned for the catalog as it is, for `EXECUTE`.
+    pub(super) fn find_current(&mut self, name: &str) -> Result<Arc<Named>> {
+        let named = self.find_statement(name)?;
+        self.current(name, named)
+    }
+}
+
+pub(super) fn no_portal(name: &str) -> Error {
+    Error::sql("34000", format!("portal \"{name}\" does not exist"))
+}
+
+/// Reads an argument.
+fn argument(bytes: &Bytes, ty: &Type, format: Format, eval: &EvalContext) -> Result<Datum> {
+    match format {
+        Format::Binary => Datum::from_binary(bytes, ty),
+        Format::Text => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => Datum::from_text(text, ty, eval),
+            _ => Err(Error::sql("22021", "invalid byte sequence for encoding \"UTF8\" in a parameter")),
+        },
+    }
+}

@@ -1,0 +1,59 @@
+//! How often, and after which pause, the session tries again by itself.
+
+use super::shared::CancelHandle;
+use meridian_base::{Error, ErrorKind, Result, limits};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long unavailability is waited for: more than a failover takes (lease and election together).
+const UNAVAILABLE_MAX: Duration = Duration::from_secs(10);
+/// The first pause; each further one is twice as long, and all are drawn at random up to that.
+const PAUSE_FIRST: Duration = Duration::from_micros(200);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// The attempts of one piece of work.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    retries: u32,
+    /// When the work first met unavailability.
+    unavailable_since: Option<Instant>,
+}
+
+impl Attempts {
+    /// How many attempts came before: `TxnOptions::attempt`.
+    pub fn count(&self) -> u32 {
+        self.retries
+    }
+    /// Whether an error calls for another attempt, by its kind and by what was tried so far.
+    pub fn allow(&mut self, error: &Error) -> bool {
+        match error.kind() {
+            ErrorKind::Retry => {
+                self.retries += 1;
+                self.retries <= limits::RETRIES_MAX
+            }
+            ErrorKind::Unavailable => {
+                self.retries += 1;
+                self.unavailable_since.get_or_insert_with(Instant::now).elapsed() < UNAVAILABLE_MAX
+            }
+            _ => false,
+        }
+    }
+    /// Waits before the next attempt. Ends early, with the error, if the statement is to end.
+    pub async fn pause(&self, random: u64, cancel: &CancelHandle) -> Result<()> {
+        let doublings = self.retries.saturating_sub(1).min(16);
+        let longest = (PAUSE_FIRST * (1 << doublings)).min(PAUSE_MAX).as_micros() as u64;
+        let pause = Duration::from_micros(1 + random % longest);
+        tokio::select! {
+            _ = tokio::time::sleep(pause) => Ok(()),
+            error = cancel.interrupted() => Err(error),
+        }
+    }
+}
+
+/// An error as the client gets it when nobody tries again: retries end as 40001 with a hint, whatever SQLSTATE the layer below chose.
+pub(super) fn final_error(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Retry if error.get_hint().is_none() => error.hint("The transaction might succeed if retried."),
+        _ => error,
+    }
+}

@@ -1,0 +1,249 @@
+//! Planning a statement through the cache and running it in the open transaction.
+
+use super::output::{BoxFuture, Output};
+use super::plans::{Plan, PlanKey};
+use super::system::{StatementSystem, refuse_in_read_only};
+use super::{Formats, Session};
+use crate::catalog::Catalog;
+use crate::env::{Environment, Transaction, TxnOptions};
+use crate::exec::{Affected, ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, RowSink};
+use crate::parse::Statement;
+use crate::plan::{self, PlanContext, Prepared, Tag};
+use crate::types::{Datum, EvalContext, RowView, Type};
+use meridian_base::{Error, Result, limits};
+use std::fmt::Write as _;
+use std::future::Future;
+use std::sync::Arc;
+
+/// The rows of a transaction that may still fail are held back until it has committed; more bytes than this and the statement
+/// fails instead.
+const HELD_BYTES_MAX: usize = limits::TXN_BYTES_MAX;
+
+impl<E: Environment> Session<E> {
+    /// The plan of a statement, from the cache or made now. `text` and `types` are its key.
+    pub(super) fn plan(&mut self, statement: &Statement, text: &str, types: &[u32]) -> Result<Plan> {
+        let catalog = self.catalog();
+        let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
+        let key = PlanKey { text: text.to_string(), types: types.to_vec(), scope: self.scope };
+        if !has_changes && let Some(plan) = self.shared.plans.get(&key, catalog.version) {
+            return Ok(plan);
+        }
+        let declared = declared_types(types)?;
+        let plan = Plan { prepared: Arc::new(self.prepare(statement, &catalog, &declared)?), version: catalog.version };
+        if !has_changes {
+            self.shared.plans.put(key, &plan);
+        }
+        Ok(plan)
+    }
+    /// The same for a statement that runs now: in a block with schema changes it must be admitted.
+    pub(super) async fn plan_to_run(&mut self, statement: &Statement, text: &str, types: &[u32]) -> Result<Plan> {
+        let plan = self.plan(statement, text, types)?;
+        match self.admit(&plan.prepared).await? {
+            true => Ok(plan),
+            false => self.plan(statement, text, types),
+        }
+    }
+    /// `false`: the block's catalog has changed, plan again.
+    pub(super) async fn admit(&mut self, prepared: &Prepared) -> Result<bool> {
+        self.refuse_write(prepared)?;
+        match &self.block {
+            Some(block) if block.ddl.is_some() && !prepared.groups.is_empty() => self.admit_to_ddl_block(prepared).await,
+            _ => Ok(true),
+        }
+    }
+    /// Makes a plan that is not kept.
+    pub(super) fn prepare(&mut self, statement: &Statement, catalog: &Arc<Catalog>, types: &[Option<Type>]) -> Result<Prepared> {
+        self.eval.catalog = catalog.clone();
+        let context = PlanContext { catalog, names: &self.names, eval: &self.eval };
+        plan::prepare(statement, &context, types)
+    }
+
+    /// Runs a plan in the open transaction (opening an implicit one), its rows going to `out`. `read_only`: the statement is the
+    /// whole transaction and neither writes nor locks.
+    pub(super) async fn run_plan(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: &[Datum],
+        formats: &Formats,
+        read_only: bool,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<Affected> {
+        let execution = Execution::new(prepared.clone(), params.to_vec());
+        match self.fetch(&mut Some(execution), prepared, None, formats, read_only, now, out).await? {
+            Fetched::Done(affected) => Ok(affected),
+            Fetched::Suspended { rows } => Ok(Affected { rows }),
+        }
+    }
+    /// Fetches up to `max_rows` rows of a statement, starting it or going on with it.
+    pub(super) async fn fetch(
+        &mut self,
+        execution: &mut Option<Execution>,
+        prepared: &Arc<Prepared>,
+        max_rows: Option<u64>,
+        formats: &Formats,
+        read_only: bool,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<Fetched> {
+        let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
+        self.refuse_write(prepared)?;
+        let catalog = self.catalog();
+        self.eval.catalog = catalog.clone();
+        let block = self.begun(read_only);
+        block.statements += 1;
+        block.has_touched_rows |= !prepared.groups.is_empty();
+        // What is held back: everything of an implicit transaction that could still fail.
+        let is_speculative = !block.explicit && !read_only;
+        let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
+        let execution = execution.as_mut().expect("an execution");
+        let block = self.block.as_mut().expect("an open transaction");
+        let env = &self.env;
+        let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = ExecContext {
+            eval: &self.eval,
+            catalog: &catalog,
+            interrupt: self.cancel.button(),
+            sequences: &self.sequences,
+            system: &system,
+            now_micros: &|| env.now_micros(),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+        };
+        let mut sink = Rows { out, formats, eval: &self.eval, is_speculative };
+        let txn = match &mut alone {
+            Some(txn) => txn,
+            None => block.txn.as_mut().expect("a transaction below"),
+        };
+        txn.uses(&prepared.descriptors);
+        let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, &mut sink)).await;
+        drop(sink);
+        match (fetched, alone) {
+            (Ok(Fetched::Suspended { .. }), _) if is_alone => {
+                Err(Error::unsupported("a query of a table created or truncated in this transaction cannot be fetched in parts"))
+            }
+            (Ok(fetched), Some(txn)) => txn.commit().await.map(|_| fetched),
+            (fetched, _) => fetched,
+        }
+    }
+    /// A transaction for one statement of a block with schema changes.
+    fn transaction_of_its_own(&self, catalog: &Catalog) -> E::Txn {
+        self.env.begin(TxnOptions {
+            session: self.options.id,
+            read_only: false,
+            schema: catalog.version,
+            schema_committed_at: catalog.committed_at,
+            lock_timeout: self.system.settings().now().lock_timeout,
+            attempt: 0,
+        })
+    }
+    fn refuse_write(&self, prepared: &Prepared) -> Result<()> {
+        let is_read_only = self.block.as_ref().is_some_and(|b| b.read_only);
+        if !is_read_only || prepared.read_only {
+            return Ok(());
+        }
+        let what = match prepared.tag {
+            Tag::Insert => "INSERT",
+            Tag::Update => "UPDATE",
+            Tag::Delete => "DELETE",
+            Tag::Merge => "MERGE",
+            Tag::Select => "SELECT FOR UPDATE or nextval()",
+            Tag::Explain => "EXPLAIN ANALYZE",
+        };
+        refuse_in_read_only(true, what)
+    }
+}
+
+/// Runs until done or until the session's stop button is pressed.
+pub(super) async fn interruptible<T>(
+    cancel: &super::CancelHandle,
+    work: impl Future<Output = Result<T>> + Send,
+) -> Result<T> {
+    tokio::select! {
+        biased;
+        result = work => result,
+        error = cancel.interrupted() => Err(error),
+    }
+}
+
+/// The types that the client declared for parameters, by OID.
+pub(super) fn declared_types(oids: &[u32]) -> Result<Vec<Option<Type>>> {
+    let of = |oid: &u32| match oid {
+        0 | 705 => Ok(None),
+        oid => Type::from_oid(*oid)
+            .map(Some)
+            .ok_or_else(|| Error::sql("42704", format!("type with OID {oid} does not exist or is not supported"))),
+    };
+    oids.iter().map(of).collect()
+}
+
+/// Encodes rows into the buffer of an output.
+struct Rows<'a> {
+    out: &'a mut dyn Output,
+    formats: &'a Formats,
+    eval: &'a EvalContext,
+    is_speculative: bool,
+}
+
+impl RowSink for Rows<'_> {
+    fn row(&mut self, row: &[Datum], types: &[Type]) -> Result<()> {
+        let buffer = self.out.begin_row(row.len());
+        for (i, (datum, ty)) in row.iter().zip(types).enumerate() {
+            datum.write_field(ty, self.formats.of(i), self.eval, buffer);
+        }
+        self.out.end_row();
+        Ok(())
+    }
+    fn stored(&mut self, row: &RowView, fields: &[(u32, Type)]) -> Result<()> {
+        let buffer = self.out.begin_row(fields.len());
+        for (i, (ordinal, ty)) in fields.iter().enumerate() {
+            row.write_field(*ordinal as usize, ty, self.formats.of(i), self.eval, buffer)?;
+        }
+        self.out.end_row();
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        self.out.buffered() > if self.is_speculative { HELD_BYTES_MAX } else { limits::RESULT_BUFFER_BYTES }
+    }
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        if self.is_speculative {
+            let message = format!("the result of a statement that writes is larger than {} MiB", HELD_BYTES_MAX >> 20);
+            let hint = "It is held back until the transaction has committed. Return fewer rows, or use a transaction block.";
+            return Box::pin(async move { Err(Error::sql("53200", message).hint(hint)) });
+        }
+        self.out.flush()
+    }
+}
+
+/// A command tag, without an allocation.
+pub(super) struct TagText {
+    bytes: [u8; 40],
+    len: usize,
+}
+
+impl TagText {
+    pub fn new(tag: Tag, rows: u64) -> TagText {
+        let mut text = TagText { bytes: [0; 40], len: 0 };
+        // The longest is «INSERT 0 18446744073709551615».
+        let _ = match tag {
+            Tag::Select => write!(text, "SELECT {rows}"),
+            Tag::Insert => write!(text, "INSERT 0 {rows}"),
+            Tag::Update => write!(text, "UPDATE {rows}"),
+            Tag::Delete => write!(text, "DELETE {rows}"),
+            Tag::Merge => write!(text, "MERGE {rows}"),
+            Tag::Explain => write!(text, "EXPLAIN"),
+        };
+        text
+    }
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).expect("written as text")
+    }
+}
+
+impl std::fmt::Write for TagText {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        let end = self.len + s.len();
+        self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?.copy_from_slice(s.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}

@@ -1,0 +1,326 @@
+//! The simple protocol: a query string at a time.
+
+use super::retry::{Attempts, final_error};
+use super::run::TagText;
+use super::{Formats, Mark, Output, Session};
+use crate::catalog::ddl;
+use crate::env::{Environment, Transaction};
+use crate::parse::{self, Kind, Statement, ast};
+use crate::plan;
+use crate::types::Datum;
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a statement's answer looks.
+#[derive(Clone, Copy)]
+pub(super) struct Manner<'a> {
+    /// Whether the row description comes with the rows (simple protocol) or was asked for before.
+    pub describes: bool,
+    pub formats: &'a Formats,
+    /// The statement is the whole of its implicit transaction.
+    pub is_whole: bool,
+}
+
+/// A place to run again from.
+#[derive(Clone, Copy)]
+struct Restart {
+    index: usize,
+    mark: Mark,
+    side_effects: u64,
+}
+
+/// Presses the stop button when `statement_timeout` has passed.
+pub(super) struct Timer(Option<tokio::task::JoinHandle<()>>);
+
+impl Timer {
+    pub fn start(timeout: Option<Duration>, cancel: &super::CancelHandle) -> Timer {
+        Timer(timeout.map(|timeout| {
+            let cancel = cancel.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(timeout).await;
+                cancel.time_out();
+            })
+        }))
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// A query string of the simple protocol. Everything, errors included, goes to `out`; the caller sends `ReadyForQuery`.
+    /// The error, if there was one, is returned as well.
+    pub async fn simple(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
+        self.start_request(text);
+        // A simple query ends the unnamed statement and portal (PostgreSQL manual, 55.2.3).
+        self.forget_unnamed();
+        let timeout = self.system.settings().now().statement_timeout;
+        let timer = Timer::start(timeout, &self.cancel);
+        let result = self.query_string(text, out).await;
+        drop(timer);
+        if let Err(e) = &result {
+            out.error(e);
+        }
+        self.report_settings(out);
+        self.end_request();
+        result
+    }
+    /// A request from the client begins.
+    pub(super) fn start_request(&mut self, text: &str) {
+        self.cancel.rearm();
+        self.attempt = 0;
+        self.activity.running(text);
+    }
+    /// It is answered.
+    pub(super) fn end_request(&mut self) {
+        self.activity.resting(match &self.block {
+            None => "idle",
+            Some(block) if block.failed => "idle in transaction (aborted)",
+            Some(_) => "idle in transaction",
+        });
+    }
+
+    async fn query_string(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
+        let statements = match self.statements_of(text) {
+            Ok(statements) => statements,
+            Err(e) => {
+                self.fail(&e);
+                return Err(in_characters(e, text, 0));
+            }
+        };
+        if statements.is_empty() {
+            self.cancel.check()?;
+            out.empty_query();
+            return Ok(());
+        }
+        let is_single = statements.len() == 1;
+        let mut attempts = Attempts::default();
+        // Where the open transaction began, if it began in this string.
+        let mut restart = None;
+        let mut index = 0;
+        loop {
+            let here = Restart { index, mark: out.mark(), side_effects: self.side_effects };
+            if self.block.is_none() {
+                restart = Some(here);
+            }
+            let first_in_block = self.block.as_ref().is_some_and(|b| b.statements == 0 && b.ddl.is_none());
+            let result = match statements.get(index) {
+                Some(statement) => {
+                    let manner = Manner { describes: true, formats: &Formats::AllText, is_whole: is_single };
+                    self.run_simple(statement, manner, out).await
+                }
+                None if self.block.as_ref().is_some_and(|b| !b.explicit) => self.commit_block().await,
+                None => return Ok(()),
+            };
+            let Err(error) = result else {
+                index += 1;
+                if index > statements.len() {
+                    return Ok(());
+                }
+                continue;
+            };
+            let from = restart.or(first_in_block.then_some(here)).filter(|r| r.side_effects == self.side_effects);
+            match self.run_again(error, from.map(|r| r.mark), restart.is_none(), &mut attempts, out).await {
+                Ok(()) => index = from.map_or(0, |r| r.index),
+                Err(e) => {
+                    return Err(in_characters(e, text, statements.get(index).map_or(0, Simple::offset)));
+                }
+            }
+        }
+    }
+    /// After an error: takes everything back to where the transaction (or, with `keep_block`, its first statement) began and waits, if
+    /// the work can and should be done again. Otherwise the transaction fails, and this is the error for the client.
+    pub(super) async fn run_again(
+        &mut self,
+        error: Error,
+        from: Option<Mark>,
+        keep_block: bool,
+        attempts: &mut Attempts,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        let again = from.is_some_and(|_| attempts.allow(&error)) && from.is_some_and(|mark| out.rewind(mark));
+        if !again {
+            self.fail(&error);
+            return Err(final_error(error));
+        }
+        match &mut self.block {
+            Some(block) if keep_block => {
+                if let Some(txn) = block.txn.take() {
+                    txn.rollback();
+                }
+                block.catalog = None;
+                block.statements = 0;
+                block.has_touched_rows = false;
+            }
+            _ => self.roll_back(),
+        }
+        self.attempt = attempts.count();
+        if let Err(e) = attempts.pause(self.env.random(), &self.cancel).await {
+            self.fail(&e);
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Parses a query string, unless the plan cache knows it.
+    fn statements_of(&mut self, text: &str) -> Result<Vec<Simple>> {
+        let bare = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
+        if let Some(cached) = self.cached(bare) {
+            return Ok(vec![cached]);
+        }
+        let parsed = parse::parse(text)?;
+        Ok(parsed.into_iter().map(|s| Simple::Parsed(Arc::new(s))).collect())
+    }
+    /// The plan of a statement without literals in the cache, with the literals as parameters.
+    fn cached(&mut self, text: &str) -> Option<Simple> {
+        if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
+            return None;
+        }
+        let print = parse::fingerprint(text)?;
+        let catalog = self.catalog();
+        let types = literal_types(&print);
+        let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
+        let plan = self.shared.plans.get(&key, catalog.version)?;
+        let params = self.literals(&print.literals, &plan.prepared)?;
+        Some(Simple::Cached { text: text.to_string(), plan, params })
+    }
+    /// The values of literals; `None` if one is not valid for its type (then the statement itself is planned and says so).
+    fn literals(&self, literals: &[parse::Literal], prepared: &plan::Prepared) -> Option<Vec<Datum>> {
+        if literals.len() != prepared.params.len() {
+            return None;
+        }
+        (literals.iter().zip(&prepared.params)).map(|(l, ty)| Datum::from_text(&l.text, ty, &self.eval).ok()).collect()
+    }
+
+    async fn run_simple(&mut self, simple: &Simple, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+        let (plan, params) = match simple {
+            Simple::Parsed(statement) => return self.run_statement(statement, manner, out).await,
+            Simple::Cached { plan, params, .. } => (plan, params),
+        };
+        self.cancel.check()?;
+        self.refuse_if_failed()?;
+        let now = self.start_statement();
+        self.block(now);
+        if let Simple::Cached { text, .. } = simple
+            && self.catalog().version != plan.version
+        {
+            let statement = Arc::new(parse::parse_one_statement(text)?);
+            return self.run_statement(&statement, manner, out).await;
+        }
+        self.run_query(&plan.prepared, params, manner, now, out).await
+    }
+    /// Runs a plan and sends its answer.
+    pub(super) async fn run_query(
+        &mut self,
+        prepared: &Arc<plan::Prepared>,
+        params: &[Datum],
+        manner: Manner<'_>,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        if manner.describes && prepared.returns_rows() {
+            out.row_description(&prepared.columns, manner.formats);
+        }
+        let is_alone = self.block.as_ref().is_none_or(|b| !b.explicit && b.statements == 0);
+        let read_only = prepared.read_only && manner.is_whole && is_alone;
+        let affected = self.run_plan(prepared, params, manner.formats, read_only, now, out).await?;
+        out.command_complete(TagText::new(prepared.tag, affected.rows).as_str());
+        Ok(())
+    }
+
+    /// Runs one statement of any kind and sends its answer.
+    pub(super) async fn run_statement(&mut self, statement: &Arc<Statement>, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+        self.cancel.check()?;
+        if !may_run_in_failed_block(&statement.kind) {
+            self.refuse_if_failed()?;
+        }
+        let now = self.start_statement();
+        if plan::is_plannable(statement) {
+            self.run_plannable(statement, manner, now, out).await
+        } else if ddl::is_ddl(statement) {
+            self.side_effects += 1;
+            let tag = self.run_ddl(statement, out).await?;
+            out.command_complete(tag);
+            Ok(())
+        } else {
+            self.run_control(statement, manner, now, out).await
+        }
+    }
+    async fn run_plannable(&mut self, statement: &Arc<Statement>, manner: Manner<'_>, now: u64, out: &mut dyn Output) -> Result<()> {
+        // The block is opened before planning, so that plan and run see one catalog.
+        self.block(now);
+        if let Some((prepared, params)) = self.plan_without_literals(statement).await? {
+            return self.run_query(&prepared, &params, manner, now, out).await;
+        }
+        let catalog = self.catalog();
+        let mut prepared = Arc::new(self.prepare(statement, &catalog, &[])?);
+        if !prepared.params.is_empty() {
+            return Err(Error::sql("42P02", "there is no parameter $1"));
+        }
+        if !self.admit(&prepared).await? {
+            let catalog = self.catalog();
+            prepared = Arc::new(self.prepare(statement, &catalog, &[])?);
+        }
+        self.run_query(&prepared, &[], manner, now, out).await
+    }
+    /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
+    /// as it is then, and its errors are those that count.
+    async fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
+        if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
+            return Ok(None);
+        }
+        let Some(print) = parse::fingerprint(&statement.text) else { return Ok(None) };
+        let Ok(general) = parse::parse_one_statement(&print.text) else { return Ok(None) };
+        let types = literal_types(&print);
+        let Ok(plan) = self.plan(&general, &print.text, &types) else { return Ok(None) };
+        Ok(self.literals(&print.literals, &plan.prepared).map(|params| (plan.prepared, params)))
+    }
+}
+
+/// A statement of a query string.
+enum Simple {
+    Parsed(Arc<Statement>),
+    /// The only one of its string, and the cache had its plan.
+    Cached { text: String, plan: super::plans::Plan, params: Vec<Datum> },
+}
+
+impl Simple {
+    fn offset(&self) -> usize {
+        match self {
+            Simple::Parsed(statement) => statement.offset as usize,
+            Simple::Cached { .. } => 0,
+        }
+    }
+}
+
+/// The key's part for the types of literals.
+fn literal_types(print: &parse::Fingerprint) -> Vec<u32> {
+    print.param_types().iter().map(|t| t.as_ref().map_or(0, |t| t.oid())).collect()
+}
+
+pub(super) fn may_run_in_failed_block(kind: &Kind) -> bool {
+    match kind {
+        Kind::Sql(sql) => matches!(**sql, ast::Statement::Commit { .. } | ast::Statement::Rollback { .. }),
+        _ => false,
+    }
+}
+
+/// Turns an error's position from bytes of a statement into characters of the query string it stands in.
+pub(super) fn in_characters(error: Error, text: &str, offset: usize) -> Error {
+    match error.get_position() {
+        Some(position) if position > 0 => {
+            let mut end = (offset + position as usize - 1).min(text.len());
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            error.at(text[..end].chars().count() as u32 + 1)
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,89 @@
+//! What expressions and system tables may ask of a session.
+
+use super::settings::Settings;
+use crate::catalog::Catalog;
+use crate::catalog::lookup::Names;
+use crate::catalog::system::{Setting, SystemContext};
+use crate::env::{Environment, NodeLocality, SessionRow};
+use crate::types::{EvalContext, System, Type};
+use meridian_base::{Error, Result};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+
+/// The part of a session that expressions share with it: its settings and its environment.
+pub(super) struct SessionSystem<E> {
+    env: E,
+    settings: Mutex<Settings>,
+}
+
+impl<E: Environment> SessionSystem<E> {
+    pub fn new(env: E, settings: Settings) -> SessionSystem<E> {
+        SessionSystem { env, settings: Mutex::new(settings) }
+    }
+    /// Never held across an await.
+    pub fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock()
+    }
+}
+
+impl<E: Environment> System for SessionSystem<E> {
+    fn random(&self) -> u64 {
+        self.env.random()
+    }
+    fn now_micros(&self) -> u64 {
+        self.env.now_micros()
+    }
+    fn setting(&self, name: &str) -> Option<String> {
+        // These follow the transaction, and every one runs alike.
+        if name.eq_ignore_ascii_case("transaction_isolation") {
+            return Some("serializable".to_string());
+        }
+        self.settings().show(name).ok()
+    }
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
+        self.settings().set(name, Some(value), local)
+    }
+    fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
+        crate::types::context::NoSystem.reg_name(ctx, ty, oid)
+    }
+    fn reg_oid(&self, ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
+        crate::types::context::NoSystem.reg_oid(ctx, ty, name)
+    }
+}
+
+/// What the rows of system tables are computed from, during one statement.
+pub(super) struct StatementSystem<'a, E> {
+    pub env: &'a E,
+    pub system: &'a SessionSystem<E>,
+    pub catalog: &'a Arc<Catalog>,
+    pub names: &'a Names,
+}
+
+impl<E: Environment> SystemContext for StatementSystem<'_, E> {
+    fn catalog(&self) -> &Arc<Catalog> {
+        self.catalog
+    }
+    fn names(&self) -> &Names {
+        self.names
+    }
+    fn node(&self) -> NodeLocality {
+        self.env.locality()
+    }
+    fn nodes(&self) -> Vec<NodeLocality> {
+        self.env.nodes()
+    }
+    fn sessions(&self) -> Vec<SessionRow> {
+        self.env.sessions()
+    }
+    fn settings(&self) -> Vec<Setting> {
+        self.system.settings().all()
+    }
+}
+
+/// Refuses with 25006 what a read-only transaction may not do.
+pub(super) fn refuse_in_read_only(is_read_only: bool, what: &str) -> Result<()> {
+    match is_read_only {
+        true => Err(Error::sql("25006", format!("cannot execute {what} in a read-only transaction"))),
+        false => Ok(()),
+    }
+}

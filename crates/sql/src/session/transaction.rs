@@ -1,0 +1,330 @@
+//! Transaction blocks: `BEGIN` to `COMMIT`, savepoints, and what a failed statement does to them (PostgreSQL manual, 13.2, and
+//! the reference pages of the statements).
+
+use super::ddl::DdlBlock;
+use super::settings::SavedSettings;
+use super::system::refuse_in_read_only;
+use super::{Output, Session};
+use crate::catalog::Catalog;
+use crate::env::{Environment, Savepoint, Transaction, TxnOptions};
+use crate::parse::TransactionModes;
+use crate::types::context::EPOCH_2000_UNIX_MICROS;
+use meridian_base::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// An open transaction.
+pub(super) struct Block<T> {
+    /// Begun by `BEGIN`, not by a statement of its own.
+    pub explicit: bool,
+    /// A statement failed: nothing but the end, or a savepoint, is accepted.
+    pub failed: bool,
+    /// The transaction below cannot go on, not even from a savepoint.
+    is_dead: bool,
+    /// Declared, or the only statement is a query.
+    pub read_only: bool,
+    deferrable: bool,
+    /// Begun at the first statement that needs it.
+    pub txn: Option<T>,
+    /// The catalog it works with, from its first statement on.
+    pub catalog: Option<Arc<Catalog>>,
+    /// `now()`: microseconds since 1970.
+    pub started_micros: u64,
+    /// Queries and changes it ran; the modes are fixed from the first one on.
+    pub statements: u32,
+    /// Whether rows of tables were read or written, as opposed to system tables.
+    pub has_touched_rows: bool,
+    savepoints: Vec<OpenSavepoint>,
+    /// Its schema changes.
+    pub ddl: Option<DdlBlock>,
+}
+
+struct OpenSavepoint {
+    name: String,
+    /// `None`: the transaction below had not begun.
+    place: Option<Savepoint>,
+    settings: SavedSettings,
+    ddl: Option<DdlBlock>,
+}
+
+impl<T: Transaction> Block<T> {
+    fn new(explicit: bool, started_micros: u64) -> Block<T> {
+        Block {
+            explicit,
+            failed: false,
+            is_dead: false,
+            read_only: false,
+            deferrable: false,
+            txn: None,
+            catalog: None,
+            started_micros,
+            statements: 0,
+            has_touched_rows: false,
+            savepoints: Vec::new(),
+            ddl: None,
+        }
+    }
+    fn apply_modes(&mut self, modes: &TransactionModes) {
+        self.read_only = modes.read_only.unwrap_or(self.read_only);
+        self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
+    }
+}
+
+/// 25P02.
+pub(super) fn aborted() -> Error {
+    Error::sql("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+}
+
+impl<E: Environment> Session<E> {
+    /// The open transaction; an implicit one is opened if there is none.
+    pub(super) fn block(&mut self, now_micros: u64) -> &mut Block<E::Txn> {
+        if self.block.is_none() {
+            let mut block = Block::new(false, now_micros);
+            block.read_only = self.system.settings().now().default_read_only;
+            self.block = Some(block);
+        }
+        self.block.as_mut().expect("just opened")
+    }
+    /// The same with a transaction below it, and the catalog it works with.
+    pub(super) fn begun(&mut self, read_only_statement: bool) -> &mut Block<E::Txn> {
+        let catalog = self.catalog();
+        let lock_timeout = self.system.settings().now().lock_timeout;
+        let (session, attempt) = (self.options.id, self.attempt);
+        let block = self.block.as_mut().expect("an open transaction");
+        if block.txn.is_none() {
+            block.txn = Some(self.env.begin(TxnOptions {
+                session,
+                read_only: block.read_only || read_only_statement,
+                schema: catalog.version,
+                schema_committed_at: catalog.committed_at,
+                lock_timeout,
+                attempt,
+            }));
+        }
+        block
+    }
+    /// The catalog of the open transaction, or the newest one.
+    pub(super) fn catalog(&mut self) -> Arc<Catalog> {
+        match &mut self.block {
+            Some(block) => block.catalog.get_or_insert_with(|| self.env.catalog()).clone(),
+            None => self.env.catalog(),
+        }
+    }
+    /// A new statement: fixes its times, reading the clock once.
+    pub(super) fn start_statement(&mut self) -> u64 {
+        let now = self.env.now_micros();
+        self.eval.statement_time = now as i64 - EPOCH_2000_UNIX_MICROS;
+        let started = self.block.as_ref().map_or(now, |b| b.started_micros);
+        self.eval.txn_time = started as i64 - EPOCH_2000_UNIX_MICROS;
+        now
+    }
+
+    /// `BEGIN`.
+    pub(super) fn begin(&mut self, modes: &TransactionModes, now: u64, out: &mut dyn Output) -> Result<()> {
+        let already = self.block.as_ref().is_some_and(|b| b.explicit);
+        if already {
+            self.notice(out, "WARNING", "25001", "there is already a transaction in progress");
+        }
+        let block = self.block(now);
+        block.explicit = true;
+        if already && block.statements > 0 {
+            return Ok(());
+        }
+        block.apply_modes(modes);
+        Ok(())
+    }
+    /// `SET TRANSACTION`.
+    pub(super) fn set_transaction(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
+        let Some(block) = self.block.as_mut().filter(|b| b.explicit) else {
+            self.notice(out, "WARNING", "25P01", "SET TRANSACTION can only be used in transaction blocks");
+            return Ok(());
+        };
+        if block.statements > 0 {
+            if modes.isolation.is_some_and(|level| level != "serializable") {
+                return Err(Error::sql("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query"));
+            }
+            if modes.read_only == Some(false) && block.read_only {
+                return Err(Error::sql("25001", "transaction read-write mode must be set before any query"));
+            }
+        }
+        block.apply_modes(modes);
+        Ok(())
+    }
+    /// `COMMIT`. Returns the command tag: a failed block is rolled back, and says so.
+    pub(super) async fn commit(&mut self, chain: bool, out: &mut dyn Output) -> Result<&'static str> {
+        let Some(block) = &self.block else {
+            if chain {
+                return Err(Error::sql("25P01", "COMMIT AND CHAIN can only be used in transaction blocks"));
+            }
+            self.notice(out, "WARNING", "25P01", "there is no transaction in progress");
+            return Ok("COMMIT");
+        };
+        if !block.explicit {
+            self.notice(out, "WARNING", "25P01", "there is no transaction in progress");
+        }
+        let modes = self.modes();
+        let failed = block.failed;
+        if failed {
+            self.roll_back();
+        } else {
+            self.commit_block().await?;
+        }
+        self.chain(chain.then_some(modes));
+        Ok(if failed { "ROLLBACK" } else { "COMMIT" })
+    }
+    /// `ROLLBACK`.
+    pub(super) fn rollback(&mut self, chain: bool, out: &mut dyn Output) -> Result<()> {
+        if !self.block.as_ref().is_some_and(|b| b.explicit) {
+            if chain {
+                return Err(Error::sql("25P01", "ROLLBACK AND CHAIN can only be used in transaction blocks"));
+            }
+            self.notice(out, "WARNING", "25P01", "there is no transaction in progress");
+        }
+        let modes = self.modes();
+        self.roll_back();
+        self.chain(chain.then_some(modes));
+        Ok(())
+    }
+    fn modes(&self) -> TransactionModes {
+        self.block.as_ref().map_or_else(TransactionModes::default, |b| TransactionModes {
+            isolation: None,
+            read_only: Some(b.read_only),
+            deferrable: Some(b.deferrable),
+        })
+    }
+    fn chain(&mut self, modes: Option<TransactionModes>) {
+        if let Some(modes) = modes {
+            let mut block = Block::new(true, self.env.now_micros());
+            block.apply_modes(&modes);
+            self.block = Some(block);
+        }
+    }
+
+    /// Commits the open transaction, whatever it consists of. Afterwards there is none, even after an error.
+    pub(super) async fn commit_block(&mut self) -> Result<()> {
+        let Some(mut block) = self.block.take() else { return Ok(()) };
+        let result = match block.txn.take() {
+            Some(txn) => txn.commit().await.map(|_| ()),
+            None => Ok(()),
+        };
+        let result = match (result, block.ddl.take()) {
+            (Ok(()), Some(ddl)) => self.commit_ddl(ddl).await,
+            (result, _) => result,
+        };
+        match &result {
+            Ok(()) => self.system.settings().commit(),
+            Err(_) => self.system.settings().rollback(),
+        }
+        self.end_portals();
+        result
+    }
+    /// Forgets the open transaction.
+    pub(super) fn roll_back(&mut self) {
+        if let Some(txn) = self.block.take().and_then(|mut b| b.txn.take()) {
+            txn.rollback();
+        }
+        self.system.settings().rollback();
+        self.end_portals();
+    }
+    /// A statement failed: what becomes of the transaction.
+    pub(super) fn fail(&mut self, error: &Error) {
+        match &mut self.block {
+            Some(block) if block.explicit => {
+                block.failed = true;
+                let over = matches!(error.kind(), ErrorKind::Retry | ErrorKind::Unknown | ErrorKind::Fatal);
+                block.is_dead |= over;
+                if block.is_dead || block.savepoints.is_empty() {
+                    block.is_dead = true;
+                    if let Some(txn) = block.txn.take() {
+                        txn.rollback();
+                    }
+                }
+            }
+            Some(_) => self.roll_back(),
+            None => {}
+        }
+    }
+    /// Refuses a statement that is not allowed in a failed block.
+    pub(super) fn refuse_if_failed(&self) -> Result<()> {
+        match &self.block {
+            Some(block) if block.failed => Err(aborted()),
+            _ => Ok(()),
+        }
+    }
+    /// Refuses what changes something in a read-only transaction.
+    pub(super) fn refuse_if_read_only(&self, what: &str) -> Result<()> {
+        let default = || self.system.settings().now().default_read_only;
+        refuse_in_read_only(self.block.as_ref().map_or_else(default, |b| b.read_only), what)
+    }
+    /// Refuses what PostgreSQL refuses inside a block.
+    pub(super) fn refuse_in_block(&self, what: &str) -> Result<()> {
+        match &self.block {
+            Some(block) if block.explicit => {
+                Err(Error::sql("25001", format!("{what} cannot run inside a transaction block")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `SAVEPOINT`.
+    pub(super) fn savepoint(&mut self, name: &str) -> Result<()> {
+        let settings = self.system.settings().save();
+        let block = self.explicit_block("SAVEPOINT")?;
+        let place = block.txn.as_mut().map(|txn| txn.savepoint());
+        let ddl = block.ddl.clone();
+        block.savepoints.push(OpenSavepoint { name: name.to_string(), place, settings, ddl });
+        Ok(())
+    }
+    /// `RELEASE SAVEPOINT`: forgets it and those after it.
+    pub(super) fn release(&mut self, name: &str) -> Result<()> {
+        let block = self.explicit_block("RELEASE SAVEPOINT")?;
+        let at = block.find(name)?;
+        block.savepoints.truncate(at);
+        Ok(())
+    }
+    /// `ROLLBACK TO SAVEPOINT`: the savepoint itself stays.
+    pub(super) fn rollback_to(&mut self, name: &str) -> Result<()> {
+        let block = self.explicit_block("ROLLBACK TO SAVEPOINT")?;
+        let at = block.find(name)?;
+        if block.is_dead {
+            let hint = "Roll the whole transaction back and run it again.";
+            return Err(Error::sql("40001", "the transaction cannot go on from a savepoint").hint(hint));
+        }
+        if let (Some(now), before) = (&block.ddl, &block.savepoints[at].ddl)
+            && now.has_written_more_than(before.as_ref())
+        {
+            let message = "rows of a table created or truncated in this transaction cannot be taken back to a savepoint";
+            return Err(Error::unsupported(message).hint("Roll back the whole transaction."));
+        }
+        block.savepoints.truncate(at + 1);
+        let savepoint = &block.savepoints[at];
+        match (block.txn.as_mut(), savepoint.place) {
+            (Some(txn), Some(place)) => txn.rollback_to(place),
+            // What was read stays read; writes since then are all its writes.
+            (Some(txn), None) => txn.rollback_to(Savepoint(0)),
+            (None, _) => {}
+        }
+        block.ddl = savepoint.ddl.clone();
+        block.catalog = match &block.ddl {
+            Some(ddl) => Some(ddl.catalog.clone()),
+            None => block.catalog.take().filter(|_| block.txn.is_some()),
+        };
+        block.failed = false;
+        let saved = savepoint.settings.clone();
+        self.system.settings().restore(&saved);
+        Ok(())
+    }
+    fn explicit_block(&mut self, what: &str) -> Result<&mut Block<E::Txn>> {
+        match &mut self.block {
+            Some(block) if block.explicit => Ok(block),
+            _ => Err(Error::sql("25P01", format!("{what} can only be used in transaction blocks"))),
+        }
+    }
+}
+
+impl<T> Block<T> {
+    /// The newest savepoint of a name.
+    fn find(&self, name: &str) -> Result<usize> {
+        let missing = || Error::sql("3B001", format!("savepoint \"{name}\" does not exist"));
+        self.savepoints.iter().rposition(|s| s.name == name).ok_or_else(missing)
+    }
+}

@@ -9,7 +9,10 @@ use meridian_store::{GroupStore, Options, ScanLimits};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ACCOUNTS: u64 = 600;
-const TRANSFERS: u64 = 3_000;
+/// The writer goes on until the readers have read this often, and gives up after so many transfers.
+const ROUNDS_MIN: u64 = 60;
+const TRANSFERS_MIN: u64 = 2_000;
+const TRANSFERS_MAX: u64 = 2_000_000;
 const OPENING: i64 = 1_000;
 
 fn account(i: u64) -> Key {
@@ -22,11 +25,14 @@ fn balance(group: &GroupStore, i: u64, at: Timestamp) -> i64 {
 }
 
 /// Moves 1 from one account to another, so that the sum stays what it was at every timestamp.
-fn transfers(group: &GroupStore) {
+fn transfers(group: &GroupStore, rounds: &AtomicU64) {
     let opening = (0..ACCOUNTS).map(|i| put(account(i), &OPENING.to_string())).collect();
     group.apply(at(1), &[txn(10, opening)]).unwrap();
     let mut balances = vec![OPENING; ACCOUNTS as usize];
-    for n in 1..=TRANSFERS {
+    for n in 1..=TRANSFERS_MAX {
+        if n > TRANSFERS_MIN && rounds.load(Ordering::Relaxed) >= ROUNDS_MIN {
+            break;
+        }
         let (from, to) = (n * 7 % ACCOUNTS, (n * 13 + 1) % ACCOUNTS);
         if from != to {
             balances[from as usize] -= 1;
@@ -89,11 +95,11 @@ fn run(place: Place) {
                 }
             });
         }
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| transfers(&group)));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| transfers(&group, &rounds)));
         done.store(true, Ordering::Release);
         result.unwrap();
     });
-    assert!(rounds.load(Ordering::Relaxed) > 0, "the readers must have run beside the writer");
+    assert!(rounds.load(Ordering::Relaxed) >= ROUNDS_MIN, "the readers must have run beside the writer");
     read_once(&group, 0);
     group.cut(Bytes::new());
     group.flush_step().unwrap();

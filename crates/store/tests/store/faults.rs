@@ -122,6 +122,34 @@ fn a_simulated_bad_block_or_full_disk_is_an_error_and_loses_nothing() {
     assert_eq!((group.durable(), store.dirty_bytes()), (at(4), 0));
 }
 
+/// After a crash in the middle of a flush the store may have versions newer than what is being replayed.
+#[test]
+fn a_replay_does_not_hide_newer_versions_that_a_broken_flush_left() {
+    let place = Place::memory();
+    let Place::Memory(disk) = &place else { unreachable!() };
+    let (_store, group) = place.open(&Options::default());
+    let entry = |n: u64| [txn(n * 10, vec![put(key(1), &format!("value {n}"))])];
+    group.apply(at(1), &entry(1)).unwrap();
+    group.cut(Bytes::new());
+    group.flush_step().unwrap();
+    for n in 2..=3 {
+        group.apply(at(n), &entry(n)).unwrap();
+    }
+    group.cut(Bytes::new());
+    disk.fail_writes_after(4); // The bound, two versions of history, the current one; not the record.
+    assert!(group.flush_step().is_err());
+    assert_eq!(disk.volatile_writes(), 3);
+    disk.heal();
+    disk.crash(3);
+    let (_store, group) = place.open(&Options::default());
+    assert_eq!(group.durable(), at(1));
+    for n in 2..=3 {
+        group.apply(at(n), &entry(n)).unwrap();
+        let found = group.find(key(1).as_bytes(), Timestamp(n * 10)).unwrap();
+        assert_eq!((found.version.unwrap().at, found.newest_seen), (Timestamp(n * 10), Timestamp(30)));
+    }
+}
+
 #[test]
 fn a_dropped_group_is_gone_also_after_a_restart() {
     for place in [Place::memory(), Place::fjall()] {

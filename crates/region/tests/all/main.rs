@@ -4,4 +4,5 @@ mod golden;
 mod rng;
 mod schema_lease;
 mod serializability;
+mod states;
 mod store;

@@ -246,7 +246,7 @@ impl Engine {
             return Certified::Done(CommitOutcome::Committed(at));
         }
         for write in &request.writes {
-            self.index.add_in_flight(&write.key, write.columns, at);
+            self.index.add(&write.key, write.columns, at);
         }
         self.in_flight.insert(at, request.id);
         self.in_flight_ids.insert(request.id, at);
@@ -319,10 +319,13 @@ impl Engine {
                 Record::Batch(txns) => {
                     for txn in txns {
                         debug_assert!(txn.at <= state.newest(), "applied to the state first");
-                        self.release(txn.at);
-                        for write in &txn.writes {
-                            self.index.commit(&write.key, write.columns, txn.at);
+                        if !self.release(txn.at) {
+                            // Not certified here; never in a correct term, and harmless.
+                            for write in &txn.writes {
+                                self.index.add(&write.key, write.columns, txn.at);
+                            }
                         }
+                        self.index.applied(txn.at);
                         self.waits.wake(WaitFor::Applied(txn.at), woken);
                     }
                 }
@@ -343,12 +346,13 @@ impl Engine {
         }
     }
 
-    fn release(&mut self, at: Timestamp) {
-        let Some((first, _)) = self.in_flight.first_key_value() else { return };
+    /// Ends a transaction that was in flight; `false` if there was none.
+    fn release(&mut self, at: Timestamp) -> bool {
+        let Some((first, _)) = self.in_flight.first_key_value() else { return false };
         assert!(*first >= at, "{at} is applied before {first}, which was certified earlier");
-        if let Some(id) = self.in_flight.remove(&at) {
-            self.in_flight_ids.remove(&id);
-        }
+        let Some(id) = self.in_flight.remove(&at) else { return false };
+        self.in_flight_ids.remove(&id);
+        true
     }
 
     /// An append failed, or leadership is lost: the term is over and the engine answers nothing any more. All tickets wake;

@@ -1,9 +1,47 @@
-//! The transaction engine of a replica group: what a group's log determines ([`state`]), and what its primary adds to it in
-//! memory ([`engine`]). Pure: no task, no clock, no socket; time and the store come in as arguments.
+//! The transaction engine of a replica group, as pure state machines: what happened and the time come in, answers and records
+//! to log come out. No task, no clock, no socket, no disk; the caller owns the lock and the waiting.
+//!
+//! # Two kinds of knowledge
+//!
+//! [`GroupState`] is what the group's *log* determines, the same on every replica: the ceiling of the last lease, the closed
+//! timestamp, the watermark, the schema grant, the outcomes of recent transactions. [`Engine`] is what the group's *primary*
+//! adds in memory for one term: who is certified and not yet durable, who wrote what lately, how far reads have gone, who
+//! waits. Losing an engine loses speed and unacknowledged work; losing a state is impossible, because it is the log.
+//!
+//! ```text
+//!   gateway ──CommitRequest──▶ Engine::certify ──Append{at}──▶ batch ──▶ log ──durable──▶ store, GroupState::apply
+//!                                  │   ▲                                                        │
+//!                            Wait(ticket) └───────────── wakes ────────── Engine::applied ◀─────┘
+//! ```
+//!
+//! # The rules, and where each is kept
+//!
+//! | rule (design: transactions, replication) | kept by |
+//! | --- | --- |
+//! | a commit timestamp is above everything issued, read or promised | `floor` in [`engine`] |
+//! | nothing above an entry's `until` changed what it read, ranges and columns included | [`conflict_index`], the store below its low-water mark |
+//! | what is in flight is waited for and never read | [`Engine::read_gate`], [`Engine::certify`] |
+//! | a commit is idempotent by id, and a refusal is stable | the outcome table of [`state`], [`Certified::Done`] |
+//! | a successor starts above the last ceiling, by waiting | [`Engine::start_wait`] |
+//! | `closed` stays below what is certified and not in the log | [`Engine::closed_target`] |
+//! | a transaction commits under the schema it planned with | [`Engine::certify`], [`Engine::grant`], [`schema_lease`] |
+//! | hot rows queue instead of aborting each other; advice only | [`queue`] |
+//!
+//! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its checkers would notice.
+//!
+//! # How it is tested
+//!
+//! `tests/all`: random histories executed again in the order of their timestamps (`serializability`), the schema lease under lost
+//! and repeated messages (`schema_lease`), scripts to read along (`golden/*.txt`), and the state table of
+//! `docs/design/transaction-states.md` (`states`). Start with the golden scripts.
+//!
+//! This crate knows nothing about SQL, Raft, other groups, or how rows are stored: what it needs from the store is the trait
+//! [`Versions`].
 
 pub mod bugs;
 pub mod conflict_index;
 pub mod engine;
+mod index_key;
 pub mod queue;
 pub mod schema_lease;
 pub mod state;

@@ -27,7 +27,7 @@ use crate::backend::{Sink, Space, Spaces};
 use crate::codec::{self, Collectable, GroupRecord, RecordKind};
 use crate::spaces;
 use crate::store::Shared;
-use crate::table::{Cut, Placed, Slot, Table};
+use crate::table::{Cut, EVICT_STEPS, Placed, Slot, Table};
 use crate::version::Version;
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
@@ -42,8 +42,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows handled in one hold of the row table's lock.
 const LOCK_ROWS: usize = 64;
-/// Calls of the eviction hand after a flush or a cache fill: enough to keep up, few enough to go unnoticed.
-const EVICT_CALLS: usize = 4;
+/// Calls of the eviction hand after a cache fill: enough to keep up, few enough to go unnoticed.
+pub(crate) const EVICT_CALLS_FILL: usize = 2;
 
 /// The row table, and the spaces it stands before.
 pub(crate) struct Inner {
@@ -212,7 +212,9 @@ impl GroupStore {
             self.put_back(cut);
         }
         self.in_flush_oldest.store(Timestamp::MAX.0, Ordering::Release);
-        self.evict();
+        // A flush makes many rows clean at once. Two rounds over all rows: one may find each of them just used.
+        let calls = 2 + 2 * self.inner.read().table.len() / EVICT_STEPS;
+        self.evict(calls);
         flushed.map(|()| true)
     }
 
@@ -272,10 +274,11 @@ impl GroupStore {
         }
     }
 
-    pub(crate) fn evict(&self) {
+    /// Moves the eviction hand up to so often, releasing the lock in between.
+    pub(crate) fn evict(&self, calls: usize) {
         let max = self.shared.options.cache_bytes_max;
         let share = max / self.shared.groups.load(Ordering::Relaxed).max(1);
-        for _ in 0..EVICT_CALLS {
+        for _ in 0..calls {
             if !self.inner.write().table.evict(max, share, &self.shared.totals) {
                 return;
             }

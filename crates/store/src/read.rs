@@ -10,7 +10,7 @@
 
 use crate::backend::{RawRange, Space, Spaces, View};
 use crate::codec;
-use crate::group::{GroupStore, Inner};
+use crate::group::{EVICT_CALLS_FILL, GroupStore, Inner};
 use crate::spaces;
 use crate::table::Row;
 use crate::version::{Found, ScanLimits, ScanPage, Version};
@@ -22,8 +22,10 @@ use meridian_base::txn::ColumnMask;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Rows of the row table copied out in one hold of its lock.
-const STEP_ROWS: usize = 256;
+/// Rows of the row table copied out in one hold of its lock: as many as the page still wants, within these bounds (the lower
+/// one because every step seeks in the spaces).
+const STEP_ROWS_MIN: usize = 16;
+const STEP_ROWS_MAX: usize = 256;
 /// A page looks at this many keys for each row it may return, and at this many more, before it gives a rest back: so that
 /// a scan over deleted rows yields too.
 const LOOK_PER_ROW: usize = 4;
@@ -61,7 +63,7 @@ impl GroupStore {
         let current = spaces::current(&*spaces, key)?;
         if let (None, Some(version)) = (newest_here, &current) {
             self.inner.write().table.fill(key, version, epoch, &self.shared.totals);
-            self.evict();
+            self.evict(EVICT_CALLS_FILL);
         }
         let newest_seen = newest_here.or(current.as_ref().map(|v| v.at)).unwrap_or(Timestamp::MIN);
         let version = match current {
@@ -96,7 +98,7 @@ impl GroupStore {
                 if page.is_done() {
                     break false;
                 }
-                let (step, of) = self.step(&page.left, reverse, |row| Overlay {
+                let (step, of) = self.step(&page.left, reverse, page.rows_wanted(), |row| Overlay {
                     newest: row.newest().at,
                     version: row.visible(at).map(|slot| slot.version()),
                 });
@@ -153,7 +155,7 @@ impl GroupStore {
             if newest_in_range(&self.inner.read(), &left) <= asked.after {
                 return Ok(None);
             }
-            let (step, spaces) = self.step(&left, false, |row| asked.of_row(row));
+            let (step, spaces) = self.step(&left, false, STEP_ROWS_MAX, |row| asked.of_row(row));
             let reached = step.covered.end.clone();
             if let Some(found) = changed_step(&*spaces, step, asked)? {
                 return Ok(Some(found));
@@ -164,14 +166,21 @@ impl GroupStore {
     }
 
     /// Copies out what the row table has of the start (or the end) of a range, and the spaces it stands before.
-    fn step<T>(&self, range: &KeyRange, reverse: bool, what: impl Fn(&Row) -> T) -> (Step<T>, Arc<dyn Spaces>) {
+    fn step<T>(
+        &self,
+        range: &KeyRange,
+        reverse: bool,
+        rows_wanted: usize,
+        what: impl Fn(&Row) -> T,
+    ) -> (Step<T>, Arc<dyn Spaces>) {
+        let rows_max = rows_wanted.clamp(STEP_ROWS_MIN, STEP_ROWS_MAX);
         let inner = self.inner.read();
         let (low, high) = bounds(range);
         let rows: Vec<(Key, T)> =
-            inner.table.range(low, high, reverse).take(STEP_ROWS).map(|(key, row)| (key.clone(), what(row))).collect();
+            inner.table.range(low, high, reverse).take(rows_max).map(|(key, row)| (key.clone(), what(row))).collect();
         let mut covered = range.clone();
-        if rows.len() == STEP_ROWS {
-            let last = &rows[STEP_ROWS - 1].0;
+        if rows.len() == rows_max {
+            let last = &rows[rows_max - 1].0;
             if reverse {
                 covered.start = last.clone();
             } else {
@@ -289,6 +298,9 @@ impl PageBuilder {
             looks_left: limits.rows.saturating_mul(LOOK_PER_ROW).saturating_add(LOOK_EXTRA),
             full: false,
         }
+    }
+    fn rows_wanted(&self) -> usize {
+        self.limits.rows.saturating_sub(self.page.rows.len())
     }
     fn is_done(&self) -> bool {
         self.full || self.left.is_empty()

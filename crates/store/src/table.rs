@@ -32,7 +32,7 @@ const CLEAN_VERSIONS_MAX: usize = 3;
 /// What a version costs beside its key's and its value's bytes.
 const VERSION_OVERHEAD: usize = 96;
 /// Rows that one call of [`Table::evict`] looks at, since it holds the table's lock.
-const EVICT_STEPS: usize = 64;
+pub(crate) const EVICT_STEPS: usize = 64;
 
 /// The number of a flush unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -201,6 +201,10 @@ impl Table {
         *self = Table { epoch, unit, ..Table::new(spaces_newest) };
     }
 
+    /// How many rows are here.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
     pub fn row(&self, key: &[u8]) -> Option<&Row> {
         self.rows.get(key)
     }
@@ -397,5 +401,65 @@ impl Table {
             totals.clean.fetch_sub(bytes, Ordering::Relaxed);
         }
         over(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(i: u8) -> Key {
+        Key::new(&[0, 0, 0, 1, i])
+    }
+    fn write(i: u8) -> Write {
+        Write { key: key(i), value: Some(Bytes::from_static(b"value")), columns: ColumnMask::ALL }
+    }
+    fn version(at: u64) -> Version {
+        Version { at: Timestamp(at), columns: ColumnMask::ALL, value: None }
+    }
+    /// Cuts, and pretends that the unit was written.
+    fn flush(table: &mut Table, totals: &Totals) {
+        let mut pending = None;
+        table.cut(LogPosition::default(), table.newest, Bytes::new(), &mut pending);
+        let cut = pending.expect("just cut");
+        table.spaces_newest = cut.newest;
+        table.epoch += 1;
+        table.mark_clean(&cut.keys, cut.unit, totals);
+    }
+
+    #[test]
+    fn what_was_read_before_a_flush_does_not_fill_the_cache_after_it() {
+        let (mut table, totals) = (Table::new(Timestamp(5)), Totals::default());
+        let epoch = table.epoch;
+        // A reader has just read version 5 from the spaces. Meanwhile:
+        assert_eq!(table.place(&write(1), Timestamp(6), &totals), Placed::Yes);
+        flush(&mut table, &totals);
+        while table.evict(0, 0, &totals) {}
+        assert!(table.row(key(1).as_bytes()).is_none(), "evicted");
+        table.fill(key(1).as_bytes(), &version(5), epoch, &totals);
+        assert!(table.row(key(1).as_bytes()).is_none(), "5 is not the newest version any more");
+        assert!(!table.place_loaded(&write(1), Timestamp(4), &[version(5)], epoch, &totals));
+        table.fill(key(1).as_bytes(), &version(6), table.epoch, &totals);
+        assert_eq!(table.row(key(1).as_bytes()).map(|row| row.newest().at), Some(Timestamp(6)));
+    }
+
+    #[test]
+    fn eviction_leaves_dirty_rows_and_counts_every_byte() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        for i in 0..200 {
+            table.place(&write(i), Timestamp(10 + u64::from(i)), &totals);
+        }
+        flush(&mut table, &totals);
+        for i in 0..50 {
+            table.place(&write(i), Timestamp(300 + u64::from(i)), &totals);
+        }
+        while table.evict(0, 0, &totals) && table.rows.len() > 50 {}
+        assert_eq!(table.rows.len(), 50);
+        assert!(table.rows.values().all(|row| !row.newest().is_clean()));
+        flush(&mut table, &totals);
+        assert_eq!((table.dirty_bytes, totals.dirty.load(Ordering::Relaxed)), (0, 0));
+        while table.evict(0, 0, &totals) {}
+        assert_eq!((table.clean_bytes, totals.clean.load(Ordering::Relaxed)), (0, 0));
+        assert!(table.rows.is_empty());
     }
 }

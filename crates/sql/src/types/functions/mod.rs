@@ -5,10 +5,24 @@
 //! [`Function::call`]. `AND`, `OR`, `NOT`, `IS …`, `CASE`, `COALESCE`, `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are
 //! syntax and the planner's own.
 
+mod aggregate;
+pub mod args;
+mod arithmetic;
+mod array;
+mod comparison;
+mod datetime;
+pub mod json;
+mod md5;
+pub mod pattern;
 pub mod registry;
+mod resolve;
+mod series;
+mod session;
+mod template;
+pub mod text;
 
 use super::{Datum, EvalContext, Type};
-use meridian_base::{Error, Result};
+use meridian_base::Result;
 
 /// A function's body. Arguments have been cast; strict functions never see `NULL`.
 pub type ScalarFn = fn(&Call<'_>, &[Datum]) -> Result<Datum>;
@@ -66,20 +80,17 @@ pub enum FunctionKind {
 /// The kind of the functions of a name (lower case, without `pg_catalog.`); `None` if there is none. Window-only functions
 /// (`row_number`, …) are the planner's.
 pub fn kind_of(name: &str) -> Option<FunctionKind> {
-    let _ = name;
-    None
+    resolve::kind_of(name)
 }
 
 /// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if several do.
 pub fn resolve_operator(op: &str, args: &[Type]) -> Result<Function> {
-    let _ = (op, args);
-    Err(Error::internal("not yet"))
+    resolve::operator(op, args)
 }
 
 /// Resolves a scalar function by its name (lower case, without `pg_catalog.`).
 pub fn resolve_function(name: &str, args: &[Type]) -> Result<Function> {
-    let _ = (name, args);
-    Err(Error::internal("not yet"))
+    resolve::function(name, args)
 }
 
 /// A resolved aggregate. `count(*)` is `count` without arguments.
@@ -108,8 +119,7 @@ pub trait Accumulator: Send {
 
 /// Resolves an aggregate.
 pub fn resolve_aggregate(name: &str, args: &[Type]) -> Result<Aggregate> {
-    let _ = (name, args);
-    Err(Error::internal("not yet"))
+    resolve::aggregate(name, args)
 }
 
 /// Rows of a set-returning function.
@@ -138,6 +148,5 @@ impl SetFunction {
 
 /// Resolves a set-returning function.
 pub fn resolve_set_function(name: &str, args: &[Type]) -> Result<SetFunction> {
-    let _ = (name, args);
-    Err(Error::internal("not yet"))
+    resolve::set_function(name, args)
 }

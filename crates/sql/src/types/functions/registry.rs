@@ -133,4 +133,17 @@ fn param(text: &str) -> Param {
 }
 
 /// Everything there is. Other modules of this crate add theirs here, one line each.
-pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::default);
+pub static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+    let mut r = Registry::default();
+    super::comparison::register(&mut r);
+    super::arithmetic::register(&mut r);
+    super::text::register(&mut r);
+    super::pattern::register(&mut r);
+    super::datetime::register(&mut r);
+    super::json::register(&mut r);
+    super::array::register(&mut r);
+    super::session::register(&mut r);
+    super::series::register(&mut r);
+    super::aggregate::register(&mut r);
+    r
+});

@@ -1,0 +1,78 @@
+//! Who asks, what of, with which settings; identifiers from nothing.
+
+use super::args::Args;
+use super::registry::Registry;
+use super::template;
+use crate::types::numeric::Numeric;
+use crate::types::{ArrayValue, Datum, Type};
+use meridian_base::Error;
+
+pub fn register(r: &mut Registry) {
+    for name in ["current_user", "session_user", "user", "current_role"] {
+        r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.user))).stable();
+    }
+    for name in ["current_database", "current_catalog"] {
+        r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.database))).stable();
+    }
+    r.scalar("current_schema", "-> name", |c, _| {
+        Ok(c.ctx.search_path.iter().find(|s| *s != "pg_catalog").map_or(Datum::Null, |s| Datum::text(s.as_str())))
+    })
+    .stable();
+    r.scalar("current_schemas", "bool -> name[]", |c, a| {
+        let implicit = a.bool(0)? && !c.ctx.search_path.iter().any(|s| s == "pg_catalog");
+        let mut names: Vec<Datum> = if implicit { vec![Datum::text("pg_catalog")] } else { Vec::new() };
+        names.extend(c.ctx.search_path.iter().map(|s| Datum::text(s.as_str())));
+        Ok(ArrayValue::datum(Type::Name, names))
+    })
+    .stable();
+    r.scalar("gateway_region", "-> text", |c, _| Ok(Datum::text(&*c.ctx.gateway_region))).stable();
+    r.scalar("current_setting", "text -> text", |c, a| {
+        let name = a.text(0)?;
+        match c.ctx.system.setting(name) {
+            Some(v) => Ok(Datum::text(v)),
+            None => Err(Error::sql("42704", format!("unrecognized configuration parameter \"{name}\""))),
+        }
+    })
+    .stable();
+    r.scalar("current_setting", "text, bool -> text", |c, a| {
+        let name = a.text(0)?;
+        match c.ctx.system.setting(name) {
+            Some(v) => Ok(Datum::text(v)),
+            None if a.bool(1)? => Ok(Datum::Null),
+            None => Err(Error::sql("42704", format!("unrecognized configuration parameter \"{name}\""))),
+        }
+    })
+    .stable();
+    r.scalar("set_config", "text, text, bool -> text", |c, a| {
+        Ok(Datum::text(c.ctx.system.set_setting(a.text(0)?, a.text(1)?, a.bool(2)?)?))
+    })
+    .volatile();
+    r.scalar("gen_random_uuid", "-> uuid", |c, _| {
+        let mut v = [0; 16];
+        v[..8].copy_from_slice(&c.ctx.system.random().to_be_bytes());
+        v[8..].copy_from_slice(&c.ctx.system.random().to_be_bytes());
+        // Version 4, variant 1 (RFC 4122).
+        v[6] = v[6] & 0x0F | 0x40;
+        v[8] = v[8] & 0x3F | 0x80;
+        Ok(Datum::Uuid(v))
+    })
+    .volatile();
+    r.scalar("pg_typeof", "any -> regtype", |c, _| Ok(Datum::Int(i64::from(c.args[0].oid())))).sees_null().stable();
+    r.scalar("num_nulls", "variadic any -> int4", |_, a| Ok(Datum::Int(a.iter().filter(|d| d.is_null()).count() as i64)))
+        .sees_null();
+    r.scalar("num_nonnulls", "variadic any -> int4", |_, a| Ok(Datum::Int(a.iter().filter(|d| !d.is_null()).count() as i64)))
+        .sees_null();
+    for t in ["int4", "int8", "float4", "float8", "numeric"] {
+        r.scalar("to_char", &format!("{t}, text -> text"), |_, a| {
+            let n = match &a[0] {
+                Datum::Int(v) => Numeric::from(*v),
+                Datum::Float(v) => Numeric::from_f64(*v, 15),
+                _ => a.numeric(0)?.clone(),
+            };
+            Ok(Datum::text(template::number(&n, a.text(1)?)?))
+        })
+        .stable();
+    }
+    r.scalar("to_number", "text, text -> numeric", |_, a| Ok(Datum::Numeric(template::parse_number(a.text(0)?, a.text(1)?)?)))
+        .stable();
+}

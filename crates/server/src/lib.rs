@@ -1,1 +1,16 @@
+//! What joins a node to the machine it runs on: the real clock, disk and sockets, and PostgreSQL's wire protocol.
+//!
+//! * [`machine`]: the runtime of `base` on this machine: tokio's sockets, a data directory held by one process, the
+//!   operating system's clock and randomness.
+//! * [`assembly`]: a node and its SQL server, started and stopped together.
+//! * [`pgwire`]: PostgreSQL's frontend/backend protocol over any stream, for sessions over any environment.
+//!
+//! This crate knows nothing about SQL beyond a session's interface, nor about replication.
 
+pub mod assembly;
+pub mod machine;
+pub mod pgwire;
+
+pub use assembly::{Memory, Server, ServerConfig};
+pub use machine::MachineRuntime;
+pub use meridian_node as node;

@@ -35,21 +35,15 @@ impl<E: Environment> Session<E> {
         }
         Ok(plan)
     }
-    /// The same for a statement that runs now: in a block with schema changes it must be admitted.
-    pub(super) async fn plan_to_run(&mut self, statement: &Statement, text: &str, types: &[u32]) -> Result<Plan> {
-        let plan = self.plan(statement, text, types)?;
-        match self.admit(&plan.prepared).await? {
-            true => Ok(plan),
-            false => self.plan(statement, text, types),
-        }
-    }
+    /// Called before a statement runs: refuses what the block may not do.
     /// `false`: the block's catalog has changed, plan again.
     pub(super) async fn admit(&mut self, prepared: &Prepared) -> Result<bool> {
         self.refuse_write(prepared)?;
-        match &self.block {
-            Some(block) if block.ddl.is_some() && !prepared.groups.is_empty() => self.admit_to_ddl_block(prepared).await,
-            _ => Ok(true),
+        let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
+        if has_changes && !prepared.groups.is_empty() {
+            return self.admit_to_ddl_block(prepared).await;
         }
+        Ok(true)
     }
     /// Makes a plan that is not kept.
     pub(super) fn prepare(&mut self, statement: &Statement, catalog: &Arc<Catalog>, types: &[Option<Type>]) -> Result<Prepared> {

@@ -133,6 +133,16 @@ impl CancelHandle {
             }
         }
     }
+    /// Waits until the session is to end.
+    pub async fn terminated(&self) {
+        loop {
+            let woken = self.0.wake.notified();
+            if self.is_terminated() {
+                return;
+            }
+            woken.await;
+        }
+    }
     /// Waits until the running statement is to end, and why.
     pub async fn interrupted(&self) -> Error {
         loop {

@@ -255,7 +255,7 @@ impl<E: Environment> Session<E> {
     async fn run_plannable(&mut self, statement: &Arc<Statement>, manner: Manner<'_>, now: u64, out: &mut dyn Output) -> Result<()> {
         // The block is opened before planning, so that plan and run see one catalog.
         self.block(now);
-        if let Some((prepared, params)) = self.plan_without_literals(statement).await? {
+        if let Some((prepared, params)) = self.plan_without_literals(statement)? {
             return self.run_query(&prepared, &params, manner, now, out).await;
         }
         let catalog = self.catalog();
@@ -271,7 +271,7 @@ impl<E: Environment> Session<E> {
     }
     /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
     /// as it is then, and its errors are those that count.
-    async fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
+    fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
         if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
             return Ok(None);
         }

@@ -1,0 +1,152 @@
+//! A whole node of this machine: data directory, node, SQL server, and how they start and stop together.
+
+use crate::machine::MachineRuntime;
+use crate::pgwire::{PgServer, ServerOptions};
+use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::{Error, NodeId, Result};
+use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, session};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a node is started.
+#[derive(Clone)]
+pub struct ServerConfig {
+    pub place: Place,
+    pub data_dir: PathBuf,
+    /// `host:port` for other nodes.
+    pub listen: String,
+    /// `host:port` for clients.
+    pub sql_listen: String,
+    /// Nodes to ask for membership.
+    pub join: Vec<String>,
+    /// Allow addresses that other machines can reach, though nobody is authenticated yet.
+    pub insecure: bool,
+    /// Delays injected between nodes, for demonstrations.
+    pub links: Option<Links>,
+    pub pg: ServerOptions,
+    /// Sizes that a demonstration with many nodes in one process makes smaller.
+    pub memory: Memory,
+}
+
+/// How much memory and disk a node prepares to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// The defaults of a server.
+    Server,
+    /// Small caches and log segments: many nodes share one process.
+    Small,
+}
+
+/// A running node with its SQL server.
+pub struct Server {
+    node: Node<MachineRuntime>,
+    pg: PgServer<Env<MachineRuntime>>,
+    addr: String,
+    sql_addr: String,
+}
+
+/// How long sessions may finish their transaction when the node stops.
+const DRAIN: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// Starts a node and serves clients.
+    pub async fn start(config: ServerConfig) -> Result<Server> {
+        for addr in [&config.listen, &config.sql_listen] {
+            check_address(addr, config.insecure)?;
+        }
+        let runtime = MachineRuntime::open(&config.data_dir).map_err(|e| Error::fatal(e.to_string()))?;
+        // The SQL port is taken first: its number is told to other nodes.
+        let listener = runtime.listen(&config.sql_listen).await.map_err(|e| {
+            Error::fatal(format!("cannot listen on {} for clients: {e}", config.sql_listen))
+                .hint("Is another process using the port? Choose one with --sql-listen.")
+        })?;
+        let sql_addr = listener.local_addr().map_err(|e| Error::fatal(e.to_string()))?;
+        let store = Backend::Fjall { path: config.data_dir.join("store") };
+        let mut node_config = NodeConfig::new(config.place, &config.listen, &sql_addr, store);
+        node_config.join = config.join;
+        node_config.links = config.links;
+        if config.memory == Memory::Small {
+            node_config.log_options.segment_bytes = 8 << 20;
+            node_config.store_options.cache_bytes_max = 32 << 20;
+            node_config.store_options.block_cache_bytes_max = 8 << 20;
+            node_config.store_options.dirty_bytes_max = 64 << 20;
+        }
+        let node = Node::start(runtime, node_config).await?;
+        let shared = session::Shared::new();
+        *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
+        let pg = PgServer::new(node.env(), shared, config.pg);
+        let serving = pg.clone();
+        tokio::spawn(async move { serving.serve(listener).await });
+        let addr = node.addr();
+        Ok(Server { node, pg, addr, sql_addr })
+    }
+
+    pub fn id(&self) -> NodeId {
+        self.node.id()
+    }
+    /// Where other nodes connect.
+    pub fn addr(&self) -> &str {
+        &self.addr
+    }
+    /// Where clients connect.
+    pub fn sql_addr(&self) -> &str {
+        &self.sql_addr
+    }
+    pub fn node(&self) -> &Node<MachineRuntime> {
+        &self.node
+    }
+
+    /// Waits for the error that this node cannot live with.
+    pub async fn failed(&self) -> Error {
+        let mut failure = self.node.failure();
+        match failure.wait_for(Option::is_some).await {
+            Ok(e) => e.clone().expect("waited for"),
+            Err(_) => Error::fatal("the node has stopped"),
+        }
+    }
+
+    /// Lets sessions finish, hands leadership over, flushes, and stops.
+    pub async fn shutdown(&self) {
+        self.pg.shutdown(DRAIN).await;
+        self.node.shutdown().await;
+    }
+}
+
+struct Registry(Arc<session::Shared>);
+
+impl Sessions for Registry {
+    fn list(&self) -> Vec<meridian_sql::env::SessionRow> {
+        self.0.sessions()
+    }
+    fn cancel(&self, session: meridian_base::SessionId) -> bool {
+        self.0.cancel(session)
+    }
+}
+
+/// Nobody is authenticated yet, so a node that other machines can reach must be asked for.
+fn check_address(addr: &str, insecure: bool) -> Result<()> {
+    let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host).trim_matches(['[', ']']);
+    let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    if is_loopback || insecure {
+        return Ok(());
+    }
+    Err(Error::fatal(format!("refusing to listen on {addr}: other machines could reach it and nobody is authenticated yet"))
+        .hint("Listen on 127.0.0.1, or pass --insecure if the network is trusted."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_address;
+
+    #[test]
+    fn addresses_beyond_this_machine_need_the_flag() {
+        for addr in ["127.0.0.1:1", "localhost:0", "[::1]:5", "127.8.9.1:7"] {
+            assert!(check_address(addr, false).is_ok(), "{addr}");
+        }
+        for addr in ["0.0.0.0:1", "10.1.2.3:4", "example.org:5", "[::]:5", ":5432"] {
+            assert!(check_address(addr, false).is_err(), "{addr}");
+            assert!(check_address(addr, true).is_ok(), "{addr}");
+        }
+    }
+}

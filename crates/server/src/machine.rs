@@ -1,0 +1,294 @@
+//! The runtime on a real machine (`meridian_base::runtime`).
+//!
+//! **The data directory belongs to one process.** While a node lives it holds an exclusive `flock` on a file `LOCK` in it, with
+//! its process id inside; the kernel lets go of the lock when the process ends, however it ends. The file itself stays.
+//!
+//! **Disk.** Files are read and written at positions (`pread`, `pwrite`) and made durable by `fdatasync`; a rename or a new file is
+//! durable only after an `fsync` of its folder. An error of `fdatasync` is final: the kernel may have dropped the pages, so the
+//! caller must stop rather than try again.
+
+use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime};
+use std::fs::{self, File, OpenOptions};
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The name of the lock file in a data directory.
+const LOCK_FILE: &str = "LOCK";
+
+/// The machine, seen from one data directory. Cheap to clone; the directory is let go when the last clone is dropped.
+#[derive(Clone)]
+pub struct MachineRuntime {
+    disk: MachineDisk,
+}
+
+impl MachineRuntime {
+    /// Opens a data directory, making it if it is missing, and locks it. Fails with a message that names the directory, and the
+    /// process that holds it if one does.
+    pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
+        fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
+        let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
+        let lock = lock(&root)?;
+        Ok(MachineRuntime { disk: MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) } })
+    }
+    /// The data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.disk.inner.root
+    }
+}
+
+/// Takes the lock of a data directory.
+fn lock(root: &Path) -> io::Result<File> {
+    let path = root.join(LOCK_FILE);
+    let mut file = (OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path))
+        .map_err(|e| in_path(e, "cannot open the lock file", &path))?;
+    // SAFETY: the descriptor is open for the length of the call; flock touches no memory.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let e = io::Error::last_os_error();
+        if e.kind() != io::ErrorKind::WouldBlock {
+            return Err(in_path(e, "cannot lock the data directory", root));
+        }
+        let mut holder = String::new();
+        let _ = file.read_to_string(&mut holder);
+        let holder = match holder.trim() {
+            "" => "another process".to_string(),
+            pid => format!("process {pid}"),
+        };
+        let message = format!("the data directory {} is in use by {holder}", root.display());
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+    }
+    file.set_len(0)?;
+    write!(file, "{}", std::process::id())?;
+    Ok(file)
+}
+
+fn in_path(e: io::Error, what: &str, path: &Path) -> io::Error {
+    io::Error::new(e.kind(), format!("{what} {}: {e}", path.display()))
+}
+
+impl Runtime for MachineRuntime {
+    type Stream = TcpStream;
+    type Listener = MachineListener;
+    type Disk = MachineDisk;
+
+    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+    fn physical_micros(&self) -> u64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        // A clock before 1970 is a broken clock; the node's own clock only moves forward and peers will refuse it.
+        since.map_or(0, |d| d.as_micros() as u64)
+    }
+    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+    fn random(&self) -> u64 {
+        rand::random()
+    }
+    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+    async fn listen(&self, addr: &str) -> io::Result<MachineListener> {
+        let listener = TcpListener::bind(addr).await.map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {addr}: {e}")))?;
+        Ok(MachineListener { listener })
+    }
+    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+    async fn connect(&self, addr: &str) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+    fn disk(&self) -> &MachineDisk {
+        &self.disk
+    }
+    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+    fn spawn_io<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        // Timers and channels inside the future belong to the runtime it was spawned from.
+        let handle = tokio::runtime::Handle::current();
+        let thread = std::thread::Builder::new().name(name.to_string());
+        if let Err(e) = thread.spawn(move || handle.block_on(future)) {
+            // Without its disk thread a node can do nothing, and it has promised nothing yet.
+            tracing::error!("cannot start thread {name}: {e}");
+            std::process::abort();
+        }
+    }
+}
+
+/// A listening TCP socket. Accepted streams have `TCP_NODELAY` set: every message is written whole.
+pub struct MachineListener {
+    listener: TcpListener,
+}
+
+impl Listener for MachineListener {
+    type Stream = TcpStream;
+
+    async fn accept(&mut self) -> io::Result<(TcpStream, String)> {
+        let (stream, peer) = self.listener.accept().await?;
+        stream.set_nodelay(true)?;
+        Ok((stream, peer.to_string()))
+    }
+    fn local_addr(&self) -> io::Result<String> {
+        Ok(self.listener.local_addr()?.to_string())
+    }
+}
+
+/// The files of one data directory.
+#[derive(Clone)]
+pub struct MachineDisk {
+    inner: Arc<DataDir>,
+}
+
+struct DataDir {
+    root: PathBuf,
+    /// Held, not read: closing it lets the directory go.
+    _lock: File,
+}
+
+impl MachineDisk {
+    /// The path of a file, which must lie inside the directory.
+    fn path(&self, relative: &str) -> io::Result<PathBuf> {
+        let inside = Path::new(relative).components().all(|c| matches!(c, Component::Normal(_)));
+        match inside {
+            true => Ok(self.inner.root.join(relative)),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a path inside a data directory: {relative}"))),
+        }
+    }
+    fn folder(&self, relative: &str) -> io::Result<PathBuf> {
+        if relative.is_empty() { Ok(self.inner.root.clone()) } else { self.path(relative) }
+    }
+}
+
+fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+impl Disk for MachineDisk {
+    type File = MachineFile;
+
+    fn open(&self, path: &str, create: bool) -> io::Result<MachineFile> {
+        let full = self.path(path)?;
+        if create && let Some(folder) = full.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(&full);
+        Ok(MachineFile { file: Arc::new(file.map_err(|e| in_path(e, "cannot open", &full))?) })
+    }
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.folder(folder)?) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_file() && entry.file_name() != LOCK_FILE {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+    fn remove(&self, path: &str) -> io::Result<()> {
+        fs::remove_file(self.path(path)?)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path(from)?, self.path(to)?);
+        fs::rename(&from, &to)?;
+        for folder in [to.parent(), from.parent()].into_iter().flatten() {
+            sync_dir(folder)?;
+        }
+        Ok(())
+    }
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        // A folder is itself an entry of the one above it.
+        let full = self.folder(folder)?;
+        sync_dir(&full)?;
+        match full.parent().filter(|_| !folder.is_empty()) {
+            Some(parent) => sync_dir(parent),
+            None => Ok(()),
+        }
+    }
+    fn describe(&self, path: &str) -> String {
+        self.inner.root.join(path).display().to_string()
+    }
+}
+
+/// An open file.
+pub struct MachineFile {
+    file: Arc<File>,
+}
+
+impl DiskFile for MachineFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let mut read = 0;
+        while read < buf.len() {
+            match self.file.read_at(&mut buf[read..], offset + read as u64) {
+                Ok(0) => break,
+                Ok(n) => read += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(read)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(data, offset)
+    }
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    async fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_of_a_directory_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = MachineRuntime::open(dir.path()).unwrap();
+        let refused = MachineRuntime::open(dir.path()).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(&first.data_dir().display().to_string()), "{refused}");
+        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        drop(first);
+        MachineRuntime::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn files_are_positional_and_stay_inside_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = MachineRuntime::open(dir.path()).unwrap();
+        let disk = runtime.disk();
+        let file = disk.open("log/a", true).unwrap();
+        file.write_at(3, b"xyz").unwrap();
+        let mut buf = [9; 8];
+        assert_eq!(file.read_at(1, &mut buf).unwrap(), 5);
+        assert_eq!(buf[..5], [0, 0, b'x', b'y', b'z']);
+        disk.rename("log/a", "log/b").unwrap();
+        assert_eq!(disk.list("log").unwrap(), ["b"]);
+        assert_eq!(disk.list("").unwrap(), [""; 0]);
+        assert!(disk.open("log/a", false).is_err());
+        assert!(disk.open("../outside", true).is_err());
+        disk.sync_folder("log").unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_io_thread_may_use_timers() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = MachineRuntime::open(dir.path()).unwrap();
+        let (done, wait) = tokio::sync::oneshot::channel();
+        runtime.spawn_io("test", async move {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            done.send(std::thread::current().name().map(str::to_string)).ok();
+        });
+        assert_eq!(wait.await.unwrap().as_deref(), Some("test"));
+    }
+}

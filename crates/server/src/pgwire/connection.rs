@@ -1,0 +1,193 @@
+//! The loop of one connection.
+
+use super::frontend::{self, Message, Target, text};
+use super::server::{PgServer, Phase};
+use super::wire::Wire;
+use super::startup;
+use meridian_base::{Error, Result};
+use meridian_sql::env::Environment;
+use meridian_sql::session::{Output, Session, TransactionStatus};
+use pgwire::messages::response::TransactionStatus as WireStatus;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Serves one connection from its first byte to its end.
+pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer<E>, stream: S, peer: &str) {
+    let mut wire = Wire::new(stream);
+    let request = match tokio::time::timeout(server.options().startup_timeout, startup::request(&mut wire, server)).await {
+        Ok(Ok(Some(request))) => request,
+        Ok(Ok(None)) => return,
+        Ok(Err(error)) => return refuse(&mut wire, peer, &error).await,
+        Err(_) => return,
+    };
+    let Some(seat) = server.take_seat() else {
+        return refuse(&mut wire, peer, &Error::sql("53300", "sorry, too many clients already")).await;
+    };
+    if server.phase() != Phase::Serving {
+        return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
+    }
+    let (session, key) = match startup::open(&mut wire, server, request, seat.id()) {
+        Ok(opened) => opened,
+        Err(error) => return refuse(&mut wire, peer, &error).await,
+    };
+    seat.register(key, session.cancel_handle());
+    if wire.send().await.is_err() {
+        return;
+    }
+    let mut connection = Connection { wire, session, skipping: false };
+    if let Err(error) = connection.serve(server).await {
+        connection.wire.fatal(&error);
+        let _ = connection.wire.send().await;
+    }
+    connection.wire.close().await;
+}
+
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, peer: &str, error: &Error) {
+    tracing::debug!("connection from {peer} refused: {error}");
+    wire.fatal(error);
+    let _ = wire.send().await;
+    wire.close().await;
+}
+
+struct Connection<E: Environment, S> {
+    wire: Wire<S>,
+    session: Session<E>,
+    /// An error of the extended protocol: everything up to `Sync` is ignored.
+    skipping: bool,
+}
+
+/// What the loop does after a message.
+enum Next {
+    Message,
+    End,
+}
+
+impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> {
+    /// Answers messages until the client leaves. The error ends the connection and is the last thing it hears.
+    async fn serve(&mut self, server: &PgServer<E>) -> Result<()> {
+        loop {
+            let Some(message) = self.next_message(server).await? else { return Ok(()) };
+            let next = match message {
+                Ok(message) => self.answer(message).await?,
+                Err(error) => self.answer_malformed(error).await?,
+            };
+            if matches!(next, Next::End) || self.wire.is_broken {
+                return Ok(());
+            }
+            if self.session.cancel_handle().is_terminated() {
+                return Err(Error::sql("57P01", "terminating connection due to administrator command"));
+            }
+        }
+    }
+    /// The next message; `None` when the client is gone.
+    async fn next_message(&mut self, server: &PgServer<E>) -> Result<Option<Result<Message>>> {
+        loop {
+            if let Some(message) = frontend::next(&mut self.wire.input)? {
+                return Ok(Some(message));
+            }
+            let idle = self.session.idle_timeout();
+            let status = self.session.transaction_status();
+            let cancel = self.session.cancel_handle();
+            tokio::select! {
+                biased;
+                filled = self.wire.fill() => match filled {
+                    Ok(true) => {}
+                    _ => return Ok(None),
+                },
+                () = server.wait_to_end(status) => {
+                    return Err(Error::sql("57P01", "terminating connection due to administrator command"));
+                }
+                () = cancel.terminated() => {
+                    return Err(Error::sql("57P01", "terminating connection due to administrator command"));
+                }
+                () = sleep(idle.as_ref().map(|(t, _)| *t)) => {
+                    let (_, error) = idle.expect("only an idle timeout ends this sleep");
+                    return Err(error);
+                }
+            }
+        }
+    }
+    async fn ready(&mut self) -> Result<Next> {
+        self.wire.ready(match self.session.transaction_status() {
+            TransactionStatus::Idle => WireStatus::Idle,
+            TransactionStatus::InTransaction => WireStatus::Transaction,
+            TransactionStatus::Failed => WireStatus::Error,
+        });
+        self.send().await
+    }
+    async fn send(&mut self) -> Result<Next> {
+        match self.wire.send().await {
+            Ok(()) => Ok(Next::Message),
+            Err(_) => Ok(Next::End),
+        }
+    }
+    async fn answer_malformed(&mut self, error: Error) -> Result<Next> {
+        if self.skipping {
+            return Ok(Next::Message);
+        }
+        // PostgreSQL ends the statement, not the session: the stream itself is in step.
+        self.wire.error(&error);
+        self.skipping = true;
+        Ok(Next::Message)
+    }
+    async fn answer(&mut self, message: Message) -> Result<Next> {
+        if self.skipping && !matches!(message, Message::Sync | Message::Terminate) {
+            return Ok(Next::Message);
+        }
+        let result = match message {
+            Message::Query(query) => return self.query(&query).await,
+            Message::Sync => {
+                self.skipping = false;
+                self.session.sync(&mut self.wire).await;
+                return self.ready().await;
+            }
+            Message::Flush => {
+                self.session.sent();
+                return self.send().await;
+            }
+            Message::Terminate => return Ok(Next::End),
+            // What is left of a COPY that failed (manual, 55.2.6).
+            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => return Ok(Next::Message),
+            message => self.extended(message).await,
+        };
+        if let Err(error) = result {
+            self.wire.error(&error);
+            self.skipping = true;
+        }
+        Ok(Next::Message)
+    }
+    async fn query(&mut self, query: &bytes::Bytes) -> Result<Next> {
+        match text(query) {
+            Ok(query) => {
+                // The error has been written already.
+                let _ = self.session.simple(query, &mut self.wire).await;
+            }
+            Err(error) => self.wire.error(&error),
+        }
+        self.ready().await
+    }
+    async fn extended(&mut self, message: Message) -> Result<()> {
+        let (session, wire) = (&mut self.session, &mut self.wire);
+        match message {
+            Message::Parse { name, query, types } => session.parse(text(&name)?, text(&query)?, &types, wire).await,
+            Message::Bind { portal, statement, arguments } => {
+                session.bind(text(&portal)?, text(&statement)?, arguments, wire).await
+            }
+            Message::Describe { what: Target::Statement, name } => session.describe_statement(text(&name)?, wire).await,
+            Message::Describe { what: Target::Portal, name } => session.describe_portal(text(&name)?, wire).await,
+            Message::Execute { portal, max_rows } => {
+                let last = frontend::next_is_sync(&wire.input);
+                session.execute(text(&portal)?, max_rows, last, wire).await
+            }
+            Message::Close { what: Target::Statement, name } => session.close_statement(text(&name)?, wire),
+            Message::Close { what: Target::Portal, name } => session.close_portal(text(&name)?, wire),
+            _ => Err(frontend::violation("unexpected message")),
+        }
+    }
+}
+
+async fn sleep(timeout: Option<std::time::Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,190 @@
+//! Accepting connections, counting them, routing cancel requests, and ending them.
+
+use super::connection;
+use super::wire::same_key;
+use bytes::Bytes;
+use meridian_base::SessionId;
+use meridian_base::runtime::Listener;
+use meridian_sql::env::Environment;
+use meridian_sql::session::{CancelHandle, Shared, TransactionStatus};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+/// How a server behaves.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// More clients than this get 53300.
+    pub max_connections: usize,
+    /// How long a client may take to say who it is (PostgreSQL: `authentication_timeout`).
+    pub startup_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions { max_connections: 1_000, startup_timeout: Duration::from_secs(60) }
+    }
+}
+
+/// How far the end of a server has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Serving,
+    /// No new clients; sessions end when they are outside a transaction block.
+    Draining,
+    /// All sessions end.
+    Ending,
+}
+
+/// The SQL server of one node. Cheap to clone.
+pub struct PgServer<E: Environment>(Arc<Inner<E>>);
+
+impl<E: Environment> Clone for PgServer<E> {
+    fn clone(&self) -> PgServer<E> {
+        PgServer(self.0.clone())
+    }
+}
+
+struct Inner<E: Environment> {
+    env: E,
+    shared: Arc<Shared>,
+    options: ServerOptions,
+    phase: watch::Sender<Phase>,
+    seats: Mutex<Seats>,
+}
+
+#[derive(Default)]
+struct Seats {
+    last_id: u64,
+    /// Clients that said who they are.
+    taken: BTreeMap<SessionId, Option<(Bytes, CancelHandle)>>,
+}
+
+/// A client's place among `max_connections`; given back when dropped.
+pub struct Seat<'a, E: Environment> {
+    server: &'a PgServer<E>,
+    id: SessionId,
+}
+
+impl<E: Environment> Seat<'_, E> {
+    /// The session's identity.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+    /// Makes the session reachable by cancel requests.
+    pub fn register(&self, key: Bytes, cancel: CancelHandle) {
+        self.server.0.seats.lock().taken.insert(self.id, Some((key, cancel)));
+    }
+}
+
+impl<E: Environment> Drop for Seat<'_, E> {
+    fn drop(&mut self) {
+        self.server.0.seats.lock().taken.remove(&self.id);
+    }
+}
+
+impl<E: Environment> PgServer<E> {
+    /// A server of sessions over `env`. `shared` is the node's, so that all its sessions share plans.
+    pub fn new(env: E, shared: Arc<Shared>, options: ServerOptions) -> PgServer<E> {
+        let (phase, _) = watch::channel(Phase::Serving);
+        PgServer(Arc::new(Inner { env, shared, options, phase, seats: Mutex::default() }))
+    }
+    /// Accepts clients until [`PgServer::shutdown`].
+    pub async fn serve<L>(&self, mut listener: L)
+    where
+        L: Listener,
+        L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut phase = self.0.phase.subscribe();
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        let server = self.clone();
+                        tokio::spawn(async move { connection::run(&server, stream, &peer).await });
+                    }
+                    // Out of descriptors, or the client left already: neither is a reason to stop.
+                    Err(e) => {
+                        tracing::warn!("cannot accept a client: {e}");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                },
+                _ = phase.wait_for(|p| *p != Phase::Serving) => return,
+            }
+        }
+    }
+    /// Serves one client over a stream, to its end.
+    pub async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S, peer: &str) {
+        connection::run(self, stream, peer).await;
+    }
+    /// Ends the server: no new clients; sessions outside a transaction block end with 57P01 at once, the others when their block
+    /// ends, and all after `grace`.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.0.phase.send_replace(Phase::Draining);
+        self.wait_empty(grace).await;
+        self.0.phase.send_replace(Phase::Ending);
+        for (_, cancel) in self.0.seats.lock().taken.values().flatten() {
+            cancel.terminate();
+        }
+        /// How long the last words may take.
+        const LAST_WORDS: Duration = Duration::from_secs(1);
+        self.wait_empty(LAST_WORDS).await;
+    }
+    async fn wait_empty(&self, at_most: Duration) {
+        let deadline = tokio::time::Instant::now() + at_most;
+        while self.connections() > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    /// How many clients are connected.
+    pub fn connections(&self) -> usize {
+        self.0.seats.lock().taken.len()
+    }
+    pub(super) fn env(&self) -> &E {
+        &self.0.env
+    }
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+    pub(super) fn options(&self) -> &ServerOptions {
+        &self.0.options
+    }
+    pub(super) fn phase(&self) -> Phase {
+        *self.0.phase.borrow()
+    }
+    pub(super) fn take_seat(&self) -> Option<Seat<'_, E>> {
+        let mut seats = self.0.seats.lock();
+        if seats.taken.len() >= self.0.options.max_connections {
+            return None;
+        }
+        seats.last_id += 1;
+        let id = SessionId(seats.last_id);
+        seats.taken.insert(id, None);
+        Some(Seat { server: self, id })
+    }
+    /// The process id that clients know a session by: positive, as PostgreSQL's are.
+    pub(super) fn pid(id: SessionId) -> i32 {
+        (id.0 & 0x7FFF_FFFF) as i32
+    }
+    /// A cancel request. Whoever sends it learns nothing of what came of it.
+    pub(super) fn cancel(&self, pid: i32, key: &Bytes) {
+        let seats = self.0.seats.lock();
+        let found = seats.taken.iter().find(|(id, _)| Self::pid(**id) == pid);
+        if let Some((_, Some((expected, cancel)))) = found
+            && same_key(expected, key)
+        {
+            cancel.cancel();
+        }
+    }
+    /// Ends when a session in this state is to end.
+    pub(super) async fn wait_to_end(&self, status: TransactionStatus) {
+        let last = if status == TransactionStatus::Idle { Phase::Draining } else { Phase::Ending };
+        let mut phase = self.0.phase.subscribe();
+        if phase.wait_for(|p| *p >= last).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}

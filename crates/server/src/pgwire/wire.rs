@@ -1,0 +1,269 @@
+//! What the server sends, and the stream itself.
+//!
+//! Answers are appended to one buffer and sent when the caller says so. Rows are written in place: the session appends fields to
+//! the buffer and only the length is filled in afterwards.
+
+use super::frontend::{self, Message};
+use bytes::{BufMut, Bytes, BytesMut};
+use meridian_base::{Error, Result};
+use meridian_sql::catalog::system;
+use meridian_sql::session::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
+use meridian_sql::types::Type;
+use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
+use pgwire::messages::response::{EmptyQueryResponse, ErrorResponse, NoticeResponse, ReadyForQuery, TransactionStatus};
+use pgwire::messages::startup::ParameterStatus;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Buffers larger than this are given back when they are empty: what an idle connection holds is bounded.
+const IDLE_BYTES_MAX: usize = 16 << 10;
+
+/// A stream with its two buffers.
+pub struct Wire<S> {
+    stream: S,
+    pub input: BytesMut,
+    output: BytesMut,
+    flushes: u64,
+    row_start: usize,
+    /// The stream failed, or cannot be followed: nothing more can be said.
+    pub is_broken: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
+    pub fn new(stream: S) -> Wire<S> {
+        Wire { stream, input: BytesMut::new(), output: BytesMut::new(), flushes: 0, row_start: 0, is_broken: false }
+    }
+    /// Appends a message. One that cannot be encoded (too long for its kind) breaks the stream rather than be left out.
+    pub fn put(&mut self, message: &impl pgwire::messages::Message) {
+        if message.encode(&mut self.output).is_err() {
+            self.is_broken = true;
+        }
+    }
+    pub fn put_byte(&mut self, byte: u8) {
+        self.output.put_u8(byte);
+    }
+    /// Reads more input. `false` at its end.
+    pub async fn fill(&mut self) -> io::Result<bool> {
+        if self.input.is_empty() && self.input.capacity() > IDLE_BYTES_MAX {
+            self.input = BytesMut::new();
+        }
+        self.input.reserve(4 << 10);
+        Ok(self.stream.read_buf(&mut self.input).await? > 0)
+    }
+    /// Sends what is buffered.
+    pub async fn send(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        self.flushes += 1;
+        self.stream.write_all(&self.output).await?;
+        self.stream.flush().await?;
+        if self.output.capacity() > IDLE_BYTES_MAX {
+            self.output = BytesMut::new();
+        } else {
+            self.output.clear();
+        }
+        Ok(())
+    }
+    pub async fn close(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+    pub fn ready(&mut self, status: TransactionStatus) {
+        self.put(&ReadyForQuery::new(status));
+    }
+    /// An error that ends the connection.
+    pub fn fatal(&mut self, error: &Error) {
+        self.put(&ErrorResponse::new(error_fields("FATAL", error)));
+    }
+    fn cstring(&mut self, s: &str) {
+        // A name with a zero byte cannot exist in PostgreSQL and would end the string early.
+        self.output.extend(s.bytes().filter(|b| *b != 0));
+        self.output.put_u8(0);
+    }
+    /// Fills in the length of the message that began at `start`.
+    fn finish(&mut self, start: usize) {
+        let length = (self.output.len() - start - 1) as i32;
+        self.output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    }
+    fn begin(&mut self, kind: u8) -> usize {
+        let start = self.output.len();
+        self.output.put_u8(kind);
+        self.output.put_i32(0);
+        start
+    }
+}
+
+fn lost(e: io::Error) -> Error {
+    Error::sql("08006", format!("connection to client lost: {e}"))
+}
+
+fn clean(s: &str) -> String {
+    s.replace('\0', "\u{FFFD}")
+}
+
+/// The fields of an error (manual, 55.8).
+pub fn error_fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
+    let mut fields = vec![
+        (b'S', severity.to_string()),
+        (b'V', severity.to_string()),
+        (b'C', error.sqlstate().to_string()),
+        (b'M', clean(error.message())),
+    ];
+    let optional = [
+        (b'D', error.get_detail()),
+        (b'H', error.get_hint()),
+        (b't', error.get_table()),
+        (b'c', error.get_column()),
+        (b'n', error.get_constraint()),
+    ];
+    fields.extend(optional.into_iter().filter_map(|(code, text)| Some((code, clean(text?)))));
+    if let Some(position) = error.get_position() {
+        fields.push((b'P', position.to_string()));
+    }
+    fields
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
+    fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
+        let start = self.begin(b'T');
+        self.output.put_i16(columns.len() as i16);
+        for (i, column) in columns.iter().enumerate() {
+            self.cstring(&column.name);
+            let (table, ordinal) = column.origin.map_or((0, 0), |(t, o)| (system::oid(t), o as i16 + 1));
+            self.output.put_u32(table);
+            self.output.put_i16(ordinal);
+            self.output.put_u32(column.ty.oid());
+            self.output.put_i16(column.ty.typlen());
+            self.output.put_i32(column.ty.typmod());
+            self.output.put_i16((formats.of(i) == Format::Binary) as i16);
+        }
+        self.finish(start);
+    }
+    fn no_data(&mut self) {
+        self.put(&NoData::new());
+    }
+    fn parameter_description(&mut self, types: &[Type]) {
+        self.put(&ParameterDescription::new(types.iter().map(Type::oid).collect()));
+    }
+    fn begin_row(&mut self, fields: usize) -> &mut BytesMut {
+        self.row_start = self.begin(b'D');
+        self.output.put_i16(fields as i16);
+        &mut self.output
+    }
+    fn end_row(&mut self) {
+        self.finish(self.row_start);
+    }
+    fn command_complete(&mut self, tag: &str) {
+        let start = self.begin(b'C');
+        self.cstring(tag);
+        self.finish(start);
+    }
+    fn empty_query(&mut self) {
+        self.put(&EmptyQueryResponse::new());
+    }
+    fn portal_suspended(&mut self) {
+        self.put(&PortalSuspended::new());
+    }
+    fn parse_complete(&mut self) {
+        self.put(&ParseComplete::new());
+    }
+    fn bind_complete(&mut self) {
+        self.put(&BindComplete::new());
+    }
+    fn close_complete(&mut self) {
+        self.put(&CloseComplete::new());
+    }
+    fn error(&mut self, error: &Error) {
+        self.put(&ErrorResponse::new(error_fields("ERROR", error)));
+    }
+    fn notice(&mut self, notice: &Notice) {
+        let mut fields = vec![
+            (b'S', notice.severity.to_string()),
+            (b'V', notice.severity.to_string()),
+            (b'C', notice.sqlstate.to_string()),
+            (b'M', clean(&notice.message)),
+        ];
+        fields.extend(notice.detail.as_deref().map(|d| (b'D', clean(d))));
+        fields.extend(notice.hint.as_deref().map(|h| (b'H', clean(h))));
+        self.put(&NoticeResponse::new(fields));
+    }
+    fn parameter_status(&mut self, name: &str, value: &str) {
+        self.put(&ParameterStatus::new(name.to_string(), clean(value)));
+    }
+    fn copy_in(&mut self, format: Format, columns: usize) {
+        let code = (format == Format::Binary) as i16;
+        self.put(&CopyInResponse::new(code as i8, columns as i16, vec![code; columns]));
+    }
+    fn read_copy(&mut self) -> BoxFuture<'_, Result<CopyInput>> {
+        Box::pin(async move {
+            self.send().await.map_err(lost)?;
+            loop {
+                let message = match frontend::next(&mut self.input) {
+                    Ok(Some(message)) => message?,
+                    Ok(None) => {
+                        if !self.fill().await.map_err(lost)? {
+                            self.is_broken = true;
+                            return Err(Error::sql("08006", "unexpected EOF on client connection with an open COPY"));
+                        }
+                        continue;
+                    }
+                    Err(e) => {
+                        self.is_broken = true;
+                        return Err(e);
+                    }
+                };
+                return match message {
+                    Message::CopyData(data) => Ok(CopyInput::Data(data)),
+                    Message::CopyDone => Ok(CopyInput::Done),
+                    Message::CopyFail(reason) => Ok(CopyInput::Fail(reason)),
+                    // Allowed, and without meaning here (manual, 55.2.6).
+                    Message::Flush | Message::Sync => continue,
+                    Message::Terminate => {
+                        self.is_broken = true;
+                        Err(Error::sql("08006", "the client ended the session during COPY"))
+                    }
+                    _ => Err(frontend::violation("unexpected message during COPY from stdin")),
+                };
+            }
+        })
+    }
+    fn copy_out(&mut self, format: Format, columns: usize) {
+        let code = (format == Format::Binary) as i16;
+        self.put(&CopyOutResponse::new(code as i8, columns as i16, vec![code; columns]));
+    }
+    fn copy_data(&mut self, bytes: &[u8]) {
+        let start = self.begin(b'd');
+        self.output.extend_from_slice(bytes);
+        self.finish(start);
+    }
+    fn copy_done(&mut self) {
+        self.put(&CopyDone::new());
+    }
+    fn mark(&self) -> Mark {
+        Mark { flushes: self.flushes, length: self.output.len() }
+    }
+    fn rewind(&mut self, to: Mark) -> bool {
+        let possible = to.flushes == self.flushes && to.length <= self.output.len();
+        if possible {
+            self.output.truncate(to.length);
+        }
+        possible
+    }
+    fn buffered(&self) -> usize {
+        self.output.len()
+    }
+    fn flush(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let sent = self.send().await;
+            self.is_broken |= sent.is_err();
+            sent.map_err(lost)
+        })
+    }
+}
+
+/// A key for `CancelRequest`, compared without telling how much of it was right.
+pub fn same_key(a: &Bytes, b: &Bytes) -> bool {
+    a.len() == b.len() && a.iter().zip(b.iter()).fold(0, |d, (x, y)| d | (x ^ y)) == 0
+}

@@ -30,9 +30,17 @@ pub mod txn;
 pub mod wire;
 
 pub use env::Env;
-pub use node::{Node, NodeConfig, Timing};
+pub use meridian_base as base;
+pub use node::{Node, NodeConfig, Timing, status_of};
 pub use rpc::{Links, Place};
 pub use shared::{Sessions, Shared};
+
+/// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.
+pub use meridian_raft::LogOptions;
+pub use meridian_region::{PlantedBug, PlantedBugs};
+/// Sessions: what `server` and `sim` run statements with.
+pub use meridian_sql::session;
+pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};
 
 /// A client session on a node.
 pub type Session<R> = meridian_sql::session::Session<Env<R>>;

@@ -87,11 +87,12 @@ impl NodeConfig {
 /// A running node. Cheap to clone.
 pub struct Node<R: Runtime> {
     shared: Arc<Shared<R>>,
+    addr: String,
 }
 
 impl<R: Runtime> Clone for Node<R> {
     fn clone(&self) -> Node<R> {
-        Node { shared: self.shared.clone() }
+        Node { shared: self.shared.clone(), addr: self.addr.clone() }
     }
 }
 
@@ -125,7 +126,7 @@ impl<R: Runtime> Node<R> {
             config.bugs,
             config.timing,
         );
-        let node = Node { shared };
+        let node = Node { shared, addr: addr.clone() };
         node.start_io(config.gc_ttl);
         let record = NodeRecord {
             id: NodeId(0),
@@ -261,7 +262,9 @@ impl<R: Runtime> Node<R> {
                 for replica in shared.all_replicas() {
                     let mut done = replica.flush().map(|_| ());
                     if done.is_ok() && is_gc_due {
-                        done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl));
+                        // Never above what is closed here: a replica that lags still applies older versions.
+                        let closed = replica.core.lock().state.closed();
+                        done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl).min(closed));
                     }
                     if let Err(e) = done {
                         replica.fail(e);
@@ -302,6 +305,11 @@ impl<R: Runtime> Node<R> {
 
     pub fn id(&self) -> NodeId {
         self.shared.me()
+    }
+
+    /// Where other nodes connect.
+    pub fn addr(&self) -> String {
+        self.addr.clone()
     }
 
     /// The error that this node cannot live with, once there is one: its process should end with it.
@@ -365,7 +373,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     let replica = Replica::new(
         group,
         shared.me(),
-        shared.store.group(group)?,
+        &shared.store,
         shared.runtime.clone(),
         clock,
         hook,
@@ -542,5 +550,15 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
         Request::Status => Ok(Response::Status(shared.status())),
+    }
+}
+
+/// Asks a node of any cluster for its cluster's status: for command lines, which are members of nothing.
+pub async fn status_of<R: Runtime>(runtime: R, addr: &str) -> Result<Vec<crate::wire::NodeStatus>> {
+    let clock = Arc::new(Clock::new(Duration::from_secs(3600)));
+    let rpc = Rpc::new(runtime, clock, None);
+    match rpc.call_addr(addr, Request::Status, Duration::from_secs(5)).await? {
+        Response::Status(nodes) => Ok(nodes),
+        _ => Err(Error::internal("a node gave an answer of another kind")),
     }
 }

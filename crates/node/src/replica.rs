@@ -17,11 +17,11 @@
 use bytes::Bytes;
 use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, limits};
+use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp};
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
 use meridian_region::{Ended, Ending, Engine, GroupState, Place, PlantedBugs, Queues, Ticket, Versions};
-use meridian_store::{Export, GroupStore, Import};
+use meridian_store::{Export, GroupStore, Import, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -58,6 +58,8 @@ pub struct Replica<R: Runtime> {
     pub id: GroupId,
     pub node: NodeId,
     pub store: Arc<GroupStore>,
+    /// The node's: its budget is all groups'.
+    node_store: Store,
     pub(crate) runtime: R,
     /// The group's clock: the node's, or for the catalog, whose schema steps commit at future-time timestamps, its own.
     pub(crate) clock: Arc<Clock>,
@@ -110,7 +112,7 @@ impl<R: Runtime> Replica<R> {
     pub fn new(
         id: GroupId,
         node: NodeId,
-        store: Arc<GroupStore>,
+        node_store: &Store,
         runtime: R,
         clock: Arc<Clock>,
         hook: Option<Arc<dyn ApplyHook>>,
@@ -118,6 +120,7 @@ impl<R: Runtime> Replica<R> {
         failure: watch::Sender<Option<Error>>,
         bugs: PlantedBugs,
     ) -> Result<Arc<Replica<R>>> {
+        let store = node_store.group(id)?;
         let (state, membership) = match store.recovered() {
             Some((_, blob)) => decode_flushed(&blob, bugs)?,
             None => (GroupState::new(bugs), MembershipBlob::default()),
@@ -129,6 +132,7 @@ impl<R: Runtime> Replica<R> {
             id,
             node,
             store,
+            node_store: node_store.clone(),
             runtime,
             clock,
             core: Mutex::new(Core {
@@ -627,6 +631,6 @@ impl<R: Runtime> Replica<R> {
 
     /// Whether commits should wait: rows applied and not flushed use up their budget.
     pub(crate) fn over_budget(&self) -> bool {
-        self.store.dirty_bytes() >= limits::DIRTY_BYTES_MAX
+        self.node_store.over_budget()
     }
 }

@@ -1,0 +1,183 @@
+//! Workloads over PostgreSQL's protocol: a driver behind `workload`'s client trait.
+
+use async_trait::async_trait;
+use meridian_server::node::base::{Error, ErrorKind, Result};
+use meridian_workload::client::{Client, Connector, Rows, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{NoTls, SimpleQueryMessage, Statement};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connects to the nodes of each region in turn.
+pub struct PgConnector {
+    /// Region → `host:port`s. In order: the first region is where databases are created.
+    regions: Vec<(String, Vec<String>)>,
+    turns: BTreeMap<String, AtomicUsize>,
+    knows_regions: bool,
+}
+
+impl PgConnector {
+    pub fn new(regions: Vec<(String, Vec<String>)>, knows_regions: bool) -> PgConnector {
+        let turns = regions.iter().map(|(r, _)| (r.clone(), AtomicUsize::new(0))).collect();
+        PgConnector { regions, turns, knows_regions }
+    }
+}
+
+#[async_trait]
+impl Connector for PgConnector {
+    fn regions(&self) -> Vec<String> {
+        self.regions.iter().map(|(r, _)| r.clone()).collect()
+    }
+    fn knows_regions(&self) -> bool {
+        self.knows_regions
+    }
+    async fn connect(&self, region: &str, database: &str) -> Result<Box<dyn Client>> {
+        let found = self.regions.iter().find(|(r, _)| r == region);
+        let (_, addrs) = found.ok_or_else(|| Error::sql("22023", format!("no node is known in region \"{region}\"")))?;
+        let turn = self.turns[region].fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(PgClient::connect(&addrs[turn % addrs.len()], "root", database).await?))
+    }
+}
+
+/// One connection.
+pub struct PgClient {
+    client: tokio_postgres::Client,
+    /// Prepared statements, by text.
+    prepared: HashMap<String, Statement>,
+}
+
+impl PgClient {
+    pub async fn connect(addr: &str, user: &str, database: &str) -> Result<PgClient> {
+        let (host, port) = addr.rsplit_once(':').ok_or_else(|| Error::sql("08001", format!("not an address: {addr}")))?;
+        let mut config = tokio_postgres::Config::new();
+        config.host(host.trim_matches(['[', ']'])).port(port.parse().unwrap_or(0)).user(user).dbname(database);
+        config.connect_timeout(CONNECT_TIMEOUT);
+        let (client, connection) = config.connect(NoTls).await.map_err(|e| driver_error(&e))?;
+        tokio::spawn(async move {
+            // Its end shows in the next statement.
+            let _ = connection.await;
+        });
+        Ok(PgClient { client, prepared: HashMap::new() })
+    }
+}
+
+#[async_trait]
+impl Client for PgClient {
+    async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
+        let statement = match self.prepared.get(sql) {
+            Some(statement) => statement.clone(),
+            None => {
+                let statement = self.client.prepare(sql).await.map_err(|e| driver_error(&e))?;
+                self.prepared.insert(sql.to_string(), statement.clone());
+                statement
+            }
+        };
+        let arguments = params.iter().zip(statement.params()).map(|(v, ty)| argument(v, ty)).collect::<Result<Vec<_>>>()?;
+        let arguments: Vec<&(dyn ToSql + Sync)> = arguments.iter().map(|a| &**a as &(dyn ToSql + Sync)).collect();
+        if statement.columns().is_empty() {
+            let affected = self.client.execute(&statement, &arguments).await.map_err(|e| driver_error(&e))?;
+            return Ok(Rows { rows: Vec::new(), affected });
+        }
+        let rows = self.client.query(&statement, &arguments).await.map_err(|e| driver_error(&e))?;
+        let affected = rows.len() as u64;
+        let rows = rows.iter().map(|row| (0..row.len()).map(|i| value(row, i)).collect()).collect::<Result<_>>()?;
+        Ok(Rows { rows, affected })
+    }
+
+    async fn execute(&mut self, sql: &str) -> Result<Rows> {
+        let mut answer = Rows::default();
+        for message in self.client.simple_query(sql).await.map_err(|e| driver_error(&e))? {
+            match message {
+                SimpleQueryMessage::Row(row) => answer
+                    .rows
+                    .push((0..row.len()).map(|i| row.get(i).map_or(Value::Null, |t| Value::Text(t.to_string()))).collect()),
+                SimpleQueryMessage::CommandComplete(n) => answer.affected = n,
+                _ => {}
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// A driver's error with the server's SQLSTATE; 08006 if there is no server any more.
+pub fn driver_error(e: &tokio_postgres::Error) -> Error {
+    let Some(db) = e.as_db_error() else {
+        let state = if e.is_closed() { "08006" } else { "08001" };
+        return Error::new(ErrorKind::Unavailable, state, e.to_string());
+    };
+    let kind = match db.code().code() {
+        "40001" | "40P01" => ErrorKind::Retry,
+        "40003" => ErrorKind::Unknown,
+        state if state.starts_with("08") || state.starts_with("57P") => ErrorKind::Unavailable,
+        _ => ErrorKind::Statement,
+    };
+    let mut error = Error::new(kind, db.code().code(), db.message());
+    if let Some(detail) = db.detail() {
+        error = error.detail(detail);
+    }
+    if let Some(hint) = db.hint() {
+        error = error.hint(hint);
+    }
+    error
+}
+
+type Argument = Box<dyn ToSql + Sync + Send>;
+
+fn argument(value: &Value, ty: &Type) -> Result<Argument> {
+    Ok(match (value, ty) {
+        (Value::Null, _) => Box::new(Option::<Text>::None),
+        (Value::Bool(b), _) => Box::new(*b),
+        (Value::Int(i), &Type::INT2) => Box::new(i16::try_from(*i).map_err(|_| out_of_range(*i, ty))?),
+        (Value::Int(i), &Type::INT4) => Box::new(i32::try_from(*i).map_err(|_| out_of_range(*i, ty))?),
+        (Value::Int(i), &Type::INT8) => Box::new(*i),
+        (Value::Float(f), &Type::FLOAT4) => Box::new(*f as f32),
+        (Value::Float(f), &Type::FLOAT8) => Box::new(*f),
+        (Value::Int(i), &Type::FLOAT8) => Box::new(*i as f64),
+        (other, _) => Box::new(Text(other.to_string())),
+    })
+}
+
+fn out_of_range(i: i64, ty: &Type) -> Error {
+    Error::sql("22003", format!("{i} is out of range for {ty}"))
+}
+
+/// A value in text format, of whatever type the server expects.
+#[derive(Debug)]
+struct Text(String);
+
+impl ToSql for Text {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut tokio_postgres::types::private::BytesMut,
+    ) -> std::result::Result<tokio_postgres::types::IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(tokio_postgres::types::IsNull::No)
+    }
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+    fn encode_format(&self, _: &Type) -> tokio_postgres::types::Format {
+        tokio_postgres::types::Format::Text
+    }
+    tokio_postgres::types::to_sql_checked!();
+}
+
+fn value(row: &tokio_postgres::Row, i: usize) -> Result<Value> {
+    let failed = |e: tokio_postgres::Error| Error::internal(format!("column {i}: {e}"));
+    Ok(match *row.columns()[i].type_() {
+        Type::BOOL => row.try_get::<_, Option<bool>>(i).map_err(failed)?.map_or(Value::Null, Value::Bool),
+        Type::INT2 => row.try_get::<_, Option<i16>>(i).map_err(failed)?.map_or(Value::Null, |v| Value::Int(v.into())),
+        Type::INT4 => row.try_get::<_, Option<i32>>(i).map_err(failed)?.map_or(Value::Null, |v| Value::Int(v.into())),
+        Type::INT8 => row.try_get::<_, Option<i64>>(i).map_err(failed)?.map_or(Value::Null, Value::Int),
+        Type::FLOAT4 => row.try_get::<_, Option<f32>>(i).map_err(failed)?.map_or(Value::Null, |v| Value::Float(v.into())),
+        Type::FLOAT8 => row.try_get::<_, Option<f64>>(i).map_err(failed)?.map_or(Value::Null, Value::Float),
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
+            row.try_get::<_, Option<String>>(i).map_err(failed)?.map_or(Value::Null, Value::Text)
+        }
+        ref other => return Err(Error::unsupported(format!("workloads do not read columns of type {other}"))),
+    })
+}

@@ -1,0 +1,114 @@
+//! `meridian start`: one node, until it is told to stop.
+
+use clap::Args as ClapArgs;
+use meridian_server::node::{Place, base};
+use meridian_server::pgwire::ServerOptions;
+use meridian_server::{Memory, Server, ServerConfig};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Where this node is: region=…,zone=…
+    #[arg(long, default_value = "region=local,zone=a", value_parser = parse_locality)]
+    locality: Place,
+    /// The node's files. Made if missing; belongs to one process.
+    #[arg(long, default_value = "meridian-data")]
+    data_dir: PathBuf,
+    /// Where other nodes connect.
+    #[arg(long, default_value = "127.0.0.1:26357")]
+    listen: String,
+    /// Where clients connect.
+    #[arg(long, default_value = "127.0.0.1:26257")]
+    sql_listen: String,
+    /// Nodes of the cluster, as they --listen. The first one founds it; without --join the node is a cluster by itself.
+    #[arg(long, value_delimiter = ',')]
+    join: Vec<String>,
+    /// Listen on addresses that other machines can reach, though nobody is authenticated yet.
+    #[arg(long)]
+    insecure: bool,
+    /// Most clients at once.
+    #[arg(long, default_value_t = ServerOptions::default().max_connections)]
+    max_connections: usize,
+}
+
+/// `region=eu,zone=a`.
+pub fn parse_locality(text: &str) -> Result<Place, String> {
+    let mut place = Place::default();
+    for part in text.split(',') {
+        match part.split_once('=') {
+            Some(("region", v)) if !v.is_empty() => place.region = v.into(),
+            Some(("zone", v)) if !v.is_empty() => place.zone = v.into(),
+            _ => return Err(format!("expected region=NAME,zone=NAME, found {part:?}")),
+        }
+    }
+    match (place.region.is_empty(), place.zone.is_empty()) {
+        (true, _) => Err("the region is missing: region=NAME,zone=NAME".into()),
+        (_, true) => Err("the zone is missing: region=NAME,zone=NAME".into()),
+        _ => Ok(place),
+    }
+}
+
+pub async fn run(args: Args) -> base::Result<ExitCode> {
+    crate::log_to_stderr("info");
+    let data_dir = args.data_dir.clone();
+    let config = ServerConfig {
+        place: args.locality,
+        data_dir: args.data_dir,
+        listen: args.listen,
+        sql_listen: args.sql_listen,
+        join: args.join,
+        insecure: args.insecure,
+        links: None,
+        pg: ServerOptions { max_connections: args.max_connections, ..ServerOptions::default() },
+        memory: Memory::Server,
+    };
+    let place = config.place.clone();
+    let stop = stop_signal();
+    let server = tokio::select! {
+        started = Server::start(config) => started?,
+        () = stop => return Ok(ExitCode::SUCCESS),
+    };
+    println!("node {} of region {}, zone {}", server.id(), place.region, place.zone);
+    println!("data      {}", data_dir.display());
+    println!("nodes     {}", server.addr());
+    println!("clients   postgresql://root@{}/defaultdb", server.sql_addr());
+    tokio::select! {
+        e = server.failed() => Err(e),
+        () = stop_signal() => {
+            println!("stopping: sessions finish, leadership is handed over");
+            // A second signal ends the wait: what was acknowledged is durable either way.
+            tokio::select! {
+                () = server.shutdown() => println!("stopped"),
+                () = stop_signal() => println!("stopped at once"),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// SIGTERM or SIGINT.
+pub async fn stop_signal() {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_locality;
+
+    #[test]
+    fn localities_name_a_region_and_a_zone() {
+        let place = parse_locality("region=eu,zone=a").unwrap();
+        assert_eq!((place.region.as_str(), place.zone.as_str()), ("eu", "a"));
+        for bad in ["", "eu", "region=eu", "zone=a", "region=,zone=a", "region=eu,zone=a,host=x"] {
+            assert!(parse_locality(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -64,8 +64,8 @@ impl GroupOptions {
 pub struct Role {
     pub term: u64,
     pub leader: Option<NodeId>,
-    /// This replica leads in `term`. Entries of earlier terms may still be on their way to its state machine: when the first
-    /// proposal of the term has been applied, everything before it has been too.
+    /// This replica leads in `term`, and a quorum has acknowledged it. Entries of earlier terms may still be on their way to its
+    /// state machine: when the first proposal of the term has been applied, everything before it has been too.
     pub is_leader: bool,
 }
 
@@ -89,7 +89,8 @@ pub struct Progress {
 /// Why a proposal was not (known to be) applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposeError {
-    /// Not appended anywhere and never will be: this replica does not lead.
+    /// Not appended anywhere and never will be: this replica does not lead, or a leader without a quorum's recent
+    /// acknowledgement refuses what it could not commit.
     NotLeader { hint: Option<NodeId> },
     /// Leadership was lost after the entry was appended: it may or may not be committed by the successor.
     Dropped,

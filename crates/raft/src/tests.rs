@@ -209,7 +209,7 @@ impl Cluster {
         self.net.groups.lock().remove(&NodeId(id));
         let node = self.nodes.remove(&id).unwrap();
         let disk = node.disk.crash(&mut rand::rngs::SmallRng::seed_from_u64(self.seed));
-        node.group.shutdown().await;
+        timeout(Duration::from_secs(20), node.group.shutdown()).await.expect("an end within 20 s");
         (disk, node.recorder.restart())
     }
 
@@ -250,6 +250,11 @@ impl Cluster {
         };
         timeout(Duration::from_secs(30), reached).await.expect("applied within 30 s");
     }
+}
+
+async fn change(cluster: &Cluster, leader: u32, voters: &[u32], learners: &[u32]) {
+    let change = cluster.group(leader).change_members(ids(voters), ids(learners));
+    timeout(Duration::from_secs(30), change).await.expect("changed within 30 s").unwrap();
 }
 
 fn texts(recorder: &Recorder) -> Vec<String> {
@@ -424,7 +429,7 @@ async fn a_learner_follows_and_is_promoted_and_a_voter_leaves() {
         cluster.propose(leader, &format!("{i}")).await.unwrap();
     }
     cluster.start(4, MemoryDisk::default(), Arc::default()).await;
-    cluster.group(leader).change_members(ids(&[1, 2, 3]), ids(&[4])).await.unwrap();
+    change(&cluster, leader, &[1, 2, 3], &[4]).await;
     let position = cluster.propose(leader, "to the learner").await.unwrap();
     cluster.applied(4, position).await;
     assert_eq!(cluster.group(leader).members(), Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false });
@@ -432,7 +437,7 @@ async fn a_learner_follows_and_is_promoted_and_a_voter_leaves() {
 
     let leaves = if leader == 1 { 2 } else { 1 };
     let stay: Vec<u32> = [1, 2, 3, 4].into_iter().filter(|n| *n != leaves).collect();
-    cluster.group(leader).change_members(ids(&stay), ids(&[])).await.unwrap();
+    change(&cluster, leader, &stay, &[]).await;
     assert_eq!(cluster.group(leader).members(), Members { voters: ids(&stay), learners: ids(&[]), joint: false });
     // The new voter counts: with the old leader and the one that left gone, two of three remain.
     cluster.net.cut(leaves);

@@ -37,15 +37,22 @@ pub(crate) struct RoleFollower {
 }
 
 impl RoleFollower {
-    /// Takes over the current state.
-    pub(crate) fn update(&self) {
+    /// Takes over the current state. Returns whether this replica is elected, but not acknowledged by a quorum yet: until
+    /// then the library refuses proposals, and nobody is told that it leads.
+    pub(crate) fn update(&self) -> bool {
         let metrics = self.raft.server_metrics();
-        let (new, sole) = {
+        let (mut new, sole) = {
             let metrics = metrics.borrow_watched();
             let committed = metrics.membership_config == metrics.committed_membership_config;
             let sole = committed && configs(&metrics) == [BTreeSet::from([self.node])];
             (role(self.node, &metrics), sole)
         };
+        let acknowledged = sole || self.raft.data_metrics().borrow_watched().last_quorum_acked.is_some();
+        let waiting = new.is_leader && !acknowledged;
+        if waiting {
+            new.is_leader = false;
+            new.leader = None;
+        }
         let lease = (*self.lease).as_ref();
         lease.set_sole(sole);
         lease.set_leader(new.is_leader);
@@ -55,13 +62,24 @@ impl RoleFollower {
             // Whatever is in flight may or may not be committed by the successor.
             self.in_flight.fail_all(&ProposeError::Dropped);
         }
+        waiting
     }
 
     /// Runs until the library stops.
     pub(crate) async fn run(self) {
         let mut metrics = self.raft.server_metrics();
-        while metrics.changed().await.is_ok() {
-            self.update();
+        let mut acknowledgements = self.raft.data_metrics();
+        let mut waiting = self.update();
+        loop {
+            let changed = tokio::select! {
+                biased;
+                changed = metrics.changed() => changed,
+                changed = acknowledgements.changed(), if waiting => changed,
+            };
+            if changed.is_err() {
+                break;
+            }
+            waiting = self.update();
         }
         let stopped = Role { leader: None, is_leader: false, ..*self.role.borrow() };
         self.role.send_replace(stopped);

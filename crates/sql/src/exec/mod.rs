@@ -1,14 +1,90 @@
 //! Runs plans.
+//!
+//! Operators are pulled: [`op::Op::next`] gives the next rows, and its caller says how many are still wanted, so that a scan below
+//! a `LIMIT` reads no more than that, and what is certified later is no more than that either. An operator holds no reference to its
+//! plan or its transaction, so that a portal can keep one between two `Execute` messages.
 
+mod aggregate;
 mod api;
+mod cascade;
+mod dml;
+pub(crate) mod entries;
+pub(crate) mod eval;
+mod explain;
+mod fast;
+mod join;
+mod op;
+mod scan;
+mod window;
 
 pub use api::*;
+pub use entries::{Entry, split_entry};
 
 use crate::env::Transaction;
-use crate::plan::Prepared;
-use crate::types::Datum;
+use crate::plan::{Plan, Prepared, Tag};
+use crate::types::{Datum, Type};
+use eval::Memo;
 use meridian_base::{Error, Result};
+use op::{Op, Row};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Rows handled at a time.
+pub(crate) const BATCH: usize = 256;
+
+/// What operators share while a statement runs.
+pub(crate) struct Runtime<'r, T> {
+    pub(crate) txn: &'r mut T,
+    pub(crate) ctx: &'r ExecContext<'r>,
+    pub(crate) params: &'r [Datum],
+    pub(crate) shared: &'r mut Shared,
+}
+
+/// What outlives a fetch.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) memo: Memo,
+    pub(crate) work_tables: BTreeMap<u32, Arc<Vec<Row>>>,
+    pub(crate) ctes: BTreeMap<(u32, Vec<Datum>), Arc<Vec<Row>>>,
+    pub(crate) memory: usize,
+    /// Rows and microseconds by node, for `EXPLAIN ANALYZE`.
+    pub(crate) stats: Option<BTreeMap<usize, Stat>>,
+    /// Rows changed by DML.
+    pub(crate) changed: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stat {
+    pub(crate) rows: u64,
+    pub(crate) micros: u64,
+    pub(crate) loops: u64,
+}
+
+impl<T: Transaction> Runtime<'_, T> {
+    /// Accounts for rows that are kept, or 53200.
+    pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<()> {
+        let bytes: usize = rows.iter().map(|r| 24 + r.iter().map(size).sum::<usize>()).sum();
+        self.shared.memory += bytes;
+        if self.shared.memory > self.ctx.memory_bytes_max {
+            return Err(Error::sql("53200", "out of memory")
+                .detail(format!("The statement would hold more than {} MiB at once.", self.ctx.memory_bytes_max >> 20))
+                .hint("Read fewer rows at a time, or let an index give the order."));
+        }
+        Ok(())
+    }
+}
+
+fn size(d: &Datum) -> usize {
+    std::mem::size_of::<Datum>()
+        + match d {
+            Datum::Text(t) => t.as_bytes().len(),
+            Datum::Bytea(b) => b.len(),
+            Datum::Array(a) => a.items.iter().map(size).sum(),
+            Datum::Record(r) => r.values.iter().map(size).sum(),
+            Datum::Jsonb(_) => 256,
+            _ => 0,
+        }
+}
 
 /// Runs a statement to its end. `params` are of the types [`Prepared::params`].
 pub async fn run<T: Transaction>(
@@ -18,10 +94,14 @@ pub async fn run<T: Transaction>(
     ctx: &ExecContext<'_>,
     sink: &mut dyn RowSink,
 ) -> Result<Affected> {
+    txn.uses(&prepared.descriptors);
+    if let Plan::Fast(fast) = &prepared.plan {
+        return fast::run(fast, params, txn, ctx, sink).await;
+    }
     let mut execution = Execution::new(prepared.clone(), params.to_vec());
     match execution.fetch(txn, ctx, None, sink).await? {
         Fetched::Done(affected) => Ok(affected),
-        Fetched::Suspended { .. } => unreachable!("a fetch without limit is not suspended"),
+        Fetched::Suspended { .. } => Err(Error::internal("a fetch without limit was suspended")),
     }
 }
 
@@ -32,20 +112,35 @@ pub async fn insert_rows<T: Transaction>(
     txn: &mut T,
     ctx: &ExecContext<'_>,
 ) -> Result<u64> {
-    let _ = (prepared, rows, txn, ctx);
-    Err(Error::internal("execution is not linked in yet"))
+    use crate::plan::physical::Node;
+    txn.uses(&prepared.descriptors);
+    let Plan::General(node) = &prepared.plan else { return Err(Error::internal("not a plan of an INSERT")) };
+    let Node::Dml(dml) = &**node else { return Err(Error::internal("not a plan of an INSERT")) };
+    let mut shared = Shared::default();
+    dml::insert_params(dml, rows, &mut Runtime { txn, ctx, params: &[], shared: &mut shared }).await
 }
 
 /// A statement being run: a portal or a cursor holds one and fetches from it.
 pub struct Execution {
     prepared: Arc<Prepared>,
     params: Vec<Datum>,
+    shared: Shared,
+    op: Option<Op>,
+    /// Rows computed and not yet sent.
+    ahead: std::collections::VecDeque<Row>,
+    is_done: bool,
+    sent: u64,
 }
 
 impl Execution {
     /// Ready to start; nothing is read yet.
     pub fn new(prepared: Arc<Prepared>, params: Vec<Datum>) -> Execution {
-        Execution { prepared, params }
+        let ahead = Default::default();
+        Execution { prepared, params, shared: Shared::default(), op: None, ahead, is_done: false, sent: 0 }
+    }
+    /// The statement.
+    pub fn prepared(&self) -> &Arc<Prepared> {
+        &self.prepared
     }
     /// Sends up to `max_rows` rows (all, if `None`) to the sink. DML always runs to its end first.
     pub async fn fetch<T: Transaction>(
@@ -55,7 +150,59 @@ impl Execution {
         max_rows: Option<u64>,
         sink: &mut dyn RowSink,
     ) -> Result<Fetched> {
-        let _ = (&self.prepared, &self.params, txn, ctx, max_rows, sink);
-        Err(Error::internal("execution is not linked in yet"))
+        txn.uses(&self.prepared.descriptors);
+        let prepared = self.prepared.clone();
+        let types: Vec<Type> = prepared.columns.iter().map(|c| c.ty.clone()).collect();
+        let max = max_rows.unwrap_or(u64::MAX);
+        let mut sent = 0u64;
+        loop {
+            while let Some(row) = self.ahead.front() {
+                if sent == max {
+                    return Ok(Fetched::Suspended { rows: sent });
+                }
+                if prepared.returns_rows() {
+                    sink.row(row, &types)?;
+                }
+                self.ahead.pop_front();
+                sent += 1;
+                self.sent += 1;
+                if sink.is_full() {
+                    sink.drain().await?;
+                }
+            }
+            if self.is_done {
+                let is_change = matches!(prepared.tag, Tag::Insert | Tag::Update | Tag::Delete | Tag::Merge);
+                let rows = if is_change { self.shared.changed } else { sent };
+                return Ok(Fetched::Done(Affected { rows }));
+            }
+            if sent == max && max > 0 {
+                // Whether there is more is not known; PostgreSQL, too, suspends a portal at its limit.
+                return Ok(Fetched::Suspended { rows: sent });
+            }
+            let want = usize::try_from(max - sent).unwrap_or(usize::MAX);
+            self.produce(txn, ctx, want).await?;
+        }
+    }
+
+    async fn produce<T: Transaction>(&mut self, txn: &mut T, ctx: &ExecContext<'_>, want: usize) -> Result<()> {
+        ctx.interrupt.check()?;
+        let prepared = self.prepared.clone();
+        let node = match &prepared.plan {
+            Plan::General(node) => node.clone(),
+            Plan::Fast(fast) => fast::node(fast),
+            Plan::Explain { inner, analyze } => {
+                let lines = explain::explain(inner, *analyze, &self.params, txn, ctx).await?;
+                self.ahead.extend(lines.into_iter().map(|l| vec![Datum::Text(l.into())]));
+                self.is_done = true;
+                return Ok(());
+            }
+        };
+        let op = self.op.get_or_insert_with(|| Op::new(&node, &Arc::from([])));
+        let mut rt = Runtime { txn, ctx, params: &self.params, shared: &mut self.shared };
+        match op.next(&mut rt, want).await? {
+            Some(rows) => self.ahead.extend(rows),
+            None => self.is_done = true,
+        }
+        Ok(())
     }
 }

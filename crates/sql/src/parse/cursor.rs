@@ -48,9 +48,6 @@ impl<'a> Cursor<'a> {
         }
         sees
     }
-    pub(super) fn skip(&mut self) {
-        self.at += 1;
-    }
     pub(super) fn is_done(&self) -> bool {
         self.at >= self.tokens.len()
     }

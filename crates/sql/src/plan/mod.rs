@@ -1,20 +1,57 @@
-//! A statement's text tree to a plan that runs.
+//! A statement's tree to a plan that runs.
+//!
+//! ```text
+//! AST ──bind──▶ Rel over ColIds ──optimize──▶ Rel ──compile──▶ Node over slots
+//! ```
+//!
+//! * `binder`, `bind_expr`, `bind_call`, `bind_query`, `dml`: names, types and parameters; what is wrong with a statement is found here,
+//!   with PostgreSQL's codes and words.
+//! * `table`: what a writer needs to know about a table.
+//! * `optimize`: conditions move down, inner joins are ordered.
+//! * `access`: which part of which index.
+//! * `physical`: operators over rows; a column becomes a slot.
 
+mod access;
 mod api;
+mod bind_call;
+mod bind_expr;
+mod bind_query;
+mod binder;
+mod dml;
+pub(crate) mod expr;
+mod fast;
+mod optimize;
+pub(crate) mod physical;
+pub(crate) mod rel;
+mod table;
 
 pub use api::*;
+pub(crate) use fast::FastPlan;
+pub(crate) use table::ForeignKeys;
+pub use table::TablePlan;
 
 use crate::catalog::lookup::TableRef;
-use crate::parse::Statement;
-use crate::types::Type;
+use crate::parse::{Kind, Statement, ast};
+use crate::types::{Datum, Type};
+use bind_query::OutCol;
+use binder::{Binder, Scope};
 use meridian_base::{Error, Result};
+use physical::Node;
+use rel::Rel;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a statement runs.
-pub(crate) enum Plan {}
+pub(crate) enum Plan {
+    /// A point statement, run by one function.
+    Fast(FastPlan),
+    General(Arc<Node>),
+    Explain { inner: Box<Prepared>, analyze: bool },
+}
 
 /// Whether a statement is one that [`prepare`] takes: queries, DML, `EXPLAIN` of them. Everything else is DDL or the session's.
 pub fn is_plannable(statement: &Statement) -> bool {
-    use crate::parse::{Kind, ast::Statement as S};
+    use ast::Statement as S;
     match &statement.kind {
         Kind::Sql(s) => matches!(**s, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::Merge(_) | S::Explain { .. }),
         _ => false,
@@ -23,13 +60,133 @@ pub fn is_plannable(statement: &Statement) -> bool {
 
 /// Binds and plans a statement. `param_types`: what the client declared; `None`, or too few, are inferred.
 pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<Type>]) -> Result<Prepared> {
-    let _ = (statement, ctx, param_types);
-    Err(Error::internal("planning is not linked in yet"))
+    if let Some(at) = statement.as_of {
+        return Err(Error::unsupported("AS OF SYSTEM TIME is not yet supported").at(at));
+    }
+    let Kind::Sql(sql) = &statement.kind else {
+        return Err(Error::unsupported("this statement cannot be planned"));
+    };
+    if let ast::Statement::Explain { statement: inner, analyze, options, .. } = &**sql {
+        return explain(&statement.inner((**inner).clone()), *analyze, options.as_deref().unwrap_or_default(), ctx, param_types);
+    }
+    let mut b = Binder::new(*ctx, &statement.text, param_types);
+    let (tag, (rel, out)) = match &**sql {
+        ast::Statement::Query(q) => {
+            let tag = match &*q.body {
+                ast::SetExpr::Insert(_) => Tag::Insert,
+                ast::SetExpr::Update(_) => Tag::Update,
+                ast::SetExpr::Delete(_) => Tag::Delete,
+                _ => Tag::Select,
+            };
+            (tag, b.query(q)?)
+        }
+        ast::Statement::Insert(i) => (Tag::Insert, b.insert(i, statement.overriding)?),
+        s @ ast::Statement::Update(_) => (Tag::Update, b.dml(s)?),
+        s @ ast::Statement::Delete(_) => (Tag::Delete, b.dml(s)?),
+        ast::Statement::Merge(_) => return Err(Error::unsupported("MERGE is not supported").hint("Use INSERT … ON CONFLICT.")),
+        other => return Err(Error::unsupported(format!("this statement is not supported: {}", first_words(&other.to_string())))),
+    };
+    finish(b, tag, rel, out)
 }
 
 /// An `INSERT` of rows of values for these columns, `$1` for the first: what `COPY FROM` runs through
 /// [`crate::exec::insert_rows`].
 pub fn prepare_insert(table: &TableRef, ordinals: &[u32], ctx: &PlanContext) -> Result<Prepared> {
-    let _ = (table, ordinals, ctx);
-    Err(Error::internal("planning is not linked in yet"))
+    let mut b = Binder::new(*ctx, "", &[]);
+    let (rel, out) = b.insert_params(table, ordinals)?;
+    finish(b, Tag::Insert, rel, out)
+}
+
+/// Evaluates a constant expression, such as the value of `SET` or a parameter of `EXECUTE`, as a type.
+pub fn evaluate(e: &ast::Expr, ty: &Type, ctx: &PlanContext) -> Result<Datum> {
+    let mut b = Binder::new(*ctx, "", &[]);
+    b.scopes.push(Scope { no_aggregates: Some("EXECUTE parameters"), ..Scope::default() });
+    let expr = b.expr_as(e, ty, crate::types::CastContext::Assignment)?;
+    crate::exec::eval::eval_constant(&expr, ctx.eval)
+}
+
+/// Checks that an expression over a table's columns binds, and tells its type: for defaults, checks, generated columns and
+/// predicates in DDL.
+pub fn check_expression(e: &ast::Expr, table: Option<&TableRef>, ctx: &PlanContext) -> Result<Type> {
+    let mut b = Binder::new(*ctx, "", &[]);
+    let mut scope = Scope { no_aggregates: Some("this expression"), ..Scope::default() };
+    if let Some(t) = table {
+        (_, scope.cols) = b.table(t.clone(), &t.name, crate::env::Locking::None);
+        scope.tables.push(t.name.clone());
+    }
+    let (t, _) = b.in_scope(scope, |b| b.expr(e))?;
+    Ok(t.ty)
+}
+
+/// The names and types of a query's columns, and the descriptors it depends on: for `CREATE VIEW`.
+pub fn describe_query(q: &ast::Query, ctx: &PlanContext) -> Result<(Vec<(String, Type)>, Vec<meridian_base::DescriptorId>)> {
+    let mut b = Binder::new(*ctx, "", &[]);
+    let (_, out) = b.query(q)?;
+    Ok((out.into_iter().map(|c| (c.name, c.ty)).collect(), b.descriptors.into_iter().collect()))
+}
+
+fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepared> {
+    let params = b.param_types()?;
+    let rel = optimize::optimize(rel);
+    let layout: Vec<expr::ColId> = out.iter().map(|c| c.id).collect();
+    let mut plans: BTreeMap<meridian_base::DescriptorId, Arc<TablePlan>> = BTreeMap::new();
+    let node = {
+        let b = &mut b;
+        physical::compile(&rel, &layout, &mut |t: &TableRef| {
+            if let Some(p) = plans.get(&t.id) {
+                return Ok(p.clone());
+            }
+            let plan = b.table_plan(t)?;
+            plans.insert(t.id, plan.clone());
+            Ok(plan)
+        })?
+    };
+    let plan = match fast::recognise(&node) {
+        Some(fast) => Plan::Fast(fast),
+        None => Plan::General(node),
+    };
+    Ok(Prepared {
+        params,
+        columns: out.into_iter().map(|c| OutputColumn { name: c.name, ty: c.ty, origin: c.origin }).collect(),
+        tag,
+        descriptors: b.descriptors.into_iter().collect(),
+        groups: b.groups.into_iter().collect(),
+        read_only: !b.writes,
+        cacheable: b.cacheable,
+        plan,
+    })
+}
+
+fn explain(
+    inner: &Statement,
+    mut analyze: bool,
+    options: &[ast::UtilityOption],
+    ctx: &PlanContext,
+    param_types: &[Option<Type>],
+) -> Result<Prepared> {
+    for o in options {
+        let on = o.arg.as_ref().is_none_or(|a| !matches!(a.to_string().to_lowercase().as_str(), "false" | "off" | "0" | "'off'" | "'false'"));
+        match o.name.value.to_lowercase().as_str() {
+            "analyze" => analyze = on,
+            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
+            "format" if o.arg.as_ref().is_some_and(|a| a.to_string().eq_ignore_ascii_case("text")) => {}
+            "format" => return Err(Error::unsupported("EXPLAIN is only written as text")),
+            other => return Err(Error::sql("42601", format!("unrecognized EXPLAIN option \"{other}\""))),
+        }
+    }
+    let prepared = prepare(inner, ctx, param_types)?;
+    Ok(Prepared {
+        params: prepared.params.clone(),
+        columns: vec![OutputColumn { name: "QUERY PLAN".into(), ty: Type::Text, origin: None }],
+        tag: Tag::Explain,
+        descriptors: prepared.descriptors.clone(),
+        groups: prepared.groups.clone(),
+        read_only: !analyze || prepared.read_only,
+        cacheable: false,
+        plan: Plan::Explain { inner: Box::new(prepared), analyze },
+    })
+}
+
+fn first_words(text: &str) -> String {
+    text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }

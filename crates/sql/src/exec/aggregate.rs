@@ -1,0 +1,89 @@
+//! Grouping.
+
+use super::op::{Frame, Op, Row, all_true, compare_keys, eval_all, eval_scalar};
+use super::{BATCH, Runtime};
+use crate::env::Transaction;
+use crate::plan::physical::{AggPlan, Node, Scalar};
+use crate::types::Datum;
+use crate::types::functions::Accumulator;
+use meridian_base::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// One aggregate over one group.
+struct Cell {
+    state: Box<dyn Accumulator>,
+    /// Arguments seen, for `DISTINCT`.
+    seen: BTreeSet<Row>,
+    /// Sort key and arguments, for `ORDER BY`: added at the end.
+    waiting: Vec<(Row, Row)>,
+}
+
+fn start(aggs: &[AggPlan]) -> Vec<Cell> {
+    aggs.iter().map(|a| Cell { state: a.aggregate.start(), seen: BTreeSet::new(), waiting: Vec::new() }).collect()
+}
+
+/// A row per group: keys, then results.
+pub(crate) async fn rows<T: Transaction>(
+    input: &Arc<Node>,
+    keys: &[Scalar],
+    aggs: &[AggPlan],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let mut groups: BTreeMap<Row, Vec<Cell>> = BTreeMap::new();
+    if keys.is_empty() {
+        groups.insert(Vec::new(), start(aggs));
+    }
+    let mut op = Op::new(input, frame);
+    while let Some(rows) = op.next(rt, BATCH).await? {
+        for row in rows {
+            let key = eval_all(keys, &row, frame, rt).await?;
+            if !groups.contains_key(&key) {
+                rt.keep(std::slice::from_ref(&key))?;
+            }
+            let cells = groups.entry(key).or_insert_with(|| start(aggs));
+            for (a, cell) in aggs.iter().zip(cells) {
+                add(a, cell, &row, frame, rt).await?;
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(groups.len());
+    for (key, mut cells) in groups {
+        let mut row = key;
+        for (a, cell) in aggs.iter().zip(&mut cells) {
+            let mut waiting = std::mem::take(&mut cell.waiting);
+            waiting.sort_by(|x, y| compare_keys(&x.0, &y.0, &a.order));
+            for (_, args) in waiting {
+                cell.state.add(rt.ctx.eval, &args)?;
+            }
+            row.push(cell.state.finish(rt.ctx.eval)?);
+        }
+        out.push(row);
+    }
+    Ok(out)
+}
+
+async fn add<T: Transaction>(a: &AggPlan, cell: &mut Cell, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<()> {
+    if !all_true(a.filter.as_slice(), row, frame, rt).await? {
+        return Ok(());
+    }
+    let args = eval_all(&a.args, row, frame, rt).await?;
+    if a.distinct {
+        if cell.seen.contains(&args) {
+            return Ok(());
+        }
+        rt.keep(std::slice::from_ref(&args))?;
+        cell.seen.insert(args.clone());
+    }
+    if a.order.is_empty() {
+        return cell.state.add(rt.ctx.eval, &args);
+    }
+    let mut key = Vec::with_capacity(a.order.len());
+    for k in &a.order {
+        key.push(eval_scalar(&k.expr, row, frame, rt).await?);
+    }
+    rt.keep(std::slice::from_ref(&args))?;
+    cell.waiting.push((key, args));
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! Foreign keys (PostgreSQL manual, 5.4.5): what a change of one table asks of others, and what it does to them.
+
+use super::Runtime;
+use super::dml::{Changes, delete, update};
+use super::op::Row;
+use crate::catalog::{FkAction, ForeignKey};
+use crate::env::{Locking, OnLocked, Scan, Transaction};
+use crate::plan::{ForeignKeys, TablePlan};
+use crate::types::Datum;
+use crate::types::keys::encode_key_column;
+use futures::future::BoxFuture;
+use meridian_base::key::encode;
+use meridian_base::{ColumnMask, Error, Key, KeyRange, Result};
+use std::sync::Arc;
+
+/// How many levels of tables a cascade may go through.
+const DEPTH_MAX: usize = 64;
+
+/// Checks everything that a statement's changes to a table touch, and cascades.
+pub(crate) async fn check<T: Transaction>(table: &Arc<TablePlan>, keys: &ForeignKeys, changes: Changes, rt: &mut Runtime<'_, T>) -> Result<()> {
+    check_level(table, keys, changes, rt, 0).await
+}
+
+fn check_level<'a, 'r: 'a, T: Transaction + 'a>(
+    table: &'a Arc<TablePlan>,
+    keys: &'a ForeignKeys,
+    changes: Changes,
+    rt: &'a mut Runtime<'r, T>,
+    depth: usize,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        if depth > DEPTH_MAX {
+            return Err(Error::sql("54001", "foreign keys cascade through too many levels"));
+        }
+        let id = table.table.id;
+        for (child, fk) in keys.children.get(&id).into_iter().flatten() {
+            for old in &changes.deleted {
+                parent_gone(table, child, fk, old, None, keys, rt, depth).await?;
+            }
+            for (old, new) in &changes.updated {
+                if fk.parent_columns.iter().any(|o| old[*o as usize] != new[*o as usize]) {
+                    parent_gone(table, child, fk, old, Some(new), keys, rt, depth).await?;
+                }
+            }
+        }
+        for (fk, parent, index) in keys.parents.get(&id).into_iter().flatten() {
+            for new in &changes.inserted {
+                has_parent(table, fk, parent, *index, new, rt).await?;
+            }
+            for (old, new) in &changes.updated {
+                if fk.columns.iter().any(|o| old[*o as usize] != new[*o as usize]) {
+                    has_parent(table, fk, parent, *index, new, rt).await?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The parent's entry for a child's values.
+fn parent_key(parent: &TablePlan, index: usize, fk: &ForeignKey, child: &[Datum]) -> Result<Key> {
+    let i = &parent.table.indexes[index];
+    let mut out = Vec::with_capacity(32);
+    encode::index(&mut out, i.id);
+    for c in &i.columns {
+        let at = fk.parent_columns.iter().position(|p| *p == c.ordinal).ok_or_else(|| Error::internal("a foreign key's index does not fit"))?;
+        let value = &child[fk.columns[at] as usize];
+        encode_key_column(&mut out, value, &parent.types[c.ordinal as usize], c.descending, c.nulls_first)?;
+    }
+    Ok(Key::new(&out))
+}
+
+async fn has_parent<T: Transaction>(
+    table: &TablePlan,
+    fk: &ForeignKey,
+    parent: &TablePlan,
+    index: usize,
+    row: &[Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let nulls = fk.columns.iter().filter(|o| row[**o as usize].is_null()).count();
+    if nulls == fk.columns.len() || (nulls > 0 && !fk.match_full) {
+        return Ok(());
+    }
+    let violated = || {
+        let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", table.table.name, fk.name);
+        Error::sql("23503", message).table(&table.table.name).constraint(&fk.name)
+    };
+    if nulls > 0 {
+        return Err(violated().detail("MATCH FULL does not allow mixing of null and nonnull key values."));
+    }
+    let key = parent_key(parent, index, fk, row)?;
+    if rt.txn.get(parent.table.group, &key, ColumnMask::EXISTENCE, Locking::None).await?.is_some() {
+        return Ok(());
+    }
+    let values: Row = fk.columns.iter().map(|o| row[*o as usize].clone()).collect();
+    let shown = table.describe_key(&fk.columns, &values, rt.ctx.eval);
+    Err(violated().detail(format!("Key {shown} is not present in table \"{}\".", parent.table.name)))
+}
+
+/// A parent's values are gone (deleted, or updated to `new`): its children have to follow, or forbid it.
+async fn parent_gone<T: Transaction>(
+    parent: &Arc<TablePlan>,
+    child: &Arc<TablePlan>,
+    fk: &ForeignKey,
+    old: &[Datum],
+    new: Option<&[Datum]>,
+    keys: &ForeignKeys,
+    rt: &mut Runtime<'_, T>,
+    depth: usize,
+) -> Result<()> {
+    let values: Row = fk.parent_columns.iter().map(|o| old[*o as usize].clone()).collect();
+    if values.iter().any(Datum::is_null) {
+        return Ok(());
+    }
+    let action = if new.is_some() { fk.on_update } else { fk.on_delete };
+    let forbids = matches!(action, FkAction::NoAction | FkAction::Restrict);
+    let children = children(child, fk, &values, forbids, rt).await?;
+    if children.is_empty() {
+        return Ok(());
+    }
+    let mut changes = Changes::default();
+    for row in children {
+        rt.ctx.interrupt.check()?;
+        let mut changed = row.clone();
+        match action {
+            FkAction::NoAction | FkAction::Restrict => {
+                // The statement itself may have put another parent in the place of the old one.
+                if action == FkAction::NoAction && replaced(parent, fk, &row, keys, child, rt).await? {
+                    return Ok(());
+                }
+                let message = format!(
+                    "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+                    parent.table.name, fk.name, child.table.name
+                );
+                let shown = parent.describe_key(&fk.parent_columns, &values, rt.ctx.eval);
+                return Err(Error::sql("23503", message)
+                    .detail(format!("Key {shown} is still referenced from table \"{}\".", child.table.name))
+                    .table(&child.table.name)
+                    .constraint(&fk.name));
+            }
+            FkAction::Cascade => match new {
+                None => {
+                    delete(child, &row, rt)?;
+                    changes.deleted.push(row);
+                    continue;
+                }
+                Some(new) => fk.columns.iter().zip(&fk.parent_columns).for_each(|(c, p)| changed[*c as usize] = new[*p as usize].clone()),
+            },
+            FkAction::SetNull => fk.columns.iter().for_each(|c| changed[*c as usize] = Datum::Null),
+            FkAction::SetDefault => {
+                for c in &fk.columns {
+                    changed[*c as usize] = match &child.defaults[*c as usize] {
+                        Some(e) => super::eval::eval_constant(e, rt.ctx.eval)?,
+                        None => Datum::Null,
+                    };
+                }
+            }
+        }
+        update(child, &row, &mut changed, rt).await?;
+        changes.updated.push((row, changed));
+    }
+    check_level(child, keys, changes, rt, depth + 1).await
+}
+
+/// Whether a child's parent is there (again).
+async fn replaced<T: Transaction>(
+    parent: &TablePlan,
+    fk: &ForeignKey,
+    row: &[Datum],
+    keys: &ForeignKeys,
+    child: &TablePlan,
+    rt: &mut Runtime<'_, T>,
+) -> Result<bool> {
+    let index = keys.parents.get(&child.table.id).into_iter().flatten().find(|(f, _, _)| f.id == fk.id).map(|(_, _, i)| *i);
+    let covers = |i: &crate::catalog::Index| {
+        i.unique && i.columns.len() == fk.parent_columns.len() && i.columns.iter().all(|c| fk.parent_columns.contains(&c.ordinal))
+    };
+    let Some(index) = index.or_else(|| parent.table.indexes.iter().position(covers)) else { return Ok(false) };
+    let key = parent_key(parent, index, fk, row)?;
+    Ok(rt.txn.get(parent.table.group, &key, ColumnMask::EXISTENCE, Locking::None).await?.is_some())
+}
+
+/// Rows that refer to these values. For a mere check, one is enough.
+async fn children<T: Transaction>(child: &TablePlan, fk: &ForeignKey, values: &[Datum], one: bool, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let (index, range) = child_range(child, fk, values)?;
+    let locking = if one { Locking::None } else { Locking::Exclusive(OnLocked::Wait) };
+    let mut columns = ColumnMask::EXISTENCE;
+    fk.columns.iter().for_each(|c| columns |= ColumnMask::column(*c));
+    if !one {
+        columns = ColumnMask::ALL;
+    }
+    let mut rest = Some(range);
+    let mut out = Vec::new();
+    while let Some(range) = rest {
+        rt.ctx.interrupt.check()?;
+        let scan = Scan { range, columns, reverse: false, limit: Some(super::BATCH), locking: if index == 0 { locking } else { Locking::None } };
+        let page = rt.txn.scan(child.table.group, scan).await?;
+        rest = page.rest;
+        for (_, value) in page.rows {
+            let bytes = if index == 0 {
+                Some(value)
+            } else {
+                let key = super::split_entry(&value)?.0;
+                rt.txn.get(child.table.group, &key, columns, locking).await?
+            };
+            let Some(bytes) = bytes else { continue };
+            let row = child.decode_row(bytes)?;
+            if fk.columns.iter().zip(values).all(|(c, v)| row[*c as usize] == *v) {
+                out.push(row);
+                if one {
+                    return Ok(out);
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The part of the child's best index that holds them: the longest run of the key's columns at its start.
+fn child_range(child: &TablePlan, fk: &ForeignKey, values: &[Datum]) -> Result<(usize, KeyRange)> {
+    let usable = |i: &crate::catalog::Index| {
+        let readable = i.state == crate::catalog::IndexState::Public && i.predicate.is_none();
+        if readable { i.columns.iter().take_while(|c| fk.columns.contains(&c.ordinal)).count() } else { 0 }
+    };
+    let (mut best, mut length) = (0, usable(&child.table.indexes[0]));
+    for (at, i) in child.table.indexes.iter().enumerate().skip(1) {
+        if usable(i) > length {
+            (best, length) = (at, usable(i));
+        }
+    }
+    let i = &child.table.indexes[best];
+    let mut prefix = Vec::with_capacity(24);
+    encode::index(&mut prefix, i.id);
+    for c in &i.columns[..length] {
+        let at = fk.columns.iter().position(|o| *o == c.ordinal).ok_or_else(|| Error::internal("a foreign key's column is missing"))?;
+        encode_key_column(&mut prefix, &values[at], &child.types[c.ordinal as usize], c.descending, c.nulls_first)?;
+    }
+    Ok((best, KeyRange::prefix(&prefix)))
+}

@@ -1,0 +1,309 @@
+//! `INSERT`, `UPDATE`, `DELETE`: from new values to writes.
+//!
+//! What is written says exactly what changed: an insert or a delete changes existence, an update the columns whose values differ,
+//! and an update reads the whole row (it writes the whole row). Secondary entries whose key stays are rewritten only if what they store
+//! changed.
+//!
+//! Order within a statement: rows are computed and written one after another, each checked for `NOT NULL`, `CHECK` and
+//! uniqueness against the transaction's own view; foreign keys are checked when all rows are written, so that rows of one
+//! statement may refer to each other.
+
+use super::cascade;
+use super::eval::{Env, Memo, eval, finish};
+use super::op::{Frame, Row, all_true, collect, eval_all, eval_scalar};
+use super::Runtime;
+use crate::env::{Locking, OnLocked, Transaction};
+use crate::plan::TablePlan;
+use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
+use crate::types::{Datum, EvalContext};
+use bytes::Bytes;
+use meridian_base::{ColumnMask, Error, Key, Result, Write};
+
+/// What a statement did to its table, for the foreign keys: rows before and after.
+#[derive(Default)]
+pub(crate) struct Changes {
+    pub(crate) inserted: Vec<Row>,
+    pub(crate) updated: Vec<(Row, Row)>,
+    pub(crate) deleted: Vec<Row>,
+}
+
+/// Runs the statement; returns the rows of `RETURNING`.
+pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let input = collect(&plan.input, frame, rt).await?;
+    let mut changes = Changes::default();
+    let mut out = Vec::new();
+    let mut changed = 0;
+    let mut seen = std::collections::BTreeSet::new();
+    for source in input {
+        rt.ctx.interrupt.check()?;
+        let row = match &plan.kind {
+            DmlPlanKind::Insert { targets, conflict } => {
+                let row = new_row(&plan.table, targets, source);
+                insert(plan, row, conflict.as_ref(), &mut changes, frame, rt).await?
+            }
+            DmlPlanKind::Update { set } => {
+                // A row that joins with several others is changed once.
+                let width = plan.table.types.len();
+                if !seen.insert(plan.table.primary_key(&source[..width])?) {
+                    continue;
+                }
+                let mut new = assign(set, &source, &source[..width], frame, rt).await?;
+                update(&plan.table, &source[..width], &mut new, rt).await?;
+                changes.updated.push((source[..width].to_vec(), new.clone()));
+                new.extend(source[width..].iter().cloned());
+                Some(new)
+            }
+            DmlPlanKind::Delete => {
+                let width = plan.table.types.len();
+                if !seen.insert(plan.table.primary_key(&source[..width])?) {
+                    continue;
+                }
+                delete(&plan.table, &source[..width], rt)?;
+                changes.deleted.push(source[..width].to_vec());
+                Some(source)
+            }
+        };
+        let Some(row) = row else { continue };
+        changed += 1;
+        if !plan.returning.is_empty() {
+            out.push(eval_all(&plan.returning, &row, frame, rt).await?);
+        }
+    }
+    cascade::check(&plan.table, &plan.keys, changes, rt).await?;
+    rt.shared.changed += changed;
+    Ok(out)
+}
+
+/// Inserts rows of values for the parameters of a plan of [`crate::plan::prepare_insert`].
+pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>, rt: &mut Runtime<'_, T>) -> Result<u64> {
+    use crate::plan::physical::Node;
+    let DmlPlanKind::Insert { targets, conflict: None } = &plan.kind else { return Err(Error::internal("not a plain INSERT")) };
+    let Node::Values(values) = &*plan.input else { return Err(Error::internal("not an INSERT of parameters")) };
+    let [template] = values.as_slice() else { return Err(Error::internal("not an INSERT of one row")) };
+    let frame: Frame = std::sync::Arc::from([]);
+    let mut changes = Changes::default();
+    let count = rows.len() as u64;
+    for params in rows {
+        rt.ctx.interrupt.check()?;
+        let mut inner = Runtime { txn: &mut *rt.txn, ctx: rt.ctx, params: &params, shared: &mut *rt.shared };
+        let values = eval_all(template, &[], &frame, &mut inner).await?;
+        let row = new_row(&plan.table, targets, values);
+        insert(plan, row, None, &mut changes, &frame, &mut inner).await?;
+    }
+    cascade::check(&plan.table, &plan.keys, changes, rt).await?;
+    Ok(count)
+}
+
+fn new_row(table: &TablePlan, targets: &[u32], values: Row) -> Row {
+    let mut row = vec![Datum::Null; table.types.len()];
+    for (o, v) in targets.iter().zip(values) {
+        row[*o as usize] = v;
+    }
+    row
+}
+
+async fn assign<T: Transaction>(set: &[(u32, Scalar)], source: &[Datum], old: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
+    let mut new = old.to_vec();
+    for (o, e) in set {
+        new[*o as usize] = eval_scalar(e, source, frame, rt).await?;
+    }
+    Ok(new)
+}
+
+/// Generated columns, `NOT NULL`, `CHECK`.
+pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> Result<()> {
+    let memo = Memo::default();
+    for (o, e) in &table.generated {
+        row[*o as usize] = finish(eval(e, &Env { row, args: &[], params: &[], ctx, memo: &memo }))?;
+    }
+    for (o, c) in table.table.live_columns() {
+        if c.not_null && row[o as usize].is_null() {
+            let message = format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, table.table.name);
+            return Err(Error::sql("23502", message)
+                .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
+                .table(&table.table.name)
+                .column(&c.name));
+        }
+    }
+    for (name, e) in &table.checks {
+        let holds = finish(eval(e, &Env { row, args: &[], params: &[], ctx, memo: &memo }))?;
+        if matches!(holds, Datum::Bool(false)) {
+            let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.table.name);
+            return Err(Error::sql("23514", message)
+                .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
+                .table(&table.table.name)
+                .constraint(name));
+        }
+    }
+    Ok(())
+}
+
+/// Inserts a row, or does what `ON CONFLICT` says. `None`: nothing was changed.
+async fn insert<T: Transaction>(
+    plan: &DmlPlan,
+    mut row: Row,
+    conflict: Option<&ConflictPlan>,
+    changes: &mut Changes,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Row>> {
+    let table = &plan.table;
+    complete(table, &mut row, rt.ctx.eval)?;
+    for index in std::iter::once(0).chain(table.secondary(false)) {
+        if !table.table.indexes[index].unique {
+            continue;
+        }
+        let arbiter = conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
+        let locking = if arbiter.is_some_and(|c| c.update.is_some()) { Locking::Exclusive(OnLocked::Wait) } else { Locking::None };
+        let Some(existing) = taken(table, index, &row, locking, rt).await? else { continue };
+        let Some(c) = arbiter else { return Err(duplicate(table, index, &row, rt.ctx.eval)) };
+        let Some((set, filter)) = &c.update else { return Ok(None) };
+        return upsert(table, existing, row, set, filter.as_ref(), changes, frame, rt).await;
+    }
+    put_new(table, &row, rt)?;
+    changes.inserted.push(row.clone());
+    Ok(Some(row))
+}
+
+async fn upsert<T: Transaction>(
+    table: &TablePlan,
+    existing: Key,
+    proposed: Row,
+    set: &[(u32, Scalar)],
+    filter: Option<&Scalar>,
+    changes: &mut Changes,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Row>> {
+    let bytes = rt.txn.get(table.table.group, &existing, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
+    let Some(bytes) = bytes else { return Err(Error::internal("an index entry has no row")) };
+    let old = table.decode_row(bytes)?;
+    let key = (&changes.inserted, &changes.updated);
+    if key.0.contains(&old) || key.1.iter().any(|(_, new)| *new == old) {
+        return Err(Error::sql("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time")
+            .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values."));
+    }
+    let both: Row = old.iter().cloned().chain(proposed).collect();
+    if !all_true(filter.as_ref().map(|f| std::slice::from_ref(*f)).unwrap_or_default(), &both, frame, rt).await? {
+        return Ok(None);
+    }
+    let mut new = assign(set, &both, &old, frame, rt).await?;
+    update(table, &old, &mut new, rt).await?;
+    changes.updated.push((old, new.clone()));
+    Ok(Some(new))
+}
+
+/// The primary key of the row that has this row's values in a unique index, if there is one.
+async fn taken<T: Transaction>(table: &TablePlan, index: usize, row: &[Datum], locking: Locking, rt: &mut Runtime<'_, T>) -> Result<Option<Key>> {
+    let group = table.table.group;
+    if index == 0 {
+        let key = table.primary_key(row)?;
+        let found = rt.txn.get(group, &key, ColumnMask::EXISTENCE, locking).await?;
+        return Ok(found.map(|_| key));
+    }
+    // NULLs are distinct: such entries end with the primary key and never meet another.
+    if table.table.indexes[index].columns.iter().any(|c| row[c.ordinal as usize].is_null()) {
+        return Ok(None);
+    }
+    let Some(entry) = table.index_entry(index, row, rt.ctx.eval)? else { return Ok(None) };
+    match rt.txn.get(group, &entry.key, ColumnMask::EXISTENCE, locking).await? {
+        Some(value) => Ok(Some(super::split_entry(&value)?.0)),
+        None => Ok(None),
+    }
+}
+
+fn duplicate(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) -> Error {
+    let i = &table.table.indexes[index];
+    let columns: Vec<u32> = i.columns.iter().map(|c| c.ordinal).collect();
+    let values: Row = columns.iter().map(|o| row[*o as usize].clone()).collect();
+    Error::sql("23505", format!("duplicate key value violates unique constraint \"{}\"", i.name))
+        .detail(format!("Key {} already exists.", table.describe_key(&columns, &values, ctx)))
+        .table(&table.table.name)
+        .constraint(&i.name)
+}
+
+/// Writes a row that was found absent, and its entries.
+fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    put(table, table.primary_key(row)?, Some(table.row_bytes(row)), ColumnMask::EXISTENCE, rt)?;
+    for index in table.secondary(false) {
+        if let Some(e) = table.index_entry(index, row, rt.ctx.eval)? {
+            put(table, e.key, Some(e.value), ColumnMask::EXISTENCE, rt)?;
+        }
+    }
+    Ok(())
+}
+
+fn put<T: Transaction>(table: &TablePlan, key: Key, value: Option<Bytes>, columns: ColumnMask, rt: &mut Runtime<'_, T>) -> Result<()> {
+    rt.txn.write(table.table.group, Write { key, value, columns })
+}
+
+/// Changes a row that was read whole.
+pub(crate) async fn update<T: Transaction>(table: &TablePlan, old: &[Datum], new: &mut Row, rt: &mut Runtime<'_, T>) -> Result<()> {
+    complete(table, new, rt.ctx.eval)?;
+    let mut mask = ColumnMask::NONE;
+    let differs = |o: usize| !identical(&old[o], &new[o]);
+    for o in 0..new.len() {
+        if differs(o) {
+            mask |= ColumnMask::column(o as u32);
+        }
+    }
+    if mask.is_empty() {
+        return Ok(());
+    }
+    let (old_key, new_key) = (table.primary_key(old)?, table.primary_key(new)?);
+    if old_key == new_key {
+        put(table, old_key, Some(table.row_bytes(new)), mask, rt)?;
+    } else {
+        put(table, old_key, None, ColumnMask::EXISTENCE, rt)?;
+        if taken(table, 0, new, Locking::None, rt).await?.is_some() {
+            return Err(duplicate(table, 0, new, rt.ctx.eval));
+        }
+        put(table, new_key, Some(table.row_bytes(new)), ColumnMask::EXISTENCE, rt)?;
+    }
+    for index in table.secondary(true) {
+        let before = table.index_entry(index, old, rt.ctx.eval)?;
+        let inserts = table.table.indexes[index].state != crate::catalog::IndexState::DeleteOnly;
+        let after = if inserts { table.index_entry(index, new, rt.ctx.eval)? } else { None };
+        if before == after {
+            continue;
+        }
+        let same_key = matches!((&before, &after), (Some(b), Some(a)) if a.key == b.key);
+        if let (Some(b), false) = (&before, same_key) {
+            put(table, b.key.clone(), None, ColumnMask::EXISTENCE, rt)?;
+        }
+        let Some(a) = after else { continue };
+        if same_key {
+            put(table, a.key, Some(a.value), mask, rt)?;
+            continue;
+        }
+        if table.table.indexes[index].unique && taken(table, index, new, Locking::None, rt).await?.is_some() {
+            return Err(duplicate(table, index, new, rt.ctx.eval));
+        }
+        put(table, a.key, Some(a.value), ColumnMask::EXISTENCE, rt)?;
+    }
+    Ok(())
+}
+
+/// Whether two values are the same to the eye, not only to `=`: `1.0` and `1.00` are not.
+fn identical(a: &Datum, b: &Datum) -> bool {
+    match (a, b) {
+        (Datum::Null, Datum::Null) => true,
+        (Datum::Null, _) | (_, Datum::Null) => false,
+        (Datum::Bool(_) | Datum::Int(_) | Datum::Uuid(_) | Datum::Date(_) | Datum::Time(_) | Datum::Timestamp(_), _) => a == b,
+        (Datum::Text(a), Datum::Text(b)) => a.as_bytes() == b.as_bytes(),
+        (Datum::Bytea(a), Datum::Bytea(b)) => a == b,
+        // Rarely updated to an equal value: calling them changed is always safe.
+        _ => false,
+    }
+}
+
+/// Deletes a row that was read whole.
+pub(crate) fn delete<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    put(table, table.primary_key(old)?, None, ColumnMask::EXISTENCE, rt)?;
+    for index in table.secondary(true) {
+        if let Some(e) = table.index_entry(index, old, rt.ctx.eval)? {
+            put(table, e.key, None, ColumnMask::EXISTENCE, rt)?;
+        }
+    }
+    Ok(())
+}

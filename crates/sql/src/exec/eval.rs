@@ -1,0 +1,387 @@
+//! Evaluates expressions over a row.
+//!
+//! Evaluation is an ordinary function call: no future per expression. An expression that needs the executor (a subquery, a
+//! draw from a sequence) stops with [`Missing`], the executor finds the value, and the evaluation starts again with it in
+//! hand. That keeps SQL's rules about what is not evaluated (`CASE`, `COALESCE`, `AND`) without a second evaluator.
+
+use crate::plan::expr::{Cmp, Expr, Meets, Quantified, SequenceCall, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
+use crate::types::cast::cast;
+use crate::types::{ArrayValue, Datum, EvalContext, RecordValue};
+use meridian_base::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+/// What an evaluation sees.
+pub(crate) struct Env<'e> {
+    pub(crate) row: &'e [Datum],
+    pub(crate) args: &'e [Datum],
+    pub(crate) params: &'e [Datum],
+    pub(crate) ctx: &'e EvalContext,
+    pub(crate) memo: &'e Memo,
+}
+
+/// Why an evaluation stopped.
+pub(crate) enum Stop {
+    Error(Error),
+    Missing(Missing),
+}
+
+/// A value that the executor has to find.
+pub(crate) enum Missing {
+    Subquery { subquery: Subquery, args: Vec<Datum> },
+    Sequence { slot: u32, op: SequenceOp, target: Option<meridian_base::DescriptorId>, args: Vec<Datum> },
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Stop {
+        Stop::Error(e)
+    }
+}
+
+/// Results of subqueries and sequences, by the place in the statement and the values they depend on.
+#[derive(Default)]
+pub(crate) struct Memo {
+    pub(crate) subqueries: BTreeMap<(u32, Vec<Datum>), Arc<Rows>>,
+    /// Values drawn for the evaluation that is under way.
+    pub(crate) draws: BTreeMap<u32, i64>,
+    /// How many results [`Memo::subqueries`] may hold before it is emptied.
+    pub(crate) size: usize,
+}
+
+/// Rows of a subquery.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Vec<Datum>>,
+    /// For `IN`: the rows as a set, and whether any has a `NULL`.
+    set: OnceLock<(BTreeSet<Vec<Datum>>, bool)>,
+}
+
+impl Rows {
+    pub(crate) fn new(rows: Vec<Vec<Datum>>) -> Rows {
+        Rows { rows, set: OnceLock::new() }
+    }
+    fn set(&self) -> &(BTreeSet<Vec<Datum>>, bool) {
+        self.set.get_or_init(|| {
+            let has_null = self.rows.iter().any(|r| r.iter().any(Datum::is_null));
+            (self.rows.iter().cloned().collect(), has_null)
+        })
+    }
+}
+
+/// Evaluates what depends on nothing.
+pub(crate) fn eval_constant(e: &Expr, ctx: &EvalContext) -> Result<Datum> {
+    let memo = Memo::default();
+    finish(eval(e, &Env { row: &[], args: &[], params: &[], ctx, memo: &memo }))
+}
+
+/// For expressions known not to need the executor.
+pub(crate) fn finish(r: Result<Datum, Stop>) -> Result<Datum> {
+    r.map_err(|s| match s {
+        Stop::Error(e) => e,
+        Stop::Missing(Missing::Subquery { .. }) => Error::unsupported("subqueries are not allowed here"),
+        Stop::Missing(Missing::Sequence { .. }) => Error::unsupported("sequences are not allowed here"),
+    })
+}
+
+/// Whether a condition holds: neither false nor `NULL`.
+pub(crate) fn is_true(d: &Datum) -> bool {
+    matches!(d, Datum::Bool(true))
+}
+
+pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
+    Ok(match e {
+        Expr::Const(d) => d.clone(),
+        Expr::Slot(i) => env.row[*i as usize].clone(),
+        Expr::Arg(i) => env.args[*i as usize].clone(),
+        Expr::Param(i) => param(env, *i)?,
+        Expr::Column(_) => return Err(Error::internal("a column was left in a plan").into()),
+        Expr::Compare(cmp, p) => match (operand(&p.0, env)?, operand(&p.1, env)?) {
+            (a, b) if a.is_null() || b.is_null() => Datum::Null,
+            (a, b) => Datum::Bool(cmp.holds(a.cmp(&b))),
+        },
+        Expr::Call(f, args) => {
+            // The common case without a heap allocation is worth little here: most of the time is the function's.
+            let mut values = Vec::with_capacity(args.len());
+            for a in args {
+                let v = eval(a, env)?;
+                if f.strict && v.is_null() {
+                    return Ok(Datum::Null);
+                }
+                values.push(v);
+            }
+            f.call(env.ctx, &values)?
+        }
+        Expr::And(items) => junction(items, false, env)?,
+        Expr::Or(items) => junction(items, true, env)?,
+        Expr::Not(e) => match eval(e, env)? {
+            Datum::Bool(b) => Datum::Bool(!b),
+            _ => Datum::Null,
+        },
+        Expr::IsNull(e) => Datum::Bool(match eval(e, env)? {
+            Datum::Null => true,
+            // A row is NULL if all its fields are.
+            Datum::Record(r) => !r.values.is_empty() && r.values.iter().all(Datum::is_null),
+            _ => false,
+        }),
+        Expr::IsBool(e, wanted) => Datum::Bool(matches!(eval(e, env)?, Datum::Bool(b) if b == *wanted)),
+        Expr::Distinct(p) => Datum::Bool(eval(&p.0, env)? != eval(&p.1, env)?),
+        Expr::Case(whens, otherwise) => {
+            for (cond, result) in whens {
+                if is_true(&eval(cond, env)?) {
+                    return eval(result, env);
+                }
+            }
+            match otherwise {
+                Some(e) => eval(e, env)?,
+                None => Datum::Null,
+            }
+        }
+        Expr::Coalesce(items) => {
+            for i in items {
+                let v = eval(i, env)?;
+                if !v.is_null() {
+                    return Ok(v);
+                }
+            }
+            Datum::Null
+        }
+        Expr::Extreme(greatest, items) => {
+            let mut best = Datum::Null;
+            for i in items {
+                let v = eval(i, env)?;
+                if !v.is_null() && (best.is_null() || (v > best) == *greatest && v != best) {
+                    best = v;
+                }
+            }
+            best
+        }
+        Expr::Cast(c) => {
+            let v = eval(&c.expr, env)?;
+            if v.is_null() { v } else { cast(v, &c.from, &c.to, c.context, env.ctx)? }
+        }
+        Expr::Array(element, items) => array(element, items, env)?,
+        Expr::Subscript(a, indexes) => subscript(eval(a, env)?, indexes, env)?,
+        Expr::Slice(a, l, u) => slice(eval(a, env)?, l.as_deref(), u.as_deref(), env)?,
+        Expr::Row(shape, items) => {
+            let values = items.iter().map(|i| eval(i, env)).collect::<Result<Vec<_>, Stop>>()?;
+            Datum::Record(Arc::new(RecordValue { names: shape.names.clone(), types: shape.types.clone(), values }))
+        }
+        Expr::In(l, list) => in_list(l, list, env)?,
+        Expr::Quantified(q) => quantified(q, env)?,
+        Expr::Subquery(s) => subquery(s, env)?,
+        Expr::Sequence(s) => sequence(s, env)?,
+    })
+}
+
+fn param(env: &Env, i: u32) -> Result<Datum> {
+    env.params.get(i as usize).cloned().ok_or_else(|| Error::sql("42P02", format!("there is no parameter ${}", i + 1)))
+}
+
+/// A value without cloning it, where it lies still.
+fn operand<'v>(e: &'v Expr, env: &'v Env) -> Result<std::borrow::Cow<'v, Datum>, Stop> {
+    use std::borrow::Cow;
+    Ok(match e {
+        Expr::Const(d) => Cow::Borrowed(d),
+        Expr::Slot(i) => Cow::Borrowed(&env.row[*i as usize]),
+        Expr::Arg(i) => Cow::Borrowed(&env.args[*i as usize]),
+        e => Cow::Owned(eval(e, env)?),
+    })
+}
+
+fn junction(items: &[Expr], decisive: bool, env: &Env) -> Result<Datum, Stop> {
+    let mut unknown = false;
+    for i in items {
+        match eval(i, env)? {
+            Datum::Bool(b) if b == decisive => return Ok(Datum::Bool(decisive)),
+            Datum::Bool(_) => {}
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
+}
+
+fn in_list(l: &Expr, list: &[Expr], env: &Env) -> Result<Datum, Stop> {
+    let l = operand(l, env)?;
+    if l.is_null() {
+        return Ok(if list.is_empty() { Datum::Bool(false) } else { Datum::Null });
+    }
+    let mut unknown = false;
+    for i in list {
+        let v = operand(i, env)?;
+        if v.is_null() {
+            unknown = true;
+        } else if *v == *l {
+            return Ok(Datum::Bool(true));
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(false) })
+}
+
+fn array(element: &crate::types::Type, items: &[Expr], env: &Env) -> Result<Datum, Stop> {
+    let values = items.iter().map(|i| eval(i, env)).collect::<Result<Vec<_>, Stop>>()?;
+    if !values.iter().any(|v| matches!(v, Datum::Array(_))) {
+        return Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), dims: vec![(values.len(), 1)], items: values })));
+    }
+    // Arrays of arrays make one more dimension, and must be of one shape.
+    let (mut dims, mut all): (Option<Vec<(usize, i32)>>, Vec<Datum>) = (None, Vec::new());
+    for v in &values {
+        let Datum::Array(a) = v else {
+            return Err(Error::sql("2202E", "multidimensional arrays must have array expressions with matching dimensions").into());
+        };
+        let shape: Vec<usize> = a.dims.iter().map(|d| d.0).collect();
+        if dims.as_ref().is_some_and(|d| d.iter().map(|d| d.0).ne(shape.iter().copied())) {
+            return Err(Error::sql("2202E", "multidimensional arrays must have array expressions with matching dimensions").into());
+        }
+        dims.get_or_insert_with(|| a.dims.clone());
+        all.extend(a.items.iter().cloned());
+    }
+    let mut shape = vec![(values.len(), 1)];
+    shape.extend(dims.unwrap_or_default());
+    if all.is_empty() {
+        shape.clear();
+    }
+    Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), dims: shape, items: all })))
+}
+
+fn subscript(a: Datum, indexes: &[Expr], env: &Env) -> Result<Datum, Stop> {
+    let mut at = Vec::with_capacity(indexes.len());
+    for i in indexes {
+        match eval(i, env)? {
+            Datum::Int(i) => at.push(i),
+            _ => return Ok(Datum::Null),
+        }
+    }
+    let Datum::Array(a) = a else { return Ok(Datum::Null) };
+    if at.len() != a.dims.len() {
+        return Ok(Datum::Null);
+    }
+    let mut offset = 0usize;
+    for (i, (len, lower)) in at.iter().zip(&a.dims) {
+        match usize::try_from(i - *lower as i64) {
+            Ok(i) if i < *len => offset = offset * len + i,
+            _ => return Ok(Datum::Null),
+        }
+    }
+    Ok(a.items.get(offset).cloned().unwrap_or(Datum::Null))
+}
+
+fn slice(a: Datum, l: Option<&Expr>, u: Option<&Expr>, env: &Env) -> Result<Datum, Stop> {
+    let Datum::Array(a) = a else { return Ok(Datum::Null) };
+    let bound = |e: Option<&Expr>, or: i64| match e.map(|e| eval(e, env)).transpose()? {
+        None => Ok(Some(or)),
+        Some(Datum::Int(i)) => Ok(Some(i)),
+        Some(_) => Ok::<_, Stop>(None),
+    };
+    let Some((len, lower)) = a.dims.first().copied() else { return Ok(Datum::Array(a)) };
+    if a.dims.len() > 1 {
+        return Err(Error::unsupported("slices of multidimensional arrays are not supported").into());
+    }
+    let (Some(from), Some(to)) = (bound(l, lower as i64)?, bound(u, lower as i64 + len as i64 - 1)?) else { return Ok(Datum::Null) };
+    let from = (from - lower as i64).clamp(0, len as i64) as usize;
+    let to = (to - lower as i64 + 1).clamp(0, len as i64) as usize;
+    let items: Vec<Datum> = if from < to { a.items[from..to].to_vec() } else { Vec::new() };
+    let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
+    Ok(Datum::Array(Arc::new(ArrayValue { element: a.element.clone(), dims, items })))
+}
+
+fn meets(how: &Meets, l: &Datum, r: &Datum, ctx: &EvalContext) -> Result<Option<bool>> {
+    if let Meets::Compare(cmp) = how {
+        return Ok((!l.is_null() && !r.is_null()).then(|| cmp.holds(l.cmp(r))));
+    }
+    let Meets::Call(f) = how else { return Ok(None) };
+    if f.strict && (l.is_null() || r.is_null()) {
+        return Ok(None);
+    }
+    Ok(match f.call(ctx, &[l.clone(), r.clone()])? {
+        Datum::Bool(b) => Some(b),
+        _ => None,
+    })
+}
+
+/// `ANY` (or `ALL`) over what each value gives.
+fn fold(outcomes: impl Iterator<Item = Result<Option<bool>>>, all: bool) -> Result<Datum> {
+    let mut unknown = false;
+    for o in outcomes {
+        match o? {
+            Some(b) if b != all => return Ok(Datum::Bool(!all)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
+}
+
+fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
+    let l = operand(&q.left, env)?;
+    let Datum::Array(a) = eval(&q.array, env)? else { return Ok(Datum::Null) };
+    Ok(fold(a.items.iter().map(|r| meets(&q.meets, &l, r, env.ctx)), q.all)?)
+}
+
+fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
+    let SubqueryBody::Physical(plan) = &s.body else {
+        return Err(Error::internal("a subquery was not planned").into());
+    };
+    let args = plan.args.iter().map(|a| eval(a, env)).collect::<Result<Vec<_>, Stop>>()?;
+    let key = (s.slot, args);
+    let Some(rows) = env.memo.subqueries.get(&key) else {
+        return Err(Stop::Missing(Missing::Subquery { subquery: s.clone(), args: key.1 }));
+    };
+    Ok(match &s.kind {
+        SubqueryKind::Exists => Datum::Bool(!rows.rows.is_empty()),
+        SubqueryKind::Scalar => match rows.rows.as_slice() {
+            [] => Datum::Null,
+            [row] => row[0].clone(),
+            _ => return Err(Error::sql("21000", "more than one row returned by a subquery used as an expression").into()),
+        },
+        SubqueryKind::Array(element) => {
+            let items: Vec<Datum> = rows.rows.iter().map(|r| r[0].clone()).collect();
+            let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
+            Datum::Array(Arc::new(ArrayValue { element: element.clone(), dims, items }))
+        }
+        SubqueryKind::Quantified { left, meets: how, all } => {
+            let left = left.iter().map(|l| eval(l, env)).collect::<Result<Vec<_>, Stop>>()?;
+            if matches!((how, all), (Meets::Compare(Cmp::Eq), false)) && !left.iter().any(Datum::is_null) {
+                let (set, has_null) = rows.set();
+                match () {
+                    _ if set.contains(&left) => return Ok(Datum::Bool(true)),
+                    _ if !has_null => return Ok(Datum::Bool(false)),
+                    _ if left.len() == 1 => return Ok(Datum::Null),
+                    _ => {}
+                }
+            }
+            let row = |r: &Vec<Datum>| {
+                // A row meets if all its columns do.
+                let mut result = Some(true);
+                for (l, r) in left.iter().zip(r) {
+                    match meets(how, l, r, env.ctx)? {
+                        Some(false) => return Ok(Some(false)),
+                        None => result = None,
+                        Some(true) => {}
+                    }
+                }
+                Ok(result)
+            };
+            fold(rows.rows.iter().map(row), *all)?
+        }
+    })
+}
+
+fn sequence(s: &SequenceCall, env: &Env) -> Result<Datum, Stop> {
+    use crate::plan::expr::SequenceTarget;
+    if let Some(v) = env.memo.draws.get(&s.slot) {
+        return Ok(Datum::Int(*v));
+    }
+    let target = match &s.target {
+        SequenceTarget::Known(id) => Some(*id),
+        SequenceTarget::None => None,
+        SequenceTarget::Computed(e) => match eval(e, env)? {
+            Datum::Int(oid) => crate::catalog::system::from_oid(oid as u32),
+            _ => return Ok(Datum::Null),
+        },
+    };
+    let args = s.args.iter().map(|a| eval(a, env)).collect::<Result<Vec<_>, Stop>>()?;
+    if args.iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    Err(Stop::Missing(Missing::Sequence { slot: s.slot, op: s.op, target, args }))
+}

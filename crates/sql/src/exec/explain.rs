@@ -1,0 +1,348 @@
+//! `EXPLAIN`: a plan as an indented tree.
+
+use super::{Affected, Execution, ExecContext, Fetched, RowSink, Stat};
+use crate::catalog::Descriptor;
+use crate::env::{Locking, Transaction};
+use crate::plan::expr::{Expr, SubqueryBody};
+use crate::plan::physical::{DmlPlanKind, KeyPart, Node, Scalar, Scan};
+use crate::plan::rel::{JoinKind, SetOp};
+use crate::plan::{Plan, Prepared};
+use crate::types::{Datum, EvalContext, RowView, Type};
+use futures::future::BoxFuture;
+use meridian_base::{DescriptorId, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
+    inner: &'a Prepared,
+    analyze: bool,
+    params: &'a [Datum],
+    txn: &'a mut T,
+    ctx: &'a ExecContext<'c>,
+) -> BoxFuture<'a, Result<Vec<String>>> {
+    Box::pin(async move {
+        let node = match &inner.plan {
+            Plan::General(node) => node.clone(),
+            Plan::Fast(fast) => super::fast::node(fast),
+            Plan::Explain { .. } => return Ok(vec!["EXPLAIN".into()]),
+        };
+        let mut tree = Tree { lines: Vec::new(), stats: None, ctx: ctx.eval, params };
+        let mut took = None;
+        if analyze {
+            let start = (ctx.now_micros)();
+            let stats = run(&node, inner, params, txn, ctx).await?;
+            took = Some((ctx.now_micros)().saturating_sub(start));
+            tree.stats = Some(stats);
+        }
+        tree.node(&node, 0);
+        let regions = regions(inner, ctx);
+        if !regions.is_empty() {
+            tree.lines.push(format!("Regions: {}", regions.join(", ")));
+        }
+        if let Some(micros) = took {
+            tree.lines.push(format!("Execution Time: {:.3} ms", micros as f64 / 1000.0));
+        }
+        Ok(tree.lines)
+    })
+}
+
+async fn run<T: Transaction>(
+    node: &Arc<Node>,
+    inner: &Prepared,
+    params: &[Datum],
+    txn: &mut T,
+    ctx: &ExecContext<'_>,
+) -> Result<BTreeMap<usize, Stat>> {
+    let copy = Prepared {
+        params: inner.params.clone(),
+        columns: inner.columns.clone(),
+        tag: inner.tag,
+        descriptors: inner.descriptors.clone(),
+        groups: inner.groups.clone(),
+        read_only: inner.read_only,
+        cacheable: false,
+        plan: Plan::General(node.clone()),
+    };
+    let mut execution = Execution::new(Arc::new(copy), params.to_vec());
+    execution.shared.stats = Some(BTreeMap::new());
+    loop {
+        match execution.fetch(txn, ctx, None, &mut Nowhere).await? {
+            Fetched::Done(Affected { .. }) => return Ok(execution.shared.stats.take().unwrap_or_default()),
+            Fetched::Suspended { .. } => {}
+        }
+    }
+}
+
+/// Takes rows and forgets them.
+struct Nowhere;
+
+impl RowSink for Nowhere {
+    fn row(&mut self, _: &[Datum], _: &[Type]) -> Result<()> {
+        Ok(())
+    }
+    fn stored(&mut self, _: &RowView, _: &[(u32, Type)]) -> Result<()> {
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Where the statement's groups have their homes.
+fn regions(inner: &Prepared, ctx: &ExecContext<'_>) -> Vec<String> {
+    let home = |g: &meridian_base::GroupId| match ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
+        Some(Descriptor::Group(g)) => Some(g.home.clone()),
+        _ => None,
+    };
+    let mut out: Vec<String> = inner.groups.iter().filter_map(home).collect();
+    out.sort();
+    out.dedup();
+    out
+}
+
+struct Tree<'t> {
+    lines: Vec<String>,
+    stats: Option<BTreeMap<usize, Stat>>,
+    ctx: &'t EvalContext,
+    params: &'t [Datum],
+}
+
+impl Tree<'_> {
+    fn line(&mut self, depth: usize, text: String) {
+        let lead = if depth == 0 { String::new() } else { format!("{}->  ", "      ".repeat(depth - 1) + "  ") };
+        self.lines.push(format!("{lead}{text}"));
+    }
+    fn note(&mut self, depth: usize, text: String) {
+        self.lines.push(format!("{}{text}", "      ".repeat(depth) + "  "));
+    }
+
+    fn node(&mut self, node: &Arc<Node>, depth: usize) {
+        let measured = self.stats.as_ref().map(|s| match s.get(&(Arc::as_ptr(node) as usize)) {
+            Some(s) => format!("  (actual time={:.3} rows={} loops={})", s.micros as f64 / 1000.0, s.rows, s.loops),
+            None => "  (never executed)".to_string(),
+        });
+        let measured = measured.unwrap_or_default();
+        let head = |name: &str| format!("{name}{measured}");
+        match &**node {
+            // A projection shows nothing that the statement does not say.
+            Node::Project { input, .. } => return self.node(input, depth),
+            Node::Values(rows) if rows.len() == 1 => self.line(depth, head("Result")),
+            Node::Values(_) => self.line(depth, head("Values Scan")),
+            Node::Scan(s) => self.scan(s, depth, &measured),
+            Node::System { table, .. } => self.line(depth, head(&format!("System Table {}", table.name))),
+            Node::Function { calls, .. } => {
+                let names: Vec<&str> = calls.iter().map(|c| c.0.name).collect();
+                self.line(depth, head(&format!("Function Scan on {}", names.join(", "))));
+            }
+            Node::Filter { input, conds } => {
+                self.line(depth, head("Filter"));
+                self.note(depth, format!("Filter: {}", self.exprs(conds)));
+                self.node(input, depth + 1);
+            }
+            Node::HashJoin { kind, left, right, left_keys, right_keys, .. } => {
+                self.line(depth, head(&format!("Hash {}", join_name(*kind))));
+                let pairs = left_keys.iter().zip(right_keys).map(|(l, r)| format!("({} = {})", self.expr(&l.expr), self.expr(&r.expr)));
+                let text = pairs.collect::<Vec<_>>().join(" AND ");
+                self.note(depth, format!("Hash Cond: {text}"));
+                self.node(left, depth + 1);
+                self.node(right, depth + 1);
+            }
+            Node::LoopJoin { kind, left, right, is_lookup, .. } => {
+                let how = if *is_lookup { "Lookup" } else { "Nested Loop" };
+                self.line(depth, head(&format!("{how} {}", join_name(*kind))));
+                self.node(left, depth + 1);
+                self.node(right, depth + 1);
+            }
+            Node::Aggregate { input, keys, .. } => {
+                self.line(depth, head(if keys.is_empty() { "Aggregate" } else { "Group" }));
+                if !keys.is_empty() {
+                    self.note(depth, format!("Group Key: {}", self.exprs(keys)));
+                }
+                self.node(input, depth + 1);
+            }
+            Node::Distinct { input, .. } => {
+                self.line(depth, head("Unique"));
+                self.node(input, depth + 1);
+            }
+            Node::Sort { input, keys } => {
+                self.line(depth, head("Sort"));
+                let keys = keys.iter().map(|k| format!("{}{}", self.expr(&k.expr.expr), if k.descending { " DESC" } else { "" }));
+                let text = keys.collect::<Vec<_>>().join(", ");
+                self.note(depth, format!("Sort Key: {text}"));
+                self.node(input, depth + 1);
+            }
+            Node::Limit { input, .. } => {
+                self.line(depth, head("Limit"));
+                self.node(input, depth + 1);
+            }
+            Node::SetOp { op, all, left, right } => {
+                let name = match op {
+                    SetOp::Union => "Union",
+                    SetOp::Intersect => "Intersect",
+                    SetOp::Except => "Except",
+                };
+                self.line(depth, head(&format!("{name}{}", if *all { " All" } else { "" })));
+                self.node(left, depth + 1);
+                self.node(right, depth + 1);
+            }
+            Node::Cte { name, body, step, .. } => {
+                self.line(depth, head(&format!("CTE {name}")));
+                self.node(body, depth + 1);
+                if let Some((s, _)) = step {
+                    self.node(s, depth + 1);
+                }
+            }
+            Node::WorkTable { .. } => self.line(depth, head("WorkTable Scan")),
+            Node::Window { input, .. } => {
+                self.line(depth, head("WindowAgg"));
+                self.node(input, depth + 1);
+            }
+            Node::ProjectSet { input, .. } => {
+                self.line(depth, head("ProjectSet"));
+                self.node(input, depth + 1);
+            }
+            Node::Dml(d) => {
+                let name = match &d.kind {
+                    DmlPlanKind::Insert { .. } => "Insert",
+                    DmlPlanKind::Update { .. } => "Update",
+                    DmlPlanKind::Delete => "Delete",
+                };
+                self.line(depth, head(&format!("{name} on {}", d.table.table.name)));
+                self.node(&d.input, depth + 1);
+            }
+        }
+        self.subplans(node, depth);
+    }
+
+    /// Plans inside the node's expressions.
+    fn subplans(&mut self, node: &Node, depth: usize) {
+        let exprs: Vec<&Scalar> = match node {
+            Node::Filter { conds, .. } => conds.iter().collect(),
+            Node::Project { exprs, .. } => exprs.iter().collect(),
+            Node::Scan(s) => s.filter.iter().collect(),
+            _ => return,
+        };
+        let mut plans = Vec::new();
+        for e in exprs {
+            e.expr.visit(&mut |e| {
+                if let Expr::Subquery(s) = e
+                    && let SubqueryBody::Physical(p) = &s.body
+                {
+                    plans.push(p.node.clone());
+                }
+            });
+        }
+        for p in plans {
+            self.note(depth, "SubPlan".into());
+            self.node(&p, depth + 2);
+        }
+    }
+
+    fn scan(&mut self, s: &Scan, depth: usize, measured: &str) {
+        let index = &s.table.indexes[s.index];
+        let name = if s.alias == s.table.name { s.alias.clone() } else { format!("{} {}", s.table.name, s.alias) };
+        let back = if s.reverse { " Backward" } else { "" };
+        let whole = s.prefix.is_empty() && s.range.is_none();
+        let what = match (whole, s.is_point, s.is_covering && s.index != 0) {
+            (true, _, _) if s.index == 0 => format!("Seq Scan{back} on {name}"),
+            (_, true, _) => format!("Point Lookup using {} on {name}", index.name),
+            (_, _, true) => format!("Index Only Scan{back} using {} on {name}", index.name),
+            _ => format!("Index Scan{back} using {} on {name}", index.name),
+        };
+        self.line(depth, format!("{what}{measured}"));
+        let mut conds = Vec::new();
+        for (p, c) in s.prefix.iter().zip(&index.columns) {
+            let column = &s.table.columns[c.ordinal as usize].name;
+            conds.push(match p {
+                KeyPart::Eq(e) => format!("({column} = {})", self.expr(&e.expr)),
+                KeyPart::In(v) => format!("({column} IN ({}))", self.exprs(v)),
+                KeyPart::Any(e) => format!("({column} = ANY ({}))", self.expr(&e.expr)),
+                KeyPart::Null => format!("({column} IS NULL)"),
+            });
+        }
+        if let (Some(r), Some(c)) = (&s.range, index.columns.get(s.prefix.len())) {
+            let column = &s.table.columns[c.ordinal as usize].name;
+            if let Some((e, included)) = &r.lower {
+                conds.push(format!("({column} {} {})", if *included { ">=" } else { ">" }, self.expr(&e.expr)));
+            }
+            if let Some((e, included)) = &r.upper {
+                conds.push(format!("({column} {} {})", if *included { "<=" } else { "<" }, self.expr(&e.expr)));
+            }
+            if let Some(e) = &r.like {
+                conds.push(format!("({column} ~~ {})", self.expr(&e.expr)));
+            }
+        }
+        if !conds.is_empty() {
+            self.note(depth, format!("Index Cond: {}", conds.join(" AND ")));
+        }
+        if !s.filter.is_empty() {
+            let names: Vec<String> = s.columns.iter().map(|o| s.table.columns[*o as usize].name.clone()).collect();
+            let text = s.filter.iter().map(|f| self.named(&f.expr, &names)).collect::<Vec<_>>().join(" AND ");
+            self.note(depth, format!("Filter: {text}"));
+        }
+        if !matches!(s.locking, Locking::None) {
+            self.note(depth, "Locks rows".into());
+        }
+    }
+
+    fn exprs(&self, list: &[Scalar]) -> String {
+        list.iter().map(|s| self.expr(&s.expr)).collect::<Vec<_>>().join(", ")
+    }
+    fn expr(&self, e: &Expr) -> String {
+        self.named(e, &[])
+    }
+    fn named(&self, e: &Expr, names: &[String]) -> String {
+        let list = |v: &[Expr], by: &str| v.iter().map(|e| self.named(e, names)).collect::<Vec<_>>().join(by);
+        match e {
+            Expr::Const(Datum::Null) => "NULL".into(),
+            Expr::Const(d) => constant(d, self.ctx),
+            Expr::Param(i) => match self.params.get(*i as usize) {
+                Some(_) | None => format!("${}", i + 1),
+            },
+            Expr::Slot(i) => names.get(*i as usize).cloned().unwrap_or_else(|| format!("#{}", i + 1)),
+            Expr::Arg(i) => format!("outer #{}", i + 1),
+            Expr::Compare(c, p) => format!("({} {} {})", self.named(&p.0, names), c.name(), self.named(&p.1, names)),
+            Expr::Call(f, args) if args.len() == 2 && !f.name.starts_with(|c: char| c.is_alphabetic()) => {
+                format!("({} {} {})", self.named(&args[0], names), f.name, self.named(&args[1], names))
+            }
+            Expr::Call(f, args) => format!("{}({})", f.name, list(args, ", ")),
+            Expr::And(v) => format!("({})", list(v, " AND ")),
+            Expr::Or(v) => format!("({})", list(v, " OR ")),
+            Expr::Not(e) => format!("(NOT {})", self.named(e, names)),
+            Expr::IsNull(e) => format!("({} IS NULL)", self.named(e, names)),
+            Expr::In(e, v) => format!("({} IN ({}))", self.named(e, names), list(v, ", ")),
+            Expr::Cast(c) => format!("({})::{}", self.named(&c.expr, names), c.to.name()),
+            Expr::Subquery(_) => "(SubPlan)".into(),
+            Expr::Case(..) => "CASE".into(),
+            Expr::Coalesce(v) => format!("COALESCE({})", list(v, ", ")),
+            _ => "…".into(),
+        }
+    }
+}
+
+fn constant(d: &Datum, ctx: &EvalContext) -> String {
+    let ty = match d {
+        Datum::Bool(_) => Type::Bool,
+        Datum::Int(_) => Type::Int8,
+        Datum::Float(_) => Type::Float8,
+        Datum::Numeric(_) => Type::Numeric(None),
+        Datum::Text(_) => Type::Text,
+        Datum::Uuid(_) => Type::Uuid,
+        Datum::Date(_) => Type::Date,
+        Datum::Timestamp(_) => Type::Timestamp,
+        _ => return "…".into(),
+    };
+    let text = d.to_text(&ty, ctx);
+    if matches!(ty, Type::Bool | Type::Int8 | Type::Float8 | Type::Numeric(_)) { text } else { format!("'{text}'") }
+}
+
+fn join_name(kind: JoinKind) -> &'static str {
+    match kind {
+        JoinKind::Inner => "Join",
+        JoinKind::Left => "Left Join",
+        JoinKind::Full => "Full Join",
+    }
+}

@@ -1,0 +1,212 @@
+//! Joins.
+//!
+//! * Hash join: the right side in memory by its key, the left side streams.
+//! * Loop join: the right side again for each left row, with a frame made of it (LATERAL, lookups through an index), or from memory
+//!   if it depends on nothing. Lookups of single keys are made for a whole batch of left rows at once: one round trip if the
+//!   group is far away.
+
+use super::op::{Frame, Op, Row, State, all_true, collect, eval_all};
+use super::{BATCH, Runtime, scan};
+use crate::env::Transaction;
+use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
+use crate::plan::rel::JoinKind;
+use crate::types::Datum;
+use meridian_base::{Error, Result};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The state of a join.
+pub(crate) struct JoinState {
+    left: Op,
+    left_done: bool,
+    /// Joined rows not yet handed on.
+    out: VecDeque<Row>,
+    /// The right side, if it is kept; whether each of its rows found a partner.
+    right: Option<Arc<Vec<Row>>>,
+    matched: Vec<bool>,
+    table: BTreeMap<Row, Vec<usize>>,
+}
+
+struct Join<'p> {
+    kind: JoinKind,
+    on: &'p [Scalar],
+    widths: (usize, usize),
+}
+
+pub(crate) async fn next<T: Transaction>(op: &mut Op, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+    let frame = op.frame.clone();
+    if matches!(op.state, State::New) {
+        op.state = State::Join(Box::new(open(op, node, &frame, rt).await?));
+    }
+    let State::Join(state) = &mut op.state else { return Ok(None) };
+    loop {
+        if !state.out.is_empty() {
+            let take = state.out.len().min(BATCH);
+            return Ok(Some(state.out.drain(..take).collect()));
+        }
+        if state.left_done {
+            return Ok(None);
+        }
+        match state.left.next(rt, want).await? {
+            Some(rows) => step(state, node, rows, &frame, rt).await?,
+            None => {
+                state.left_done = true;
+                finish(state, node);
+            }
+        }
+    }
+}
+
+async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<JoinState> {
+    let (left, right, keys) = match node {
+        Node::HashJoin { left, right, right_keys, .. } => (left, Some(right), Some(right_keys)),
+        Node::LoopJoin { left, right, args, .. } => (left, args.is_empty().then_some(right), None),
+        _ => return Err(Error::internal("not a join")),
+    };
+    let mut state = JoinState {
+        left: *op.child(left),
+        left_done: false,
+        out: VecDeque::new(),
+        right: None,
+        matched: Vec::new(),
+        table: BTreeMap::new(),
+    };
+    if let Some(right) = right {
+        let rows = collect(right, frame, rt).await?;
+        state.matched = vec![false; rows.len()];
+        if let Some(keys) = keys {
+            for (i, row) in rows.iter().enumerate() {
+                let key = eval_all(keys, row, frame, rt).await?;
+                // NULL equals nothing.
+                if !key.iter().any(Datum::is_null) {
+                    state.table.entry(key).or_default().push(i);
+                }
+            }
+        }
+        state.right = Some(Arc::new(rows));
+    }
+    Ok(state)
+}
+
+async fn step<T: Transaction>(state: &mut JoinState, node: &Node, rows: Vec<Row>, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<()> {
+    match node {
+        Node::HashJoin { kind, left_keys, on, widths, .. } => {
+            let join = Join { kind: *kind, on, widths: *widths };
+            let right = state.right.clone().unwrap_or_default();
+            for row in rows {
+                let key = eval_all(left_keys, &row, frame, rt).await?;
+                let candidates = if key.iter().any(Datum::is_null) { None } else { state.table.get(&key) };
+                let candidates = candidates.cloned().unwrap_or_default();
+                let pairs = candidates.into_iter().map(|i| (Some(i), &right[i]));
+                join.row(row, pairs, &mut state.out, &mut state.matched, frame, rt).await?;
+            }
+            Ok(())
+        }
+        Node::LoopJoin { kind, right, args, on, widths, .. } => {
+            let join = Join { kind: *kind, on, widths: *widths };
+            if let Some(all) = state.right.clone() {
+                for row in rows {
+                    join.row(row, all.iter().enumerate().map(|(i, r)| (Some(i), r)), &mut state.out, &mut state.matched, frame, rt).await?;
+                    rt.ctx.interrupt.check()?;
+                }
+                return Ok(());
+            }
+            let mut frames: Vec<Frame> = Vec::with_capacity(rows.len());
+            for row in &rows {
+                frames.push(eval_all(args, row, frame, rt).await?.into());
+            }
+            let mut found = match &**right {
+                Node::Scan(s) if is_single_point(s) => Some(lookups(s, &frames, rt).await?.into_iter()),
+                _ => None,
+            };
+            for (row, inner) in rows.into_iter().zip(&frames) {
+                let matches = match &mut found {
+                    Some(f) => f.next().flatten().into_iter().collect(),
+                    None => {
+                        let mut op = Op::new(right, inner);
+                        let mut matches = Vec::new();
+                        while let Some(more) = op.next(rt, BATCH).await? {
+                            matches.extend(more);
+                        }
+                        matches
+                    }
+                };
+                join.row(row, matches.iter().map(|r| (None, r)), &mut state.out, &mut state.matched, frame, rt).await?;
+            }
+            Ok(())
+        }
+        _ => Err(Error::internal("not a join")),
+    }
+}
+
+/// Right rows of a full join that found no partner.
+fn finish(state: &mut JoinState, node: &Node) {
+    let (Node::HashJoin { kind: JoinKind::Full, widths, .. } | Node::LoopJoin { kind: JoinKind::Full, widths, .. }) = node else { return };
+    let Some(right) = &state.right else { return };
+    for (row, matched) in right.iter().zip(&state.matched) {
+        if !matched {
+            state.out.push_back(std::iter::repeat_n(Datum::Null, widths.0).chain(row.iter().cloned()).collect());
+        }
+    }
+}
+
+impl Join<'_> {
+    async fn row<'m, T: Transaction>(
+        &self,
+        left: Row,
+        candidates: impl Iterator<Item = (Option<usize>, &'m Row)> + Send,
+        out: &mut VecDeque<Row>,
+        matched: &mut [bool],
+        frame: &Frame,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<()> {
+        let mut any = false;
+        for (i, right) in candidates {
+            let mut row = Vec::with_capacity(self.widths.0 + self.widths.1);
+            row.extend(left.iter().cloned());
+            row.extend(right.iter().cloned());
+            if all_true(self.on, &row, frame, rt).await? {
+                any = true;
+                if let Some(m) = i.and_then(|i| matched.get_mut(i)) {
+                    *m = true;
+                }
+                out.push_back(row);
+            }
+        }
+        if !any && self.kind != JoinKind::Inner {
+            let mut row = left;
+            row.extend(std::iter::repeat_n(Datum::Null, self.widths.1));
+            out.push_back(row);
+        }
+        Ok(())
+    }
+}
+
+fn is_single_point(s: &Scan) -> bool {
+    s.is_point && s.prefix.iter().all(|p| matches!(p, KeyPart::Eq(e) if !e.pending))
+}
+
+/// One row or none for each frame, all keys asked for together.
+async fn lookups<T: Transaction>(s: &Scan, frames: &[Frame], rt: &mut Runtime<'_, T>) -> Result<Vec<Option<Row>>> {
+    let (mut keys, mut of) = (Vec::with_capacity(frames.len()), Vec::with_capacity(frames.len()));
+    let mut seen = BTreeMap::new();
+    for f in frames {
+        let key = scan::point_key(s, &[], f, rt).await?;
+        of.push(key.map(|k| {
+            *seen.entry(k.clone()).or_insert_with(|| {
+                keys.push(k);
+                keys.len() - 1
+            })
+        }));
+    }
+    let found = if keys.is_empty() { Vec::new() } else { scan::points(s, &keys, rt).await? };
+    let mut out = Vec::with_capacity(frames.len());
+    for (at, f) in of.into_iter().zip(frames) {
+        let row = at.and_then(|at| found[at].clone());
+        out.push(match row {
+            Some(row) if all_true(&s.filter, &row, f, rt).await? => Some(row),
+            _ => None,
+        });
+    }
+    Ok(out)
+}

@@ -1,0 +1,529 @@
+//! Operators: the state of a running plan.
+
+use super::eval::{Env, Missing, Rows, Stop, eval, is_true};
+use super::{BATCH, Runtime, aggregate, dml, join, scan, window};
+use crate::env::Transaction;
+use crate::plan::expr::{SequenceOp, Subquery, SubqueryBody, SubqueryKind};
+use crate::plan::physical::{Node, Scalar, SortPlan};
+use crate::plan::rel::SetOp;
+use crate::types::Datum;
+use crate::types::functions::SetFunction;
+use futures::future::BoxFuture;
+use meridian_base::{Error, Result};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+pub(crate) type Row = Vec<Datum>;
+/// The values a correlated plan was started with.
+pub(crate) type Frame = Arc<[Datum]>;
+
+/// A running operator.
+pub(crate) struct Op {
+    pub(crate) node: Arc<Node>,
+    pub(crate) frame: Frame,
+    pub(crate) state: State,
+}
+
+pub(crate) enum State {
+    New,
+    /// Rows that are all there.
+    Rows(VecDeque<Row>),
+    Input(Box<Op>),
+    Scan(scan::ScanState),
+    Limit { input: Box<Op>, skip: u64, left: u64 },
+    Distinct { input: Box<Op>, seen: BTreeSet<Row>, last: Option<Row> },
+    Join(Box<join::JoinState>),
+    Done,
+}
+
+impl Op {
+    pub(crate) fn new(node: &Arc<Node>, frame: &Frame) -> Op {
+        Op { node: node.clone(), frame: frame.clone(), state: State::New }
+    }
+    pub(crate) fn child(&self, node: &Arc<Node>) -> Box<Op> {
+        Box::new(Op::new(node, &self.frame))
+    }
+
+    /// The next rows, at least one, or `None` at the end. About `want` rows will be used at most.
+    pub(crate) fn next<'a, 'r: 'a, T: Transaction + 'a>(
+        &'a mut self,
+        rt: &'a mut Runtime<'r, T>,
+        want: usize,
+    ) -> BoxFuture<'a, Result<Option<Vec<Row>>>> {
+        Box::pin(async move {
+            if rt.shared.stats.is_none() {
+                return self.step(rt, want).await;
+            }
+            let (id, is_new) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::New));
+            let start = (rt.ctx.now_micros)();
+            let rows = self.step(rt, want).await;
+            let micros = (rt.ctx.now_micros)().saturating_sub(start);
+            if let Some(stats) = &mut rt.shared.stats {
+                let stat = stats.entry(id).or_default();
+                stat.micros += micros;
+                stat.loops += is_new as u64;
+                stat.rows += rows.as_ref().ok().and_then(Option::as_ref).map_or(0, |r| r.len() as u64);
+            }
+            rows
+        })
+    }
+
+    async fn step<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        rt.ctx.interrupt.check()?;
+        let node = self.node.clone();
+        match &*node {
+            Node::Scan(s) => scan::next(self, s, rt, want).await,
+            Node::Filter { input, conds } => {
+                let mut op = self.input(input);
+                let r = loop {
+                    let Some(rows) = op.next(rt, want).await? else { break None };
+                    let kept = filter(rows, conds, &self.frame, rt).await?;
+                    if !kept.is_empty() {
+                        break Some(kept);
+                    }
+                };
+                self.state = State::Input(op);
+                Ok(r)
+            }
+            Node::Project { input, exprs } => {
+                let mut op = self.input(input);
+                let rows = op.next(rt, want).await?;
+                self.state = State::Input(op);
+                let Some(rows) = rows else { return Ok(None) };
+                Ok(Some(project(rows, exprs, &self.frame, rt).await?))
+            }
+            Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
+            Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
+            Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
+            _ => self.from_all(&node, rt).await,
+        }
+    }
+
+    /// The only input, opened when first needed.
+    fn input(&mut self, node: &Arc<Node>) -> Box<Op> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Input(op) => op,
+            _ => self.child(node),
+        }
+    }
+
+    /// Operators that compute everything first.
+    async fn from_all<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+        if matches!(self.state, State::New) {
+            self.state = State::Rows(self.all_rows(node, rt).await?.into());
+        }
+        let State::Rows(rows) = &mut self.state else { return Ok(None) };
+        let take = rows.len().min(BATCH);
+        Ok((take > 0).then(|| rows.drain(..take).collect()))
+    }
+
+    async fn all_rows<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+        let frame = self.frame.clone();
+        match node {
+            Node::Values(rows) => {
+                let mut out = Vec::with_capacity(rows.len());
+                for r in rows {
+                    out.push(eval_all(r, &[], &frame, rt).await?);
+                }
+                Ok(out)
+            }
+            Node::System { table, columns } => {
+                let rows = (table.rows)(rt.ctx.system);
+                Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
+            }
+            Node::Function { calls, ordinality } => {
+                let mut rows = set_rows(calls, &[], &frame, rt).await?;
+                if *ordinality {
+                    rows.iter_mut().enumerate().for_each(|(i, r)| r.push(Datum::Int(i as i64 + 1)));
+                }
+                Ok(rows)
+            }
+            Node::ProjectSet { input, calls } => {
+                let mut out = Vec::new();
+                let mut op = self.child(input);
+                while let Some(rows) = op.next(rt, BATCH).await? {
+                    for row in rows {
+                        for more in set_rows(calls, &row, &frame, rt).await? {
+                            out.push(row.iter().cloned().chain(more).collect());
+                        }
+                    }
+                    rt.keep(&[])?;
+                }
+                Ok(out)
+            }
+            Node::Sort { input, keys } => {
+                let rows = collect(input, &frame, rt).await?;
+                sort(rows, keys, &frame, rt).await
+            }
+            Node::Aggregate { input, keys, aggs } => aggregate::rows(input, keys, aggs, &frame, rt).await,
+            Node::Window { input, calls } => window::rows(input, calls, &frame, rt).await,
+            Node::SetOp { op, all, left, right } => {
+                let (l, r) = (collect(left, &frame, rt).await?, collect(right, &frame, rt).await?);
+                Ok(set_operation(*op, *all, l, r))
+            }
+            Node::Cte { id, body, step, args, .. } => {
+                let args = eval_all(args, &[], &frame, rt).await?;
+                cte(*id, body, step.as_ref(), args, rt).await
+            }
+            Node::WorkTable { id } => Ok(rt.shared.work_tables.get(id).map(|r| r.to_vec()).unwrap_or_default()),
+            Node::Dml(plan) => dml::rows(plan, &frame, rt).await,
+            _ => Err(Error::internal("an operator cannot be run")),
+        }
+    }
+
+    async fn limit<T: Transaction>(
+        &mut self,
+        input: &Arc<Node>,
+        limit: Option<&Scalar>,
+        offset: Option<&Scalar>,
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<Option<Vec<Row>>> {
+        if matches!(self.state, State::New) {
+            let count = |d: Option<Datum>, what: &str, code: &str, none: u64| match d {
+                None | Some(Datum::Null) => Ok(none),
+                Some(Datum::Int(n)) if n >= 0 => Ok(n as u64),
+                Some(_) => Err(Error::sql(code, format!("{what} must not be negative"))),
+            };
+            let frame = self.frame.clone();
+            let limit = match limit {
+                Some(e) => Some(eval_scalar(e, &[], &frame, rt).await?),
+                None => None,
+            };
+            let offset = match offset {
+                Some(e) => Some(eval_scalar(e, &[], &frame, rt).await?),
+                None => None,
+            };
+            let left = count(limit, "LIMIT", "2201W", u64::MAX)?;
+            let skip = count(offset, "OFFSET", "2201X", 0)?;
+            self.state = State::Limit { input: self.child(input), skip, left };
+        }
+        let State::Limit { input, skip, left } = &mut self.state else { return Ok(None) };
+        while *left > 0 {
+            let need = usize::try_from(left.saturating_add(*skip)).unwrap_or(usize::MAX);
+            let Some(mut rows) = input.next(rt, need.min(want.saturating_add(*skip as usize))).await? else { break };
+            let dropped = (*skip).min(rows.len() as u64);
+            *skip -= dropped;
+            rows.drain(..dropped as usize);
+            rows.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= rows.len() as u64;
+            if !rows.is_empty() {
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn distinct<T: Transaction>(
+        &mut self,
+        input: &Arc<Node>,
+        on: Option<&[Scalar]>,
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<Option<Vec<Row>>> {
+        if matches!(self.state, State::New) {
+            self.state = State::Distinct { input: self.child(input), seen: BTreeSet::new(), last: None };
+        }
+        let frame = self.frame.clone();
+        let State::Distinct { input, seen, last } = &mut self.state else { return Ok(None) };
+        loop {
+            let Some(rows) = input.next(rt, want).await? else { return Ok(None) };
+            let mut out = Vec::new();
+            for row in rows {
+                match on {
+                    // Sorted by these: equal keys are neighbours.
+                    Some(on) => {
+                        let key = eval_all(on, &row, &frame, rt).await?;
+                        if last.as_ref() != Some(&key) {
+                            *last = Some(key);
+                            out.push(row);
+                        }
+                    }
+                    None => {
+                        if !seen.contains(&row) {
+                            rt.keep(std::slice::from_ref(&row))?;
+                            seen.insert(row.clone());
+                            out.push(row);
+                        }
+                    }
+                }
+            }
+            if !out.is_empty() {
+                return Ok(Some(out));
+            }
+        }
+    }
+}
+
+/// All rows of a plan.
+pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let mut op = Op::new(node, frame);
+    let mut out = Vec::new();
+    while let Some(rows) = op.next(rt, usize::MAX).await? {
+        rt.keep(&rows)?;
+        out.extend(rows);
+    }
+    Ok(out)
+}
+
+pub(crate) async fn filter<T: Transaction>(rows: Vec<Row>, conds: &[Scalar], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    if conds.is_empty() {
+        return Ok(rows);
+    }
+    let mut out = Vec::with_capacity(rows.len());
+    for row in rows {
+        if all_true(conds, &row, frame, rt).await? {
+            out.push(row);
+        }
+    }
+    Ok(out)
+}
+
+pub(crate) async fn all_true<T: Transaction>(conds: &[Scalar], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<bool> {
+    for c in conds {
+        if !is_true(&eval_scalar(c, row, frame, rt).await?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn project<T: Transaction>(rows: Vec<Row>, exprs: &[Scalar], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let mut out = Vec::with_capacity(rows.len());
+    for row in rows {
+        out.push(eval_all(exprs, &row, frame, rt).await?);
+    }
+    Ok(out)
+}
+
+pub(crate) async fn eval_all<T: Transaction>(exprs: &[Scalar], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
+    let mut out = Vec::with_capacity(exprs.len());
+    for e in exprs {
+        out.push(eval_scalar(e, row, frame, rt).await?);
+    }
+    Ok(out)
+}
+
+/// Evaluates, finding what the expression is missing until it has everything.
+pub(crate) async fn eval_scalar<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Datum> {
+    loop {
+        let env = Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo };
+        let missing = match eval(&e.expr, &env) {
+            Ok(d) => {
+                if e.pending {
+                    rt.shared.memo.draws.clear();
+                }
+                return Ok(d);
+            }
+            Err(Stop::Error(e)) => {
+                rt.shared.memo.draws.clear();
+                return Err(e);
+            }
+            Err(Stop::Missing(m)) => m,
+        };
+        match missing {
+            Missing::Subquery { subquery, args } => {
+                // Volatile draws of this evaluation survive the detour.
+                let draws = std::mem::take(&mut rt.shared.memo.draws);
+                run_subquery(&subquery, args, rt).await?;
+                rt.shared.memo.draws = draws;
+            }
+            Missing::Sequence { slot, op, target, args } => {
+                let drawn = draw(op, target, &args, rt).await?;
+                rt.shared.memo.draws.insert(slot, drawn);
+            }
+        }
+    }
+}
+
+/// How many results of correlated subqueries are kept.
+const MEMO_MAX: usize = 10_000;
+
+async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut Runtime<'_, T>) -> Result<()> {
+    let SubqueryBody::Physical(plan) = &s.body else { return Err(Error::internal("a subquery was not planned")) };
+    let frame: Frame = args.clone().into();
+    let enough = match s.kind {
+        SubqueryKind::Exists => 1,
+        SubqueryKind::Scalar => 2,
+        _ => usize::MAX,
+    };
+    let mut op = Op::new(&plan.node, &frame);
+    let mut rows = Vec::new();
+    while rows.len() < enough {
+        match op.next(rt, enough - rows.len()).await? {
+            Some(more) => rows.extend(more),
+            None => break,
+        }
+    }
+    rt.keep(&rows)?;
+    let memo = &mut rt.shared.memo;
+    memo.size += 1;
+    if memo.size > MEMO_MAX {
+        memo.subqueries.clear();
+        memo.size = 1;
+    }
+    memo.subqueries.insert((s.slot, args), Arc::new(Rows::new(rows)));
+    Ok(())
+}
+
+async fn draw<T: Transaction>(
+    op: SequenceOp,
+    target: Option<meridian_base::DescriptorId>,
+    args: &[Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<i64> {
+    let sequences = rt.ctx.sequences;
+    if op == SequenceOp::Last {
+        return sequences.lastval();
+    }
+    let found = target.and_then(|id| rt.ctx.catalog.sequence_by_id(id));
+    let sequence = found.ok_or_else(|| Error::sql("42809", "this is not a sequence"))?;
+    match (op, args) {
+        (SequenceOp::Next, _) => sequences.nextval(&sequence).await,
+        (SequenceOp::Current, _) => sequences.currval(sequence.id),
+        (_, [Datum::Int(value), rest @ ..]) => {
+            let is_called = !matches!(rest.first(), Some(Datum::Bool(false)));
+            sequences.setval(&sequence, *value, is_called).await
+        }
+        _ => Err(Error::internal("setval without a value")),
+    }
+}
+
+/// Rows of set-returning functions side by side, shorter ones filled with `NULL`.
+async fn set_rows<T: Transaction>(
+    calls: &[(SetFunction, Vec<Scalar>)],
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let mut columns: Vec<Vec<Row>> = Vec::new();
+    for (f, args) in calls {
+        let args = eval_all(args, row, frame, rt).await?;
+        let mut rows = Vec::new();
+        for r in f.call(rt.ctx.eval, &args)? {
+            rows.push(r?);
+            if rows.len() % 4096 == 0 {
+                rt.keep(&rows[rows.len() - 4096..])?;
+                rt.ctx.interrupt.check()?;
+            }
+        }
+        columns.push(rows);
+    }
+    if columns.len() == 1 {
+        return Ok(columns.remove(0));
+    }
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let mut out = Vec::with_capacity(longest);
+    for i in 0..longest {
+        let mut row = Vec::new();
+        for (rows, (f, _)) in columns.iter().zip(calls) {
+            match rows.get(i) {
+                Some(r) => row.extend(r.iter().cloned()),
+                None => row.extend(f.columns.iter().map(|_| Datum::Null)),
+            }
+        }
+        out.push(row);
+    }
+    Ok(out)
+}
+
+/// Compares two key values in one order.
+pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => if nulls_first { Ordering::Less } else { Ordering::Greater },
+        (false, true) => if nulls_first { Ordering::Greater } else { Ordering::Less },
+        _ if descending => b.cmp(a),
+        _ => a.cmp(b),
+    }
+}
+
+pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], keys: &[SortPlan]) -> Ordering {
+    let each = a.iter().zip(b).zip(keys).map(|((a, b), k)| compare(a, b, k.descending, k.nulls_first));
+    each.fold(Ordering::Equal, Ordering::then)
+}
+
+/// A stable sort; each key is computed once.
+pub(crate) async fn sort<T: Transaction>(rows: Vec<Row>, keys: &[SortPlan], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let mut keyed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut key = Vec::with_capacity(keys.len());
+        for k in keys {
+            key.push(eval_scalar(&k.expr, &row, frame, rt).await?);
+        }
+        keyed.push((key, row));
+    }
+    keyed.sort_by(|a, b| compare_keys(&a.0, &b.0, keys));
+    Ok(keyed.into_iter().map(|(_, r)| r).collect())
+}
+
+fn set_operation(op: SetOp, all: bool, l: Vec<Row>, r: Vec<Row>) -> Vec<Row> {
+    if op == SetOp::Union {
+        let mut rows = l;
+        rows.extend(r);
+        if !all {
+            let mut seen = BTreeSet::new();
+            rows.retain(|row| seen.insert(row.clone()));
+        }
+        return rows;
+    }
+    let mut right: BTreeMap<Row, usize> = BTreeMap::new();
+    for row in r {
+        *right.entry(row).or_default() += 1;
+    }
+    let mut seen = BTreeSet::new();
+    let keep = |row: &Row| {
+        let count = right.get_mut(row);
+        match (op, all) {
+            (SetOp::Intersect, true) => count.is_some_and(|c| *c > 0 && { *c -= 1; true }),
+            (SetOp::Intersect, false) => count.is_some() && seen.insert(row.clone()),
+            (_, true) => !count.is_some_and(|c| *c > 0 && { *c -= 1; true }),
+            (_, false) => count.is_none() && seen.insert(row.clone()),
+        }
+    };
+    let mut keep = keep;
+    l.into_iter().filter(|row| keep(row)).collect()
+}
+
+/// A common table expression, computed once per statement and frame.
+async fn cte<T: Transaction>(
+    id: u32,
+    body: &Arc<Node>,
+    step: Option<&(Arc<Node>, bool)>,
+    args: Row,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let key = (id, args);
+    if let Some(rows) = rt.shared.ctes.get(&key) {
+        return Ok(rows.to_vec());
+    }
+    let frame: Frame = key.1.clone().into();
+    let mut rows = collect(body, &frame, rt).await?;
+    if let Some((step, distinct)) = step {
+        let mut seen: BTreeSet<Row> = BTreeSet::new();
+        if *distinct {
+            rows.retain(|r| seen.insert(r.clone()));
+        }
+        let mut work = rows.clone();
+        while !work.is_empty() {
+            rt.ctx.interrupt.check()?;
+            let outer = rt.shared.work_tables.insert(id, Arc::new(work));
+            let next = collect(step, &frame, rt).await;
+            match outer {
+                Some(w) => rt.shared.work_tables.insert(id, w),
+                None => rt.shared.work_tables.remove(&id),
+            };
+            work = next?;
+            // Subqueries over the work table must not answer for the next round.
+            rt.shared.memo.subqueries.clear();
+            if *distinct {
+                work.retain(|r| seen.insert(r.clone()));
+            }
+            rt.keep(&work)?;
+            rows.extend(work.iter().cloned());
+        }
+    }
+    rt.shared.ctes.insert(key, Arc::new(rows.clone()));
+    Ok(rows)
+}

@@ -1,0 +1,184 @@
+//! Window functions (PostgreSQL manual, 9.22): each call sorts its input into partitions and looks at a frame of rows around each.
+
+use super::Runtime;
+use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar};
+use crate::env::Transaction;
+use crate::plan::physical::{BoundPlan, Node, WindowPlan};
+use crate::plan::rel::WindowFunction;
+use crate::types::Datum;
+use meridian_base::{Error, Result};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// The input's rows, each with the results of the calls behind it; in the order of the last call.
+pub(crate) async fn rows<T: Transaction>(input: &Arc<Node>, calls: &[WindowPlan], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let mut rows = collect(input, frame, rt).await?;
+    for call in calls {
+        rows = one_call(rows, call, frame, rt).await?;
+    }
+    Ok(rows)
+}
+
+struct Keyed {
+    partition: Row,
+    order: Row,
+    row: Row,
+}
+
+async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    let mut keyed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let partition = eval_all(&call.partition, &row, frame, rt).await?;
+        let mut order = Vec::with_capacity(call.order.len());
+        for k in &call.order {
+            order.push(eval_scalar(&k.expr, &row, frame, rt).await?);
+        }
+        keyed.push(Keyed { partition, order, row });
+    }
+    keyed.sort_by(|a, b| a.partition.cmp(&b.partition).then_with(|| compare_keys(&a.order, &b.order, &call.order)));
+    let mut start = 0;
+    while start < keyed.len() {
+        let same = keyed[start..].iter().take_while(|k| k.partition == keyed[start].partition).count();
+        let results = partition(&keyed[start..start + same], call, frame, rt).await?;
+        for (k, r) in keyed[start..start + same].iter_mut().zip(results) {
+            k.row.push(r);
+        }
+        start += same;
+        rt.ctx.interrupt.check()?;
+    }
+    Ok(keyed.into_iter().map(|k| k.row).collect())
+}
+
+async fn partition<T: Transaction>(rows: &[Keyed], call: &WindowPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
+    let n = rows.len();
+    let peer = |a: usize, b: usize| compare_keys(&rows[a].order, &rows[b].order, &call.order) == Ordering::Equal;
+    // The first and one past the last peer of each row.
+    let (mut first, mut last) = (vec![0; n], vec![n; n]);
+    for i in 1..n {
+        first[i] = if peer(i - 1, i) { first[i - 1] } else { i };
+    }
+    for i in (0..n.saturating_sub(1)).rev() {
+        last[i] = if peer(i, i + 1) { last[i + 1] } else { i + 1 };
+    }
+    let mut args = Vec::with_capacity(n);
+    for r in rows {
+        args.push(eval_all(&call.args, &r.row, frame, rt).await?);
+    }
+    let arg = |i: usize, a: usize| args[i].get(a).cloned().unwrap_or(Datum::Null);
+    let count = |i: usize| Datum::Int(i as i64);
+    let mut out = Vec::with_capacity(n);
+    let mut dense = 0i64;
+    for i in 0..n {
+        dense += (first[i] == i) as i64;
+        out.push(match &call.function {
+            WindowFunction::RowNumber => count(i + 1),
+            WindowFunction::Rank => count(first[i] + 1),
+            WindowFunction::DenseRank => Datum::Int(dense),
+            WindowFunction::PercentRank => Datum::Float(if n > 1 { first[i] as f64 / (n - 1) as f64 } else { 0.0 }),
+            WindowFunction::CumeDist => Datum::Float(last[i] as f64 / n as f64),
+            WindowFunction::Ntile => match arg(i, 0) {
+                Datum::Int(k) if k > 0 => Datum::Int(bucket(i as i64, n as i64, k)),
+                Datum::Null => Datum::Null,
+                _ => return Err(Error::sql("22014", "argument of ntile must be greater than zero")),
+            },
+            WindowFunction::Lag | WindowFunction::Lead => {
+                let offset = match args[i].get(1) {
+                    None => 1,
+                    Some(Datum::Int(o)) => *o,
+                    Some(_) => {
+                        out.push(Datum::Null);
+                        continue;
+                    }
+                };
+                let at = i as i64 + if matches!(call.function, WindowFunction::Lag) { -offset } else { offset };
+                match usize::try_from(at) {
+                    Ok(at) if at < n => arg(at, 0),
+                    _ => arg(i, 2),
+                }
+            }
+            _ => {
+                let (from, to) = bounds(call, i, n, &first, &last, rows, frame, rt).await?;
+                framed(call, from, to, i, &args, rows, frame, rt).await?
+            }
+        });
+    }
+    Ok(out)
+}
+
+/// The bucket of row `i` of `n` in `k` buckets whose sizes differ by one at most, larger ones first.
+fn bucket(i: i64, n: i64, k: i64) -> i64 {
+    let (size, larger) = (n / k, n % k);
+    let border = larger * (size + 1);
+    if i < border { i / (size + 1) + 1 } else { larger + (i - border) / size.max(1) + 1 }
+}
+
+async fn bounds<T: Transaction>(
+    call: &WindowPlan,
+    i: usize,
+    n: usize,
+    first: &[usize],
+    last: &[usize],
+    rows: &[Keyed],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<(usize, usize)> {
+    let mut offsets = [0i64; 2];
+    for (o, b) in offsets.iter_mut().zip([&call.start, &call.end]) {
+        if let BoundPlan::Preceding(e) | BoundPlan::Following(e) = b {
+            match eval_scalar(e, &rows[i].row, frame, rt).await? {
+                Datum::Int(v) if v >= 0 => *o = v,
+                Datum::Null => return Err(Error::sql("22004", "frame offset must not be null")),
+                _ => return Err(Error::sql("22013", "frame offset must not be negative")),
+            }
+        }
+    }
+    let clamp = |v: i64| v.clamp(0, n as i64) as usize;
+    let at = i as i64;
+    let from = match &call.start {
+        BoundPlan::UnboundedPreceding => 0,
+        BoundPlan::CurrentRow => if call.rows { i } else { first[i] },
+        BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[0])),
+        BoundPlan::Following(_) => clamp(at.saturating_add(offsets[0])),
+        BoundPlan::UnboundedFollowing => n,
+    };
+    let to = match &call.end {
+        BoundPlan::UnboundedFollowing => n,
+        BoundPlan::CurrentRow => if call.rows { i + 1 } else { last[i] },
+        BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[1]).saturating_add(1)),
+        BoundPlan::Following(_) => clamp(at.saturating_add(offsets[1]).saturating_add(1)),
+        BoundPlan::UnboundedPreceding => 0,
+    };
+    Ok((from, to.max(from)))
+}
+
+async fn framed<T: Transaction>(
+    call: &WindowPlan,
+    from: usize,
+    to: usize,
+    i: usize,
+    args: &[Row],
+    rows: &[Keyed],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Datum> {
+    let value = |at: usize| if from <= at && at < to { args[at][0].clone() } else { Datum::Null };
+    match &call.function {
+        WindowFunction::FirstValue => Ok(value(from)),
+        WindowFunction::LastValue => Ok(if to > from { value(to - 1) } else { Datum::Null }),
+        WindowFunction::NthValue => match &args[i][1] {
+            Datum::Int(k) if *k > 0 => Ok(value(from.saturating_add(*k as usize - 1))),
+            Datum::Null => Ok(Datum::Null),
+            _ => Err(Error::sql("22016", "argument of nth_value must be greater than zero")),
+        },
+        WindowFunction::Aggregate(a) => {
+            let mut state = a.start();
+            for at in from..to {
+                if super::op::all_true(call.filter.as_slice(), &rows[at].row, frame, rt).await? {
+                    state.add(rt.ctx.eval, &args[at])?;
+                }
+            }
+            state.finish(rt.ctx.eval)
+        }
+        _ => Err(Error::internal("this window function has no frame")),
+    }
+}

@@ -1,0 +1,221 @@
+//! How to reach the rows of a table: which index, which part of it.
+
+use super::expr::{Cmp, ColId, Expr, Meets};
+use super::rel::Rel;
+use crate::catalog::lookup::TableRef;
+use crate::catalog::{Index, IndexState};
+use crate::types::Type;
+use std::collections::BTreeSet;
+
+/// A part of an index, in logical expressions.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    /// Position in the table's indexes.
+    pub(crate) index: usize,
+    pub(crate) prefix: Vec<Part>,
+    pub(crate) range: Option<Range>,
+    /// Every column of a unique index is fixed: each key is one entry.
+    pub(crate) is_point: bool,
+    /// The conditions that the path alone answers, by position.
+    pub(crate) consumed: Vec<usize>,
+    /// How many rows it may give.
+    pub(crate) rows: f64,
+}
+
+/// The values of one index column.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    Eq(Expr),
+    In(Vec<Expr>),
+    /// The elements of an array.
+    Any(Expr),
+    Null,
+}
+
+/// Bounds on the column after the prefix.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Range {
+    /// The value, and whether it is included.
+    pub(crate) lower: Option<(Expr, bool)>,
+    pub(crate) upper: Option<(Expr, bool)>,
+    /// The pattern of a `LIKE`.
+    pub(crate) like: Option<Expr>,
+}
+
+/// Rows of a table nobody has counted.
+const TABLE_ROWS: f64 = 1000.0;
+
+/// The paths worth considering for a table under these conditions, the cheapest first. `outer`: columns whose values are known when
+/// the path is taken.
+pub(crate) fn paths(table: &TableRef, base: ColId, filters: &[Expr], predicates: &dyn Fn(usize) -> Option<Vec<Expr>>) -> Vec<Path> {
+    let own = base..base + table.columns.len() as u32;
+    let mut out = Vec::new();
+    for (at, index) in table.indexes.iter().enumerate() {
+        if index.state != IndexState::Public {
+            continue;
+        }
+        let mut implied = Vec::new();
+        if index.predicate.is_some() {
+            let Some(conds) = predicates(at) else { continue };
+            let have: Vec<String> = filters.iter().map(|f| format!("{f:?}")).collect();
+            let positions: Option<Vec<usize>> = conds.iter().map(|c| have.iter().position(|h| *h == format!("{c:?}"))).collect();
+            let Some(positions) = positions else { continue };
+            implied = positions;
+        }
+        let mut path = path(index, at, table, &own, filters);
+        path.consumed.extend(implied.iter().copied());
+        if index.predicate.is_some() {
+            path.rows *= 0.1;
+        }
+        out.push(path);
+    }
+    out.sort_by(|a, b| a.rows.total_cmp(&b.rows).then(a.index.cmp(&b.index)));
+    out
+}
+
+fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>, filters: &[Expr]) -> Path {
+    let (mut prefix, mut consumed, mut range) = (Vec::new(), Vec::new(), None);
+    let mut multiple = 1.0f64;
+    for column in &index.columns {
+        let id = own.start + column.ordinal;
+        let ty = &table.columns[column.ordinal as usize].ty;
+        match filters.iter().enumerate().find_map(|(i, f)| part(f, id, ty, own).map(|p| (i, p))) {
+            Some((i, p)) => {
+                multiple *= match &p {
+                    Part::In(v) => v.len().max(1) as f64,
+                    Part::Any(_) => 10.0,
+                    _ => 1.0,
+                };
+                consumed.push(i);
+                prefix.push(p);
+            }
+            None => {
+                let nullable = !table.columns[column.ordinal as usize].not_null;
+                range = bounds(filters, id, ty, own, nullable, &mut consumed);
+                break;
+            }
+        }
+    }
+    let full = prefix.len() == index.columns.len();
+    let has_null = prefix.iter().any(|p| matches!(p, Part::Null));
+    let is_point = full && index.unique && !has_null;
+    // Each fixed column of a key leaves a tenth; a unique one leaves one.
+    let mut rows = if is_point {
+        multiple
+    } else if prefix.is_empty() {
+        TABLE_ROWS
+    } else {
+        let unique_floor: f64 = if index.unique { 0.2 } else { 0.05 };
+        (TABLE_ROWS * unique_floor.max(0.1f64.powi(prefix.len() as i32))).max(2.0) * multiple
+    };
+    if let Some(r) = &range {
+        rows *= match (r.lower.is_some(), r.upper.is_some(), r.like.is_some()) {
+            (true, true, _) | (_, _, true) => 0.1,
+            _ => 0.3,
+        };
+    }
+    Path { index: at, prefix, range, is_point, consumed, rows }
+}
+
+/// Whether an expression's value is known before the table is read.
+fn is_outer(e: &Expr, own: &std::ops::Range<ColId>) -> bool {
+    !e.is_volatile() && !e.columns().iter().any(|c| own.contains(c))
+}
+
+fn is_keyable(ty: &Type) -> bool {
+    !matches!(ty, Type::Json | Type::Jsonb | Type::Record | Type::Char(_))
+}
+
+fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<Part> {
+    if !is_keyable(ty) {
+        return None;
+    }
+    let is_col = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
+    match f {
+        Expr::Compare(Cmp::Eq, p) if is_col(&p.0) && is_outer(&p.1, own) => Some(Part::Eq(p.1.clone())),
+        Expr::Compare(Cmp::Eq, p) if is_col(&p.1) && is_outer(&p.0, own) => Some(Part::Eq(p.0.clone())),
+        Expr::In(l, list) if is_col(l) && list.iter().all(|e| is_outer(e, own)) => Some(Part::In(list.clone())),
+        Expr::Quantified(q) if is_col(&q.left) && !q.all && matches!(q.meets, Meets::Compare(Cmp::Eq)) && is_outer(&q.array, own) => {
+            Some(Part::Any(q.array.clone()))
+        }
+        // `a = 1 OR a = 2`.
+        Expr::Or(items) => {
+            let each = items.iter().map(|i| match part(i, id, ty, own) {
+                Some(Part::Eq(e)) => Some(vec![e]),
+                Some(Part::In(v)) => Some(v),
+                _ => None,
+            });
+            Some(Part::In(each.collect::<Option<Vec<_>>>()?.concat()))
+        }
+        Expr::IsNull(e) if is_col(e) => Some(Part::Null),
+        Expr::Column(c) if *c == id && *ty == Type::Bool => Some(Part::Eq(Expr::TRUE)),
+        _ => None,
+    }
+}
+
+fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, nullable: bool, consumed: &mut Vec<usize>) -> Option<Range> {
+    if !is_keyable(ty) {
+        return None;
+    }
+    let is_col = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
+    let mut range = Range::default();
+    for (i, f) in filters.iter().enumerate() {
+        match f {
+            Expr::Compare(cmp, p) => {
+                let (cmp, value) = match () {
+                    _ if is_col(&p.0) && is_outer(&p.1, own) => (*cmp, &p.1),
+                    _ if is_col(&p.1) && is_outer(&p.0, own) => (cmp.flip(), &p.0),
+                    _ => continue,
+                };
+                let (side, included) = match cmp {
+                    Cmp::Gt | Cmp::Ge => (&mut range.lower, cmp == Cmp::Ge),
+                    Cmp::Lt | Cmp::Le => (&mut range.upper, cmp == Cmp::Le),
+                    _ => continue,
+                };
+                if side.is_none() {
+                    *side = Some((value.clone(), included));
+                    // A range open to the side of the NULLs lets them in: there the condition must still be tested.
+                    if !nullable {
+                        consumed.push(i);
+                    }
+                }
+            }
+            Expr::Call(f, args)
+                if f.name == "~~" && args.len() == 2 && is_col(&args[0]) && is_outer(&args[1], own) && matches!(ty, Type::Text | Type::Varchar(_)) =>
+            {
+                range.like = Some(args[1].clone());
+            }
+            _ => {}
+        }
+    }
+    let any = range.lower.is_some() || range.upper.is_some();
+    if any {
+        range.like = None;
+    }
+    (any || range.like.is_some()).then_some(range)
+}
+
+/// A guess at how few rows a relation gives once columns are known: what the order of inner joins follows.
+pub(crate) fn promise(rel: &Rel, conds: &[Expr], have: &BTreeSet<ColId>) -> u64 {
+    match rel {
+        Rel::Table { table, base, filters, .. } => {
+            let cols = rel.cols();
+            let usable = conds.iter().filter(|c| {
+                let used = c.columns();
+                used.iter().any(|u| have.contains(u)) && used.iter().all(|u| have.contains(u) || cols.contains(u))
+            });
+            let all: Vec<Expr> = filters.iter().chain(usable.clone()).cloned().collect();
+            let rows = paths(table, *base, &all, &|_| None).first().map_or(TABLE_ROWS, |p| p.rows);
+            let filtered = rows * 0.8f64.powi(filters.len() as i32);
+            // A join without any condition multiplies.
+            let cross = !have.is_empty() && usable.count() == 0;
+            (filtered * 10.0) as u64 + if cross { 1_000_000 } else { 0 }
+        }
+        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } => promise(input, conds, have),
+        Rel::Project { input, .. } => promise(input, &[], have).min(500_000),
+        Rel::Values { rows, .. } => rows.len() as u64 * 10,
+        Rel::Limit { .. } => 100,
+        Rel::Aggregate { keys, .. } if keys.is_empty() => 10,
+        _ => 5_000,
+    }
+}

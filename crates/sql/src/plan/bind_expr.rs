@@ -1,0 +1,561 @@
+//! Binds scalar expressions.
+
+use super::binder::{Binder, Typed};
+use super::expr::*;
+use crate::types::cast::select_common_type;
+use crate::types::functions::{self, FunctionKind};
+use crate::types::{CastContext, Datum, Type};
+use meridian_base::{Error, Result};
+use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Spanned, UnaryOperator, Value};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// Binds an expression.
+    pub(crate) fn expr(&mut self, e: &Ast) -> Result<Typed> {
+        self.deeper(|b| b.expr_inner(e)).map(|t| Typed::new(self.fold(t.expr), t.ty))
+    }
+    /// Binds an expression and converts it.
+    pub(crate) fn expr_as(&mut self, e: &Ast, to: &Type, context: CastContext) -> Result<Expr> {
+        let t = self.expr(e)?;
+        self.coerce(t, to, context).map_err(|err| self.at(err, e.span()))
+    }
+    /// Binds a condition: `WHERE`, `ON`, `HAVING`, an operand of `AND`.
+    pub(crate) fn condition(&mut self, e: &Ast, what: &str) -> Result<Expr> {
+        let t = self.expr(e)?;
+        if t.ty != Type::Bool && t.ty != Type::Unknown {
+            let message = format!("argument of {what} must be type boolean, not type {}", t.ty.base_name());
+            return Err(self.at(Error::sql("42804", message), e.span()));
+        }
+        self.coerce(t, &Type::Bool, CastContext::Implicit).map_err(|err| self.at(err, e.span()))
+    }
+
+    fn expr_inner(&mut self, e: &Ast) -> Result<Typed> {
+        match e {
+            Ast::Identifier(i) => self.column(std::slice::from_ref(i)),
+            Ast::CompoundIdentifier(parts) => self.column(parts),
+            Ast::Nested(e) => self.expr_inner(e),
+            Ast::Value(v) => self.value(&v.value).map_err(|err| self.at(err, v.span)),
+            Ast::TypedString(t) => {
+                let ty = self.data_type(&t.data_type)?;
+                let text = self.value(&t.value.value)?;
+                let expr = self.coerce(text, &ty, CastContext::Explicit).map_err(|err| self.at(err, t.value.span))?;
+                Ok(Typed::new(expr, ty))
+            }
+            Ast::Interval(i) => self.interval(i),
+            Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Ast::UnaryOp { op, expr } => self.unary(*op, expr),
+            Ast::IsNull(x) => Ok(boolean(Expr::IsNull(Box::new(self.any_value(x)?)))),
+            Ast::IsNotNull(x) => Ok(boolean(not(Expr::IsNull(Box::new(self.any_value(x)?))))),
+            Ast::IsTrue(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS TRUE")?), true))),
+            Ast::IsNotTrue(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT TRUE")?), true)))),
+            Ast::IsFalse(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS FALSE")?), false))),
+            Ast::IsNotFalse(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT FALSE")?), false)))),
+            Ast::IsUnknown(x) => Ok(boolean(Expr::IsNull(Box::new(self.condition(x, "IS UNKNOWN")?)))),
+            Ast::IsNotUnknown(x) => Ok(boolean(not(Expr::IsNull(Box::new(self.condition(x, "IS NOT UNKNOWN")?))))),
+            Ast::IsDistinctFrom(a, b) => self.distinct(a, b).map(boolean),
+            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b).map(|e| boolean(not(e))),
+            Ast::Between { expr, negated, low, high } => {
+                let at_least = self.comparison(expr, ">=", low)?;
+                let at_most = self.comparison(expr, "<=", high)?;
+                let both = Expr::And(vec![at_least, at_most]);
+                Ok(boolean(if *negated { not(both) } else { both }))
+            }
+            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Ast::InSubquery { expr, subquery, negated } => {
+                let e = self.quantified_subquery(expr, "=", subquery, false)?;
+                Ok(boolean(if *negated { not(e) } else { e }))
+            }
+            Ast::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false),
+            Ast::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
+            Ast::Exists { subquery, negated } => {
+                let (rel, _) = self.subquery(subquery)?;
+                let e = self.make_subquery(SubqueryKind::Exists, rel);
+                Ok(boolean(if *negated { not(e) } else { e }))
+            }
+            Ast::Subquery(q) => {
+                let (rel, mut cols) = self.subquery(q)?;
+                if cols.len() != 1 {
+                    return Err(self.at(Error::sql("42601", "subquery must return only one column"), e.span()));
+                }
+                let ty = cols.remove(0).ty;
+                Ok(Typed::new(self.make_subquery(SubqueryKind::Scalar, rel), ty))
+            }
+            Ast::Like { negated, any: false, expr, pattern, escape_char } => self.like("~~", *negated, expr, pattern, escape_char.as_deref()),
+            Ast::ILike { negated, any: false, expr, pattern, escape_char } => self.like("~~*", *negated, expr, pattern, escape_char.as_deref()),
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => {
+                let mut args = vec![self.expr(pattern)?];
+                if let Some(e) = escape_char {
+                    args.push(self.expr(e)?);
+                }
+                let pattern = self.call_typed("similar_to_escape", args)?;
+                let left = self.expr(expr)?;
+                let matched = self.operator_typed("~", left, pattern, expr)?;
+                Ok(boolean(if *negated { not(matched.expr) } else { matched.expr }))
+            }
+            Ast::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr, data_type, .. } => {
+                let ty = self.data_type(data_type)?;
+                let inner = self.expr(expr)?;
+                let cast = self.coerce(inner, &ty, CastContext::Explicit).map_err(|err| self.at(err, expr.span()))?;
+                Ok(Typed::new(cast, ty))
+            }
+            Ast::Case { operand, conditions, else_result, .. } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            Ast::Function(f) => self.function(f),
+            Ast::Array(a) => self.array(&a.elem),
+            Ast::Tuple(items) => {
+                let items = items.iter().map(|i| self.expr(i).and_then(|t| self.settle(t)).map(|t| (None, t.ty, t.expr)));
+                Ok(Typed::new(Expr::row(items.collect::<Result<_>>()?), Type::Record))
+            }
+            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
+            Ast::Collate { expr, collation } => {
+                let name = collation.0.last().and_then(|p| p.as_ident()).map(|i| i.value.as_str()).unwrap_or("");
+                if !["default", "c", "posix", "ucs_basic", "c.utf-8", "c.utf8"].iter().any(|c| name.eq_ignore_ascii_case(c)) {
+                    return Err(Error::sql("42704", format!("collation \"{name}\" for encoding \"UTF8\" does not exist"))
+                        .hint("Text is ordered by its bytes: the collation \"C\"."));
+                }
+                let t = self.expr(expr)?;
+                self.settle(t)
+            }
+            Ast::AtTimeZone { timestamp, time_zone } => self.call("timezone", &[time_zone, timestamp]),
+            Ast::Extract { field, expr, .. } => {
+                let field = Typed::new(Expr::Const(Datum::Text(field.to_string().to_lowercase().trim_matches('\'').into())), Type::Text);
+                let value = self.expr(expr)?;
+                self.call_typed("extract", vec![field, value])
+            }
+            Ast::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("ceil", &[expr]),
+            Ast::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("floor", &[expr]),
+            Ast::Position { expr, r#in } => self.call("strpos", &[r#in, expr]),
+            Ast::Substring { expr, substring_from, substring_for, .. } => {
+                let mut args = vec![self.expr(expr)?];
+                args.push(match substring_from {
+                    Some(from) => self.expr(from)?,
+                    None => Typed::new(Expr::Const(Datum::Int(1)), Type::Int4),
+                });
+                if let Some(n) = substring_for {
+                    args.push(self.expr(n)?);
+                }
+                self.call_typed("substring", args)
+            }
+            Ast::Trim { trim_where, trim_what, expr, trim_characters } => {
+                let name = match trim_where {
+                    Some(ast::TrimWhereField::Leading) => "ltrim",
+                    Some(ast::TrimWhereField::Trailing) => "rtrim",
+                    _ => "btrim",
+                };
+                let what = trim_what.as_deref().or_else(|| trim_characters.as_ref().and_then(|c| c.first()));
+                match what {
+                    Some(what) => self.call(name, &[expr, what]),
+                    None => self.call(name, &[expr]),
+                }
+            }
+            Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => match overlay_for {
+                Some(n) => self.call("overlay", &[expr, overlay_what, overlay_from, n]),
+                None => self.call("overlay", &[expr, overlay_what, overlay_from]),
+            },
+            other => Err(self.at(Error::unsupported(format!("expression not supported: {}", shorten(&other.to_string()))), other.span())),
+        }
+    }
+
+    /// Binds where any type will do.
+    fn any_value(&mut self, e: &Ast) -> Result<Expr> {
+        let t = self.expr(e)?;
+        Ok(self.settle(t)?.expr)
+    }
+
+    pub(crate) fn data_type(&mut self, ty: &ast::DataType) -> Result<Type> {
+        crate::catalog::ddl::type_from_ast(ty)
+    }
+
+    fn value(&mut self, v: &Value) -> Result<Typed> {
+        let text = |s: &str| Ok(Typed::new(Expr::Const(Datum::Text(s.into())), Type::Unknown));
+        match v {
+            Value::Number(n, _) => self.number(n),
+            Value::SingleQuotedString(s) | Value::EscapedStringLiteral(s) | Value::UnicodeStringLiteral(s) | Value::NationalStringLiteral(s) => {
+                text(s)
+            }
+            Value::DollarQuotedString(s) => text(&s.value),
+            Value::Boolean(b) => Ok(boolean(Expr::Const(Datum::Bool(*b)))),
+            Value::Null => Ok(Typed::new(Expr::NULL, Type::Unknown)),
+            Value::Placeholder(p) => match p.strip_prefix('$').and_then(|n| n.parse().ok()) {
+                Some(n) => self.param(n),
+                None => Err(Error::sql("42601", format!("syntax error at or near \"{p}\""))),
+            },
+            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_) => Err(Error::unsupported("bit strings are not supported")),
+            _ => Err(Error::sql("42601", "syntax error in a literal")),
+        }
+    }
+
+    fn number(&mut self, n: &str) -> Result<Typed> {
+        if let Ok(v) = n.parse::<i64>() {
+            let ty = if i32::try_from(v).is_ok() { Type::Int4 } else { Type::Int8 };
+            return Ok(Typed::new(Expr::Const(Datum::Int(v)), ty));
+        }
+        let ty = Type::Numeric(None);
+        Ok(Typed::new(Expr::Const(Datum::from_text(n, &ty, self.ctx.eval)?), ty))
+    }
+
+    fn interval(&mut self, i: &ast::Interval) -> Result<Typed> {
+        let value = self.expr(&i.value)?;
+        let Expr::Const(Datum::Text(t)) = &value.expr else {
+            return Err(Error::sql("42601", "an INTERVAL literal needs a string"));
+        };
+        let mut text = t.as_str().to_string();
+        if let Some(field) = &i.leading_field
+            && text.trim().parse::<f64>().is_ok()
+        {
+            // `INTERVAL '1' DAY`.
+            let unit = i.last_field.as_ref().unwrap_or(field);
+            text = format!("{} {}", text.trim(), unit.to_string().to_lowercase());
+        }
+        let ty = Type::Interval;
+        let datum = Datum::from_text(&text, &ty, self.ctx.eval).map_err(|e| self.at(e, i.value.span()))?;
+        Ok(Typed::new(Expr::Const(datum), ty))
+    }
+
+    fn unary(&mut self, op: UnaryOperator, e: &Ast) -> Result<Typed> {
+        let name = match op {
+            UnaryOperator::Not => {
+                return Ok(boolean(not(self.condition(e, "NOT")?)));
+            }
+            UnaryOperator::Plus => "+",
+            UnaryOperator::Minus => {
+                // The most negative integer has no positive one: the sign belongs to the literal.
+                if let Ast::Value(ast::ValueWithSpan { value: Value::Number(n, _), .. }) = e {
+                    return self.number(&format!("-{n}"));
+                }
+                "-"
+            }
+            UnaryOperator::BitwiseNot => "~",
+            UnaryOperator::PGAbs => "@",
+            UnaryOperator::PGSquareRoot => "|/",
+            UnaryOperator::PGCubeRoot => "||/",
+            _ => return Err(Error::unsupported(format!("operator {op} is not supported"))),
+        };
+        let arg = self.expr(e)?;
+        let f = functions::resolve_operator(name, std::slice::from_ref(&arg.ty))?;
+        self.apply(f, vec![arg])
+    }
+
+    fn binary(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast) -> Result<Typed> {
+        if matches!(op, BinaryOperator::And | BinaryOperator::Or) {
+            return self.chain(left, op, right);
+        }
+        let name = operator_name(op)?;
+        if let (Ast::Tuple(a), Ast::Tuple(b)) = (unnest(left), unnest(right))
+            && let Some(cmp) = Cmp::from_name(&name)
+        {
+            return self.compare_rows(a, cmp, b, left).map(boolean);
+        }
+        let (l, r) = (self.expr(left)?, self.expr(right)?);
+        self.operator_typed(&name, l, r, left)
+    }
+
+    /// `AND` and `OR` chains are flat, however long.
+    fn chain(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast) -> Result<Typed> {
+        let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
+        let mut rest = vec![right];
+        let mut at = left;
+        while let Ast::BinaryOp { left, op: o, right } = at
+            && o == op
+        {
+            rest.push(right);
+            at = left;
+        }
+        rest.push(at);
+        let items = rest.into_iter().rev().map(|e| self.condition(e, word)).collect::<Result<Vec<_>>>()?;
+        Ok(boolean(if word == "AND" { Expr::And(items) } else { Expr::Or(items) }))
+    }
+
+    pub(crate) fn operator_typed(&mut self, name: &str, l: Typed, r: Typed, left: &Ast) -> Result<Typed> {
+        let f = functions::resolve_operator(name, &[l.ty.clone(), r.ty.clone()]).map_err(|e| self.at_operator(e, left))?;
+        self.apply(f, vec![l, r]).map_err(|e| self.at_operator(e, left))
+    }
+
+    fn comparison(&mut self, left: &Ast, op: &str, right: &Ast) -> Result<Expr> {
+        let (l, r) = (self.expr(left)?, self.expr(right)?);
+        Ok(self.operator_typed(op, l, r, left)?.expr)
+    }
+
+    /// Casts the arguments and makes the call; comparisons of one type become [`Expr::Compare`].
+    pub(crate) fn apply(&mut self, f: functions::Function, args: Vec<Typed>) -> Result<Typed> {
+        let ty = f.result.clone();
+        let cast: Vec<Expr> = (args.into_iter().zip(&f.args))
+            .map(|(a, to)| if is_pseudo(to) { Ok(self.settle(a)?.expr) } else { self.coerce(a, to, CastContext::Implicit) })
+            .collect::<Result<_>>()?;
+        if let Some(cmp) = plain_comparison(&f) {
+            let mut cast = cast.into_iter();
+            let (Some(a), Some(b)) = (cast.next(), cast.next()) else { return Err(Error::internal("a comparison has two sides")) };
+            return Ok(boolean(Expr::compare(cmp, a, b)));
+        }
+        Ok(Typed::new(Expr::Call(Arc::new(f), cast), ty))
+    }
+
+    /// How two types meet in an operator: the operator, and what each side is cast to.
+    fn meets(&mut self, op: &str, left: &Type, right: &Type) -> Result<(Meets, Type, Type)> {
+        let f = functions::resolve_operator(op, &[left.clone(), right.clone()])?;
+        if f.result != Type::Bool {
+            return Err(Error::sql("42809", "op ANY/ALL (array) requires operator to yield boolean"));
+        }
+        let (l, r) = (f.args[0].clone(), f.args[1].clone());
+        Ok((plain_comparison(&f).map_or_else(|| Meets::Call(Arc::new(f)), Meets::Compare), l, r))
+    }
+
+    fn distinct(&mut self, a: &Ast, b: &Ast) -> Result<Expr> {
+        let (l, r) = (self.expr(a)?, self.expr(b)?);
+        let (_, lt, rt) = self.meets("=", &l.ty, &r.ty).map_err(|e| self.at_operator(e, a))?;
+        let l = self.coerce(l, &lt, CastContext::Implicit)?;
+        let r = self.coerce(r, &rt, CastContext::Implicit)?;
+        Ok(Expr::Distinct(Box::new((l, r))))
+    }
+
+    /// `(a, b) < (c, d)`: element by element, as PostgreSQL's manual 9.24.5 has it.
+    fn compare_rows(&mut self, a: &[Ast], cmp: Cmp, b: &[Ast], left: &Ast) -> Result<Expr> {
+        if a.len() != b.len() {
+            return Err(self.at_operator(Error::sql("42601", "unequal number of entries in row expressions"), left));
+        }
+        let mut pairs = Vec::new();
+        for (x, y) in a.iter().zip(b) {
+            pairs.push((x, y));
+        }
+        match cmp {
+            Cmp::Eq => Ok(Expr::And(pairs.iter().map(|(x, y)| self.comparison(x, "=", y)).collect::<Result<_>>()?)),
+            Cmp::Ne => Ok(Expr::Or(pairs.iter().map(|(x, y)| self.comparison(x, "<>", y)).collect::<Result<_>>()?)),
+            _ => {
+                // a < c OR (a = c AND b < d): the last element decides with the operator itself.
+                let strict = if matches!(cmp, Cmp::Lt | Cmp::Le) { "<" } else { ">" };
+                let (last, init) = pairs.split_last().ok_or_else(|| Error::sql("0A000", "cannot compare rows of zero length"))?;
+                let mut e = self.comparison(last.0, cmp.name(), last.1)?;
+                for (x, y) in init.iter().rev() {
+                    let before = self.comparison(x, strict, y)?;
+                    let equal = self.comparison(x, "=", y)?;
+                    e = Expr::Or(vec![before, Expr::And(vec![equal, e])]);
+                }
+                Ok(e)
+            }
+        }
+    }
+
+    fn in_list(&mut self, expr: &Ast, list: &[Ast], negated: bool) -> Result<Typed> {
+        if let Ast::Tuple(row) = unnest(expr) {
+            let mut any = Vec::new();
+            for item in list {
+                let Ast::Tuple(other) = unnest(item) else {
+                    return Err(Error::sql("42601", "unequal number of entries in row expressions"));
+                };
+                any.push(self.compare_rows(row, Cmp::Eq, other, expr)?);
+            }
+            return Ok(boolean(if negated { not(Expr::Or(any)) } else { Expr::Or(any) }));
+        }
+        let left = self.expr(expr)?;
+        let items: Vec<Typed> = list.iter().map(|i| self.expr(i)).collect::<Result<_>>()?;
+        // PostgreSQL resolves a common type first, and compares one by one if there is none.
+        let types: Vec<Type> = std::iter::once(&left.ty).chain(items.iter().map(|i| &i.ty)).cloned().collect();
+        if let Ok(common) = select_common_type(&types, "IN")
+            && let Ok((Meets::Compare(_), lt, rt)) = self.meets("=", &common, &common)
+            && lt == rt
+        {
+            let left = self.coerce(left, &lt, CastContext::Implicit)?;
+            let span = expr.span();
+            let mut coerced = Vec::with_capacity(items.len());
+            for (item, ast) in items.into_iter().zip(list) {
+                coerced.push(self.coerce(item, &lt, CastContext::Implicit).map_err(|e| self.at(self.at(e, ast.span()), span))?);
+            }
+            let e = Expr::In(Box::new(left), coerced);
+            return Ok(boolean(if negated { not(e) } else { e }));
+        }
+        let mut any = Vec::new();
+        for item in items {
+            any.push(self.operator_typed("=", left.clone(), item, expr)?.expr);
+        }
+        Ok(boolean(if negated { not(Expr::Or(any)) } else { Expr::Or(any) }))
+    }
+
+    fn quantified(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast, all: bool) -> Result<Typed> {
+        let name = operator_name(op)?;
+        if let Ast::Subquery(q) = unnest(right) {
+            return self.quantified_subquery(left, &name, q, all).map(boolean);
+        }
+        let l = self.expr(left)?;
+        let mut array = self.expr(right)?;
+        if array.ty == Type::Unknown {
+            let element = if l.ty == Type::Unknown { Type::Text } else { l.ty.clone() };
+            let ty = element.array_of();
+            let expr = self.coerce(array, &ty, CastContext::Implicit).map_err(|e| self.at(e, right.span()))?;
+            array = Typed::new(expr, ty);
+        }
+        let Some(element) = array.ty.element().cloned() else {
+            return Err(self.at(Error::sql("42809", "op ANY/ALL (array) requires array on right side"), right.span()));
+        };
+        let (meets, lt, rt) = self.meets(&name, &l.ty, &element).map_err(|e| self.at_operator(e, left))?;
+        let left = self.coerce(l, &lt, CastContext::Implicit)?;
+        let array = self.coerce(array, &rt.array_of(), CastContext::Implicit)?;
+        Ok(boolean(Expr::Quantified(Box::new(Quantified { left, meets, array, all }))))
+    }
+
+    fn quantified_subquery(&mut self, left: &Ast, op: &str, q: &ast::Query, all: bool) -> Result<Expr> {
+        let (rel, cols) = self.subquery(q)?;
+        let lefts: Vec<Typed> = match unnest(left) {
+            Ast::Tuple(items) => items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?,
+            one => vec![self.expr(one)?],
+        };
+        if lefts.len() != cols.len() {
+            let what = if lefts.len() < cols.len() { "many" } else { "few" };
+            return Err(self.at(Error::sql("42601", format!("subquery has too {what} columns")), q.span()));
+        }
+        let (mut left_exprs, mut casts, mut how) = (Vec::new(), Vec::new(), None);
+        for (l, c) in lefts.into_iter().zip(&cols) {
+            let (meets, lt, rt) = self.meets(op, &l.ty, &c.ty).map_err(|e| self.at_operator(e, left))?;
+            left_exprs.push(self.coerce(l, &lt, CastContext::Implicit)?);
+            let right = self.coerce(Typed::new(Expr::Column(c.id), c.ty.clone()), &rt, CastContext::Implicit)?;
+            casts.push((self.fresh(), right));
+            how.get_or_insert(meets);
+        }
+        let meets = how.ok_or_else(|| Error::sql("42601", "subquery has too few columns"))?;
+        let rel = super::rel::Rel::Project { input: Box::new(rel), exprs: casts };
+        Ok(self.make_subquery(SubqueryKind::Quantified { left: left_exprs, meets, all }, rel))
+    }
+
+    pub(crate) fn make_subquery(&mut self, kind: SubqueryKind, rel: super::rel::Rel) -> Expr {
+        Expr::Subquery(Box::new(Subquery { slot: self.slot(), kind, body: SubqueryBody::Logical(Arc::new(rel)) }))
+    }
+
+    fn like(&mut self, op: &str, negated: bool, e: &Ast, pattern: &Ast, escape: Option<&Ast>) -> Result<Typed> {
+        let l = self.expr(e)?;
+        let mut p = self.expr(pattern)?;
+        if let Some(escape) = escape {
+            let escape = self.expr(escape)?;
+            p = self.call_typed("like_escape", vec![p, escape])?;
+        }
+        let matched = self.operator_typed(op, l, p, e)?;
+        Ok(boolean(if negated { not(matched.expr) } else { matched.expr }))
+    }
+
+    fn case(&mut self, operand: Option<&Ast>, conditions: &[ast::CaseWhen], otherwise: Option<&Ast>) -> Result<Typed> {
+        let mut whens = Vec::new();
+        for w in conditions {
+            let cond = match operand {
+                Some(o) => self.comparison(o, "=", &w.condition)?,
+                None => self.condition(&w.condition, "CASE/WHEN")?,
+            };
+            whens.push((cond, self.expr(&w.result)?));
+        }
+        let otherwise = otherwise.map(|e| self.expr(e)).transpose()?;
+        let types: Vec<Type> = otherwise.iter().chain(whens.iter().map(|w| &w.1)).map(|t| t.ty.clone()).collect();
+        let ty = select_common_type(&types, "CASE")?;
+        let whens = whens
+            .into_iter()
+            .map(|(c, r)| Ok((c, self.coerce(r, &ty, CastContext::Implicit)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let otherwise = otherwise.map(|e| self.coerce(e, &ty, CastContext::Implicit)).transpose()?.map(Box::new);
+        Ok(Typed::new(Expr::Case(whens, otherwise), ty))
+    }
+
+    fn array(&mut self, items: &[Ast]) -> Result<Typed> {
+        let items: Vec<Typed> = items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?;
+        if items.is_empty() {
+            // Its type comes from a cast around it; without one PostgreSQL refuses, and text is what a cast converts from.
+            return Ok(Typed::new(Expr::Const(Datum::Text("{}".into())), Type::Unknown));
+        }
+        let types: Vec<Type> = items.iter().map(|i| i.ty.clone()).collect();
+        let ty = select_common_type(&types, "ARRAY")?;
+        let items = items.into_iter().map(|i| self.coerce(i, &ty, CastContext::Implicit)).collect::<Result<_>>()?;
+        let element = ty.element().cloned().unwrap_or_else(|| ty.clone());
+        Ok(Typed::new(Expr::Array(element, items), ty.array_of()))
+    }
+
+    fn access(&mut self, root: &Ast, chain: &[ast::AccessExpr]) -> Result<Typed> {
+        let mut value = self.expr(root)?;
+        let mut indexes = Vec::new();
+        for (i, step) in chain.iter().enumerate() {
+            match step {
+                ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                    if matches!(value.ty, Type::Json | Type::Jsonb) {
+                        let key = self.expr(index)?;
+                        value = self.operator_typed("->", value, key, root)?;
+                        continue;
+                    }
+                    indexes.push(self.expr_as(index, &Type::Int4, CastContext::Assignment)?);
+                }
+                ast::AccessExpr::Subscript(ast::Subscript::Slice { lower_bound, upper_bound, stride: None }) if i + 1 == chain.len() => {
+                    let l = lower_bound.as_ref().map(|e| self.expr_as(e, &Type::Int4, CastContext::Assignment)).transpose()?;
+                    let u = upper_bound.as_ref().map(|e| self.expr_as(e, &Type::Int4, CastContext::Assignment)).transpose()?;
+                    self.element_of(&value)?;
+                    return Ok(Typed::new(Expr::Slice(Box::new(value.expr), l.map(Box::new), u.map(Box::new)), value.ty));
+                }
+                ast::AccessExpr::Dot(Ast::Identifier(field)) if indexes.is_empty() => value = self.field(root, value, field)?,
+                _ => return Err(self.at(Error::unsupported("this subscript is not supported"), root.span())),
+            }
+        }
+        if indexes.is_empty() {
+            return Ok(value);
+        }
+        let element = self.element_of(&value)?;
+        Ok(Typed::new(Expr::Subscript(Box::new(value.expr), indexes), element))
+    }
+    fn element_of(&self, array: &Typed) -> Result<Type> {
+        let message = || format!("cannot subscript type {} because it does not support subscripting", array.ty.base_name());
+        array.ty.element().cloned().ok_or_else(|| Error::sql("42804", message()))
+    }
+    /// `(row).field`, where the row is a relation's.
+    fn field(&mut self, root: &Ast, value: Typed, field: &ast::Ident) -> Result<Typed> {
+        if let Ast::Identifier(table) = unnest(root) {
+            return self.column(&[table.clone(), field.clone()]);
+        }
+        let message = format!("column notation .{} applied to type {}, which is not a composite type", field.value, value.ty.base_name());
+        Err(self.at(Error::sql("42809", message), field.span))
+    }
+}
+
+pub(crate) fn boolean(expr: Expr) -> Typed {
+    Typed::new(expr, Type::Bool)
+}
+
+pub(crate) fn not(e: Expr) -> Expr {
+    match e {
+        Expr::Not(inner) => *inner,
+        e => Expr::Not(Box::new(e)),
+    }
+}
+
+pub(crate) fn unnest(mut e: &Ast) -> &Ast {
+    while let Ast::Nested(inner) = e {
+        e = inner;
+    }
+    e
+}
+
+/// A function that does nothing but compare two values of one type in the order of datums.
+fn plain_comparison(f: &functions::Function) -> Option<Cmp> {
+    let cmp = Cmp::from_name(f.name)?;
+    let [a, b] = f.args.as_slice() else { return None };
+    let ordered = !matches!(a, Type::Char(_) | Type::Record | Type::Json | Type::Jsonb | Type::Unknown);
+    (a.same_base(b) && ordered).then_some(cmp)
+}
+
+fn is_pseudo(t: &Type) -> bool {
+    *t == Type::Unknown
+}
+
+fn shorten(s: &str) -> String {
+    s.chars().take(60).collect()
+}
+
+fn operator_name(op: &BinaryOperator) -> Result<String> {
+    Ok(match op {
+        BinaryOperator::PGCustomBinaryOperator(path) => path.last().cloned().unwrap_or_default(),
+        BinaryOperator::Custom(name) => name.clone(),
+        BinaryOperator::NotEq => "<>".into(),
+        BinaryOperator::PGLikeMatch => "~~".into(),
+        BinaryOperator::PGILikeMatch => "~~*".into(),
+        BinaryOperator::PGNotLikeMatch => "!~~".into(),
+        BinaryOperator::PGNotILikeMatch => "!~~*".into(),
+        BinaryOperator::Xor | BinaryOperator::MyIntegerDivide | BinaryOperator::DuckIntegerDivide => {
+            return Err(Error::sql("42601", format!("syntax error at or near \"{op}\"")));
+        }
+        op => op.to_string(),
+    })
+}
+
+/// The registry's kind of a function, window functions and syntax excluded.
+pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
+    functions::kind_of(name)
+}

@@ -1,0 +1,1022 @@
+//! Binds queries.
+
+use super::bind_call::{argument, function_name, sort_key};
+use super::bind_expr::unnest;
+use super::binder::{Binder, CteBinding, CteKind, Scope, ScopeCol, Typed};
+use super::expr::*;
+use super::rel::*;
+use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
+use crate::env::{Locking, OnLocked};
+use crate::types::cast::select_common_type;
+use crate::types::functions::{self, FunctionKind};
+use crate::types::{CastContext, Datum, Type};
+use meridian_base::{DescriptorId, Error, Result};
+use sqlparser::ast::{self, Expr as Ast, Spanned};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A column of a bound query's result.
+#[derive(Clone, Debug)]
+pub(crate) struct OutCol {
+    pub(crate) id: ColId,
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) origin: Option<(DescriptorId, u32)>,
+}
+
+/// `FOR UPDATE` and its relatives: how, and of which tables (all, if empty).
+type Locks = Vec<(Locking, Option<String>)>;
+
+impl Binder<'_> {
+    /// A subquery in an expression: names of the enclosing scopes are in sight.
+    pub(crate) fn subquery(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
+        self.query(q)
+    }
+
+    /// A query. The relation's layout is exactly the result's columns.
+    pub(crate) fn query(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
+        self.deeper(|b| {
+            let ctes = b.ctes.len();
+            let r = b.query_inner(q);
+            b.ctes.truncate(ctes);
+            r
+        })
+    }
+
+    fn query_inner(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
+        if let Some(with) = &q.with {
+            for cte in &with.cte_tables {
+                self.cte(cte, with.recursive)?;
+            }
+        }
+        if q.fetch.as_ref().is_some_and(|f| f.with_ties || f.percent) {
+            return Err(Error::unsupported("FETCH … WITH TIES is not supported"));
+        }
+        let locks = self.locks(&q.locks)?;
+        let empty = Vec::new();
+        let order = match &q.order_by {
+            None => &empty,
+            Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(keys), .. }) => keys,
+            Some(_) => return Err(Error::sql("42601", "syntax error at or near \"ALL\"")),
+        };
+        let (mut rel, cols) = match &*q.body {
+            ast::SetExpr::Select(s) => self.select(s, order, &locks)?,
+            body => {
+                let (rel, cols) = self.set_expr(body)?;
+                let keys = order.iter().map(|k| self.output_key(k, &cols)).collect::<Result<Vec<_>>>()?;
+                (if keys.is_empty() { rel } else { Rel::Sort { input: Box::new(rel), keys } }, cols)
+            }
+        };
+        let (limit, offset) = self.limits(q)?;
+        if limit.is_some() || offset.is_some() {
+            rel = Rel::Limit { input: Box::new(rel), limit, offset };
+        }
+        let layout: Vec<ColId> = cols.iter().map(|c| c.id).collect();
+        if rel.cols() != layout {
+            rel = Rel::Project { input: Box::new(rel), exprs: layout.iter().map(|c| (*c, Expr::Column(*c))).collect() };
+        }
+        Ok((rel, cols))
+    }
+
+    fn limits(&mut self, q: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
+        let (mut limit, mut offset) = match &q.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => (limit.as_ref(), offset.as_ref().map(|o| &o.value)),
+            Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
+        };
+        let one = Ast::Value(ast::Value::Number("1".into(), false).into());
+        if let Some(f) = &q.fetch {
+            limit = Some(f.quantity.as_ref().unwrap_or(&one));
+        }
+        // Nothing of the query itself is in sight of its limit.
+        let bind = |e: &mut Option<&Ast>, b: &mut Self| match e.take() {
+            None => Ok(None),
+            Some(Ast::Value(ast::ValueWithSpan { value: ast::Value::Null, .. })) => Ok(None),
+            Some(e) => b.expr_as(e, &Type::Int8, CastContext::Assignment).map(Some),
+        };
+        Ok((bind(&mut limit, self)?, bind(&mut offset, self)?))
+    }
+
+    fn locks(&mut self, clauses: &[ast::LockClause]) -> Result<Locks> {
+        let lock = |c: &ast::LockClause| {
+            let on = match c.nonblock {
+                None => OnLocked::Wait,
+                Some(ast::NonBlock::Nowait) => OnLocked::NoWait,
+                Some(ast::NonBlock::SkipLocked) => OnLocked::Skip,
+            };
+            let locking = match c.lock_type {
+                ast::LockType::Update => Locking::Exclusive(on),
+                ast::LockType::Share => Locking::Shared(on),
+            };
+            Ok((locking, c.of.as_ref().map(Name::from_ast).transpose()?.map(|n| n.name)))
+        };
+        let locks: Locks = clauses.iter().map(lock).collect::<Result<_>>()?;
+        self.writes |= !locks.is_empty();
+        Ok(locks)
+    }
+
+    fn set_expr(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
+        self.deeper(|b| match e {
+            ast::SetExpr::Select(s) => b.select(s, &[], &Vec::new()),
+            ast::SetExpr::Query(q) => b.query(q),
+            ast::SetExpr::Values(v) => b.values(v),
+            ast::SetExpr::SetOperation { left, op, set_quantifier, right } => b.set_operation(left, *op, *set_quantifier, right),
+            ast::SetExpr::Table(t) => {
+                let parts = t.schema_name.iter().chain(&t.table_name).map(|n| ast::ObjectNamePart::Identifier(ast::Ident::new(n)));
+                let name = Name::from_ast(&ast::ObjectName(parts.collect()))?;
+                let (rel, cols) = b.relation(&name, None, &Vec::new(), e.span())?;
+                let out = cols.into_iter().filter(|c| !c.hidden);
+                Ok((rel, out.map(|c| OutCol { id: c.id, name: c.name, ty: c.ty, origin: c.origin }).collect()))
+            }
+            ast::SetExpr::Insert(s) | ast::SetExpr::Update(s) | ast::SetExpr::Delete(s) => b.dml(s),
+            ast::SetExpr::Merge(_) => Err(Error::unsupported("MERGE is not supported")),
+        })
+    }
+
+    fn set_operation(
+        &mut self,
+        left: &ast::SetExpr,
+        op: ast::SetOperator,
+        quantifier: ast::SetQuantifier,
+        right: &ast::SetExpr,
+    ) -> Result<(Rel, Vec<OutCol>)> {
+        let (op, name) = match op {
+            ast::SetOperator::Union => (SetOp::Union, "UNION"),
+            ast::SetOperator::Intersect => (SetOp::Intersect, "INTERSECT"),
+            ast::SetOperator::Except | ast::SetOperator::Minus => (SetOp::Except, "EXCEPT"),
+        };
+        let all = match quantifier {
+            ast::SetQuantifier::All => true,
+            ast::SetQuantifier::Distinct | ast::SetQuantifier::None => false,
+            _ => return Err(Error::sql("42601", "syntax error at or near \"BY\"")),
+        };
+        let (l, lcols) = self.set_side(left)?;
+        let (r, rcols) = self.set_side(right)?;
+        self.unite(op, name, all, (l, lcols), (r, rcols))
+    }
+    fn set_side(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
+        self.set_expr(e)
+    }
+
+    fn unite(&mut self, op: SetOp, name: &str, all: bool, l: (Rel, Vec<OutCol>), r: (Rel, Vec<OutCol>)) -> Result<(Rel, Vec<OutCol>)> {
+        let ((left, lcols), (right, rcols)) = (l, r);
+        if lcols.len() != rcols.len() {
+            return Err(Error::sql("42601", format!("each {name} query must have the same number of columns")));
+        }
+        let mut types = Vec::new();
+        for (a, b) in lcols.iter().zip(&rcols) {
+            types.push(select_common_type(&[a.ty.clone(), b.ty.clone()], name)?);
+        }
+        let left = self.cast_cols(left, &lcols, &types)?;
+        let right = self.cast_cols(right, &rcols, &types)?;
+        let base = self.fresh_many(types.len());
+        let cols: Vec<ColId> = (0..types.len() as u32).map(|i| base + i).collect();
+        let out = lcols.into_iter().zip(types).zip(&cols).map(|((c, ty), id)| OutCol { id: *id, name: c.name, ty, origin: None });
+        let out = out.collect();
+        Ok((Rel::SetOp { op, all, left: Box::new(left), right: Box::new(right), cols }, out))
+    }
+    /// Exactly these columns, converted.
+    pub(crate) fn cast_cols(&mut self, rel: Rel, cols: &[OutCol], to: &[Type]) -> Result<Rel> {
+        let mut exprs = Vec::new();
+        for (c, ty) in cols.iter().zip(to) {
+            let e = self.coerce(Typed::new(Expr::Column(c.id), c.ty.clone()), ty, CastContext::Implicit)?;
+            exprs.push((self.fresh(), e));
+        }
+        Ok(Rel::Project { input: Box::new(rel), exprs })
+    }
+
+    fn values(&mut self, v: &ast::Values) -> Result<(Rel, Vec<OutCol>)> {
+        let rows: Vec<Vec<Typed>> =
+            v.rows.iter().map(|r| r.iter().map(|e| self.expr(e)).collect::<Result<_>>()).collect::<Result<_>>()?;
+        let width = rows.first().map_or(0, Vec::len);
+        if rows.iter().any(|r| r.len() != width) {
+            return Err(Error::sql("42601", "VALUES lists must all be the same length"));
+        }
+        let mut types = Vec::new();
+        for i in 0..width {
+            let column: Vec<Type> = rows.iter().map(|r| r[i].ty.clone()).collect();
+            types.push(select_common_type(&column, "VALUES")?);
+        }
+        let mut out_rows = Vec::with_capacity(rows.len());
+        for row in rows {
+            let row = row.into_iter().zip(&types).map(|(e, ty)| self.coerce(e, ty, CastContext::Implicit));
+            out_rows.push(row.collect::<Result<Vec<_>>>()?);
+        }
+        let base = self.fresh_many(width);
+        let cols: Vec<ColId> = (0..width as u32).map(|i| base + i).collect();
+        let out = types.into_iter().enumerate();
+        let out = out.map(|(i, ty)| OutCol { id: base + i as u32, name: format!("column{}", i + 1), ty, origin: None }).collect();
+        Ok((Rel::Values { cols, rows: out_rows }, out))
+    }
+
+    fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<()> {
+        let name = fold(&cte.alias.name);
+        let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold(&c.name)).collect();
+        let id = self.slot();
+        let bound = if recursive && mentions(&cte.query, &name) {
+            self.recursive_cte(cte, &name, &renames, id)?
+        } else {
+            let (body, cols) = self.query(&cte.query)?;
+            let cols = renamed(cols, &renames, &name)?;
+            (Cte { id, name: name.clone(), body, step: None }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
+        };
+        self.ctes.push(CteBinding { name, cols: bound.1, kind: CteKind::Bound(Arc::new(bound.0)) });
+        Ok(())
+    }
+
+    fn recursive_cte(&mut self, cte: &ast::Cte, name: &str, renames: &[String], id: u32) -> Result<(Cte, Vec<(String, Type)>)> {
+        let malformed = || Error::sql("42P19", format!("recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"));
+        let ast::SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } = &*cte.query.body else {
+            return Err(malformed());
+        };
+        if cte.query.with.is_some() || cte.query.order_by.is_some() || cte.query.limit_clause.is_some() {
+            return Err(Error::unsupported("ORDER BY or LIMIT in a recursive query is not implemented"));
+        }
+        let (body, cols) = self.set_expr(left)?;
+        let mut settled = Vec::new();
+        for c in renamed(cols, renames, name)? {
+            settled.push(c);
+        }
+        let cols: Vec<(String, Type)> = settled.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
+        let mark = self.ctes.len();
+        self.ctes.push(CteBinding { name: name.to_string(), cols: cols.clone(), kind: CteKind::Work(id) });
+        let step = self.set_expr(right);
+        self.ctes.truncate(mark);
+        let (step, step_cols) = step?;
+        if step_cols.len() != cols.len() {
+            return Err(Error::sql("42601", "each UNION query must have the same number of columns"));
+        }
+        for (i, (a, b)) in cols.iter().zip(&step_cols).enumerate() {
+            let common = select_common_type(&[a.1.clone(), b.ty.clone()], "UNION")?;
+            if common != a.1 && !common.same_base(&a.1) {
+                let message = format!(
+                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                    i + 1,
+                    a.1.name(),
+                    common.name()
+                );
+                return Err(Error::sql("42804", message).hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        let types: Vec<Type> = cols.iter().map(|c| c.1.clone()).collect();
+        let step = self.cast_cols(step, &step_cols, &types)?;
+        let distinct = *set_quantifier != ast::SetQuantifier::All;
+        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)) }, cols))
+    }
+
+    fn select(&mut self, s: &ast::Select, order: &[ast::OrderByExpr], locks: &Locks) -> Result<(Rel, Vec<OutCol>)> {
+        if s.into.is_some() {
+            return Err(Error::unsupported("SELECT INTO is not supported").hint("Use CREATE TABLE and INSERT … SELECT."));
+        }
+        let (from, cols, tables) = self.from(&s.from, locks)?;
+        let mut scope = Scope { cols, tables, ..Scope::default() };
+        for w in &s.named_window {
+            let spec = match &w.1 {
+                ast::NamedWindowExpr::WindowSpec(spec) => spec.clone(),
+                ast::NamedWindowExpr::NamedWindow(_) => return Err(Error::unsupported("WINDOW a AS b is not supported")),
+            };
+            scope.named_windows.push((fold(&w.0), spec));
+        }
+        let from_cols: BTreeSet<ColId> = scope.cols.iter().map(|c| c.id).collect();
+        let (r, _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks))?;
+        Ok(r)
+    }
+
+    fn select_body(
+        &mut self,
+        s: &ast::Select,
+        order: &[ast::OrderByExpr],
+        from: Rel,
+        from_cols: &BTreeSet<ColId>,
+        locks: &Locks,
+    ) -> Result<(Rel, Vec<OutCol>)> {
+        self.scope().no_aggregates = Some("WHERE");
+        let mut rel = from;
+        if let Some(e) = &s.selection {
+            let cond = self.condition(e, "WHERE")?;
+            let mut conds = Vec::new();
+            cond.conjuncts(&mut conds);
+            rel = rel.filtered(conds);
+        }
+        self.scope().no_aggregates = None;
+        (self.scope().allow_sets, self.scope().allow_windows) = (true, true);
+        let mut items = self.select_items(&s.projection)?;
+        (self.scope().allow_sets, self.scope().allow_windows) = (false, false);
+        // GROUP BY may name output columns, so the select list is bound first.
+        self.scope().no_aggregates = Some("GROUP BY");
+        let (mut keys, grouped) = self.group_keys(&s.group_by, &items)?;
+        self.scope().no_aggregates = None;
+        let mut having = s.having.as_ref().map(|e| self.condition(e, "HAVING")).transpose()?;
+        self.scope().allow_windows = true;
+        let distinct = match &s.distinct {
+            Some(ast::Distinct::Distinct) => Some(None),
+            Some(ast::Distinct::On(on)) => {
+                let on = on.iter().map(|e| self.order_expr(e, &items, "DISTINCT ON")).collect::<Result<Vec<_>>>()?;
+                Some(Some(on))
+            }
+            Some(ast::Distinct::All) | None => None,
+        };
+        let mut sort = Vec::new();
+        for k in order {
+            sort.push(sort_key(self.order_expr(&k.expr, &items, "ORDER BY")?, &k.options)?);
+        }
+        self.scope().allow_windows = false;
+        let (aggs, mut windows, sets) = {
+            let scope = self.scope();
+            (std::mem::take(&mut scope.aggs), std::mem::take(&mut scope.windows), std::mem::take(&mut scope.sets))
+        };
+        let is_grouped = grouped || !aggs.is_empty() || having.is_some();
+        if is_grouped {
+            if !locks.is_empty() {
+                return Err(Error::unsupported("FOR UPDATE is not allowed with aggregate functions or GROUP BY clause"));
+            }
+            self.add_dependent_keys(&mut keys);
+            let names = self.scope().cols.clone();
+            let check = |e: &mut Expr| regroup(e, &keys, from_cols, &names);
+            items.iter_mut().try_for_each(|i| check(&mut i.0.expr))?;
+            sort.iter_mut().try_for_each(|k| check(&mut k.expr))?;
+            having.iter_mut().try_for_each(&check)?;
+            for (_, w, _) in &mut windows {
+                w.args.iter_mut().chain(&mut w.partition).chain(w.filter.as_mut()).try_for_each(&check)?;
+                w.order.iter_mut().try_for_each(|k| check(&mut k.expr))?;
+            }
+            let aggs = aggs.into_iter().map(|(id, call, _)| (id, call)).collect();
+            rel = Rel::Aggregate { input: Box::new(rel), keys, aggs };
+            if let Some(h) = having {
+                let mut conds = Vec::new();
+                h.conjuncts(&mut conds);
+                rel = rel.filtered(conds);
+            }
+        }
+        if !windows.is_empty() {
+            rel = Rel::Window { input: Box::new(rel), calls: windows.into_iter().map(|(id, c, _)| (id, c)).collect() };
+        }
+        if !sets.is_empty() {
+            rel = Rel::ProjectSet { input: Box::new(rel), calls: sets };
+        }
+        if !locks.is_empty() && distinct.is_some() {
+            return Err(Error::unsupported("FOR UPDATE is not allowed with DISTINCT clause"));
+        }
+        self.output(rel, items, sort, distinct)
+    }
+
+    /// Projects the select list, and orders by what need not be in it.
+    fn output(
+        &mut self,
+        rel: Rel,
+        items: Vec<(Typed, String)>,
+        mut sort: Vec<SortKey>,
+        distinct: Option<Option<Vec<Expr>>>,
+    ) -> Result<(Rel, Vec<OutCol>)> {
+        let (mut exprs, mut out): (Vec<(ColId, Expr)>, Vec<OutCol>) = (Vec::new(), Vec::new());
+        for (item, name) in items {
+            let origin = match &item.expr {
+                Expr::Column(c) => self.scopes.last().and_then(|s| s.cols.iter().find(|x| x.id == *c)).and_then(|x| x.origin),
+                _ => None,
+            };
+            // An unchanged column keeps its name, once.
+            let id = match &item.expr {
+                Expr::Column(c) if !exprs.iter().any(|(id, _)| id == c) => *c,
+                _ => self.fresh(),
+            };
+            exprs.push((id, item.expr));
+            out.push(OutCol { id, name, ty: item.ty, origin });
+        }
+        let find = |e: &Expr, exprs: &[(ColId, Expr)]| {
+            let key = format!("{e:?}");
+            exprs.iter().find(|(_, x)| format!("{x:?}") == key).map(|(id, _)| Expr::Column(*id))
+        };
+        let visible = exprs.len();
+        let mut on = None;
+        for e in distinct.iter().flatten().flatten() {
+            let c = find(e, &exprs).unwrap_or_else(|| {
+                let id = self.fresh();
+                exprs.push((id, e.clone()));
+                Expr::Column(id)
+            });
+            on.get_or_insert_with(Vec::new).push(c);
+        }
+        for k in &mut sort {
+            k.expr = match find(&k.expr, &exprs) {
+                Some(c) => c,
+                None if matches!(distinct, Some(None)) => {
+                    return Err(Error::sql("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list"));
+                }
+                None => {
+                    let id = self.fresh();
+                    exprs.push((id, std::mem::replace(&mut k.expr, Expr::NULL)));
+                    Expr::Column(id)
+                }
+            };
+        }
+        let mut rel = Rel::Project { input: Box::new(rel), exprs };
+        debug_assert!(visible <= rel.cols().len());
+        match distinct {
+            Some(None) => rel = Rel::Distinct { input: Box::new(rel), on: None },
+            Some(Some(_)) => {
+                let on = on.unwrap_or_default();
+                // The rows of a group must meet: sort by the ON expressions first, unless ORDER BY does.
+                let leading = sort.iter().take(on.len()).map(|k| format!("{:?}", k.expr)).collect::<BTreeSet<_>>();
+                let wanted = on.iter().map(|e| format!("{e:?}")).collect::<BTreeSet<_>>();
+                if !sort.is_empty() && leading != wanted && sort.len() >= on.len() {
+                    return Err(Error::sql("42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"));
+                }
+                let missing = on.iter().filter(|e| !leading.contains(&format!("{e:?}")));
+                let extra = missing.map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false });
+                sort.extend(extra.collect::<Vec<_>>());
+                rel = Rel::Distinct { input: Box::new(Rel::Sort { input: Box::new(rel), keys: std::mem::take(&mut sort) }), on: Some(on) };
+            }
+            None => {}
+        }
+        if !sort.is_empty() {
+            rel = Rel::Sort { input: Box::new(rel), keys: sort };
+        }
+        Ok((rel, out))
+    }
+
+    /// The select list (or `RETURNING`), wildcards expanded: expressions with the names of their columns.
+    pub(crate) fn select_items(&mut self, items: &[ast::SelectItem]) -> Result<Vec<(Typed, String)>> {
+        let mut out = Vec::new();
+        for item in items {
+            match item {
+                ast::SelectItem::UnnamedExpr(e) => {
+                    let t = self.expr(e)?;
+                    out.push((self.settle(t)?, output_name(e)));
+                }
+                ast::SelectItem::ExprWithAlias { expr, alias } => {
+                    let t = self.expr(expr)?;
+                    out.push((self.settle(t)?, fold(alias)));
+                }
+                ast::SelectItem::Wildcard(_) => {
+                    let scope = self.scope();
+                    if scope.tables.is_empty() {
+                        return Err(Error::sql("42601", "SELECT * with no tables specified is not valid"));
+                    }
+                    let cols = scope.cols.iter().filter(|c| !c.hidden && !c.qualified_only);
+                    out.extend(cols.map(|c| (Typed::new(Expr::Column(c.id), c.ty.clone()), c.name.clone())));
+                }
+                ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let name = Name::from_ast(name)?.name;
+                    let Some(scope) = self.scopes.iter().rev().find(|s| s.tables.contains(&name)) else {
+                        return Err(Error::sql("42P01", format!("missing FROM-clause entry for table \"{name}\"")));
+                    };
+                    let cols = scope.cols.iter().filter(|c| c.table == name && !c.hidden);
+                    out.extend(cols.map(|c| (Typed::new(Expr::Column(c.id), c.ty.clone()), c.name.clone())));
+                }
+                other => return Err(Error::unsupported(format!("select item not supported: {other}"))),
+            }
+        }
+        if out.len() > 1664 {
+            return Err(Error::sql("54011", "target lists can have at most 1664 entries"));
+        }
+        Ok(out)
+    }
+
+    fn group_keys(&mut self, group: &ast::GroupByExpr, items: &[(Typed, String)]) -> Result<(Vec<(ColId, Expr)>, bool)> {
+        let ast::GroupByExpr::Expressions(exprs, modifiers) = group else {
+            return Err(Error::unsupported("GROUP BY ALL is not supported"));
+        };
+        if !modifiers.is_empty() {
+            return Err(Error::unsupported("GROUP BY … WITH is not supported"));
+        }
+        let mut keys: Vec<(ColId, Expr)> = Vec::new();
+        for e in exprs {
+            if matches!(e, Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_)) {
+                return Err(Error::unsupported("GROUPING SETS, CUBE and ROLLUP are not supported"));
+            }
+            let list = match unnest(e) {
+                Ast::Tuple(list) => list.iter().collect(),
+                e => vec![e],
+            };
+            for e in list {
+                let expr = self.order_expr(e, items, "GROUP BY")?;
+                let id = match &expr {
+                    Expr::Column(c) => *c,
+                    _ => self.fresh(),
+                };
+                if !keys.iter().any(|k| k.0 == id) {
+                    keys.push((id, expr));
+                }
+            }
+        }
+        Ok((keys, !exprs.is_empty()))
+    }
+
+    /// Columns of a table whose primary key is grouped by depend on it: they are keys too.
+    fn add_dependent_keys(&mut self, keys: &mut Vec<(ColId, Expr)>) {
+        let scope = self.scopes.last().expect("a select has a scope");
+        let mut tables: Vec<(&str, DescriptorId)> = Vec::new();
+        for c in &scope.cols {
+            if let Some((id, _)) = c.origin
+                && !tables.contains(&(&c.table, id))
+            {
+                tables.push((&c.table, id));
+            }
+        }
+        let mut more = Vec::new();
+        for (alias, id) in tables {
+            let Some(table) = self.ctx.catalog.table_by_id(id) else { continue };
+            let of = |ordinal: u32| scope.cols.iter().find(|c| c.table == alias && c.origin == Some((id, ordinal)));
+            let covered = |ordinal: u32| of(ordinal).is_some_and(|c| keys.iter().any(|k| matches!(k.1, Expr::Column(k) if k == c.id)));
+            if table.primary().columns.iter().all(|c| covered(c.ordinal)) {
+                let cols = scope.cols.iter().filter(|c| c.table == alias && !keys.iter().any(|k| k.0 == c.id));
+                more.extend(cols.map(|c| (c.id, Expr::Column(c.id))));
+            }
+        }
+        keys.extend(more);
+    }
+
+    /// An expression of `ORDER BY`, `GROUP BY` or `DISTINCT ON`: a position, an output column's name, or any expression. In
+    /// `GROUP BY` an input column wins over an output column.
+    fn order_expr(&mut self, e: &Ast, items: &[(Typed, String)], clause: &str) -> Result<Expr> {
+        match unnest(e) {
+            Ast::Value(ast::ValueWithSpan { value: ast::Value::Number(n, _), span }) => {
+                let item = n.parse::<usize>().ok().and_then(|n| items.get(n.checked_sub(1)?));
+                let missing = || Error::sql("42P10", format!("{clause} position {n} is not in select list"));
+                return item.map(|i| i.0.expr.clone()).ok_or_else(|| self.at(missing(), *span));
+            }
+            Ast::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(_), span }) => {
+                return Err(self.at(Error::sql("42601", format!("non-integer constant in {clause}")), *span));
+            }
+            Ast::Identifier(i) => {
+                let name = fold(i);
+                let is_input = clause == "GROUP BY" && self.scopes.last().is_some_and(|s| s.cols.iter().any(|c| c.name == name));
+                let mut named = items.iter().filter(|(_, n)| *n == name);
+                if !is_input && let Some((t, _)) = named.next() {
+                    let first = format!("{:?}", t.expr);
+                    if named.any(|(t, _)| format!("{:?}", t.expr) != first) {
+                        return Err(self.at(Error::sql("42702", format!("{clause} \"{name}\" is ambiguous")), i.span));
+                    }
+                    return Ok(t.expr.clone());
+                }
+            }
+            _ => {}
+        }
+        let t = self.expr(e)?;
+        Ok(self.settle(t)?.expr)
+    }
+
+    /// A key of `ORDER BY` over a set operation or `VALUES`: only output columns.
+    fn output_key(&mut self, k: &ast::OrderByExpr, cols: &[OutCol]) -> Result<SortKey> {
+        let found = match unnest(&k.expr) {
+            Ast::Value(ast::ValueWithSpan { value: ast::Value::Number(n, _), .. }) => {
+                n.parse::<usize>().ok().and_then(|n| cols.get(n.checked_sub(1)?))
+            }
+            Ast::Identifier(i) => cols.iter().find(|c| c.name == fold(i)),
+            _ => {
+                return Err(Error::unsupported("invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+                    .detail("Only result column names can be used, not expressions or functions.")
+                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause."));
+            }
+        };
+        match found {
+            Some(c) => sort_key(Expr::Column(c.id), &k.options),
+            None => Err(self.at(Error::sql("42703", format!("column \"{}\" does not exist", k.expr)), k.expr.span())),
+        }
+    }
+
+    /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
+    pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let (mut rel, mut cols, mut tables) = (None, Vec::new(), Vec::new());
+        for item in from {
+            // Items to the left are in sight of LATERAL ones.
+            let sight = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() };
+            let ((r, c, t), _) = self.in_scope(sight, |b| b.joined(item, locks))?;
+            for name in &t {
+                if tables.contains(name) {
+                    return Err(Error::sql("42712", format!("table name \"{name}\" specified more than once")));
+                }
+            }
+            cols.extend(c);
+            tables.extend(t);
+            rel = Some(match rel {
+                None => r,
+                Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(r), on: Vec::new() },
+            });
+        }
+        Ok((rel.unwrap_or_else(Rel::one_row), cols, tables))
+    }
+
+    pub(crate) fn joined(&mut self, item: &ast::TableWithJoins, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let (mut rel, mut cols, mut tables) = self.table_factor(&item.relation, locks)?;
+        for j in &item.joins {
+            let sight = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() };
+            let ((r, c, t), _) = self.in_scope(sight, |b| b.table_factor(&j.relation, locks))?;
+            for name in &t {
+                if tables.contains(name) {
+                    return Err(Error::sql("42712", format!("table name \"{name}\" specified more than once")));
+                }
+            }
+            (rel, cols) = self.join(rel, cols, r, c, &tables, &t, &j.join_operator)?;
+            tables.extend(t);
+        }
+        Ok((rel, cols, tables))
+    }
+
+    fn join(
+        &mut self,
+        left: Rel,
+        lcols: Vec<ScopeCol>,
+        right: Rel,
+        rcols: Vec<ScopeCol>,
+        ltables: &[String],
+        rtables: &[String],
+        op: &ast::JoinOperator,
+    ) -> Result<(Rel, Vec<ScopeCol>)> {
+        use ast::JoinOperator as J;
+        #[derive(PartialEq)]
+        enum Side {
+            Inner,
+            Left,
+            Right,
+            Full,
+        }
+        let (side, constraint) = match op {
+            J::Join(c) | J::Inner(c) | J::CrossJoin(c) => (Side::Inner, c),
+            J::Left(c) | J::LeftOuter(c) => (Side::Left, c),
+            J::Right(c) | J::RightOuter(c) => (Side::Right, c),
+            J::FullOuter(c) => (Side::Full, c),
+            _ => return Err(Error::unsupported("this kind of join is not supported")),
+        };
+        if side != Side::Inner && matches!(constraint, ast::JoinConstraint::None) {
+            return Err(Error::sql("42601", "an outer join needs ON, USING or NATURAL"));
+        }
+        let using: Option<Vec<String>> = match constraint {
+            ast::JoinConstraint::Using(names) => {
+                Some(names.iter().map(|n| Ok(Name::from_ast(n)?.name)).collect::<Result<_>>()?)
+            }
+            ast::JoinConstraint::Natural => {
+                let mut common: Vec<String> = Vec::new();
+                for c in lcols.iter().filter(|c| !c.qualified_only && !c.hidden) {
+                    if rcols.iter().any(|r| r.name == c.name && !r.qualified_only && !r.hidden) {
+                        common.push(c.name.clone());
+                    }
+                }
+                Some(common)
+            }
+            _ => None,
+        };
+        let (mut on, mut merged, mut computed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lcols, mut rcols) = (lcols, rcols);
+        for name in using.iter().flatten() {
+            let l = pick(&lcols, name, "left")?.clone();
+            let r = pick(&rcols, name, "right")?.clone();
+            let (lt, rt) = (Typed::new(Expr::Column(l.id), l.ty.clone()), Typed::new(Expr::Column(r.id), r.ty.clone()));
+            on.push(self.operator_typed("=", lt, rt, &Ast::Value(ast::Value::Null.into()))?.expr);
+            let id = match side {
+                Side::Inner | Side::Left => l.id,
+                Side::Right => r.id,
+                Side::Full => {
+                    let id = self.fresh();
+                    computed.push((id, Expr::Coalesce(vec![Expr::Column(l.id), Expr::Column(r.id)])));
+                    id
+                }
+            };
+            merged.push(ScopeCol { table: String::new(), schema: None, id, qualified_only: false, ..if side == Side::Right { r } else { l } });
+            for c in lcols.iter_mut().chain(&mut rcols).filter(|c| c.name == *name) {
+                c.qualified_only = true;
+            }
+        }
+        let mut cols = merged;
+        cols.extend(lcols);
+        cols.extend(rcols);
+        if let ast::JoinConstraint::On(e) = constraint {
+            let tables = ltables.iter().chain(rtables).cloned().collect();
+            let scope = Scope { cols: cols.clone(), tables, no_aggregates: Some("JOIN conditions"), ..Scope::default() };
+            let (cond, _) = self.in_scope(scope, |b| b.condition(e, "JOIN/ON"))?;
+            cond.conjuncts(&mut on);
+        }
+        let (left, right) = (Box::new(left), Box::new(right));
+        let rel = match side {
+            Side::Inner => Rel::Join { kind: JoinKind::Inner, left, right, on },
+            Side::Left => Rel::Join { kind: JoinKind::Left, left, right, on },
+            Side::Right => Rel::Join { kind: JoinKind::Left, left: right, right: left, on },
+            Side::Full => Rel::Join { kind: JoinKind::Full, left, right, on },
+        };
+        if computed.is_empty() {
+            return Ok((rel, cols));
+        }
+        let mut exprs: Vec<(ColId, Expr)> = rel.cols().into_iter().map(|c| (c, Expr::Column(c))).collect();
+        exprs.extend(computed);
+        Ok((Rel::Project { input: Box::new(rel), exprs }, cols))
+    }
+
+    fn table_factor(&mut self, f: &ast::TableFactor, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        match f {
+            ast::TableFactor::Table { name, alias, args: None, sample: None, with_ordinality: false, .. } => {
+                let name_ = Name::from_ast(name)?;
+                let alias_name = alias.as_ref().map(|a| fold(&a.name));
+                let (rel, mut cols) = self.relation(&name_, alias_name.as_deref(), locks, name.span())?;
+                rename_columns(&mut cols, alias.as_ref())?;
+                Ok((rel, cols, vec![alias_name.unwrap_or(name_.name)]))
+            }
+            ast::TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let args = args.args.iter().map(argument).collect::<Result<Vec<_>>>()?;
+                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality)
+            }
+            ast::TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+                let args = args.iter().map(argument).collect::<Result<Vec<_>>>()?;
+                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality)
+            }
+            ast::TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let args: Vec<&Ast> = array_exprs.iter().collect();
+                self.table_function("unnest", &args, alias.as_ref(), *with_ordinality)
+            }
+            ast::TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let hidden = if *lateral { None } else { self.scopes.pop() };
+                let bound = self.query(subquery);
+                self.scopes.extend(hidden);
+                let (mut rel, out) = bound?;
+                if !locks.is_empty() {
+                    lock_tables(&mut rel, locks[0].0);
+                }
+                let table = alias.as_ref().map_or_else(String::new, |a| fold(&a.name));
+                let mut cols = scope_cols(&table, out);
+                rename_columns(&mut cols, alias.as_ref())?;
+                let tables = if table.is_empty() { Vec::new() } else { vec![table] };
+                Ok((rel, cols, tables))
+            }
+            ast::TableFactor::NestedJoin { table_with_joins, alias } => {
+                let (rel, mut cols, tables) = self.joined(table_with_joins, locks)?;
+                let Some(a) = alias else { return Ok((rel, cols, tables)) };
+                let name = fold(&a.name);
+                cols.retain(|c| !c.qualified_only);
+                cols.iter_mut().for_each(|c| c.table = name.clone());
+                rename_columns(&mut cols, alias.as_ref())?;
+                Ok((rel, cols, vec![name]))
+            }
+            ast::TableFactor::Table { .. } => Err(Error::unsupported("TABLESAMPLE is not supported")),
+            other => Err(Error::unsupported(format!("this FROM item is not supported: {other}"))),
+        }
+    }
+
+    /// A named relation: a common table expression, a table, a view or a system table.
+    pub(crate) fn relation(&mut self, name: &Name, alias: Option<&str>, locks: &Locks, span: sqlparser::tokenizer::Span) -> Result<(Rel, Vec<ScopeCol>)> {
+        let shown = alias.unwrap_or(&name.name).to_string();
+        if name.schema.is_none()
+            && let Some(cte) = self.ctes.iter().rev().find(|c| c.name == name.name).cloned()
+        {
+            let base = self.fresh_many(cte.cols.len());
+            let ids: Vec<ColId> = (0..cte.cols.len() as u32).map(|i| base + i).collect();
+            let out = cte.cols.into_iter().zip(&ids).map(|((name, ty), id)| OutCol { id: *id, name, ty, origin: None }).collect();
+            let rel = match cte.kind {
+                CteKind::Bound(cte) => Rel::Cte { cte, cols: ids },
+                CteKind::Work(id) => Rel::WorkTable { id, cols: ids },
+            };
+            return Ok((rel, scope_cols(&shown, out)));
+        }
+        let found = self.ctx.catalog.relation(self.ctx.names, name).map_err(|e| self.at(e, span))?;
+        self.descriptors.extend(found.descriptor());
+        match found {
+            Relation::Table(t) => {
+                let locking = locks.iter().find(|(_, of)| of.as_ref().is_none_or(|n| *n == shown)).map_or(Locking::None, |l| l.0);
+                Ok(self.table(t, &shown, locking))
+            }
+            Relation::View(v) => self.view(&v, &shown),
+            Relation::System(t) => {
+                let base = self.fresh_many(t.columns.len());
+                let col = |(i, (name, ty)): (usize, &(&str, Type))| ScopeCol {
+                    table: shown.clone(),
+                    schema: Some(t.schema.to_string()),
+                    name: name.to_string(),
+                    id: base + i as u32,
+                    ty: ty.clone(),
+                    qualified_only: false,
+                    hidden: false,
+                    origin: None,
+                };
+                Ok((Rel::System { table: t, base }, t.columns.iter().enumerate().map(col).collect()))
+            }
+            Relation::Sequence(s) => {
+                let message = format!("cannot read sequence \"{}\" as a table", s.name);
+                Err(self.at(Error::unsupported(message).hint("Use pg_sequences, or currval and lastval."), span))
+            }
+            Relation::Index(..) => Err(self.at(Error::sql("42809", format!("\"{name}\" is an index")), span)),
+        }
+    }
+
+    pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {
+        self.descriptors.insert(t.id);
+        self.groups.insert(t.group);
+        let base = self.fresh_many(t.columns.len());
+        let schema = self.ctx.catalog.schema_by_id(t.schema).map(|s| s.name.clone());
+        let cols = t.live_columns().map(|(o, c)| ScopeCol {
+            table: alias.to_string(),
+            schema: schema.clone(),
+            name: c.name.clone(),
+            id: base + o,
+            ty: c.ty.clone(),
+            qualified_only: false,
+            hidden: c.state == crate::catalog::ColumnState::Hidden,
+            origin: Some((t.id, o)),
+        });
+        let cols = cols.collect();
+        (Rel::Table { table: t, base, alias: alias.to_string(), locking, filters: Vec::new() }, cols)
+    }
+
+    fn view(&mut self, v: &ViewRef, alias: &str) -> Result<(Rel, Vec<ScopeCol>)> {
+        let statement = crate::parse::parse_one_statement(&v.query)?;
+        let crate::parse::Kind::Sql(sql) = &statement.kind else {
+            return Err(Error::internal(format!("the stored query of view \"{}\" is damaged", v.name)));
+        };
+        let ast::Statement::Query(q) = &**sql else {
+            return Err(Error::internal(format!("the stored query of view \"{}\" is damaged", v.name)));
+        };
+        // A view sees nothing of the query that uses it.
+        let scopes = std::mem::take(&mut self.scopes);
+        let ctes = std::mem::take(&mut self.ctes);
+        let bound = self.query(q);
+        (self.scopes, self.ctes) = (scopes, ctes);
+        let (rel, mut out) = bound?;
+        for (c, (name, _)) in out.iter_mut().zip(&v.columns) {
+            c.name.clone_from(name);
+            c.origin = None;
+        }
+        Ok((rel, scope_cols(alias, out)))
+    }
+
+    fn table_function(
+        &mut self,
+        name: &str,
+        args: &[&Ast],
+        alias: Option<&ast::TableAlias>,
+        ordinality: bool,
+    ) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let table = alias.map_or_else(|| name.to_string(), |a| fold(&a.name));
+        let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
+        let (rel, columns, cols) = if functions::kind_of(name) == Some(FunctionKind::Set) {
+            let (f, args) = self.resolve_set(name, args)?;
+            let mut columns = f.columns.clone();
+            if ordinality {
+                columns.push(("ordinality".into(), Type::Int8));
+            }
+            let base = self.fresh_many(columns.len());
+            let cols: Vec<ColId> = (0..columns.len() as u32).map(|i| base + i).collect();
+            (Rel::Function { calls: vec![(f, args)], cols: cols.clone(), ordinality }, columns, cols)
+        } else {
+            // A scalar function is a table of one row.
+            let t = self.call_typed(name, args)?;
+            let id = self.fresh();
+            (Rel::Values { cols: vec![id], rows: vec![vec![t.expr]] }, vec![(name.to_string(), t.ty)], vec![id])
+        };
+        let single = columns.len() == 1 + ordinality as usize;
+        let out = columns.into_iter().zip(cols).enumerate().map(|(i, ((n, ty), id))| {
+            // The column of a scalar set takes the alias's name.
+            let name = if single && i == 0 && (alias.is_some() || n == name) { table.clone() } else { n };
+            OutCol { id, name, ty, origin: None }
+        });
+        let mut cols = scope_cols(&table, out.collect());
+        rename_columns(&mut cols, alias)?;
+        Ok((rel, cols, vec![table]))
+    }
+}
+
+/// Sets the locking of the tables of a subquery in `FROM`.
+fn lock_tables(rel: &mut Rel, locking: Locking) {
+    match rel {
+        Rel::Table { locking: l, .. } => *l = locking,
+        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => lock_tables(input, locking),
+        Rel::Join { left, right, .. } => {
+            lock_tables(left, locking);
+            lock_tables(right, locking);
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn scope_cols(table: &str, out: Vec<OutCol>) -> Vec<ScopeCol> {
+    let col = |c: OutCol| ScopeCol {
+        table: table.to_string(),
+        schema: None,
+        name: c.name,
+        id: c.id,
+        ty: c.ty,
+        qualified_only: false,
+        hidden: false,
+        origin: c.origin,
+    };
+    out.into_iter().map(col).collect()
+}
+
+fn rename_columns(cols: &mut [ScopeCol], alias: Option<&ast::TableAlias>) -> Result<()> {
+    let Some(alias) = alias else { return Ok(()) };
+    let visible = cols.iter_mut().filter(|c| !c.hidden);
+    let mut left = alias.columns.len();
+    for (c, new) in visible.zip(&alias.columns) {
+        c.name = fold(&new.name);
+        left -= 1;
+    }
+    if left > 0 {
+        let (have, want) = (alias.columns.len() - left, alias.columns.len());
+        let message = format!("table \"{}\" has {have} columns available but {want} columns specified", fold(&alias.name));
+        return Err(Error::sql("42P10", message));
+    }
+    Ok(())
+}
+
+fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<OutCol>> {
+    if names.len() > cols.len() {
+        let message = format!("WITH query \"{table}\" has {} columns available but {} columns specified", cols.len(), names.len());
+        return Err(Error::sql("42P10", message));
+    }
+    for (c, n) in cols.iter_mut().zip(names) {
+        c.name.clone_from(n);
+    }
+    Ok(cols)
+}
+
+fn pick<'c>(cols: &'c [ScopeCol], name: &str, side: &str) -> Result<&'c ScopeCol> {
+    let mut found = cols.iter().filter(|c| c.name == name && !c.qualified_only);
+    match (found.next(), found.next()) {
+        (Some(c), None) => Ok(c),
+        (Some(_), Some(_)) => Err(Error::sql("42702", format!("common column name \"{name}\" appears more than once in {side} table"))),
+        _ => Err(Error::sql("42703", format!("column \"{name}\" specified in USING clause does not exist in {side} table"))),
+    }
+}
+
+/// Rewrites an expression over the groups: what equals a key is the key; any other input column is 42803.
+fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: &[ScopeCol]) -> Result<()> {
+    let mine = format!("{e:?}");
+    if let Some((id, _)) = keys.iter().find(|(_, k)| !matches!(k, Expr::Const(_)) && format!("{k:?}") == mine) {
+        *e = Expr::Column(*id);
+        return Ok(());
+    }
+    let ungrouped = |c: ColId| from.contains(&c) && !keys.iter().any(|k| k.0 == c);
+    let refuse = |c: ColId| {
+        let name = names.iter().find(|n| n.id == c).map_or_else(String::new, |n| {
+            if n.table.is_empty() { n.name.clone() } else { format!("{}.{}", n.table, n.name) }
+        });
+        Err(Error::sql("42803", format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")))
+    };
+    match e {
+        Expr::Column(c) if ungrouped(*c) => return refuse(*c),
+        Expr::Subquery(s) => {
+            if let SubqueryBody::Logical(rel) = &s.body
+                && let Some(c) = rel.free_columns().into_iter().find(|c| ungrouped(*c))
+            {
+                return refuse(c);
+            }
+        }
+        _ => {}
+    }
+    e.children_mut().into_iter().try_for_each(|c| regroup(c, keys, from, names))
+}
+
+/// The name PostgreSQL gives an output column without alias (`FigureColname`).
+pub(crate) fn output_name(e: &Ast) -> String {
+    figure(e).unwrap_or_else(|| "?column?".to_string())
+}
+
+fn figure(e: &Ast) -> Option<String> {
+    Some(match e {
+        Ast::Identifier(i) => fold(i),
+        Ast::CompoundIdentifier(parts) => fold(parts.last()?),
+        Ast::Nested(e) | Ast::Collate { expr: e, .. } => return figure(e),
+        Ast::Function(f) => fold(f.name.0.last()?.as_ident()?),
+        Ast::Cast { expr, data_type, .. } => {
+            return figure(expr).or_else(|| crate::catalog::ddl::type_from_ast(data_type).ok().map(|t| t.internal_name()));
+        }
+        Ast::TypedString(t) => crate::catalog::ddl::type_from_ast(&t.data_type).ok()?.internal_name(),
+        Ast::Value(ast::ValueWithSpan { value: ast::Value::Boolean(_), .. }) => "bool".into(),
+        Ast::Interval(_) => "interval".into(),
+        Ast::Case { else_result, .. } => else_result.as_deref().and_then(figure).unwrap_or_else(|| "case".into()),
+        Ast::Array(_) => "array".into(),
+        Ast::Exists { .. } => "exists".into(),
+        Ast::Extract { .. } => "extract".into(),
+        Ast::Substring { .. } => "substring".into(),
+        Ast::Position { .. } => "position".into(),
+        Ast::Overlay { .. } => "overlay".into(),
+        Ast::Ceil { .. } => "ceil".into(),
+        Ast::Floor { .. } => "floor".into(),
+        Ast::AtTimeZone { .. } => "timezone".into(),
+        Ast::Trim { trim_where, .. } => match trim_where {
+            Some(ast::TrimWhereField::Leading) => "ltrim".into(),
+            Some(ast::TrimWhereField::Trailing) => "rtrim".into(),
+            _ => "btrim".into(),
+        },
+        Ast::Tuple(_) => "row".into(),
+        Ast::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+            Some(ast::AccessExpr::Dot(Ast::Identifier(i))) => fold(i),
+            _ => return figure(root),
+        },
+        Ast::Subquery(q) => match &*q.body {
+            ast::SetExpr::Select(s) => match s.projection.first()? {
+                ast::SelectItem::UnnamedExpr(e) => return figure(e),
+                ast::SelectItem::ExprWithAlias { alias, .. } => fold(alias),
+                _ => return None,
+            },
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Whether a query's text names a table anywhere: only then is `WITH RECURSIVE` recursive.
+fn mentions(q: &ast::Query, name: &str) -> bool {
+    let mut found = false;
+    let _ = ast::visit_relations(q, |r| {
+        found |= r.0.len() == 1 && r.0[0].as_ident().is_some_and(|i| fold(i) == name);
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    found
+}

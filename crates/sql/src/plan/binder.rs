@@ -1,0 +1,363 @@
+//! The state of binding one statement: parameters, scopes, fresh names; and how names are found.
+
+use super::PlanContext;
+use super::expr::{ColId, Expr};
+use super::rel::{AggCall, Cte, WindowCall};
+use crate::exec::eval::eval_constant;
+use crate::parse;
+use crate::types::functions::SetFunction;
+use crate::types::cast::{can_cast, cast};
+use crate::types::{CastContext, Datum, Type};
+use meridian_base::{DescriptorId, Error, Result};
+use sqlparser::ast::{self, Ident, Spanned};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A typed expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) expr: Expr,
+    pub(crate) ty: Type,
+}
+
+impl Typed {
+    pub(crate) fn new(expr: Expr, ty: Type) -> Typed {
+        Typed { expr, ty }
+    }
+}
+
+/// A column that names can reach.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeCol {
+    /// The alias of its relation; empty for columns merged by `USING`.
+    pub(crate) table: String,
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+    pub(crate) id: ColId,
+    pub(crate) ty: Type,
+    /// Only reached as `table.name`, because `USING` merged it.
+    pub(crate) qualified_only: bool,
+    /// Not shown by `*`.
+    pub(crate) hidden: bool,
+    pub(crate) origin: Option<(DescriptorId, u32)>,
+}
+
+/// One level of a query.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub(crate) cols: Vec<ScopeCol>,
+    /// Relations without columns count too.
+    pub(crate) tables: Vec<String>,
+    /// Why aggregates are not allowed here: the clause; `None` if they are.
+    pub(crate) no_aggregates: Option<&'static str>,
+    pub(crate) aggs: Vec<(ColId, AggCall, Type)>,
+    pub(crate) windows: Vec<(ColId, WindowCall, Type)>,
+    pub(crate) sets: Vec<(ColId, SetFunction, Vec<Expr>)>,
+    /// Whether set-returning functions may stand here (the select list).
+    pub(crate) allow_sets: bool,
+    pub(crate) allow_windows: bool,
+    pub(crate) named_windows: Vec<(String, ast::WindowSpec)>,
+}
+
+/// A common table expression in sight.
+#[derive(Clone, Debug)]
+pub(crate) struct CteBinding {
+    pub(crate) name: String,
+    pub(crate) cols: Vec<(String, Type)>,
+    pub(crate) kind: CteKind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum CteKind {
+    Bound(Arc<Cte>),
+    /// Inside its own recursive term.
+    Work(u32),
+}
+
+pub(crate) struct Binder<'a> {
+    pub(crate) ctx: PlanContext<'a>,
+    pub(crate) text: &'a str,
+    pub(crate) params: Vec<Option<Type>>,
+    pub(crate) next_col: ColId,
+    pub(crate) next_slot: u32,
+    pub(crate) descriptors: BTreeSet<DescriptorId>,
+    pub(crate) groups: BTreeSet<meridian_base::GroupId>,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) ctes: Vec<CteBinding>,
+    pub(crate) writes: bool,
+    pub(crate) cacheable: bool,
+    pub(crate) depth: u32,
+}
+
+/// How many queries, views and expressions may be inside one another.
+const DEPTH_MAX: u32 = 120;
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(ctx: PlanContext<'a>, text: &'a str, params: &[Option<Type>]) -> Binder<'a> {
+        Binder {
+            ctx,
+            text,
+            params: params.iter().map(|p| p.clone().filter(|t| *t != Type::Unknown)).collect(),
+            next_col: 0,
+            next_slot: 0,
+            descriptors: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+            writes: false,
+            cacheable: true,
+            depth: 0,
+        }
+    }
+    pub(crate) fn fresh(&mut self) -> ColId {
+        self.fresh_many(1)
+    }
+    pub(crate) fn fresh_many(&mut self, n: usize) -> ColId {
+        let base = self.next_col;
+        self.next_col += n as u32;
+        base
+    }
+    pub(crate) fn slot(&mut self) -> u32 {
+        self.next_slot += 1;
+        self.next_slot
+    }
+    /// One level deeper, or 54001.
+    pub(crate) fn deeper<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        if self.depth >= DEPTH_MAX {
+            return Err(parse::too_deep());
+        }
+        self.depth += 1;
+        let r = f(self);
+        self.depth -= 1;
+        r
+    }
+    pub(crate) fn at(&self, e: Error, span: sqlparser::tokenizer::Span) -> Error {
+        match parse::position_in(self.text, span) {
+            Some(p) if e.get_position().is_none() => e.at(p),
+            _ => e,
+        }
+    }
+    /// An error about an operator: it stands after its left operand.
+    pub(crate) fn at_operator(&self, e: Error, left: &ast::Expr) -> Error {
+        let span = left.span();
+        match parse::position_in(self.text, sqlparser::tokenizer::Span::new(span.end, span.end)) {
+            Some(p) if e.get_position().is_none() => {
+                let rest = self.text.get(p as usize - 1..).unwrap_or("");
+                let gap = rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || c == ')').len();
+                e.at(p + gap as u32)
+            }
+            _ => e,
+        }
+    }
+    pub(crate) fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("a scope is open")
+    }
+
+    /// A parameter; its type may still be unknown.
+    pub(crate) fn param(&mut self, number: u32) -> Result<Typed> {
+        if number == 0 || number > 65_535 {
+            return Err(Error::sql("42P02", format!("there is no parameter ${number}")));
+        }
+        let at = number as usize - 1;
+        if self.params.len() <= at {
+            self.params.resize(at + 1, None);
+        }
+        Ok(Typed::new(Expr::Param(at as u32), self.params[at].clone().unwrap_or(Type::Unknown)))
+    }
+    /// The types of all parameters, or 42P18.
+    pub(crate) fn param_types(&self) -> Result<Vec<Type>> {
+        let ty = |(i, t): (usize, &Option<Type>)| {
+            t.clone().ok_or_else(|| Error::sql("42P18", format!("could not determine data type of parameter ${}", i + 1)))
+        };
+        self.params.iter().enumerate().map(ty).collect()
+    }
+
+    /// Converts an expression to a type, or 42804/42846.
+    pub(crate) fn coerce(&mut self, e: Typed, to: &Type, context: CastContext) -> Result<Expr> {
+        if e.ty == *to {
+            return Ok(e.expr);
+        }
+        if e.ty == Type::Unknown {
+            if let Expr::Param(n) = e.expr {
+                let known = self.params[n as usize].get_or_insert_with(|| to.without_modifier_for_param()).clone();
+                return self.convert(Expr::Param(n), known, to, context);
+            }
+            if let Expr::Const(d) = &e.expr {
+                return match d {
+                    Datum::Text(t) => self.literal(t.as_str(), to, context).map(Expr::Const),
+                    _ => Ok(e.expr),
+                };
+            }
+        }
+        self.convert(e.expr, e.ty, to, context)
+    }
+    /// An untyped literal becomes a value of a type.
+    fn literal(&mut self, text: &str, to: &Type, context: CastContext) -> Result<Datum> {
+        let starts_with_digit = text.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        match to {
+            Type::Timestamptz | Type::Regclass | Type::Regproc | Type::Regnamespace => self.cacheable = false,
+            Type::Date | Type::Timestamp | Type::Time if !starts_with_digit => self.cacheable = false,
+            _ => {}
+        }
+        let base = to.without_modifier_for_param();
+        let value = Datum::from_text(text, &base, self.ctx.eval)?;
+        if base == *to { Ok(value) } else { cast(value, &base, to, context, self.ctx.eval) }
+    }
+    fn convert(&mut self, expr: Expr, from: Type, to: &Type, context: CastContext) -> Result<Expr> {
+        if from == *to || is_noop(&from, to) {
+            return Ok(expr);
+        }
+        if !can_cast(&from, to, context) {
+            return Err(cannot_cast(&from, to));
+        }
+        if let Expr::Const(d) = &expr
+            && d.is_null()
+        {
+            return Ok(expr);
+        }
+        let cast = Expr::Cast(Box::new(super::expr::CastExpr { expr, from, to: to.clone(), context }));
+        Ok(self.fold(cast))
+    }
+    /// Computes what does not depend on anything; errors are left for when it runs.
+    pub(crate) fn fold(&self, e: Expr) -> Expr {
+        if matches!(e, Expr::Const(_)) || !e.is_foldable() {
+            return e;
+        }
+        match eval_constant(&e, self.ctx.eval) {
+            Ok(d) => Expr::Const(d),
+            Err(_) => e,
+        }
+    }
+    /// As an output or a grouping key: what is still unknown is text.
+    pub(crate) fn settle(&mut self, e: Typed) -> Result<Typed> {
+        if e.ty == Type::Unknown {
+            let expr = self.coerce(e, &Type::Text, CastContext::Implicit)?;
+            return Ok(Typed::new(expr, Type::Text));
+        }
+        Ok(e)
+    }
+
+    /// Finds a column by its (qualified) name.
+    pub(crate) fn column(&mut self, parts: &[Ident]) -> Result<Typed> {
+        let span = parts[0].span;
+        let names: Vec<String> = parts.iter().map(crate::catalog::lookup::fold).collect();
+        let found = match names.as_slice() {
+            [name] => self.unqualified(name),
+            [table, name] => self.qualified(None, table, name),
+            [schema, table, name] => self.qualified(Some(schema), table, name),
+            [_, schema, table, name] => self.qualified(Some(schema), table, name),
+            _ => Err(Error::sql("42601", "improper qualified name (too many dotted names)")),
+        };
+        found.map_err(|e| self.at(e, span))
+    }
+    fn unqualified(&mut self, name: &str) -> Result<Typed> {
+        for scope in self.scopes.iter().rev() {
+            let mut found = scope.cols.iter().filter(|c| c.name == name && !c.qualified_only);
+            if let Some(col) = found.next() {
+                if found.any(|c| c.id != col.id) {
+                    return Err(Error::sql("42702", format!("column reference \"{name}\" is ambiguous")));
+                }
+                return Ok(Typed::new(Expr::Column(col.id), col.ty.clone()));
+            }
+        }
+        if let Some(row) = self.whole_row(name) {
+            return Ok(row);
+        }
+        Err(self.no_column(format!("column \"{name}\" does not exist"), name))
+    }
+    fn qualified(&mut self, schema: Option<&String>, table: &str, name: &str) -> Result<Typed> {
+        let here = |c: &&ScopeCol| c.table == table && schema.is_none_or(|s| c.schema.as_deref().is_none_or(|t| t == s));
+        for scope in self.scopes.iter().rev() {
+            let mut found = scope.cols.iter().filter(here).filter(|c| c.name == name);
+            if let Some(col) = found.next() {
+                if found.any(|c| c.id != col.id) {
+                    return Err(Error::sql("42702", format!("column reference \"{name}\" is ambiguous")));
+                }
+                return Ok(Typed::new(Expr::Column(col.id), col.ty.clone()));
+            }
+            if scope.tables.iter().any(|t| t == table) {
+                return Err(self.no_column(format!("column {table}.{name} does not exist"), name));
+            }
+        }
+        let e = Error::sql("42P01", format!("missing FROM-clause entry for table \"{table}\""));
+        let base = self.scopes.last().and_then(|s| s.cols.iter().find(|c| c.origin.is_some_and(|o| self.table_name(o.0) == table)));
+        Err(match base {
+            Some(c) => Error::sql("42P01", format!("invalid reference to FROM-clause entry for table \"{table}\""))
+                .hint(format!("Perhaps you meant to reference the table alias \"{}\".", c.table)),
+            None => e,
+        })
+    }
+    fn table_name(&self, id: DescriptorId) -> String {
+        self.ctx.catalog.table_by_id(id).map(|t| t.name.clone()).unwrap_or_default()
+    }
+    /// A relation's name as an expression: its row. For a function with one column, that column.
+    fn whole_row(&self, name: &str) -> Option<Typed> {
+        let scope = self.scopes.iter().rev().find(|s| s.tables.iter().any(|t| t == name))?;
+        let cols: Vec<&ScopeCol> = scope.cols.iter().filter(|c| c.table == name && !c.hidden).collect();
+        let fields = cols.iter().map(|c| (Some(c.name.clone()), c.ty.clone(), Expr::Column(c.id)));
+        Some(Typed::new(Expr::row(fields.collect()), Type::Record))
+    }
+    fn no_column(&self, message: String, name: &str) -> Error {
+        let e = Error::sql("42703", message);
+        let close = self.scopes.iter().rev().flat_map(|s| &s.cols).filter(|c| !c.hidden && !c.table.is_empty());
+        let best = close.map(|c| (distance(name, &c.name), c)).filter(|(d, c)| *d <= 3 && *d * 2 <= c.name.len().max(name.len()));
+        match best.min_by_key(|(d, _)| *d) {
+            Some((_, c)) => e.hint(format!("Perhaps you meant to reference the column \"{}.{}\".", c.table, c.name)),
+            None => e,
+        }
+    }
+    /// Opens a scope around `f`.
+    pub(crate) fn in_scope<R>(&mut self, scope: Scope, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<(R, Scope)> {
+        self.scopes.push(scope);
+        let r = f(self);
+        let scope = self.scopes.pop().expect("pushed above");
+        r.map(|r| (r, scope))
+    }
+}
+
+/// Casts that change no datum: an index on the column still answers for the cast.
+pub(crate) fn is_noop(from: &Type, to: &Type) -> bool {
+    let int = |t: &Type| match t {
+        Type::Int2 => Some(2),
+        Type::Int4 | Type::Oid => Some(4),
+        Type::Int8 => Some(8),
+        _ => None,
+    };
+    let text = |t: &Type| matches!(t, Type::Text | Type::Varchar(_));
+    match (from, to) {
+        (Type::Oid, Type::Int4) | (Type::Int4 | Type::Int2, Type::Oid) => false,
+        (Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace, Type::Oid) => true,
+        (Type::Oid, Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace) => true,
+        (Type::Numeric(_), Type::Numeric(None)) | (Type::Varchar(_), Type::Varchar(None)) => true,
+        (a, Type::Text | Type::Varchar(None)) if text(a) => true,
+        (Type::Array(a), Type::Array(b)) => a == b || is_noop(a, b),
+        (a, b) => matches!((int(a), int(b)), (Some(x), Some(y)) if x <= y),
+    }
+}
+
+pub(crate) fn cannot_cast(from: &Type, to: &Type) -> Error {
+    Error::sql("42846", format!("cannot cast type {} to {}", from.base_name(), to.base_name()))
+}
+
+/// The edit distance, as far as a hint needs it.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + (ca != *cb) as usize;
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl Type {
+    /// What a parameter in the place of a value of this type is: the type without its modifier; `char(n)` stays blank-padded text.
+    pub(crate) fn without_modifier_for_param(&self) -> Type {
+        self.without_modifier()
+    }
+}

@@ -1,0 +1,368 @@
+//! Bound expressions: names are columns, operators are functions, types are known.
+//!
+//! While a statement is bound, a column is named by a number unique in the statement ([`ColId`]), so that moving an expression
+//! through the plan changes nothing in it. When the physical plan is made, each [`Expr::Column`] becomes a place in its
+//! operator's input row ([`Expr::Slot`]) or in the frame of values that a correlated subplan was started with ([`Expr::Arg`]).
+
+use super::rel::Rel;
+use crate::types::functions::{Function, Volatility};
+use crate::types::{CastContext, Datum, Type};
+use meridian_base::DescriptorId;
+use std::sync::Arc;
+
+/// A column of a relation in a statement.
+pub(crate) type ColId = u32;
+
+/// A comparison of two values of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cmp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Cmp {
+    pub(crate) fn from_name(op: &str) -> Option<Cmp> {
+        Some(match op {
+            "=" => Cmp::Eq,
+            "<>" | "!=" => Cmp::Ne,
+            "<" => Cmp::Lt,
+            "<=" => Cmp::Le,
+            ">" => Cmp::Gt,
+            ">=" => Cmp::Ge,
+            _ => return None,
+        })
+    }
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Cmp::Eq => "=",
+            Cmp::Ne => "<>",
+            Cmp::Lt => "<",
+            Cmp::Le => "<=",
+            Cmp::Gt => ">",
+            Cmp::Ge => ">=",
+        }
+    }
+    /// With the operands exchanged.
+    pub(crate) fn flip(self) -> Cmp {
+        match self {
+            Cmp::Lt => Cmp::Gt,
+            Cmp::Le => Cmp::Ge,
+            Cmp::Gt => Cmp::Lt,
+            Cmp::Ge => Cmp::Le,
+            same => same,
+        }
+    }
+    pub(crate) fn holds(self, o: std::cmp::Ordering) -> bool {
+        match self {
+            Cmp::Eq => o.is_eq(),
+            Cmp::Ne => o.is_ne(),
+            Cmp::Lt => o.is_lt(),
+            Cmp::Le => o.is_le(),
+            Cmp::Gt => o.is_gt(),
+            Cmp::Ge => o.is_ge(),
+        }
+    }
+}
+
+/// A bound expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    Const(Datum),
+    /// From 0 on.
+    Param(u32),
+    Column(ColId),
+    Slot(u32),
+    Arg(u32),
+    Call(Arc<Function>, Vec<Expr>),
+    Compare(Cmp, Box<(Expr, Expr)>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    IsNull(Box<Expr>),
+    /// `IS TRUE`, `IS FALSE`: never `NULL`.
+    IsBool(Box<Expr>, bool),
+    /// `IS DISTINCT FROM`.
+    Distinct(Box<(Expr, Expr)>),
+    Case(Vec<(Expr, Expr)>, Option<Box<Expr>>),
+    Coalesce(Vec<Expr>),
+    /// `GREATEST` (true) and `LEAST`.
+    Extreme(bool, Vec<Expr>),
+    Cast(Box<CastExpr>),
+    Array(Type, Vec<Expr>),
+    Subscript(Box<Expr>, Vec<Expr>),
+    /// `a[lower:upper]`.
+    Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
+    /// A row, with the names and types of its fields.
+    Row(Arc<RowShape>, Vec<Expr>),
+    /// `left IN (list)`, all of one type.
+    In(Box<Expr>, Vec<Expr>),
+    /// `left op ANY (array)`; with `all`, `ALL`.
+    Quantified(Box<Quantified>),
+    Subquery(Box<Subquery>),
+    Sequence(Box<SequenceCall>),
+}
+
+/// See [`Expr::Row`].
+#[derive(Clone, Debug)]
+pub(crate) struct RowShape {
+    pub(crate) names: Arc<[String]>,
+    pub(crate) types: Arc<[Type]>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CastExpr {
+    pub(crate) expr: Expr,
+    pub(crate) from: Type,
+    pub(crate) to: Type,
+    pub(crate) context: CastContext,
+}
+
+/// How the left value of a quantified comparison meets each right one.
+#[derive(Clone, Debug)]
+pub(crate) enum Meets {
+    Compare(Cmp),
+    /// The function, and what each side is cast to before it.
+    Call(Arc<Function>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Quantified {
+    pub(crate) left: Expr,
+    pub(crate) meets: Meets,
+    pub(crate) array: Expr,
+    pub(crate) all: bool,
+}
+
+/// A subquery inside an expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Subquery {
+    /// Unique in the statement: names its results in the memo.
+    pub(crate) slot: u32,
+    pub(crate) kind: SubqueryKind,
+    pub(crate) body: SubqueryBody,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SubqueryKind {
+    /// One column of at most one row.
+    Scalar,
+    Exists,
+    /// `left op ANY (…)`; with `all`, `ALL`. Several left values make a row.
+    Quantified { left: Vec<Expr>, meets: Meets, all: bool },
+    /// `ARRAY(SELECT …)`, its element type.
+    Array(Type),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SubqueryBody {
+    Logical(Arc<Rel>),
+    Physical(Arc<super::physical::SubPlan>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SequenceCall {
+    /// Unique in the statement: one call site draws once per evaluation.
+    pub(crate) slot: u32,
+    pub(crate) op: SequenceOp,
+    /// The sequence, or the expression of its regclass.
+    pub(crate) target: SequenceTarget,
+    /// Of `setval`.
+    pub(crate) args: Vec<Expr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SequenceOp {
+    Next,
+    Current,
+    Last,
+    Set,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SequenceTarget {
+    Known(DescriptorId),
+    /// An oid, as `regclass`.
+    Computed(Expr),
+    None,
+}
+
+impl Expr {
+    /// A row; fields without names are `f1`, `f2`, ….
+    pub(crate) fn row(fields: Vec<(Option<String>, Type, Expr)>) -> Expr {
+        let names = fields.iter().enumerate().map(|(i, f)| f.0.clone().unwrap_or_else(|| format!("f{}", i + 1))).collect();
+        let types = fields.iter().map(|f| f.1.clone()).collect();
+        Expr::Row(Arc::new(RowShape { names, types }), fields.into_iter().map(|f| f.2).collect())
+    }
+    pub(crate) const TRUE: Expr = Expr::Const(Datum::Bool(true));
+    pub(crate) const NULL: Expr = Expr::Const(Datum::Null);
+
+    pub(crate) fn compare(op: Cmp, a: Expr, b: Expr) -> Expr {
+        Expr::Compare(op, Box::new((a, b)))
+    }
+    pub(crate) fn as_const(&self) -> Option<&Datum> {
+        match self {
+            Expr::Const(d) => Some(d),
+            _ => None,
+        }
+    }
+    /// The expressions directly inside; of a subquery, those outside its body.
+    pub(crate) fn children(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_) => Vec::new(),
+            Expr::Call(_, v) | Expr::And(v) | Expr::Or(v) | Expr::Coalesce(v) | Expr::Extreme(_, v) | Expr::Array(_, v) | Expr::Row(_, v) => {
+                v.iter().collect()
+            }
+            Expr::Compare(_, p) | Expr::Distinct(p) => vec![&p.0, &p.1],
+            Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => vec![e],
+            Expr::Case(whens, otherwise) => {
+                whens.iter().flat_map(|(a, b)| [a, b]).chain(otherwise.as_deref()).collect()
+            }
+            Expr::Cast(c) => vec![&c.expr],
+            Expr::Subscript(a, i) => std::iter::once(&**a).chain(i).collect(),
+            Expr::Slice(a, l, u) => std::iter::once(&**a).chain(l.as_deref()).chain(u.as_deref()).collect(),
+            Expr::In(e, v) => std::iter::once(&**e).chain(v).collect(),
+            Expr::Quantified(q) => vec![&q.left, &q.array],
+            Expr::Subquery(s) => match &s.kind {
+                SubqueryKind::Quantified { left, .. } => left.iter().collect(),
+                _ => Vec::new(),
+            },
+            Expr::Sequence(s) => {
+                let target = match &s.target {
+                    SequenceTarget::Computed(e) => Some(e),
+                    _ => None,
+                };
+                target.into_iter().chain(&s.args).collect()
+            }
+        }
+    }
+    /// The same, to change them.
+    pub(crate) fn children_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_) => Vec::new(),
+            Expr::Call(_, v) | Expr::And(v) | Expr::Or(v) | Expr::Coalesce(v) | Expr::Extreme(_, v) | Expr::Array(_, v) | Expr::Row(_, v) => {
+                v.iter_mut().collect()
+            }
+            Expr::Compare(_, p) | Expr::Distinct(p) => {
+                let (a, b) = &mut **p;
+                vec![a, b]
+            }
+            Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => vec![e],
+            Expr::Case(whens, otherwise) => {
+                whens.iter_mut().flat_map(|(a, b)| [a, b]).chain(otherwise.as_deref_mut()).collect()
+            }
+            Expr::Cast(c) => vec![&mut c.expr],
+            Expr::Subscript(a, i) => std::iter::once(&mut **a).chain(i).collect(),
+            Expr::Slice(a, l, u) => std::iter::once(&mut **a).chain(l.as_deref_mut()).chain(u.as_deref_mut()).collect(),
+            Expr::In(e, v) => std::iter::once(&mut **e).chain(v).collect(),
+            Expr::Quantified(q) => vec![&mut q.left, &mut q.array],
+            Expr::Subquery(s) => match &mut s.kind {
+                SubqueryKind::Quantified { left, .. } => left.iter_mut().collect(),
+                _ => Vec::new(),
+            },
+            Expr::Sequence(s) => {
+                let target = match &mut s.target {
+                    SequenceTarget::Computed(e) => Some(e),
+                    _ => None,
+                };
+                target.into_iter().chain(&mut s.args).collect()
+            }
+        }
+    }
+    /// Calls `f` on this and everything inside, bodies of subqueries excepted.
+    pub(crate) fn visit<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        f(self);
+        for c in self.children() {
+            c.visit(f);
+        }
+    }
+    /// Whether anything inside satisfies the predicate, bodies of subqueries excepted.
+    pub(crate) fn any(&self, f: &dyn Fn(&Expr) -> bool) -> bool {
+        f(self) || self.children().into_iter().any(|c| c.any(f))
+    }
+    /// Columns used and not made inside: those of this statement level and outer ones, and what subqueries take from outside.
+    pub(crate) fn columns(&self) -> Vec<ColId> {
+        let mut out = Vec::new();
+        self.add_columns(&mut out);
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+    pub(crate) fn add_columns(&self, out: &mut Vec<ColId>) {
+        match self {
+            Expr::Column(c) => out.push(*c),
+            Expr::Subquery(s) => {
+                if let SubqueryBody::Logical(rel) = &s.body {
+                    out.extend(rel.free_columns());
+                }
+            }
+            _ => {}
+        }
+        for c in self.children() {
+            c.add_columns(out);
+        }
+    }
+    /// Replaces columns by expressions, inside subqueries too. Only sound where the replacement may be computed again.
+    pub(crate) fn substitute(&mut self, with: &dyn Fn(ColId) -> Option<Expr>) {
+        if let Expr::Column(c) = self {
+            if let Some(e) = with(*c) {
+                *self = e;
+            }
+            return;
+        }
+        if let Expr::Subquery(s) = self
+            && let SubqueryBody::Logical(rel) = &mut s.body
+        {
+            let mut new = (**rel).clone();
+            new.visit_exprs_mut(&mut |e| e.substitute(with));
+            *rel = Arc::new(new);
+        }
+        for c in self.children_mut() {
+            c.substitute(with);
+        }
+    }
+    /// Whether its value may depend on when it is computed, or computing it does something.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.any(&|e| match e {
+            Expr::Call(f, _) => f.volatility == Volatility::Volatile,
+            Expr::Sequence(_) => true,
+            _ => false,
+        })
+    }
+    /// Whether it must be computed through the executor: subqueries and sequences.
+    pub(crate) fn needs_executor(&self) -> bool {
+        self.any(&|e| matches!(e, Expr::Subquery(_) | Expr::Sequence(_)))
+    }
+    /// Whether nothing in it depends on a row, a parameter, the session or the time.
+    pub(crate) fn is_foldable(&self) -> bool {
+        !self.any(&|e| match e {
+            Expr::Call(f, _) => f.volatility != Volatility::Immutable,
+            Expr::Cast(c) => !cast_is_immutable(&c.from, &c.to),
+            Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_) | Expr::Subquery(_) | Expr::Sequence(_) => true,
+            _ => false,
+        })
+    }
+    /// Splits a conjunction.
+    pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {
+        match self {
+            Expr::And(v) => v.into_iter().for_each(|e| e.conjuncts(out)),
+            Expr::Const(Datum::Bool(true)) => {}
+            e => out.push(e),
+        }
+    }
+}
+
+/// Casts that read the time zone, the catalog or the clock are not.
+fn cast_is_immutable(from: &Type, to: &Type) -> bool {
+    let zoned = |t: &Type| {
+        matches!(
+            t,
+            Type::Timestamptz | Type::Regclass | Type::Regproc | Type::Regtype | Type::Regnamespace | Type::Date | Type::Timestamp | Type::Time
+        )
+    };
+    let textual = |t: &Type| matches!(t, Type::Text | Type::Unknown | Type::Varchar(_) | Type::Char(_) | Type::Name);
+    from == to || !(zoned(from) || zoned(to)) || (!textual(from) && !textual(to) && *from != Type::Timestamptz && *to != Type::Timestamptz)
+}

@@ -1,0 +1,214 @@
+//! Moves conditions down to where the rows come from, and orders inner joins.
+
+use super::expr::{ColId, Expr, SubqueryBody};
+use super::rel::{Cte, JoinKind, Rel};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The same relation, cheaper.
+pub(crate) fn optimize(rel: Rel) -> Rel {
+    let mut uses = BTreeMap::new();
+    rel.visit(&mut |r| {
+        if let Rel::Cte { cte, .. } = r {
+            *uses.entry(cte.id).or_insert(0usize) += 1;
+        }
+    });
+    push(rel, Vec::new(), &uses)
+}
+
+type Uses = BTreeMap<u32, usize>;
+
+fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
+    match rel {
+        Rel::Filter { input, conds: more } => {
+            conds.extend(more);
+            push(*input, conds, uses)
+        }
+        Rel::Table { table, base, alias, locking, mut filters } => {
+            filters.extend(conds.into_iter().map(|c| subqueries(c, uses)));
+            Rel::Table { table, base, alias, locking, filters }
+        }
+        Rel::Join { kind: JoinKind::Inner, .. } => inner_cluster(rel, conds, uses),
+        Rel::Join { kind: JoinKind::Left, left, right, on } => {
+            let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
+            let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
+            let (above, to_left): (Vec<_>, Vec<_>) =
+                conds.into_iter().partition(|c| c.columns().iter().any(|id| right_cols.contains(id)) || c.is_volatile());
+            // What is said about the right side alone decides which of its rows may match.
+            let (to_right, on): (Vec<_>, Vec<_>) =
+                on.into_iter().partition(|c| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile());
+            // A condition above that no NULL-extended row can pass makes the join an inner one.
+            if above.iter().any(|c| rejects_nulls(c, &right_cols)) {
+                let mut conds = above;
+                conds.extend(to_left);
+                conds.extend(to_right);
+                return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, uses);
+            }
+            let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+            let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
+            above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
+        }
+        Rel::Join { kind, left, right, on } => {
+            let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+            let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
+            above_of(Rel::Join { kind, left, right, on }, conds, uses)
+        }
+        Rel::Project { input, exprs } => {
+            let plain = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
+            let movable = |c: &Expr| {
+                !c.needs_executor()
+                    && c.columns().iter().all(|id| plain(*id).is_none_or(|e| !e.is_volatile() && !e.needs_executor()))
+            };
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(movable);
+            let down = down.into_iter().map(|mut c| {
+                c.substitute(&|id| plain(id).cloned());
+                c
+            });
+            let input = Box::new(push(*input, down.collect(), uses));
+            let exprs = exprs.into_iter().map(|(c, e)| (c, subqueries(e, uses))).collect();
+            above_of(Rel::Project { input, exprs }, above, uses)
+        }
+        Rel::Sort { input, keys } => Rel::Sort { input: Box::new(push(*input, conds, uses)), keys },
+        Rel::Distinct { input, on: None } => Rel::Distinct { input: Box::new(push(*input, conds, uses)), on: None },
+        Rel::Aggregate { input, keys, aggs } => {
+            // A condition on keys alone drops whole groups: it may drop their rows first.
+            let key = |id: ColId| keys.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
+            let on_keys = |c: &Expr| !keys.is_empty() && !c.needs_executor() && !c.is_volatile() && !aggs.iter().any(|(a, _)| c.columns().contains(a));
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(on_keys);
+            let down = down.into_iter().map(|mut c| {
+                c.substitute(&|id| key(id).cloned());
+                c
+            });
+            let input = Box::new(push(*input, down.collect(), uses));
+            above_of(Rel::Aggregate { input, keys, aggs }, above, uses)
+        }
+        Rel::Cte { cte, cols } => {
+            if uses.get(&cte.id) == Some(&1) && cte.step.is_none() && !has_dml(&cte.body) {
+                // Used once: as if it were written in place.
+                let from = cte.body.cols();
+                let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
+                return push(Rel::Project { input: Box::new(cte.body.clone()), exprs }, conds, uses);
+            }
+            let body = push(cte.body.clone(), Vec::new(), uses);
+            let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
+            let cte = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
+            above_of(Rel::Cte { cte, cols }, conds, uses)
+        }
+        Rel::Limit { input, limit, offset } => above_of(Rel::Limit { input: Box::new(push(*input, Vec::new(), uses)), limit, offset }, conds, uses),
+        Rel::Distinct { input, on } => above_of(Rel::Distinct { input: Box::new(push(*input, Vec::new(), uses)), on }, conds, uses),
+        Rel::Window { input, calls } => above_of(Rel::Window { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses),
+        Rel::ProjectSet { input, calls } => above_of(Rel::ProjectSet { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses),
+        Rel::SetOp { op, all, left, right, cols } => {
+            let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
+            above_of(Rel::SetOp { op, all, left, right, cols }, conds, uses)
+        }
+        Rel::Values { cols, rows } => {
+            let rows = rows.into_iter().map(|r| r.into_iter().map(|e| subqueries(e, uses)).collect()).collect();
+            above_of(Rel::Values { cols, rows }, conds, uses)
+        }
+        other => above_of(other, conds, uses),
+    }
+}
+
+fn above_of(rel: Rel, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    rel.filtered(conds.into_iter().map(|c| subqueries(c, uses)).collect())
+}
+
+/// Optimizes the bodies of an expression's subqueries.
+fn subqueries(mut e: Expr, uses: &Uses) -> Expr {
+    if let Expr::Subquery(s) = &mut e
+        && let SubqueryBody::Logical(rel) = &mut s.body
+    {
+        *rel = Arc::new(push((**rel).clone(), Vec::new(), uses));
+    }
+    for c in e.children_mut() {
+        let child = std::mem::replace(c, Expr::NULL);
+        *c = subqueries(child, uses);
+    }
+    e
+}
+
+fn has_dml(rel: &Rel) -> bool {
+    let mut found = false;
+    rel.visit(&mut |r| found |= matches!(r, Rel::Dml { .. }));
+    found
+}
+
+/// Whether a condition is never true when all these columns are `NULL`.
+fn rejects_nulls(c: &Expr, cols: &BTreeSet<ColId>) -> bool {
+    let is_col = |e: &Expr| matches!(e, Expr::Column(id) if cols.contains(id));
+    match c {
+        Expr::Compare(_, p) => is_col(&p.0) || is_col(&p.1),
+        Expr::In(e, _) => is_col(e),
+        Expr::Not(e) => matches!(&**e, Expr::IsNull(e) if is_col(e)),
+        _ => false,
+    }
+}
+
+/// A cluster of inner joins: its leaves in a good order, each condition as early as its columns are there.
+fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let mut leaves = Vec::new();
+    flatten(rel, &mut leaves, &mut conds);
+    let mut conds = conds.into_iter().flat_map(|c| {
+        let mut v = Vec::new();
+        c.conjuncts(&mut v);
+        v
+    });
+    let mut pending: Vec<Expr> = conds.by_ref().collect();
+    let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
+    let all: BTreeSet<ColId> = sets.iter().flatten().copied().collect();
+    // What each leaf takes from its siblings (LATERAL).
+    let lateral: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.free_columns().into_iter().filter(|c| all.contains(c)).collect()).collect();
+    let has_lateral = lateral.iter().any(|l| !l.is_empty());
+    let mut own: Vec<Vec<Expr>> = vec![Vec::new(); leaves.len()];
+    pending.retain(|c| {
+        let cols: Vec<ColId> = c.columns().into_iter().filter(|id| all.contains(id)).collect();
+        let Some(at) = sets.iter().position(|s| cols.iter().all(|id| s.contains(id))) else { return true };
+        if cols.is_empty() || c.is_volatile() {
+            return true;
+        }
+        own[at].push(c.clone());
+        false
+    });
+    let mut left: Vec<Option<Rel>> =
+        leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
+    let mut have: BTreeSet<ColId> = BTreeSet::new();
+    let mut result: Option<Rel> = None;
+    for _ in 0..left.len() {
+        let candidates = (0..left.len()).filter(|i| left[*i].is_some() && lateral[*i].is_subset(&have));
+        let score = |i: usize| {
+            let rel = left[i].as_ref().expect("still to be joined");
+            super::access::promise(rel, &pending, &have)
+        };
+        let next = if has_lateral { candidates.min() } else { candidates.min_by_key(|i| (score(*i), *i)) };
+        let Some(next) = next.or_else(|| left.iter().position(Option::is_some)) else { break };
+        let right = left[next].take().expect("chosen among those left");
+        have.extend(&sets[next]);
+        let (on, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut pending)
+            .into_iter()
+            .partition(|c| !c.is_volatile() && c.columns().iter().all(|id| !all.contains(id) || have.contains(id)));
+        pending = rest;
+        let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
+        result = Some(match result {
+            None => right.filtered(on),
+            Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on },
+        });
+    }
+    above_of(result.unwrap_or_else(Rel::one_row), pending, uses)
+}
+
+fn flatten(rel: Rel, leaves: &mut Vec<Rel>, conds: &mut Vec<Expr>) {
+    match rel {
+        Rel::Join { kind: JoinKind::Inner, left, right, on } => {
+            flatten(*left, leaves, conds);
+            flatten(*right, leaves, conds);
+            conds.extend(on);
+        }
+        Rel::Filter { input, conds: more } if matches!(*input, Rel::Join { kind: JoinKind::Inner, .. }) => {
+            conds.extend(more);
+            flatten(*input, leaves, conds);
+        }
+        Rel::Values { cols, rows } if cols.is_empty() && rows.len() == 1 && !leaves.is_empty() => {}
+        leaf => leaves.push(leaf),
+    }
+}

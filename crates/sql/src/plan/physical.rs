@@ -1,0 +1,714 @@
+//! Physical plans, and how a logical plan becomes one.
+
+use super::access::{self, Part, Path};
+use super::dml::{Dml, DmlKind};
+use super::expr::*;
+use super::rel::*;
+use super::table::{ForeignKeys, TablePlan};
+use crate::catalog::lookup::TableRef;
+use crate::catalog::system::SystemTable;
+use crate::env::Locking;
+use crate::types::functions::{Aggregate, SetFunction};
+use crate::types::{Datum, Type};
+use meridian_base::{ColumnMask, Error, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// An expression over an operator's input row.
+#[derive(Clone, Debug)]
+pub(crate) struct Scalar {
+    pub(crate) expr: Expr,
+    /// Needs subqueries or sequences.
+    pub(crate) pending: bool,
+}
+
+/// A correlated plan and what it takes from outside.
+#[derive(Debug)]
+pub(crate) struct SubPlan {
+    pub(crate) node: Arc<Node>,
+    /// Over the row and frame around it.
+    pub(crate) args: Vec<Expr>,
+}
+
+/// A physical operator.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Values(Vec<Vec<Scalar>>),
+    Scan(Scan),
+    System { table: &'static SystemTable, columns: Vec<usize> },
+    Function { calls: Vec<(SetFunction, Vec<Scalar>)>, ordinality: bool },
+    Filter { input: Arc<Node>, conds: Vec<Scalar> },
+    Project { input: Arc<Node>, exprs: Vec<Scalar> },
+    HashJoin { kind: JoinKind, left: Arc<Node>, right: Arc<Node>, left_keys: Vec<Scalar>, right_keys: Vec<Scalar>, on: Vec<Scalar>, widths: (usize, usize) },
+    /// The right side is run for each left row, with a frame computed from it; or once, if it takes nothing.
+    LoopJoin { kind: JoinKind, left: Arc<Node>, right: Arc<Node>, args: Vec<Scalar>, on: Vec<Scalar>, widths: (usize, usize), is_lookup: bool },
+    Aggregate { input: Arc<Node>, keys: Vec<Scalar>, aggs: Vec<AggPlan> },
+    Distinct { input: Arc<Node>, on: Option<Vec<Scalar>> },
+    Sort { input: Arc<Node>, keys: Vec<SortPlan> },
+    Limit { input: Arc<Node>, limit: Option<Scalar>, offset: Option<Scalar> },
+    SetOp { op: SetOp, all: bool, left: Arc<Node>, right: Arc<Node> },
+    Cte { id: u32, name: String, body: Arc<Node>, step: Option<(Arc<Node>, bool)>, args: Vec<Scalar> },
+    WorkTable { id: u32 },
+    Window { input: Arc<Node>, calls: Vec<WindowPlan> },
+    ProjectSet { input: Arc<Node>, calls: Vec<(SetFunction, Vec<Scalar>)> },
+    Dml(Box<DmlPlan>),
+}
+
+/// A scan of a table through an index.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) table: TableRef,
+    pub(crate) alias: String,
+    pub(crate) types: Vec<Type>,
+    pub(crate) missing: Vec<Datum>,
+    pub(crate) index: usize,
+    pub(crate) prefix: Vec<KeyPart>,
+    pub(crate) range: Option<KeyRangeParts>,
+    pub(crate) is_point: bool,
+    pub(crate) reverse: bool,
+    /// The output: ordinals.
+    pub(crate) columns: Vec<u32>,
+    /// Over the output.
+    pub(crate) filter: Vec<Scalar>,
+    pub(crate) mask: ColumnMask,
+    pub(crate) locking: Locking,
+    /// Whether the index's entries hold every column of the output.
+    pub(crate) is_covering: bool,
+}
+
+/// See [`Part`].
+#[derive(Debug)]
+pub(crate) enum KeyPart {
+    Eq(Scalar),
+    In(Vec<Scalar>),
+    Any(Scalar),
+    Null,
+}
+
+#[derive(Debug)]
+pub(crate) struct KeyRangeParts {
+    pub(crate) lower: Option<(Scalar, bool)>,
+    pub(crate) upper: Option<(Scalar, bool)>,
+    pub(crate) like: Option<Scalar>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SortPlan {
+    pub(crate) expr: Scalar,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct AggPlan {
+    pub(crate) aggregate: Arc<Aggregate>,
+    pub(crate) args: Vec<Scalar>,
+    pub(crate) distinct: bool,
+    pub(crate) filter: Option<Scalar>,
+    pub(crate) order: Vec<SortPlan>,
+}
+
+#[derive(Debug)]
+pub(crate) struct WindowPlan {
+    pub(crate) function: WindowFunction,
+    pub(crate) args: Vec<Scalar>,
+    pub(crate) filter: Option<Scalar>,
+    pub(crate) partition: Vec<Scalar>,
+    pub(crate) order: Vec<SortPlan>,
+    pub(crate) rows: bool,
+    pub(crate) start: BoundPlan,
+    pub(crate) end: BoundPlan,
+}
+
+#[derive(Debug)]
+pub(crate) enum BoundPlan {
+    UnboundedPreceding,
+    Preceding(Scalar),
+    CurrentRow,
+    Following(Scalar),
+    UnboundedFollowing,
+}
+
+#[derive(Debug)]
+pub(crate) struct DmlPlan {
+    pub(crate) table: Arc<TablePlan>,
+    pub(crate) keys: Arc<ForeignKeys>,
+    pub(crate) input: Arc<Node>,
+    pub(crate) kind: DmlPlanKind,
+    /// Insert: over the new row by ordinal. Update, delete: over the row by ordinal, then the rest of the input.
+    pub(crate) returning: Vec<Scalar>,
+}
+
+#[derive(Debug)]
+pub(crate) enum DmlPlanKind {
+    Insert { targets: Vec<u32>, conflict: Option<ConflictPlan> },
+    Update { set: Vec<(u32, Scalar)> },
+    Delete,
+}
+
+#[derive(Debug)]
+pub(crate) struct ConflictPlan {
+    pub(crate) arbiters: Vec<usize>,
+    /// Assignments and condition over the existing row followed by the proposed one.
+    pub(crate) update: Option<(Vec<(u32, Scalar)>, Option<Scalar>)>,
+}
+
+/// A compiled relation.
+struct Built {
+    node: Arc<Node>,
+    layout: Vec<ColId>,
+    /// What its rows are ordered by, columns fixed to one value left out.
+    order: Vec<(ColId, bool, bool)>,
+    /// Columns that have one value in all rows.
+    fixed: BTreeSet<ColId>,
+    rows: f64,
+}
+
+impl Built {
+    fn plain(node: Node, layout: Vec<ColId>, rows: f64) -> Built {
+        Built { node: Arc::new(node), layout, order: Vec::new(), fixed: BTreeSet::new(), rows }
+    }
+}
+
+/// What the parent would like the order to be.
+type Wish<'w> = Option<&'w [(ColId, bool, bool)]>;
+
+/// Compiles a statement's relation; its output is exactly `out`.
+pub(crate) fn compile(rel: &Rel, out: &[ColId], tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>) -> Result<Arc<Node>> {
+    let mut c = Compiler { args: Vec::new(), tables };
+    let need: BTreeSet<ColId> = out.iter().copied().collect();
+    let built = c.rel(rel, &need, None)?;
+    c.exactly(built, out)
+}
+
+struct Compiler<'c> {
+    /// The columns in the frame.
+    args: Vec<ColId>,
+    tables: &'c mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
+}
+
+impl Compiler<'_> {
+    fn scalar(&mut self, e: &Expr, layout: &[ColId]) -> Result<Scalar> {
+        let mut expr = e.clone();
+        self.resolve(&mut expr, layout)?;
+        let pending = expr.needs_executor();
+        Ok(Scalar { expr, pending })
+    }
+    fn scalars(&mut self, list: &[Expr], layout: &[ColId]) -> Result<Vec<Scalar>> {
+        list.iter().map(|e| self.scalar(e, layout)).collect()
+    }
+    fn resolve(&mut self, e: &mut Expr, layout: &[ColId]) -> Result<()> {
+        match e {
+            Expr::Column(c) => {
+                *e = self.place(*c, layout)?;
+                return Ok(());
+            }
+            Expr::Subquery(s) => {
+                if let SubqueryBody::Logical(rel) = &s.body {
+                    let plan = self.subplan(rel, layout, matches!(s.kind, SubqueryKind::Exists))?;
+                    s.body = SubqueryBody::Physical(Arc::new(plan));
+                }
+            }
+            _ => {}
+        }
+        e.children_mut().into_iter().try_for_each(|c| self.resolve(c, layout))
+    }
+    fn place(&self, c: ColId, layout: &[ColId]) -> Result<Expr> {
+        if let Some(at) = layout.iter().position(|l| *l == c) {
+            return Ok(Expr::Slot(at as u32));
+        }
+        match self.args.iter().position(|a| *a == c) {
+            Some(at) => Ok(Expr::Arg(at as u32)),
+            None => Err(Error::internal("a column of the plan has no place")),
+        }
+    }
+    /// A plan with its own frame.
+    fn subplan(&mut self, rel: &Rel, layout: &[ColId], no_columns: bool) -> Result<SubPlan> {
+        let free = rel.free_columns();
+        let args = free.iter().map(|c| self.place(*c, layout)).collect::<Result<Vec<_>>>()?;
+        let out = if no_columns { Vec::new() } else { rel.cols() };
+        let mut inner = Compiler { args: free, tables: self.tables };
+        let need = out.iter().copied().collect();
+        let built = inner.rel(rel, &need, None)?;
+        Ok(SubPlan { node: inner.exactly(built, &out)?, args })
+    }
+    /// Makes the output exactly these columns.
+    fn exactly(&mut self, built: Built, out: &[ColId]) -> Result<Arc<Node>> {
+        if built.layout == out {
+            return Ok(built.node);
+        }
+        let exprs = out.iter().map(|c| self.scalar(&Expr::Column(*c), &built.layout)).collect::<Result<_>>()?;
+        Ok(Arc::new(Node::Project { input: built.node, exprs }))
+    }
+
+    fn rel(&mut self, rel: &Rel, need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
+        match rel {
+            Rel::Values { cols, rows } => {
+                let rows_out = rows.iter().map(|r| self.scalars(r, &[])).collect::<Result<Vec<_>>>()?;
+                Ok(Built::plain(Node::Values(rows_out), cols.clone(), rows.len() as f64))
+            }
+            Rel::Table { table, base, alias, locking, filters } => {
+                let need = with_columns(need, filters.iter());
+                let own = *base..*base + table.columns.len() as u32;
+                let columns: Vec<u32> = need.iter().filter(|c| own.contains(c)).map(|c| c - base).collect();
+                self.table(table, *base, alias, *locking, filters, columns, wish)
+            }
+            Rel::System { table, base } => {
+                let own = *base..*base + table.columns.len() as u32;
+                let columns: Vec<usize> = need.iter().filter(|c| own.contains(c)).map(|c| (c - base) as usize).collect();
+                let layout = columns.iter().map(|c| base + *c as u32).collect();
+                Ok(Built::plain(Node::System { table, columns }, layout, 200.0))
+            }
+            Rel::Function { calls, cols, ordinality } => {
+                let calls = calls.iter().map(|(f, a)| Ok((f.clone(), self.scalars(a, &[])?))).collect::<Result<_>>()?;
+                Ok(Built::plain(Node::Function { calls, ordinality: *ordinality }, cols.clone(), 100.0))
+            }
+            Rel::Filter { input, conds } => {
+                let b = self.rel(input, &with_columns(need, conds.iter()), wish)?;
+                let conds_out = self.scalars(conds, &b.layout)?;
+                let rows = b.rows * 0.3f64.powi(conds.len().min(3) as i32);
+                Ok(Built { node: Arc::new(Node::Filter { input: b.node.clone(), conds: conds_out }), rows: rows.max(1.0), ..b })
+            }
+            Rel::Project { input, exprs } => self.project(input, exprs, need, wish),
+            Rel::Join { kind, left, right, on } => self.join(*kind, left, right, on, need, wish),
+            Rel::Aggregate { input, keys, aggs } => {
+                let used = keys.iter().map(|k| &k.1).chain(aggs.iter().flat_map(|(_, a)| a.exprs()));
+                let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
+                let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
+                let aggs_out = aggs.iter().map(|(_, a)| self.agg(a, &b.layout)).collect::<Result<_>>()?;
+                let rows = if keys.is_empty() { 1.0 } else { b.rows * 0.3 };
+                Ok(Built::plain(Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out }, rel.cols(), rows))
+            }
+            Rel::Distinct { input, on } => {
+                let cols = input.cols();
+                let all: BTreeSet<ColId> = cols.iter().copied().collect();
+                let b = self.rel(input, &with_columns(&all, on.iter().flatten()), wish)?;
+                match on {
+                    None => {
+                        let (order, fixed, rows) = (b.order.clone(), b.fixed.clone(), b.rows);
+                        let node = self.exactly(b, &cols)?;
+                        Ok(Built { node: Arc::new(Node::Distinct { input: node, on: None }), layout: cols, order, fixed, rows })
+                    }
+                    Some(on) => {
+                        let on = self.scalars(on, &b.layout)?;
+                        Ok(Built { node: Arc::new(Node::Distinct { input: b.node.clone(), on: Some(on) }), ..b })
+                    }
+                }
+            }
+            Rel::Sort { input, keys } => self.sort(input, keys, need),
+            Rel::Limit { input, limit, offset } => {
+                let b = self.rel(input, need, wish)?;
+                let limit_out = limit.as_ref().map(|e| self.scalar(e, &[])).transpose()?;
+                let offset = offset.as_ref().map(|e| self.scalar(e, &[])).transpose()?;
+                let rows = match limit.as_ref().and_then(Expr::as_const) {
+                    Some(Datum::Int(n)) => b.rows.min(*n as f64),
+                    _ => b.rows.min(100.0),
+                };
+                Ok(Built { node: Arc::new(Node::Limit { input: b.node.clone(), limit: limit_out, offset }), rows, ..b })
+            }
+            Rel::SetOp { op, all, left, right, cols } => {
+                let (l, r) = (self.whole(left)?, self.whole(right)?);
+                let rows = l.1 + r.1;
+                Ok(Built::plain(Node::SetOp { op: *op, all: *all, left: l.0, right: r.0 }, cols.clone(), rows))
+            }
+            Rel::Cte { cte, cols } => {
+                let mut free = cte.body.free_columns();
+                if let Some((step, _)) = &cte.step {
+                    free.extend(step.free_columns());
+                }
+                free.sort_unstable();
+                free.dedup();
+                let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &[])).collect::<Result<_>>()?;
+                let mut inner = Compiler { args: free, tables: self.tables };
+                let (body, rows) = inner.whole(&cte.body)?;
+                let step = match &cte.step {
+                    Some((s, distinct)) => Some((inner.whole(s)?.0, *distinct)),
+                    None => None,
+                };
+                Ok(Built::plain(Node::Cte { id: cte.id, name: cte.name.clone(), body, step, args }, cols.clone(), rows))
+            }
+            Rel::WorkTable { id, cols } => Ok(Built::plain(Node::WorkTable { id: *id }, cols.clone(), 10.0)),
+            Rel::Window { input, calls } => {
+                let used = calls.iter().flat_map(|(_, c)| c.exprs());
+                let b = self.rel(input, &with_columns(need, used), None)?;
+                let plans = calls.iter().map(|(_, c)| self.window(c, &b.layout)).collect::<Result<_>>()?;
+                let layout = b.layout.iter().copied().chain(calls.iter().map(|c| c.0)).collect();
+                Ok(Built::plain(Node::Window { input: b.node, calls: plans }, layout, b.rows))
+            }
+            Rel::ProjectSet { input, calls } => {
+                let b = self.rel(input, &with_columns(need, calls.iter().flat_map(|c| &c.2)), None)?;
+                let out = calls.iter().map(|(_, f, a)| Ok((f.clone(), self.scalars(a, &b.layout)?))).collect::<Result<_>>()?;
+                let layout = b.layout.iter().copied().chain(calls.iter().map(|c| c.0)).collect();
+                Ok(Built::plain(Node::ProjectSet { input: b.node, calls: out }, layout, b.rows * 10.0))
+            }
+            Rel::Dml { dml, cols } => self.dml(dml, cols),
+        }
+    }
+
+    fn whole(&mut self, rel: &Rel) -> Result<(Arc<Node>, f64)> {
+        let cols = rel.cols();
+        let need = cols.iter().copied().collect();
+        let b = self.rel(rel, &need, None)?;
+        let rows = b.rows;
+        Ok((self.exactly(b, &cols)?, rows))
+    }
+
+    fn project(&mut self, input: &Rel, exprs: &[(ColId, Expr)], need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
+        let kept: Vec<&(ColId, Expr)> = exprs.iter().filter(|(c, e)| need.contains(c) || e.is_volatile()).collect();
+        let below = with_columns(&BTreeSet::new(), kept.iter().map(|k| &k.1));
+        let renamed = |c: ColId| exprs.iter().find(|(id, _)| *id == c).and_then(|(_, e)| if let Expr::Column(c) = e { Some(*c) } else { None });
+        let wish: Option<Vec<_>> = wish.and_then(|w| w.iter().map(|(c, d, n)| renamed(*c).map(|c| (c, *d, *n))).collect());
+        let b = self.rel(input, &below, wish.as_deref())?;
+        let upward = |c: ColId| kept.iter().find(|(_, e)| matches!(e, Expr::Column(x) if *x == c)).map(|k| k.0);
+        let mut order = Vec::new();
+        for (c, d, n) in &b.order {
+            match upward(*c) {
+                Some(c) => order.push((c, *d, *n)),
+                None => break,
+            }
+        }
+        let mut fixed: BTreeSet<ColId> = b.fixed.iter().filter_map(|c| upward(*c)).collect();
+        fixed.extend(kept.iter().filter(|(_, e)| matches!(e, Expr::Const(_))).map(|k| k.0));
+        let layout: Vec<ColId> = kept.iter().map(|k| k.0).collect();
+        if layout == b.layout && kept.iter().all(|(c, e)| matches!(e, Expr::Column(x) if x == c)) {
+            return Ok(Built { order, fixed, ..b });
+        }
+        let out = kept.iter().map(|(_, e)| self.scalar(e, &b.layout)).collect::<Result<_>>()?;
+        Ok(Built { node: Arc::new(Node::Project { input: b.node, exprs: out }), layout, order, fixed, rows: b.rows })
+    }
+
+    fn sort(&mut self, input: &Rel, keys: &[SortKey], need: &BTreeSet<ColId>) -> Result<Built> {
+        let need = with_columns(need, keys.iter().map(|k| &k.expr));
+        let simple: Option<Vec<(ColId, bool, bool)>> = (keys.iter())
+            .map(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None })
+            .collect();
+        let b = self.rel(input, &need, simple.as_deref())?;
+        if let Some(wanted) = simple {
+            let wanted: Vec<_> = wanted.into_iter().filter(|(c, _, _)| !b.fixed.contains(c)).collect();
+            if b.order.starts_with(&wanted) {
+                return Ok(b);
+            }
+        }
+        let plans = self.sort_keys(keys, &b.layout)?;
+        let order = keys.iter().map_while(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None });
+        let order = order.collect();
+        Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans }), order, ..b })
+    }
+    fn sort_keys(&mut self, keys: &[SortKey], layout: &[ColId]) -> Result<Vec<SortPlan>> {
+        let key = |k: &SortKey, c: &mut Self| {
+            Ok(SortPlan { expr: c.scalar(&k.expr, layout)?, descending: k.descending, nulls_first: k.nulls_first })
+        };
+        keys.iter().map(|k| key(k, self)).collect()
+    }
+
+    fn agg(&mut self, a: &AggCall, layout: &[ColId]) -> Result<AggPlan> {
+        Ok(AggPlan {
+            aggregate: a.aggregate.clone(),
+            args: self.scalars(&a.args, layout)?,
+            distinct: a.distinct,
+            filter: a.filter.as_ref().map(|e| self.scalar(e, layout)).transpose()?,
+            order: self.sort_keys(&a.order, layout)?,
+        })
+    }
+
+    fn window(&mut self, w: &WindowCall, layout: &[ColId]) -> Result<WindowPlan> {
+        let bound = |b: &Bound, c: &mut Self| {
+            Ok::<_, Error>(match b {
+                Bound::UnboundedPreceding => BoundPlan::UnboundedPreceding,
+                Bound::Preceding(e) => BoundPlan::Preceding(c.scalar(e, layout)?),
+                Bound::CurrentRow => BoundPlan::CurrentRow,
+                Bound::Following(e) => BoundPlan::Following(c.scalar(e, layout)?),
+                Bound::UnboundedFollowing => BoundPlan::UnboundedFollowing,
+            })
+        };
+        Ok(WindowPlan {
+            function: w.function.clone(),
+            args: self.scalars(&w.args, layout)?,
+            filter: w.filter.as_ref().map(|e| self.scalar(e, layout)).transpose()?,
+            partition: self.scalars(&w.partition, layout)?,
+            order: self.sort_keys(&w.order, layout)?,
+            rows: w.frame.rows,
+            start: bound(&w.frame.start, self)?,
+            end: bound(&w.frame.end, self)?,
+        })
+    }
+
+    /// A table through the cheapest of its paths; among equals, one with the wished order.
+    fn table(
+        &mut self,
+        table: &TableRef,
+        base: ColId,
+        alias: &str,
+        locking: Locking,
+        filters: &[Expr],
+        columns: Vec<u32>,
+        wish: Wish,
+    ) -> Result<Built> {
+        let plan = (self.tables)(table)?;
+        let predicate = |i: usize| {
+            let mut e = plan.predicates[i].clone()?;
+            shift_slots(&mut e, base);
+            let mut conds = Vec::new();
+            e.conjuncts(&mut conds);
+            Some(conds)
+        };
+        let candidates = access::paths(table, base, filters, &predicate);
+        let cost = |p: &Path| {
+            let lookups = p.index != 0 && !covers(table, p.index, &columns);
+            let order = ordering(table, base, p);
+            let (ordered, _) = satisfies(wish, &order.0, &order.1);
+            // A sort reads everything before the first row comes out.
+            p.rows * if lookups { 2.0 } else { 1.0 } + if ordered { 0.0 } else { p.rows * 0.5 + 1.0 }
+        };
+        let best = candidates.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.index.cmp(&b.index)));
+        let path = best.ok_or_else(|| Error::internal(format!("table \"{}\" has no readable index", table.name)))?;
+        let (mut order, fixed) = ordering(table, base, &path);
+        let (_, reverse) = satisfies(wish, &order, &fixed);
+        if reverse {
+            order.iter_mut().for_each(|(_, d, n)| (*d, *n) = (!*d, !*n));
+        }
+        let writes = !matches!(locking, Locking::None);
+        let mut mask = ColumnMask::EXISTENCE;
+        let own = base..base + table.columns.len() as u32;
+        let mut read: Vec<u32> = columns.clone();
+        read.extend(filters.iter().flat_map(Expr::columns).filter(|c| own.contains(c)).map(|c| c - base));
+        read.iter().for_each(|o| mask |= ColumnMask::column(*o));
+        if matches!(locking, Locking::Exclusive(_)) && columns.len() == table.columns.len() {
+            // Who writes a row counts as reading all of it.
+            mask = ColumnMask::ALL;
+        }
+        let layout: Vec<ColId> = columns.iter().map(|o| base + o).collect();
+        let remaining = filters.iter().enumerate().filter(|(i, _)| !path.consumed.contains(i)).map(|(_, f)| f.clone());
+        let filter = self.scalars(&remaining.collect::<Vec<_>>(), &layout)?;
+        let key_part = |p: &Part, c: &mut Self| {
+            Ok::<_, Error>(match p {
+                Part::Eq(e) => KeyPart::Eq(c.scalar(e, &[])?),
+                Part::In(v) => KeyPart::In(c.scalars(v, &[])?),
+                Part::Any(e) => KeyPart::Any(c.scalar(e, &[])?),
+                Part::Null => KeyPart::Null,
+            })
+        };
+        let prefix = path.prefix.iter().map(|p| key_part(p, self)).collect::<Result<_>>()?;
+        let side = |s: &Option<(Expr, bool)>, c: &mut Self| s.as_ref().map(|(e, i)| Ok::<_, Error>((c.scalar(e, &[])?, *i))).transpose();
+        let range = match &path.range {
+            Some(r) => Some(KeyRangeParts {
+                lower: side(&r.lower, self)?,
+                upper: side(&r.upper, self)?,
+                like: r.like.as_ref().map(|e| self.scalar(e, &[])).transpose()?,
+            }),
+            None => None,
+        };
+        let is_covering = path.index == 0 || (!writes && covers(table, path.index, &columns));
+        let rows = path.rows * 0.5f64.powi(filter.len().min(3) as i32);
+        let scan = Scan {
+            table: table.clone(),
+            alias: alias.to_string(),
+            types: plan.types.clone(),
+            missing: plan.missing.clone(),
+            index: path.index,
+            prefix,
+            range,
+            is_point: path.is_point,
+            reverse,
+            columns,
+            filter,
+            mask,
+            locking,
+            is_covering,
+        };
+        Ok(Built { node: Arc::new(Node::Scan(scan)), layout, order, fixed, rows: rows.max(0.1) })
+    }
+
+    fn join(&mut self, kind: JoinKind, left: &Rel, right: &Rel, on: &[Expr], need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
+        let below = with_columns(need, on.iter());
+        let free: BTreeSet<ColId> = right.free_columns().into_iter().collect();
+        let mut left_need: BTreeSet<ColId> = below.clone();
+        left_need.extend(&free);
+        let l = self.rel(left, &left_need, wish)?;
+        let left_cols: BTreeSet<ColId> = l.layout.iter().copied().collect();
+        let is_lateral = free.iter().any(|c| left_cols.contains(c));
+        let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
+        // A lookup: the join's conditions choose the path into the right table.
+        if kind != JoinKind::Full
+            && !is_lateral
+            && let Rel::Table { table, base, alias, locking, filters } = right
+        {
+            let (usable, rest): (Vec<Expr>, Vec<Expr>) = on.iter().cloned().partition(|c| !c.needs_executor() && !c.is_volatile());
+            let all: Vec<Expr> = filters.iter().chain(&usable).cloned().collect();
+            let best = access::paths(table, *base, &all, &|_| None).into_iter().next();
+            let alone = access::paths(table, *base, filters, &|_| None).first().map_or(1000.0, |p| p.rows);
+            if let Some(p) = best
+                && p.rows < alone
+                && l.rows * (p.rows + 2.0) < alone + l.rows
+            {
+                let looked = Rel::Table { table: table.clone(), base: *base, alias: alias.clone(), locking: *locking, filters: all };
+                return self.loop_join(kind, l, &looked, &rest, &below, true);
+            }
+        }
+        if is_lateral {
+            return self.loop_join(kind, l, right, on, &below, false);
+        }
+        let (mut left_keys, mut right_keys, mut residual) = (Vec::new(), Vec::new(), Vec::new());
+        for c in on {
+            if let Expr::Compare(Cmp::Eq, p) = c
+                && !c.needs_executor()
+            {
+                let of = |e: &Expr, cols: &BTreeSet<ColId>| {
+                    let used = e.columns();
+                    !used.is_empty() && used.iter().all(|u| cols.contains(u) || self.args.contains(u)) && used.iter().any(|u| cols.contains(u))
+                };
+                if of(&p.0, &left_cols) && of(&p.1, &right_cols) {
+                    left_keys.push(p.0.clone());
+                    right_keys.push(p.1.clone());
+                    continue;
+                }
+                if of(&p.1, &left_cols) && of(&p.0, &right_cols) {
+                    left_keys.push(p.1.clone());
+                    right_keys.push(p.0.clone());
+                    continue;
+                }
+            }
+            residual.push(c.clone());
+        }
+        if left_keys.is_empty() {
+            return self.loop_join(kind, l, right, on, &below, false);
+        }
+        let r = self.rel(right, &below, None)?;
+        let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
+        let node = Node::HashJoin {
+            kind,
+            left_keys: self.scalars(&left_keys, &l.layout)?,
+            right_keys: self.scalars(&right_keys, &r.layout)?,
+            on: self.scalars(&residual, &layout)?,
+            widths: (l.layout.len(), r.layout.len()),
+            left: l.node,
+            right: r.node,
+        };
+        let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
+        Ok(Built { node: Arc::new(node), layout, order, fixed, rows: l.rows.max(r.rows) })
+    }
+
+    fn loop_join(&mut self, kind: JoinKind, l: Built, right: &Rel, on: &[Expr], need: &BTreeSet<ColId>, is_lookup: bool) -> Result<Built> {
+        let free: Vec<ColId> = right.free_columns();
+        let is_correlated = free.iter().any(|c| l.layout.contains(c));
+        let (args, r) = if is_correlated {
+            let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &l.layout)).collect::<Result<Vec<_>>>()?;
+            let mut inner = Compiler { args: free, tables: self.tables };
+            (args, inner.rel(right, need, None)?)
+        } else {
+            (Vec::new(), self.rel(right, need, None)?)
+        };
+        let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
+        let node = Node::LoopJoin {
+            kind,
+            args,
+            on: self.scalars(on, &layout)?,
+            widths: (l.layout.len(), r.layout.len()),
+            left: l.node,
+            right: r.node,
+            is_lookup,
+        };
+        let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
+        Ok(Built { node: Arc::new(node), layout, order, fixed, rows: l.rows * r.rows.max(0.5) })
+    }
+
+    fn dml(&mut self, dml: &Arc<Dml>, cols: &[ColId]) -> Result<Built> {
+        let width = dml.table.types.len() as u32;
+        let target: Vec<ColId> = (dml.base..dml.base + width).collect();
+        let (input, row): (Arc<Node>, Vec<ColId>) = match &dml.kind {
+            DmlKind::Insert { .. } => (self.whole(&dml.input)?.0, target.clone()),
+            _ => {
+                let mut need = with_columns(&BTreeSet::new(), dml.exprs().into_iter());
+                need.extend(&target);
+                let b = self.rel(&dml.input, &need, None)?;
+                let rest = b.layout.iter().copied().filter(|c| !target.contains(c));
+                let row: Vec<ColId> = target.iter().copied().chain(rest).collect();
+                (self.exactly(b, &row)?, row)
+            }
+        };
+        let kind = match &dml.kind {
+            DmlKind::Insert { targets, conflict } => {
+                let conflict = match conflict {
+                    None => None,
+                    Some(c) => {
+                        let update = match &c.update {
+                            None => None,
+                            Some(u) => {
+                                let both: Vec<ColId> = target.iter().copied().chain(u.excluded..u.excluded + width).collect();
+                                let set = u.set.iter().map(|(o, e)| Ok((*o, self.scalar(e, &both)?))).collect::<Result<_>>()?;
+                                Some((set, u.filter.as_ref().map(|e| self.scalar(e, &both)).transpose()?))
+                            }
+                        };
+                        Some(ConflictPlan { arbiters: c.arbiters.clone(), update })
+                    }
+                };
+                DmlPlanKind::Insert { targets: targets.clone(), conflict }
+            }
+            DmlKind::Update { set } => {
+                DmlPlanKind::Update { set: set.iter().map(|(o, e)| Ok((*o, self.scalar(e, &row)?))).collect::<Result<_>>()? }
+            }
+            DmlKind::Delete => DmlPlanKind::Delete,
+        };
+        let returning = dml.returning.iter().map(|(_, e)| self.scalar(e, &row)).collect::<Result<_>>()?;
+        let plan = DmlPlan { table: dml.table.clone(), keys: dml.keys.clone(), input, kind, returning };
+        Ok(Built::plain(Node::Dml(Box::new(plan)), cols.to_vec(), 1.0))
+    }
+}
+
+fn with_columns<'e>(need: &BTreeSet<ColId>, exprs: impl Iterator<Item = &'e Expr>) -> BTreeSet<ColId> {
+    let mut out = need.clone();
+    for e in exprs {
+        out.extend(e.columns());
+    }
+    out
+}
+
+/// A table plan's expression reads ordinals; a query's reads columns.
+fn shift_slots(e: &mut Expr, base: ColId) {
+    if let Expr::Slot(o) = e {
+        *e = Expr::Column(base + *o);
+        return;
+    }
+    e.children_mut().into_iter().for_each(|c| shift_slots(c, base));
+}
+
+/// Whether the entries of a secondary index hold these columns.
+fn covers(table: &TableRef, index: usize, columns: &[u32]) -> bool {
+    let i = &table.indexes[index];
+    let exact = |o: u32| crate::types::keys::keeps_looks(&table.columns[o as usize].ty);
+    let in_key = |o: u32| i.columns.iter().any(|c| c.ordinal == o) && exact(o);
+    let in_primary = |o: u32| table.primary().columns.iter().any(|c| c.ordinal == o) && exact(o);
+    columns.iter().all(|o| in_key(*o) || i.stored.contains(o) || in_primary(*o))
+}
+
+/// The order a path gives, and the columns it fixes.
+fn ordering(table: &TableRef, base: ColId, path: &Path) -> (Vec<(ColId, bool, bool)>, BTreeSet<ColId>) {
+    let index = &table.indexes[path.index];
+    let (mut order, mut fixed) = (Vec::new(), BTreeSet::new());
+    for (i, c) in index.columns.iter().enumerate() {
+        match path.prefix.get(i) {
+            Some(Part::Eq(_) | Part::Null) => {
+                fixed.insert(base + c.ordinal);
+            }
+            // Several values: their keys are visited in the order of the index.
+            _ => order.push((base + c.ordinal, c.descending, c.nulls_first)),
+        }
+    }
+    if path.index != 0 && !index.unique {
+        let rest = table.primary().columns.iter().filter(|c| !index.columns.iter().any(|x| x.ordinal == c.ordinal));
+        order.extend(rest.map(|c| (base + c.ordinal, c.descending, c.nulls_first)));
+    }
+    // A column that is never NULL is ordered the same whichever end its NULLs would be at.
+    (order, fixed)
+}
+
+/// Whether an order satisfies a wish, forwards or (second value) backwards. No wish is satisfied.
+fn satisfies(wish: Wish, order: &[(ColId, bool, bool)], fixed: &BTreeSet<ColId>) -> (bool, bool) {
+    let Some(wish) = wish else { return (true, false) };
+    let wanted: Vec<_> = wish.iter().filter(|(c, _, _)| !fixed.contains(c)).copied().collect();
+    if order.starts_with(&wanted) {
+        return (true, false);
+    }
+    let reversed: Vec<_> = order.iter().map(|(c, d, n)| (*c, !d, !n)).collect();
+    if reversed.starts_with(&wanted) { (true, true) } else { (false, false) }
+}

@@ -1,0 +1,288 @@
+//! Logical plans: relations over columns named by [`ColId`]s.
+
+use super::dml::Dml;
+use super::expr::{ColId, Expr, SubqueryBody};
+use crate::catalog::lookup::TableRef;
+use crate::catalog::system::SystemTable;
+use crate::env::Locking;
+use crate::types::functions::{Aggregate, SetFunction};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A relation.
+#[derive(Clone, Debug)]
+pub(crate) enum Rel {
+    Values { cols: Vec<ColId>, rows: Vec<Vec<Expr>> },
+    /// A table; the column of ordinal `o` is `base + o`.
+    Table { table: TableRef, base: ColId, alias: String, locking: Locking, filters: Vec<Expr> },
+    System { table: &'static SystemTable, base: ColId },
+    Function { calls: Vec<(SetFunction, Vec<Expr>)>, cols: Vec<ColId>, ordinality: bool },
+    Filter { input: Box<Rel>, conds: Vec<Expr> },
+    /// The input's columns and some computed ones; `only`: just those.
+    Project { input: Box<Rel>, exprs: Vec<(ColId, Expr)> },
+    Join { kind: JoinKind, left: Box<Rel>, right: Box<Rel>, on: Vec<Expr> },
+    Aggregate { input: Box<Rel>, keys: Vec<(ColId, Expr)>, aggs: Vec<(ColId, AggCall)> },
+    /// Over all columns of the input, or `ON` some expressions (the first row of each, in the input's order).
+    Distinct { input: Box<Rel>, on: Option<Vec<Expr>> },
+    Sort { input: Box<Rel>, keys: Vec<SortKey> },
+    Limit { input: Box<Rel>, limit: Option<Expr>, offset: Option<Expr> },
+    SetOp { op: SetOp, all: bool, left: Box<Rel>, right: Box<Rel>, cols: Vec<ColId> },
+    /// A common table expression, computed once.
+    Cte { cte: Arc<Cte>, cols: Vec<ColId> },
+    /// The rows of the last round of a recursive one.
+    WorkTable { id: u32, cols: Vec<ColId> },
+    Window { input: Box<Rel>, calls: Vec<(ColId, WindowCall)> },
+    /// Select-list set-returning functions: each input row times the rows of the calls.
+    ProjectSet { input: Box<Rel>, calls: Vec<(ColId, SetFunction, Vec<Expr>)> },
+    Dml { dml: Arc<Dml>, cols: Vec<ColId> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinKind {
+    Inner,
+    Left,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOp {
+    Union,
+    Intersect,
+    Except,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SortKey {
+    pub(crate) expr: Expr,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// A call of an aggregate.
+#[derive(Clone, Debug)]
+pub(crate) struct AggCall {
+    pub(crate) aggregate: Arc<Aggregate>,
+    pub(crate) args: Vec<Expr>,
+    pub(crate) distinct: bool,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) order: Vec<SortKey>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum WindowFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lag,
+    Lead,
+    FirstValue,
+    LastValue,
+    NthValue,
+    Aggregate(Arc<Aggregate>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct WindowCall {
+    pub(crate) function: WindowFunction,
+    pub(crate) args: Vec<Expr>,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) partition: Vec<Expr>,
+    pub(crate) order: Vec<SortKey>,
+    pub(crate) frame: Frame,
+}
+
+/// A window frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) rows: bool,
+    pub(crate) start: Bound,
+    pub(crate) end: Bound,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Bound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+/// See [`Rel::Cte`].
+#[derive(Debug)]
+pub(crate) struct Cte {
+    /// Unique in the statement: names its rows in the memo.
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) body: Rel,
+    /// The recursive term, if it is a recursive one; `UNION` without `ALL`.
+    pub(crate) step: Option<(Rel, bool)>,
+}
+
+impl Rel {
+    /// One row without columns.
+    pub(crate) fn one_row() -> Rel {
+        Rel::Values { cols: Vec::new(), rows: vec![Vec::new()] }
+    }
+    pub(crate) fn filtered(self, conds: Vec<Expr>) -> Rel {
+        if conds.is_empty() { self } else { Rel::Filter { input: Box::new(self), conds } }
+    }
+    /// Its output columns, in order.
+    pub(crate) fn cols(&self) -> Vec<ColId> {
+        match self {
+            Rel::Values { cols, .. }
+            | Rel::Function { cols, .. }
+            | Rel::SetOp { cols, .. }
+            | Rel::Cte { cols, .. }
+            | Rel::WorkTable { cols, .. }
+            | Rel::Dml { cols, .. } => cols.clone(),
+            Rel::Table { table, base, .. } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
+            Rel::System { table, base } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
+            Rel::Filter { input, .. } | Rel::Distinct { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => input.cols(),
+            Rel::Project { exprs, .. } => exprs.iter().map(|(c, _)| *c).collect(),
+            Rel::Join { left, right, .. } => left.cols().into_iter().chain(right.cols()).collect(),
+            Rel::Aggregate { keys, aggs, .. } => keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect(),
+            Rel::Window { input, calls } => input.cols().into_iter().chain(calls.iter().map(|c| c.0)).collect(),
+            Rel::ProjectSet { input, calls } => input.cols().into_iter().chain(calls.iter().map(|c| c.0)).collect(),
+        }
+    }
+    pub(crate) fn inputs(&self) -> Vec<&Rel> {
+        match self {
+            Rel::Filter { input, .. }
+            | Rel::Project { input, .. }
+            | Rel::Aggregate { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Limit { input, .. }
+            | Rel::Window { input, .. }
+            | Rel::ProjectSet { input, .. } => vec![input],
+            Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
+            Rel::Cte { cte, .. } => std::iter::once(&cte.body).chain(cte.step.as_ref().map(|s| &s.0)).collect(),
+            Rel::Dml { dml, .. } => vec![&dml.input],
+            _ => Vec::new(),
+        }
+    }
+    fn inputs_mut(&mut self) -> Vec<&mut Rel> {
+        match self {
+            Rel::Filter { input, .. }
+            | Rel::Project { input, .. }
+            | Rel::Aggregate { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Limit { input, .. }
+            | Rel::Window { input, .. }
+            | Rel::ProjectSet { input, .. } => vec![input],
+            Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
+            _ => Vec::new(),
+        }
+    }
+    /// The expressions of this node itself.
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Rel::Values { rows, .. } => rows.iter().flatten().collect(),
+            Rel::Table { filters, .. } => filters.iter().collect(),
+            Rel::Function { calls, .. } => calls.iter().flat_map(|(_, a)| a).collect(),
+            Rel::Filter { conds, .. } => conds.iter().collect(),
+            Rel::Project { exprs, .. } => exprs.iter().map(|(_, e)| e).collect(),
+            Rel::Join { on, .. } => on.iter().collect(),
+            Rel::Aggregate { keys, aggs, .. } => keys.iter().map(|(_, e)| e).chain(aggs.iter().flat_map(|(_, a)| a.exprs())).collect(),
+            Rel::Distinct { on, .. } => on.iter().flatten().collect(),
+            Rel::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
+            Rel::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
+            Rel::Window { calls, .. } => calls.iter().flat_map(|(_, c)| c.exprs()).collect(),
+            Rel::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, _, a)| a).collect(),
+            Rel::Dml { dml, .. } => dml.exprs(),
+            Rel::System { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } => Vec::new(),
+        }
+    }
+    /// Changes every expression of the tree. Common table expressions and DML are shared and never depend on what is replaced.
+    pub(crate) fn visit_exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Rel::Values { rows, .. } => rows.iter_mut().flatten().for_each(&mut *f),
+            Rel::Table { filters, .. } => filters.iter_mut().for_each(&mut *f),
+            Rel::Function { calls, .. } => calls.iter_mut().flat_map(|(_, a)| a).for_each(&mut *f),
+            Rel::Filter { conds, .. } => conds.iter_mut().for_each(&mut *f),
+            Rel::Project { exprs, .. } => exprs.iter_mut().for_each(|(_, e)| f(e)),
+            Rel::Join { on, .. } => on.iter_mut().for_each(&mut *f),
+            Rel::Aggregate { keys, aggs, .. } => {
+                keys.iter_mut().for_each(|(_, e)| f(e));
+                for (_, a) in aggs {
+                    a.args.iter_mut().chain(a.filter.as_mut()).for_each(&mut *f);
+                    a.order.iter_mut().for_each(|k| f(&mut k.expr));
+                }
+            }
+            Rel::Distinct { on, .. } => on.iter_mut().flatten().for_each(&mut *f),
+            Rel::Sort { keys, .. } => keys.iter_mut().for_each(|k| f(&mut k.expr)),
+            Rel::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).for_each(&mut *f),
+            Rel::Window { calls, .. } => {
+                for (_, c) in calls {
+                    c.args.iter_mut().chain(c.filter.as_mut()).chain(&mut c.partition).for_each(&mut *f);
+                    c.order.iter_mut().for_each(|k| f(&mut k.expr));
+                }
+            }
+            Rel::ProjectSet { calls, .. } => calls.iter_mut().flat_map(|(_, _, a)| a).for_each(&mut *f),
+            Rel::System { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } | Rel::Dml { .. } => {}
+        }
+        for input in self.inputs_mut() {
+            input.visit_exprs_mut(f);
+        }
+    }
+    /// Columns it uses and does not make: what a correlated one takes from outside.
+    pub(crate) fn free_columns(&self) -> Vec<ColId> {
+        let (mut used, mut made) = (Vec::new(), BTreeSet::new());
+        self.add_columns(&mut used, &mut made);
+        used.retain(|c| !made.contains(c));
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+    fn add_columns(&self, used: &mut Vec<ColId>, made: &mut BTreeSet<ColId>) {
+        made.extend(self.cols());
+        for e in self.exprs() {
+            e.add_columns(used);
+        }
+        for i in self.inputs() {
+            i.add_columns(used, made);
+        }
+    }
+    /// Calls `f` on this and everything below, subqueries in expressions included.
+    pub(crate) fn visit(&self, f: &mut dyn FnMut(&Rel)) {
+        f(self);
+        for e in self.exprs() {
+            visit_subqueries(e, f);
+        }
+        for i in self.inputs() {
+            i.visit(f);
+        }
+    }
+}
+
+fn visit_subqueries(e: &Expr, f: &mut dyn FnMut(&Rel)) {
+    if let Expr::Subquery(s) = e
+        && let SubqueryBody::Logical(rel) = &s.body
+    {
+        rel.visit(f);
+    }
+    for c in e.children() {
+        visit_subqueries(c, f);
+    }
+}
+
+impl AggCall {
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        self.args.iter().chain(&self.filter).chain(self.order.iter().map(|k| &k.expr)).collect()
+    }
+}
+
+impl WindowCall {
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        let bounds = [&self.frame.start, &self.frame.end].into_iter().filter_map(|b| match b {
+            Bound::Preceding(e) | Bound::Following(e) => Some(e),
+            _ => None,
+        });
+        self.args.iter().chain(&self.filter).chain(&self.partition).chain(self.order.iter().map(|k| &k.expr)).chain(bounds).collect()
+    }
+}

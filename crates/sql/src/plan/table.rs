@@ -1,0 +1,175 @@
+//! What writing a table takes: its checks, generated columns, partial-index predicates and foreign keys, bound to ordinals.
+
+use super::binder::{Binder, Scope};
+use super::expr::Expr;
+use super::rel::Rel;
+use crate::catalog::lookup::TableRef;
+use crate::catalog::{FkAction, ForeignKey};
+use crate::env::Locking;
+use crate::types::{CastContext, Datum, Type};
+use meridian_base::{DescriptorId, Error, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A table as writers see it. Expressions read a row by ordinal ([`Expr::Slot`]).
+#[derive(Debug)]
+pub struct TablePlan {
+    pub(crate) table: TableRef,
+    /// By ordinal.
+    pub(crate) types: Vec<Type>,
+    /// By ordinal: the value of rows stored before the column was added.
+    pub(crate) missing: Vec<Datum>,
+    pub(crate) checks: Vec<(String, Expr)>,
+    pub(crate) generated: Vec<(u32, Expr)>,
+    /// By position of the index.
+    pub(crate) predicates: Vec<Option<Expr>>,
+    /// By ordinal: what a column that is not given gets. `None`: `NULL`.
+    pub(crate) defaults: Vec<Option<Expr>>,
+}
+
+/// Foreign keys around a table that is written, with the tables at their other ends.
+#[derive(Debug, Default)]
+pub(crate) struct ForeignKeys {
+    /// Of the table itself: the constraint, the parent, and the position of the parent's index on the referenced columns.
+    pub(crate) parents: BTreeMap<DescriptorId, Vec<(ForeignKey, Arc<TablePlan>, usize)>>,
+    /// Of other tables (or the same): the child, and the constraint.
+    pub(crate) children: BTreeMap<DescriptorId, Vec<(Arc<TablePlan>, ForeignKey)>>,
+    /// Every table above, and the written one.
+    pub(crate) tables: BTreeMap<DescriptorId, Arc<TablePlan>>,
+}
+
+impl Binder<'_> {
+    /// Binds what a table's descriptor holds as text.
+    pub(crate) fn table_plan(&mut self, table: &TableRef) -> Result<Arc<TablePlan>> {
+        let scopes = std::mem::take(&mut self.scopes);
+        let (cols, depth) = (self.next_col, self.depth);
+        let plan = self.table_plan_inner(table);
+        (self.scopes, self.next_col, self.depth) = (scopes, cols.max(self.next_col), depth);
+        plan.map(Arc::new)
+    }
+
+    fn table_plan_inner(&mut self, table: &TableRef) -> Result<TablePlan> {
+        let (rel, cols) = self.table(table.clone(), &table.name, Locking::None);
+        let Rel::Table { base, .. } = rel else { unreachable!("made as a table") };
+        let scope = Scope { cols, tables: vec![table.name.clone()], no_aggregates: Some("check constraints"), ..Scope::default() };
+        let types: Vec<Type> = table.columns.iter().map(|c| c.ty.clone()).collect();
+        let (plan, _) = self.in_scope(scope, |b| {
+            let mut checks = Vec::new();
+            for c in &table.checks {
+                let ast = crate::parse::parse_expression(&c.expression)?;
+                checks.push((c.name.clone(), b.condition(&ast, "CHECK")?));
+            }
+            let (mut generated, mut defaults, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+            for (o, c) in table.columns.iter().enumerate() {
+                let live = c.state != crate::catalog::ColumnState::Dropped;
+                if let (true, Some(text)) = (live, &c.generated) {
+                    let ast = crate::parse::parse_expression(text)?;
+                    generated.push((o as u32, b.expr_as(&ast, &c.ty, CastContext::Assignment)?));
+                }
+                defaults.push(if live { b.default_of(table, o as u32)? } else { None });
+                missing.push(match &c.missing {
+                    Some(text) => Datum::from_text(text, &c.ty, b.ctx.eval)?,
+                    None => Datum::Null,
+                });
+            }
+            let mut predicates = Vec::new();
+            for i in &table.indexes {
+                predicates.push(match &i.predicate {
+                    Some(text) => Some(b.condition(&crate::parse::parse_expression(text)?, "WHERE")?),
+                    None => None,
+                });
+            }
+            Ok(TablePlan { table: table.clone(), types: types.clone(), missing, checks, generated, predicates, defaults })
+        })?;
+        Ok(plan.over_ordinals(base))
+    }
+
+    /// The default of a column, converted to its type.
+    pub(crate) fn default_of(&mut self, table: &TableRef, ordinal: u32) -> Result<Option<Expr>> {
+        let column = &table.columns[ordinal as usize];
+        if let Some(identity) = &column.identity {
+            use super::expr::{SequenceCall, SequenceOp, SequenceTarget};
+            self.descriptors.insert(identity.sequence);
+            let target = SequenceTarget::Known(identity.sequence);
+            let call = SequenceCall { slot: self.slot(), op: SequenceOp::Next, target, args: Vec::new() };
+            let drawn = super::binder::Typed::new(Expr::Sequence(Box::new(call)), Type::Int8);
+            return self.coerce(drawn, &column.ty, CastContext::Assignment).map(Some);
+        }
+        let Some(text) = &column.default else { return Ok(None) };
+        let ast = crate::parse::parse_expression(text)?;
+        let scopes = std::mem::take(&mut self.scopes);
+        let bound = self.expr_as(&ast, &column.ty, CastContext::Assignment);
+        self.scopes = scopes;
+        bound.map(Some)
+    }
+
+    /// Everything that writing a table may look at through foreign keys, following cascades.
+    pub(crate) fn foreign_keys(&mut self, plan: &Arc<TablePlan>, updates_or_deletes: bool) -> Result<ForeignKeys> {
+        let mut keys = ForeignKeys::default();
+        let mut todo = vec![(plan.clone(), updates_or_deletes)];
+        keys.tables.insert(plan.table.id, plan.clone());
+        while let Some((plan, changes)) = todo.pop() {
+            let id = plan.table.id;
+            if !keys.parents.contains_key(&id) {
+                let mut parents = Vec::new();
+                for fk in &plan.table.foreign_keys {
+                    let parent = self.plan_of(fk.parent, &mut keys)?;
+                    let index = unique_index(&parent.table, &fk.parent_columns)?;
+                    parents.push((fk.clone(), parent, index));
+                }
+                keys.parents.insert(id, parents);
+            }
+            if changes && !keys.children.contains_key(&id) {
+                let mut children = Vec::new();
+                for (child, constraint) in &plan.table.referenced_by {
+                    let child = self.plan_of(*child, &mut keys)?;
+                    let Some(fk) = child.table.foreign_keys.iter().find(|f| f.id == *constraint).cloned() else { continue };
+                    let acts = |a| !matches!(a, FkAction::NoAction | FkAction::Restrict);
+                    if acts(fk.on_delete) || acts(fk.on_update) {
+                        todo.push((child.clone(), true));
+                    }
+                    children.push((child, fk));
+                }
+                keys.children.insert(id, children);
+            }
+        }
+        Ok(keys)
+    }
+
+    fn plan_of(&mut self, id: DescriptorId, keys: &mut ForeignKeys) -> Result<Arc<TablePlan>> {
+        if let Some(plan) = keys.tables.get(&id) {
+            return Ok(plan.clone());
+        }
+        let table = self.ctx.catalog.table_by_id(id).ok_or_else(|| Error::internal("a foreign key names a table that is gone"))?;
+        let plan = self.table_plan(&table)?;
+        keys.tables.insert(id, plan.clone());
+        Ok(plan)
+    }
+}
+
+impl TablePlan {
+    /// Binds a table's texts: for backfills and validations, which read and write rows without a statement.
+    pub fn new(table: &TableRef, ctx: super::PlanContext) -> Result<Arc<TablePlan>> {
+        Binder::new(ctx, "", &[]).table_plan(table)
+    }
+    pub fn table(&self) -> &TableRef {
+        &self.table
+    }
+    fn over_ordinals(mut self, base: u32) -> TablePlan {
+        let slots = |e: &mut Expr| e.substitute(&|c| c.checked_sub(base).map(Expr::Slot));
+        self.checks.iter_mut().for_each(|(_, e)| slots(e));
+        self.generated.iter_mut().for_each(|(_, e)| slots(e));
+        self.predicates.iter_mut().flatten().for_each(slots);
+        self
+    }
+}
+
+/// The position of the unique index over exactly these columns.
+fn unique_index(table: &TableRef, columns: &[u32]) -> Result<usize> {
+    let covers = |i: &crate::catalog::Index| {
+        i.unique && i.columns.len() == columns.len() && i.columns.iter().all(|c| columns.contains(&c.ordinal)) && i.predicate.is_none()
+    };
+    table.indexes.iter().position(covers).ok_or_else(|| {
+        Error::sql("42830", format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name))
+    })
+}

@@ -393,29 +393,39 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     Ok(replica)
 }
 
-/// Starts replicas of groups that were founded with this node among their voters.
+/// Starts replicas of groups that were founded with this node among their voters. The first voter initialises the log; the
+/// others hear of the group from it, or do it themselves when they heard nothing for a while.
 async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
+    /// Longer than an election, so that the founders seldom compete.
+    const FOUNDER_PATIENCE: Duration = Duration::from_secs(3);
     let mut changed = shared.catalog.watch();
+    let mut known = BTreeSet::new();
     loop {
         changed.borrow_and_update();
         for group in shared.catalog.groups() {
-            if !group.initial_voters.contains(&shared.me()) {
+            if !group.initial_voters.contains(&shared.me()) || !known.insert(group.id) {
                 continue;
             }
-            let founded = match ensure_replica(&shared, group.id).await {
-                Ok(replica) if !replica.raft().is_initialized() => {
-                    replica.raft().initialize(group.initial_voters.iter().copied().collect()).await
-                }
-                Ok(_) => Ok(()),
-                Err(e) => Err(e),
-            };
-            if let Err(e) = founded {
-                tracing::warn!("group {} cannot be started here: {e}", group.id);
-            }
+            let is_first = group.initial_voters.first() == Some(&shared.me());
+            let patience = if is_first { Duration::ZERO } else { FOUNDER_PATIENCE };
+            let voters = group.initial_voters.iter().copied().collect();
+            tokio::spawn(found_group(shared.clone(), group.id, voters, patience));
         }
         if changed.changed().await.is_err() {
             return;
         }
+    }
+}
+
+async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, voters: BTreeSet<NodeId>, patience: Duration) {
+    tokio::time::sleep(patience).await;
+    let founded = match ensure_replica(&shared, group).await {
+        Ok(replica) if !replica.raft().is_initialized() => replica.raft().initialize(voters).await,
+        Ok(_) => Ok(()),
+        Err(e) => Err(e),
+    };
+    if let Err(e) = founded {
+        tracing::warn!("group {group} cannot be started here: {e}");
     }
 }
 

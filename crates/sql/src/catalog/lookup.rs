@@ -331,9 +331,7 @@ impl Catalog {
     pub fn table(&self, names: &Names, name: &Name) -> Result<TableRef> {
         match self.relation(names, name)? {
             Relation::Table(t) => Ok(t),
-            Relation::System(t) => {
-                Err(Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name)))
-            }
+            Relation::System(t) => Err(Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name))),
             _ => Err(Error::sql("42809", format!("\"{name}\" is not a table"))),
         }
     }

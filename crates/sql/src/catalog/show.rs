@@ -1,44 +1,323 @@
 //! `SHOW …`: what exists, as rows. Column names are CockroachDB's where it has the statement.
 
-use super::system::SystemContext;
-use crate::types::{Datum, Type};
-use meridian_base::{Error, Result};
+use super::lookup::{Name, Names, TableRef};
+use super::system::{SystemContext, describe};
+use super::{Catalog, Descriptor, IndexState, is_implicit_primary};
+use crate::types::{ArrayValue, Datum, Type};
+use meridian_base::Result;
 use sqlparser::ast::ObjectName;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A SHOW statement that reads the catalog; settings are the session's.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
     Databases,
     Schemas,
-    Tables { schema: Option<ObjectName> },
-    Columns { table: ObjectName },
-    Indexes { table: ObjectName },
-    Constraints { table: ObjectName },
-    CreateTable { table: ObjectName },
+    /// Tables, views and sequences; of one schema, or of all.
+    Tables {
+        schema: Option<ObjectName>,
+    },
+    Columns {
+        table: ObjectName,
+    },
+    Indexes {
+        table: ObjectName,
+    },
+    Constraints {
+        table: ObjectName,
+    },
+    CreateTable {
+        table: ObjectName,
+    },
     Sequences,
     /// `SHOW REGIONS`: regions of the cluster and which databases use them.
     Regions,
     RegionsFromCluster,
     /// `None`: the current database.
-    RegionsFromDatabase { database: Option<ObjectName> },
+    RegionsFromDatabase {
+        database: Option<ObjectName>,
+    },
+    RegionsFromAllDatabases,
     /// `SHOW LOCALITY`: this node's.
     Locality,
-    LocalityFromTable { table: ObjectName },
+    LocalityFromTable {
+        table: ObjectName,
+    },
 }
 
 impl Show {
     /// The result's columns, known without running it.
     pub fn columns(&self) -> Vec<(&'static str, Type)> {
+        let texts = |names: &[&'static str]| names.iter().map(|n| (*n, Type::Text)).collect::<Vec<_>>();
+        let text_array = || Type::Array(Box::new(Type::Text));
         match self {
-            Show::Locality => vec![("locality", Type::Text)],
-            _ => Vec::new(),
+            Show::Locality => texts(&["locality"]),
+            Show::CreateTable { .. } => texts(&["table_name", "create_statement"]),
+            Show::RegionsFromCluster => vec![("region", Type::Text), ("zones", text_array())],
+            Show::Regions => vec![
+                ("region", Type::Text),
+                ("zones", text_array()),
+                ("database_names", text_array()),
+                ("primary_region_of", text_array()),
+            ],
+            Show::RegionsFromDatabase { .. } => {
+                vec![("database", Type::Text), ("region", Type::Text), ("primary", Type::Bool), ("zones", text_array())]
+            }
+            Show::RegionsFromAllDatabases => {
+                vec![("database_name", Type::Text), ("regions", text_array()), ("primary_region", Type::Text)]
+            }
+            Show::Databases => vec![
+                ("database_name", Type::Text),
+                ("owner", Type::Text),
+                ("primary_region", Type::Text),
+                ("regions", text_array()),
+                ("survival_goal", Type::Text),
+            ],
+            Show::Schemas => texts(&["schema_name", "owner"]),
+            Show::Tables { .. } => texts(&["schema_name", "table_name", "type", "owner", "locality"]),
+            Show::Sequences => texts(&["sequence_schema", "sequence_name"]),
+            Show::Columns { .. } => vec![
+                ("column_name", Type::Text),
+                ("data_type", Type::Text),
+                ("is_nullable", Type::Bool),
+                ("column_default", Type::Text),
+                ("generation_expression", Type::Text),
+                ("indices", text_array()),
+                ("is_hidden", Type::Bool),
+            ],
+            Show::Indexes { .. } => vec![
+                ("table_name", Type::Text),
+                ("index_name", Type::Text),
+                ("non_unique", Type::Bool),
+                ("seq_in_index", Type::Int8),
+                ("column_name", Type::Text),
+                ("direction", Type::Text),
+                ("storing", Type::Bool),
+                ("implicit", Type::Bool),
+                ("visible", Type::Bool),
+            ],
+            Show::Constraints { .. } => vec![
+                ("table_name", Type::Text),
+                ("constraint_name", Type::Text),
+                ("constraint_type", Type::Text),
+                ("details", Type::Text),
+                ("validated", Type::Bool),
+            ],
+            Show::LocalityFromTable { .. } => texts(&["table_name", "locality"]),
         }
     }
+
     /// The result.
     pub fn rows(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
+        let catalog = context.catalog();
+        let names = context.names();
         match self {
-            Show::Locality => Ok(vec![vec![Datum::Text(context.locality().into())]]),
-            _ => Err(Error::unsupported("this SHOW statement is not supported yet")),
+            Show::Locality => Ok(vec![vec![text(context.locality())]]),
+            Show::CreateTable { table } => show_create(catalog, names, table),
+            Show::Regions | Show::RegionsFromCluster | Show::RegionsFromDatabase { .. } | Show::RegionsFromAllDatabases => {
+                self.regions(context)
+            }
+            Show::Databases => Ok(databases(catalog)),
+            Show::Schemas => schemas(catalog, names),
+            Show::Tables { schema } => tables(catalog, names, schema.as_ref()),
+            Show::Sequences => sequences(catalog, names),
+            Show::Columns { table } => Ok(table_columns(catalog, names, &named(catalog, names, table)?)),
+            Show::Indexes { table } => Ok(indexes(&named(catalog, names, table)?)),
+            Show::Constraints { table } => Ok(constraints(catalog, names, &named(catalog, names, table)?)),
+            Show::LocalityFromTable { table } => {
+                let table = named(catalog, names, table)?;
+                Ok(vec![vec![text(&table.name), describe::locality(catalog, &table).map_or(Datum::Null, text)]])
+            }
         }
     }
+
+    fn regions(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
+        let (catalog, zones) = (context.catalog(), zones(context));
+        let zones_of = |region: &str| texts(zones.get(region).into_iter().flatten());
+        Ok(match self {
+            Show::RegionsFromCluster => zones.keys().map(|r| vec![text(r), zones_of(r)]).collect(),
+            Show::Regions => {
+                let with = |wanted: &dyn Fn(&super::Database) -> bool| {
+                    texts(catalog.databases().filter(|d| d.is_multi_region && wanted(d)).map(|d| d.name.clone()))
+                };
+                let row =
+                    |r: &String| vec![text(r), zones_of(r), with(&|d| d.regions.contains(r)), with(&|d| d.primary_region == *r)];
+                zones.keys().map(row).collect()
+            }
+            Show::RegionsFromDatabase { database } => {
+                let name = database.as_ref().map(Name::from_ast).transpose()?.map(|n| n.name);
+                let database = catalog.database(name.as_deref().unwrap_or(&context.names().database))?;
+                // A database without PRIMARY REGION has no regions to speak of.
+                let mut regions = if database.is_multi_region { database.regions.clone() } else { Vec::new() };
+                regions.sort_by_key(|r| (*r != database.primary_region, r.clone()));
+                let row =
+                    |r: String| vec![text(&database.name), text(&r), Datum::Bool(r == database.primary_region), zones_of(&r)];
+                regions.into_iter().map(row).collect()
+            }
+            _ => catalog
+                .databases()
+                .map(|d| {
+                    let primary = if d.is_multi_region { text(&d.primary_region) } else { Datum::Null };
+                    vec![text(&d.name), texts(d.regions.iter().filter(|_| d.is_multi_region)), primary]
+                })
+                .collect(),
+        })
+    }
+}
+
+fn text(s: impl AsRef<str>) -> Datum {
+    Datum::Text(s.as_ref().into())
+}
+fn texts<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Datum {
+    let items: Vec<Datum> = items.into_iter().map(text).collect();
+    let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
+    Datum::Array(Arc::new(ArrayValue { element: Type::Text, dims, items }))
+}
+
+/// The table of a SHOW.
+fn named(catalog: &Catalog, names: &Names, name: &ObjectName) -> Result<TableRef> {
+    catalog.table(names, &Name::from_ast(name)?)
+}
+
+fn show_create(catalog: &Catalog, names: &Names, name: &ObjectName) -> Result<Vec<Vec<Datum>>> {
+    let table = named(catalog, names, name)?;
+    Ok(vec![vec![text(&table.name), text(describe::create_table(catalog, names, &table))]])
+}
+
+/// The zones of every region that has a live node.
+fn zones(context: &dyn SystemContext) -> BTreeMap<String, Vec<String>> {
+    let mut zones: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for node in context.nodes().into_iter().filter(|n| n.is_live) {
+        let of_region = zones.entry(node.region).or_default();
+        if !of_region.contains(&node.zone) {
+            of_region.push(node.zone);
+            of_region.sort();
+        }
+    }
+    zones
+}
+
+fn databases(catalog: &Catalog) -> Vec<Vec<Datum>> {
+    let row = |d: &super::Database| {
+        let if_regions = |value: Datum| if d.is_multi_region { value } else { Datum::Null };
+        vec![
+            text(&d.name),
+            text(&d.owner),
+            if_regions(text(&d.primary_region)),
+            texts(d.regions.iter().filter(|_| d.is_multi_region)),
+            if_regions(text("zone")),
+        ]
+    };
+    let mut rows: Vec<(&str, Vec<Datum>)> = catalog.databases().map(|d| (d.name.as_str(), row(d))).collect();
+    rows.sort_by_key(|(name, _)| *name);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+fn schemas(catalog: &Catalog, names: &Names) -> Result<Vec<Vec<Datum>>> {
+    let database = catalog.database(&names.database)?.id;
+    let mut all: Vec<(String, Datum)> = catalog.schemas(database).map(|s| (s.name.clone(), text(&s.owner))).collect();
+    all.extend(["information_schema", "pg_catalog"].map(|s| (s.to_string(), Datum::Null)));
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(all.into_iter().map(|(name, owner)| vec![text(name), owner]).collect())
+}
+
+/// The relations of the current database: (schema, descriptor), by schema and name.
+fn relations<'c>(catalog: &'c Catalog, names: &Names) -> Result<Vec<(&'c str, &'c Descriptor)>> {
+    let database = catalog.database(&names.database)?.id;
+    let mut all: Vec<(&str, &Descriptor)> = Vec::new();
+    for d in catalog.descriptors.values() {
+        if let Some(schema) = catalog.schema_by_id(d.parent()).filter(|s| s.database == database) {
+            all.push((&schema.name, &**d));
+        }
+    }
+    all.sort_by_key(|(schema, d)| (*schema, d.name()));
+    Ok(all)
+}
+
+fn tables(catalog: &Catalog, names: &Names, only: Option<&ObjectName>) -> Result<Vec<Vec<Datum>>> {
+    let only = only.map(Name::from_ast).transpose()?.map(|n| n.name);
+    if let Some(schema) = &only {
+        catalog.schema(names, schema)?;
+    }
+    let row = |(schema, d): (&str, &Descriptor)| {
+        let (kind, owner, locality) = match d {
+            Descriptor::Table(t) => ("table", &t.owner, describe::locality(catalog, t)),
+            Descriptor::View(v) => ("view", &v.owner, None),
+            Descriptor::Sequence(s) => ("sequence", &s.owner, None),
+            _ => return None,
+        };
+        let name = text(d.name().unwrap_or_default());
+        Some(vec![text(schema), name, text(kind), text(owner), locality.map_or(Datum::Null, text)])
+    };
+    let shown = |(schema, _): &(&str, &Descriptor)| only.as_deref().is_none_or(|o| o == *schema);
+    Ok(relations(catalog, names)?.into_iter().filter(shown).filter_map(row).collect())
+}
+
+fn sequences(catalog: &Catalog, names: &Names) -> Result<Vec<Vec<Datum>>> {
+    let only = |(schema, d): (&str, &Descriptor)| match d {
+        Descriptor::Sequence(s) => Some(vec![text(schema), text(&s.name)]),
+        _ => None,
+    };
+    Ok(relations(catalog, names)?.into_iter().filter_map(only).collect())
+}
+
+fn table_columns(catalog: &Catalog, names: &Names, table: &TableRef) -> Vec<Vec<Datum>> {
+    let show = |e: &Option<String>| e.as_ref().map_or(Datum::Null, |e| text(describe::expression(catalog, names, e)));
+    let row = |(ordinal, c): (u32, &super::Column)| {
+        let uses =
+            |i: &&super::Index| i.holds_rows || i.columns.iter().any(|k| k.ordinal == ordinal) || i.stored.contains(&ordinal);
+        vec![
+            text(&c.name),
+            text(c.ty.name()),
+            Datum::Bool(!c.not_null),
+            show(&c.default),
+            show(&c.generated),
+            texts(table.indexes.iter().filter(uses).map(|i| i.name.clone())),
+            Datum::Bool(c.state == super::ColumnState::Hidden),
+        ]
+    };
+    table.live_columns().map(row).collect()
+}
+
+fn indexes(table: &TableRef) -> Vec<Vec<Datum>> {
+    let mut rows = Vec::new();
+    for i in &table.indexes {
+        let keys = i.columns.iter().map(|c| (c.ordinal, if c.descending { "DESC" } else { "ASC" }, false));
+        let is_key = |o: &u32| i.columns.iter().any(|c| c.ordinal == *o);
+        let whole: Vec<u32> = table.public_columns().map(|(o, _)| o).filter(|o| i.holds_rows && !is_key(o)).collect();
+        let stored = i.stored.iter().copied().chain(whole).map(|o| (o, "N/A", true));
+        for (at, (ordinal, direction, storing)) in keys.chain(stored).enumerate() {
+            rows.push(vec![
+                text(&table.name),
+                text(&i.name),
+                Datum::Bool(!i.unique),
+                Datum::Int(at as i64 + 1),
+                text(&table.columns[ordinal as usize].name),
+                text(direction),
+                Datum::Bool(storing),
+                Datum::Bool(is_implicit_primary(table, i)),
+                Datum::Bool(i.state == IndexState::Public),
+            ]);
+        }
+    }
+    rows
+}
+
+fn constraints(catalog: &Catalog, names: &Names, table: &TableRef) -> Vec<Vec<Datum>> {
+    let mut rows = Vec::new();
+    let mut push = |name: &str, kind: &str, details: String, validated: bool| {
+        rows.push(vec![text(&table.name), text(name), text(kind), text(details), Datum::Bool(validated)]);
+    };
+    for i in table.indexes.iter().filter(|i| i.is_constraint && !is_implicit_primary(table, i)) {
+        let kind = if i.holds_rows { "PRIMARY KEY" } else { "UNIQUE" };
+        push(&i.name, kind, describe::index_constraint(table, i), i.state == IndexState::Public);
+    }
+    for c in &table.checks {
+        push(&c.name, "CHECK", describe::check(&c.expression, c.validated), c.validated);
+    }
+    for f in &table.foreign_keys {
+        push(&f.name, "FOREIGN KEY", describe::foreign_key(catalog, names, table, f), f.validated);
+    }
+    rows
 }

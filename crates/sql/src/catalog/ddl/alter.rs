@@ -8,7 +8,8 @@ use crate::catalog::{ColumnState, Table};
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr, Ident, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr, Ident,
+    RenameTableNameKind,
 };
 
 impl Deriver<'_> {
@@ -17,7 +18,9 @@ impl Deriver<'_> {
         let Some(relation) = self.relation_if_exists(&alter.name, "relation", alter.if_exists)? else { return Ok(()) };
         let id = match relation {
             Relation::Table(table) => table.id,
-            Relation::System(t) => return Err(Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name))),
+            Relation::System(t) => {
+                return Err(Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name)));
+            }
             other => return self.alter_other(&other, &alter.operations),
         };
         for operation in &alter.operations {
@@ -67,7 +70,9 @@ impl Deriver<'_> {
                 return self.rename_column(table, &fold(old_column_name), &fold(new_column_name));
             }
             Op::RenameTable { table_name } => return self.rename_relation(table.id, &new_name(table_name)?),
-            Op::RenameConstraint { old_name, new_name } => return self.rename_constraint(table, &fold(old_name), &fold(new_name)),
+            Op::RenameConstraint { old_name, new_name } => {
+                return self.rename_constraint(table, &fold(old_name), &fold(new_name));
+            }
             Op::AlterColumn { column_name, op } => self.alter_column(&mut table, column_name, op)?,
             Op::AddConstraint { constraint, not_valid } => {
                 let constraint = Constraint::from_table(constraint)?;
@@ -151,7 +156,10 @@ impl Deriver<'_> {
                 if let Some(text) = &column.generated
                     && uses(text, name)?
                 {
-                    dependents.push(format!("column {} of table {} depends on column {name} of table {}", column.name, table.name, table.name));
+                    dependents.push(format!(
+                        "column {} of table {} depends on column {name} of table {}",
+                        column.name, table.name, table.name
+                    ));
                 }
             }
             super::drop::refuse_dependents(&format!("column {name} of table {}", table.name), dependents)?;
@@ -302,7 +310,10 @@ impl Deriver<'_> {
                     return Err(Error::sql("42P16", format!("column \"{name}\" is in a primary key")));
                 }
                 if column.identity.is_some() {
-                    return Err(Error::sql("42601", format!("column \"{name}\" of relation \"{}\" is an identity column", table.name)));
+                    return Err(Error::sql(
+                        "42601",
+                        format!("column \"{name}\" of relation \"{}\" is an identity column", table.name),
+                    ));
                 }
                 table.columns[ordinal as usize].not_null = false;
             }
@@ -311,13 +322,19 @@ impl Deriver<'_> {
             }
             AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
                 if !column.not_null {
-                    return Err(Error::sql("55000", format!(
-                        "column \"{name}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
-                        table.name
-                    )));
+                    return Err(Error::sql(
+                        "55000",
+                        format!(
+                            "column \"{name}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
+                            table.name
+                        ),
+                    ));
                 }
                 if column.default.is_some() {
-                    return Err(Error::sql("55000", format!("column \"{name}\" of relation \"{}\" already has a default value", table.name)));
+                    return Err(Error::sql(
+                        "55000",
+                        format!("column \"{name}\" of relation \"{}\" already has a default value", table.name),
+                    ));
                 }
                 let kind = generated_as.unwrap_or(sqlparser::ast::GeneratedAs::Always);
                 self.add_identity(table, ordinal, &kind, sequence_options.as_deref().unwrap_or(&[]))?;
@@ -388,10 +405,10 @@ impl Deriver<'_> {
                 self.jobs.push(Job::ValidateForeignKey { table: table.id, constraint: fk.id });
             }
         } else if super::index::index_named(table, name).is_some_and(|i| i.is_constraint) {
-            return Err(Error::sql("42809", format!(
-                "constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint",
-                table.name
-            )));
+            return Err(Error::sql(
+                "42809",
+                format!("constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint", table.name),
+            ));
         } else {
             return Err(no_constraint(table, name));
         }

@@ -41,7 +41,9 @@ pub fn type_from_ast(data_type: &DataType) -> Result<Type> {
         DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => Type::Int4,
         DataType::BigInt(None) | DataType::Int8(None) | DataType::Int64 => Type::Int8,
         DataType::Real | DataType::Float4 => Type::Float4,
-        DataType::Float8 | DataType::Float64 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => Type::Float8,
+        DataType::Float8 | DataType::Float64 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => {
+            Type::Float8
+        }
         DataType::Float(info) => float(info)?,
         DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => numeric(info)?,
         DataType::Text | DataType::String(None) => Type::Text,

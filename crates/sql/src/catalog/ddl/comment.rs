@@ -7,7 +7,13 @@ use meridian_base::{Error, Result};
 use sqlparser::ast::{CommentObject, ObjectName};
 
 impl Deriver<'_> {
-    pub(super) fn comment(&mut self, kind: CommentObject, name: &ObjectName, comment: Option<&str>, if_exists: bool) -> Result<()> {
+    pub(super) fn comment(
+        &mut self,
+        kind: CommentObject,
+        name: &ObjectName,
+        comment: Option<&str>,
+        if_exists: bool,
+    ) -> Result<()> {
         // An empty comment is none.
         let comment = comment.filter(|c| !c.is_empty()).map(str::to_string);
         match kind {

@@ -245,7 +245,9 @@ impl Deriver<'_> {
             on_update: action(&declaration.on_update),
             match_full: match &declaration.match_kind {
                 Some(ConstraintReferenceMatchKind::Full) => true,
-                Some(ConstraintReferenceMatchKind::Partial) => return Err(Error::unsupported("MATCH PARTIAL not yet implemented")),
+                Some(ConstraintReferenceMatchKind::Partial) => {
+                    return Err(Error::unsupported("MATCH PARTIAL not yet implemented"));
+                }
                 _ => false,
             },
             validated,
@@ -326,7 +328,10 @@ fn index_columns(table: &Table, names: &[String]) -> Result<Vec<IndexColumn>> {
 pub(super) fn check_indexable(ty: &Type) -> Result<()> {
     let element = ty.element().unwrap_or(ty);
     if matches!(element, Type::Json | Type::Jsonb) {
-        return Err(Error::sql("42704", format!("data type {} has no default operator class for access method \"btree\"", ty.name())));
+        return Err(Error::sql(
+            "42704",
+            format!("data type {} has no default operator class for access method \"btree\"", ty.name()),
+        ));
     }
     Ok(())
 }
@@ -380,9 +385,9 @@ fn referred_columns(parent: &Table, names: &[ast::Ident]) -> Result<Vec<u32>> {
     }
     let mut ordinals = Vec::with_capacity(names.len());
     for name in names.iter().map(fold) {
-        let (ordinal, _) = parent
-            .column(&name)
-            .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" referenced in foreign key constraint does not exist")))?;
+        let (ordinal, _) = parent.column(&name).ok_or_else(|| {
+            Error::sql("42703", format!("column \"{name}\" referenced in foreign key constraint does not exist"))
+        })?;
         ordinals.push(ordinal);
     }
     let covers = |i: &&Index| {

@@ -135,7 +135,10 @@ impl Deriver<'_> {
         let name = self.catalog.descriptors.get(&id).and_then(|d| d.name()).unwrap_or_default().to_string();
         let over = self.views_over(id);
         if !cascade {
-            refuse_dependents(&format!("view {name}"), over.iter().map(|(_, v)| format!("view {v} depends on view {name}")).collect())?;
+            refuse_dependents(
+                &format!("view {name}"),
+                over.iter().map(|(_, v)| format!("view {v} depends on view {name}")).collect(),
+            )?;
         }
         for (view, name) in over {
             self.notice("00000", format!("drop cascades to view {name}"));

@@ -76,6 +76,11 @@ impl Facts {
     }
 }
 
+/// The names that an expression uses as columns.
+pub fn columns_named(e: &Expr) -> Vec<String> {
+    Facts::of(e).columns
+}
+
 /// Names without parentheses that are functions, where the parser leaves them as identifiers.
 fn is_niladic(i: &ast::Ident) -> bool {
     i.quote_style.is_none()

@@ -55,8 +55,10 @@ impl Deriver<'_> {
         for part in &create.columns {
             let name = match &part.column.expr {
                 Expr::Identifier(name) => fold(name),
-                _ => return Err(Error::unsupported("indexes on expressions are not supported yet")
-                    .hint("Add a column GENERATED ALWAYS AS (…) STORED and index that.")),
+                _ => {
+                    return Err(Error::unsupported("indexes on expressions are not supported yet")
+                        .hint("Add a column GENERATED ALWAYS AS (…) STORED and index that."));
+                }
             };
             if let Some(class) = &part.operator_class {
                 let class = Name::from_ast(class)?.name;
@@ -72,7 +74,9 @@ impl Deriver<'_> {
             let descending = match &part.column.options.sort {
                 None | Some(OrderBySort::Asc) => false,
                 Some(OrderBySort::Desc) => true,
-                Some(OrderBySort::Using(_)) => return Err(Error::sql("42601", "an index column cannot be ordered USING an operator")),
+                Some(OrderBySort::Using(_)) => {
+                    return Err(Error::sql("42601", "an index column cannot be ordered USING an operator"));
+                }
             };
             let nulls_first = part.column.options.nulls_first.unwrap_or(descending);
             columns.push(IndexColumn { ordinal, descending, nulls_first });
@@ -129,7 +133,8 @@ impl Deriver<'_> {
         let children = self.orphaned_references(&table, &index)?;
         if !cascade {
             let what = if index.is_constraint { "constraint" } else { "index" };
-            let described = children.iter().map(|(child, _, fk)| format!("constraint {fk} on table {child} depends on index {}", index.name));
+            let described =
+                children.iter().map(|(child, _, fk)| format!("constraint {fk} on table {child} depends on index {}", index.name));
             super::drop::refuse_dependents(&format!("{what} {} on table {}", index.name, table.name), described.collect())?;
         }
         for (_, (child, constraint), _) in &children {
@@ -173,7 +178,9 @@ fn stored_columns(table: &Table, key: &[IndexColumn], include: &[Ident]) -> Resu
 fn refuse_unsupported(create: &CreateIndex) -> Result<()> {
     match &create.using {
         None | Some(IndexType::BTree) => {}
-        Some(other) => return Err(Error::unsupported(format!("index method {} is not supported", other.to_string().to_lowercase()))),
+        Some(other) => {
+            return Err(Error::unsupported(format!("index method {} is not supported", other.to_string().to_lowercase())));
+        }
     }
     if create.predicate.is_some() {
         return Err(Error::unsupported("partial indexes are not supported yet"));

@@ -30,7 +30,8 @@ use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeSet;
 
 pub use column::type_from_ast;
-pub use expression::{constraint_text, parse_expression};
+pub(in crate::catalog) use constraint::replace_primary;
+pub use expression::{columns_named, constraint_text, parse_expression};
 
 /// What a statement means besides its text and the catalog.
 #[derive(Clone, Debug)]
@@ -90,10 +91,7 @@ pub enum Job {
 pub fn is_ddl(statement: &Statement) -> bool {
     match &statement.kind {
         Kind::CreateTable { table, .. } => table.query.is_none(),
-        Kind::CreateDatabase { .. }
-        | Kind::AlterDatabase { .. }
-        | Kind::SetLocality { .. }
-        | Kind::AlterSequence { .. } => true,
+        Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } | Kind::SetLocality { .. } | Kind::AlterSequence { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
         _ => false,
     }

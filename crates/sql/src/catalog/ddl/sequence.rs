@@ -191,7 +191,9 @@ fn apply(sequence: &mut Sequence, options: &[SequenceOption]) -> Result<()> {
             SequenceOption::Max(v) => max = Some(*v),
             SequenceOption::Start(v) => start = Some(*v),
             SequenceOption::Cycle(c) => sequence.cycle = *c,
-            SequenceOption::Cache(n) if *n < 1 => return Err(Error::sql("22023", format!("CACHE ({n}) must be greater than zero"))),
+            SequenceOption::Cache(n) if *n < 1 => {
+                return Err(Error::sql("22023", format!("CACHE ({n}) must be greater than zero")));
+            }
             SequenceOption::Cache(n) => sequence.cache = *n,
             SequenceOption::Restart(_) | SequenceOption::OwnedBy(_) => {}
         }
@@ -206,7 +208,10 @@ fn apply(sequence: &mut Sequence, options: &[SequenceOption]) -> Result<()> {
     }
     for (what, v) in [("MINVALUE", sequence.min), ("MAXVALUE", sequence.max)] {
         if v > limit || v < -limit - 1 {
-            return Err(Error::sql("22023", format!("{what} ({v}) is out of range for sequence data type {}", sequence.ty.name())));
+            return Err(Error::sql(
+                "22023",
+                format!("{what} ({v}) is out of range for sequence data type {}", sequence.ty.name()),
+            ));
         }
     }
     if sequence.min >= sequence.max {

@@ -169,29 +169,46 @@ impl Deriver<'_> {
                 ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) | ColumnOption::ForeignKey(_) => {
                     constraints.push(Constraint::from_column(&option.option, constraint_name, &name)?);
                 }
-                ColumnOption::OnUpdate(_) => return Err(Error::unsupported("ON UPDATE expressions of columns are not supported yet")),
+                ColumnOption::OnUpdate(_) => {
+                    return Err(Error::unsupported("ON UPDATE expressions of columns are not supported yet"));
+                }
                 other => return Err(Error::unsupported(format!("the column option {other} is not supported"))),
             }
         }
         let column = &table.columns[ordinal as usize];
         if said_null && column.not_null {
-            return Err(Error::sql("42601", format!("conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{}\"", table.name)));
+            return Err(Error::sql(
+                "42601",
+                format!("conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{}\"", table.name),
+            ));
         }
         let sources = [column.default.is_some(), column.generated.is_some(), column.identity.is_some()];
         if sources.iter().filter(|s| **s).count() > 1 {
-            return Err(Error::sql("42601", format!("both default and generation expression specified for column \"{name}\" of table \"{}\"", table.name)));
+            return Err(Error::sql(
+                "42601",
+                format!("both default and generation expression specified for column \"{name}\" of table \"{}\"", table.name),
+            ));
         }
         Ok(ordinal)
     }
 
     /// `GENERATED … AS IDENTITY`.
-    pub(super) fn add_identity(&mut self, table: &mut Table, ordinal: u32, kind: &GeneratedAs, options: &[SequenceOptions]) -> Result<()> {
+    pub(super) fn add_identity(
+        &mut self,
+        table: &mut Table,
+        ordinal: u32,
+        kind: &GeneratedAs,
+        options: &[SequenceOptions],
+    ) -> Result<()> {
         let column = &table.columns[ordinal as usize];
         if !matches!(column.ty, Type::Int2 | Type::Int4 | Type::Int8) {
             return Err(Error::sql("22023", "identity column type must be smallint, integer, or bigint"));
         }
         if column.identity.is_some() {
-            return Err(Error::sql("42601", format!("multiple identity specifications for column \"{}\" of table \"{}\"", column.name, table.name)));
+            return Err(Error::sql(
+                "42601",
+                format!("multiple identity specifications for column \"{}\" of table \"{}\"", column.name, table.name),
+            ));
         }
         let sequence = self.owned_sequence(table, ordinal, options)?;
         let column = &mut table.columns[ordinal as usize];
@@ -226,8 +243,11 @@ impl Deriver<'_> {
             for used in resolve_columns(&facts, &table.columns, &table.name)? {
                 let used = &table.columns[used as usize];
                 if used.generated.is_some() {
-                    return Err(Error::sql("42P16", format!("cannot use generated column \"{}\" in column generation expression", used.name))
-                        .detail("A generated column cannot reference another generated column."));
+                    return Err(Error::sql(
+                        "42P16",
+                        format!("cannot use generated column \"{}\" in column generation expression", used.name),
+                    )
+                    .detail("A generated column cannot reference another generated column."));
                 }
             }
         }
@@ -281,10 +301,13 @@ pub(super) fn check_new_column(table: &Table, name: &str) -> Result<()> {
     }
     if table.column(name).is_some() {
         // PostgreSQL's texts for CREATE TABLE and for ALTER TABLE.
-        return Err(Error::sql("42701", match table.indexes.is_empty() {
-            true => format!("column \"{name}\" specified more than once"),
-            false => format!("column \"{name}\" of relation \"{}\" already exists", table.name),
-        }));
+        return Err(Error::sql(
+            "42701",
+            match table.indexes.is_empty() {
+                true => format!("column \"{name}\" specified more than once"),
+                false => format!("column \"{name}\" of relation \"{}\" already exists", table.name),
+            },
+        ));
     }
     // PostgreSQL's limit; rows count their columns in 16 bits.
     if table.columns.len() >= 1600 {
@@ -307,7 +330,8 @@ fn multiple(what: &str, table: &Table, column: &str) -> Error {
 
 /// Text compares by bytes, which is PostgreSQL's `C` collation.
 pub(super) fn is_default_collation(name: &ast::ObjectName) -> bool {
-    Name::from_ast(name).is_ok_and(|n| matches!(n.name.to_ascii_lowercase().as_str(), "default" | "c" | "posix" | "c.utf8" | "ucs_basic"))
+    Name::from_ast(name)
+        .is_ok_and(|n| matches!(n.name.to_ascii_lowercase().as_str(), "default" | "c" | "posix" | "c.utf8" | "ucs_basic"))
 }
 
 fn refuse_unsupported(create: &ast::CreateTable) -> Result<()> {
@@ -339,7 +363,9 @@ pub(super) fn check_storage_options(options: &[SqlOption]) -> Result<()> {
             other => return Err(Error::unsupported(format!("the table option {other} is not supported"))),
         };
         let known = name.starts_with("autovacuum_") || name.starts_with("toast") || name.starts_with("vacuum_");
-        if !known && !matches!(name.as_str(), "fillfactor" | "parallel_workers" | "log_autovacuum_min_duration" | "user_catalog_table") {
+        if !known
+            && !matches!(name.as_str(), "fillfactor" | "parallel_workers" | "log_autovacuum_min_duration" | "user_catalog_table")
+        {
             return Err(Error::sql("22023", format!("unrecognized parameter \"{name}\"")));
         }
     }

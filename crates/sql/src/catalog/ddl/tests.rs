@@ -34,13 +34,8 @@ impl Shell {
         for statement in crate::parse::parse(sql)? {
             assert!(is_ddl(&statement), "not DDL: {sql}");
             let eval = EvalContext::default();
-            let context = DdlContext {
-                names: &self.names,
-                gateway_region: "eu",
-                nodes: &self.nodes,
-                private: &self.private,
-                eval: &eval,
-            };
+            let context =
+                DdlContext { names: &self.names, gateway_region: "eu", nodes: &self.nodes, private: &self.private, eval: &eval };
             let ddl = derive(&statement, &self.catalog, &context)?;
             let version = SchemaVersion(self.catalog.version.0 + 1);
             self.catalog = self.catalog.apply(&ddl.change, version, Timestamp::from_micros(version.0));
@@ -217,27 +212,47 @@ fn errors_have_postgresqls_states_and_texts() {
     let cases = [
         ("create table t (a int)", "42P07", "relation \"t\" already exists"),
         ("create table x (a int, a int)", "42701", "column \"a\" specified more than once"),
-        ("create table x (a int primary key, b int primary key)", "42P16", "multiple primary keys for table \"x\" are not allowed"),
+        (
+            "create table x (a int primary key, b int primary key)",
+            "42P16",
+            "multiple primary keys for table \"x\" are not allowed",
+        ),
         ("create table x (a nosuch)", "42704", "type \"nosuch\" does not exist"),
         ("create table x (a int, primary key (z))", "42703", "column \"z\" named in key does not exist"),
         ("create table x (a int, unique (a, a))", "42701", "column \"a\" appears twice in a key"),
         ("create table x (a int check (z > 0))", "42703", "column \"z\" does not exist"),
         ("create table x (a int references nosuch)", "42P01", "relation \"nosuch\" does not exist"),
         ("create table x (a text references t)", "42804", "foreign key constraint \"x_a_fkey\" cannot be implemented"),
-        ("create table x (a text references t (b))", "42830", "there is no unique constraint matching given keys for referenced table \"t\""),
-        ("create table x (a json primary key)", "42704", "data type json has no default operator class for access method \"btree\""),
+        (
+            "create table x (a text references t (b))",
+            "42830",
+            "there is no unique constraint matching given keys for referenced table \"t\"",
+        ),
+        (
+            "create table x (a json primary key)",
+            "42704",
+            "data type json has no default operator class for access method \"btree\"",
+        ),
         ("create table x (a varchar(0))", "22023", "length for type varchar must be at least 1"),
         ("create table x (a int) with (nosuch = 1)", "22023", "unrecognized parameter \"nosuch\""),
         ("create table nosuch.x (a int)", "3F000", "schema \"nosuch\" does not exist"),
         ("create table x (a int default b)", "0A000", "cannot use column reference in DEFAULT expression"),
-        ("create table x (a int null not null)", "42601", "conflicting NULL/NOT NULL declarations for column \"a\" of table \"x\""),
+        (
+            "create table x (a int null not null)",
+            "42601",
+            "conflicting NULL/NOT NULL declarations for column \"a\" of table \"x\"",
+        ),
         ("alter table t add column b int", "42701", "column \"b\" of relation \"t\" already exists"),
         ("alter table t drop column z", "42703", "column \"z\" of relation \"t\" does not exist"),
         ("alter table t add constraint k check (a > 1)", "42710", "constraint \"k\" for relation \"t\" already exists"),
         ("alter table t add primary key (b)", "42P16", "multiple primary keys for table \"t\" are not allowed"),
         ("alter table t drop constraint z", "42704", "constraint \"z\" of relation \"t\" does not exist"),
         ("alter table t alter column a drop not null", "42P16", "column \"a\" is in a primary key"),
-        ("alter table t alter column b type int", "0A000", "changing a column from type text to type integer is not supported yet"),
+        (
+            "alter table t alter column b type int",
+            "0A000",
+            "changing a column from type text to type integer is not supported yet",
+        ),
         ("alter table t owner to nosuch", "42704", "role \"nosuch\" does not exist"),
         ("alter table nosuch rename to y", "42P01", "relation \"nosuch\" does not exist"),
         ("drop table nosuch", "42P01", "table \"nosuch\" does not exist"),

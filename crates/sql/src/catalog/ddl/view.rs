@@ -1,8 +1,8 @@
 //! Views: the text of a query, with every table name qualified, so that it means the same under every search path.
 
 use super::Deriver;
-use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::View;
+use crate::catalog::lookup::{Name, Relation, fold};
 use crate::parse::{Kind, Statement};
 use crate::plan::{PlanContext, prepare};
 use crate::types::Type;
@@ -16,18 +16,19 @@ impl Deriver<'_> {
         refuse_unsupported(create)?;
         let name = Name::from_ast(&create.name)?;
         let schema = self.catalog.schema_for_new(self.names(), &name)?.id;
-        let existing = match self.catalog.find_relation(self.names(), &Name { schema: Some(self.schema_name(schema)), ..name.clone() })? {
-            Some(Relation::View(v)) if create.or_replace => Some(v),
-            Some(_) if create.if_not_exists => {
-                self.notice("42P07", format!("relation \"{}\" already exists, skipping", name.name));
-                return Ok(());
-            }
-            Some(Relation::View(_)) | Some(Relation::Table(_)) if !create.or_replace => {
-                return Err(Error::sql("42P07", format!("relation \"{}\" already exists", name.name)));
-            }
-            Some(_) => return Err(Error::sql("42809", format!("\"{}\" is not a view", name.name))),
-            None => None,
-        };
+        let existing =
+            match self.catalog.find_relation(self.names(), &Name { schema: Some(self.schema_name(schema)), ..name.clone() })? {
+                Some(Relation::View(v)) if create.or_replace => Some(v),
+                Some(_) if create.if_not_exists => {
+                    self.notice("42P07", format!("relation \"{}\" already exists, skipping", name.name));
+                    return Ok(());
+                }
+                Some(Relation::View(_)) | Some(Relation::Table(_)) if !create.or_replace => {
+                    return Err(Error::sql("42P07", format!("relation \"{}\" already exists", name.name)));
+                }
+                Some(_) => return Err(Error::sql("42809", format!("\"{}\" is not a view", name.name))),
+                None => None,
+            };
         let (query, depends_on) = self.qualified(&create.query)?;
         let columns = self.columns_of(&query, create)?;
         let id = match &existing {
@@ -162,11 +163,10 @@ fn check_replacement(old: &View, new: &[(String, Type)]) -> Result<()> {
                 .hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
         }
         if old_type != ty {
-            return Err(Error::sql("42P16", format!(
-                "cannot change data type of view column \"{name}\" from {} to {}",
-                old_type.name(),
-                ty.name()
-            )));
+            return Err(Error::sql(
+                "42P16",
+                format!("cannot change data type of view column \"{name}\" from {} to {}", old_type.name(), ty.name()),
+            ));
         }
     }
     Ok(())

@@ -35,8 +35,13 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
     for _ in 0..meridian_base::limits::RETRIES_MAX {
         let catalog = env.catalog();
         let (nodes, locality) = (env.nodes(), env.locality());
-        let ddl_context =
-            DdlContext { names: &context.names, gateway_region: &locality.region, nodes: &nodes, private: &none, eval: &context.eval };
+        let ddl_context = DdlContext {
+            names: &context.names,
+            gateway_region: &locality.region,
+            nodes: &nodes,
+            private: &none,
+            eval: &context.eval,
+        };
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
         match commit(env, catalog, change, jobs, context).await {
             Err(e) if e.is_retry() => continue,

@@ -1,14 +1,33 @@
 //! System tables: `pg_catalog` and `information_schema`.
 //!
 //! Each is a name, its columns and a function from the catalog to rows; they touch no group. Column names and types are
-//! PostgreSQL 15's.
+//! PostgreSQL 15's ([`columns`]), which is what psql, drivers and tools read; tables about things that do not exist here
+//! (triggers, policies, publications, …) are there and empty.
+//!
+//! Objects have the oid «descriptor id + 16384», which never changes; what PostgreSQL itself brings keeps PostgreSQL's oids.
+//! Only the current database's objects are shown, as in PostgreSQL.
 
-use super::lookup::Names;
+mod cluster;
+mod columns;
+mod constraints;
+pub mod describe;
+pub mod functions;
+mod information_schema;
+mod listings;
+mod relations;
+mod rows;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
 use super::Catalog;
+use super::lookup::Names;
 use crate::env::{NodeLocality, SessionRow};
 use crate::types::{Datum, Type};
 use meridian_base::DescriptorId;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 /// What system tables and functions are computed from. Implemented by what a session runs a statement with.
 pub trait SystemContext: Send + Sync {
@@ -41,10 +60,30 @@ pub struct SystemTable {
     pub oid: u32,
     pub schema: &'static str,
     pub name: &'static str,
+    /// PostgreSQL has a view of that name, not a table.
+    pub is_view: bool,
     pub columns: Vec<(&'static str, Type)>,
+    /// By column: whether it is never NULL.
+    pub not_null: Vec<bool>,
     /// All rows.
     pub rows: fn(&dyn SystemContext) -> Vec<Vec<Datum>>,
 }
+
+impl SystemTable {
+    fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|(n, _)| *n == name)
+    }
+    /// The oid of the schema it is in.
+    fn namespace(&self) -> u32 {
+        if self.schema == PG_CATALOG { PG_CATALOG_OID } else { INFORMATION_SCHEMA_OID }
+    }
+}
+
+const PG_CATALOG: &str = "pg_catalog";
+const INFORMATION_SCHEMA: &str = "information_schema";
+const PG_CATALOG_OID: u32 = 11;
+/// PostgreSQL gives it none that is fixed.
+const INFORMATION_SCHEMA_OID: u32 = 13000;
 
 /// The oid of something the catalog holds. Below 16384 are PostgreSQL's own.
 pub fn oid(id: DescriptorId) -> u32 {
@@ -58,13 +97,124 @@ pub fn from_oid(oid: u32) -> Option<DescriptorId> {
 
 /// Whether a schema is the system's.
 pub fn is_system_schema(name: &str) -> bool {
-    matches!(name, "pg_catalog" | "information_schema")
+    matches!(name, PG_CATALOG | INFORMATION_SCHEMA)
 }
 
 /// A system table by its schema and name.
 pub fn table(schema: &str, name: &str) -> Option<&'static SystemTable> {
-    let _ = (schema, name);
-    None
+    TABLES.values().find(|t| t.name == name && t.schema == schema)
+}
+
+/// A system table by its oid.
+pub fn table_by_oid(oid: u32) -> Option<&'static SystemTable> {
+    TABLES.values().find(|t| t.oid == oid)
+}
+
+/// All system tables, by schema and name.
+pub fn tables() -> impl Iterator<Item = &'static SystemTable> {
+    TABLES.values()
+}
+
+static TABLES: LazyLock<BTreeMap<(&'static str, &'static str), SystemTable>> = LazyLock::new(|| {
+    let mut tables = BTreeMap::new();
+    // PostgreSQL numbers what has no fixed oid from 12000 on.
+    let mut next_oid = 12_000;
+    for (head, columns) in split_tables(columns::TABLES) {
+        let mut words = head.split(' ');
+        let (Some(name), Some(oid), Some(kind)) = (words.next(), words.next(), words.next()) else { continue };
+        let (schema, name) = name.split_once('.').expect("a qualified name");
+        let mut oid: u32 = oid.parse().expect("an oid");
+        if oid == 0 {
+            oid = next_oid;
+            next_oid += 1;
+        }
+        let mut list = Vec::new();
+        let mut not_null = Vec::new();
+        for column in columns {
+            let (column, ty) = column.split_once(' ').expect("a column has a type");
+            not_null.push(ty.ends_with('!'));
+            list.push((column, column_type(ty.trim_end_matches('!'))));
+        }
+        let rows = filler(schema, name);
+        tables.insert((schema, name), SystemTable { oid, schema, name, is_view: kind == "v", columns: list, not_null, rows });
+    }
+    tables
+});
+
+/// The head and the columns of every table.
+fn split_tables(text: &'static str) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut tables: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        let columns = match line.strip_prefix(' ') {
+            Some(more) => more,
+            None => match line.split_once(':') {
+                Some((head, columns)) => {
+                    tables.push((head, Vec::new()));
+                    columns
+                }
+                None => continue,
+            },
+        };
+        if let Some((_, list)) = tables.last_mut() {
+            list.extend(columns.split(',').map(str::trim).filter(|c| !c.is_empty()));
+        }
+    }
+    tables
+}
+
+fn column_type(name: &str) -> Type {
+    match name {
+        "char" => Type::InternalChar,
+        "char[]" => Type::Array(Box::new(Type::InternalChar)),
+        other => Type::from_name(other).unwrap_or_else(|| panic!("{other} is no type")),
+    }
+}
+
+fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>> {
+    match (schema, name) {
+        (PG_CATALOG, "pg_class") => relations::pg_class,
+        (PG_CATALOG, "pg_attribute") => relations::pg_attribute,
+        (PG_CATALOG, "pg_attrdef") => relations::pg_attrdef,
+        (PG_CATALOG, "pg_index") => relations::pg_index,
+        (PG_CATALOG, "pg_sequence") => relations::pg_sequence,
+        (PG_CATALOG, "pg_depend") => relations::pg_depend,
+        (PG_CATALOG, "pg_description") => relations::pg_description,
+        (PG_CATALOG, "pg_rewrite") => relations::pg_rewrite,
+        (PG_CATALOG, "pg_constraint") => constraints::pg_constraint,
+        (PG_CATALOG, "pg_type") => types::pg_type,
+        (PG_CATALOG, "pg_proc") => types::pg_proc,
+        (PG_CATALOG, "pg_am") => types::pg_am,
+        (PG_CATALOG, "pg_opclass") => types::pg_opclass,
+        (PG_CATALOG, "pg_collation") => types::pg_collation,
+        (PG_CATALOG, "pg_language") => types::pg_language,
+        (PG_CATALOG, "pg_database") => cluster::pg_database,
+        (PG_CATALOG, "pg_namespace") => cluster::pg_namespace,
+        (PG_CATALOG, "pg_roles") => cluster::pg_roles,
+        (PG_CATALOG, "pg_authid") => cluster::pg_authid,
+        (PG_CATALOG, "pg_user") => cluster::pg_user,
+        (PG_CATALOG, "pg_shadow") => cluster::pg_shadow,
+        (PG_CATALOG, "pg_tablespace") => cluster::pg_tablespace,
+        (PG_CATALOG, "pg_settings") => cluster::pg_settings,
+        (PG_CATALOG, "pg_stat_activity") => cluster::pg_stat_activity,
+        (PG_CATALOG, "pg_shdescription") => cluster::pg_shdescription,
+        (PG_CATALOG, "pg_tables") => listings::pg_tables,
+        (PG_CATALOG, "pg_indexes") => listings::pg_indexes,
+        (PG_CATALOG, "pg_views") => listings::pg_views,
+        (PG_CATALOG, "pg_sequences") => listings::pg_sequences,
+        (INFORMATION_SCHEMA, "tables") => information_schema::tables,
+        (INFORMATION_SCHEMA, "columns") => information_schema::columns,
+        (INFORMATION_SCHEMA, "schemata") => information_schema::schemata,
+        (INFORMATION_SCHEMA, "table_constraints") => information_schema::table_constraints,
+        (INFORMATION_SCHEMA, "key_column_usage") => information_schema::key_column_usage,
+        (INFORMATION_SCHEMA, "constraint_column_usage") => information_schema::constraint_column_usage,
+        (INFORMATION_SCHEMA, "referential_constraints") => information_schema::referential_constraints,
+        (INFORMATION_SCHEMA, "check_constraints") => information_schema::check_constraints,
+        (INFORMATION_SCHEMA, "sequences") => information_schema::sequences,
+        (INFORMATION_SCHEMA, "views") => information_schema::views,
+        (INFORMATION_SCHEMA, "information_schema_catalog_name") => information_schema::catalog_name,
+        (INFORMATION_SCHEMA, "enabled_roles") => information_schema::enabled_roles,
+        _ => |_| Vec::new(),
+    }
 }
 
 /// Whether an identifier must be quoted to mean itself: PostgreSQL's `quote_identifier`.
@@ -74,25 +224,163 @@ pub fn needs_quotes(name: &str) -> bool {
     !starts_well || !name.chars().all(plain) || is_reserved(name)
 }
 
-/// Words that cannot be column names without quotes (PostgreSQL manual, appendix C).
+/// Words that cannot be column names without quotes (PostgreSQL manual, appendix C). Sorted.
+const RESERVED: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "between",
+    "bigint",
+    "binary",
+    "bit",
+    "boolean",
+    "both",
+    "case",
+    "cast",
+    "char",
+    "character",
+    "check",
+    "coalesce",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "dec",
+    "decimal",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "extract",
+    "false",
+    "fetch",
+    "float",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "greatest",
+    "group",
+    "grouping",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "inout",
+    "int",
+    "integer",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "least",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "national",
+    "natural",
+    "nchar",
+    "none",
+    "normalize",
+    "not",
+    "notnull",
+    "null",
+    "nullif",
+    "numeric",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "out",
+    "outer",
+    "overlaps",
+    "overlay",
+    "placing",
+    "position",
+    "precision",
+    "primary",
+    "real",
+    "references",
+    "returning",
+    "right",
+    "row",
+    "select",
+    "session_user",
+    "setof",
+    "similar",
+    "smallint",
+    "some",
+    "substring",
+    "symmetric",
+    "table",
+    "tablesample",
+    "then",
+    "time",
+    "timestamp",
+    "to",
+    "trailing",
+    "treat",
+    "trim",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "varchar",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
 fn is_reserved(word: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between", "bigint",
-        "binary", "bit", "boolean", "both", "case", "cast", "char", "character", "check", "coalesce", "collate", "collation",
-        "column", "concurrently", "constraint", "create", "cross", "current_catalog", "current_date", "current_role",
-        "current_schema", "current_time", "current_timestamp", "current_user", "dec", "decimal", "default", "deferrable", "desc",
-        "distinct", "do", "else", "end", "except", "exists", "extract", "false", "fetch", "float", "for", "foreign", "freeze",
-        "from", "full", "grant", "greatest", "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout", "int",
-        "integer", "intersect", "interval", "into", "is", "isnull", "join", "lateral", "leading", "least", "left", "like",
-        "limit", "localtime", "localtimestamp", "national", "natural", "nchar", "none", "normalize", "not", "notnull", "null",
-        "nullif", "numeric", "offset", "on", "only", "or", "order", "out", "outer", "overlaps", "overlay", "placing", "position",
-        "precision", "primary", "real", "references", "returning", "right", "row", "select", "session_user", "setof", "similar",
-        "smallint", "some", "substring", "symmetric", "table", "tablesample", "then", "time", "timestamp", "to", "trailing",
-        "treat", "trim", "true", "union", "unique", "user", "using", "values", "varchar", "variadic", "verbose", "when", "where",
-        "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists", "xmlforest", "xmlnamespaces", "xmlparse",
-        "xmlpi", "xmlroot", "xmlserialize", "xmltable",
-    ];
-    WORDS.binary_search(&word).is_ok()
+    RESERVED.binary_search(&word).is_ok()
 }
 
 /// An identifier as SQL text.

@@ -1,0 +1,254 @@
+//! Descriptors back to SQL text: what `pg_get_indexdef`, `pg_get_constraintdef`, `pg_get_expr`, `pg_get_viewdef` and `SHOW CREATE TABLE`
+//! print.
+
+use super::{quote, relations::visible_indexes};
+use crate::catalog::ddl::{constraint_text, parse_expression};
+use crate::catalog::lookup::{Name, Names, Relation};
+use crate::catalog::{
+    Catalog, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View, is_implicit_primary,
+};
+use meridian_base::DescriptorId;
+use std::fmt::Write;
+
+/// The ordinals of the columns that a stored expression names.
+pub fn columns_of(table: &Table, expression: &str) -> Vec<u32> {
+    let names = parse_expression(expression).map(|e| crate::catalog::ddl::columns_named(&e)).unwrap_or_default();
+    names.iter().filter_map(|n| table.column(n).map(|(o, _)| o)).collect()
+}
+
+/// A relation's name as `regclass` shows it: qualified if the search path does not lead there.
+pub fn relation_name(catalog: &Catalog, names: &Names, oid: u32) -> Option<String> {
+    if let Some(t) = super::table_by_oid(oid) {
+        let visible = names.effective_path().any(|s| s == t.schema);
+        return Some(if visible { quote(t.name) } else { format!("{}.{}", t.schema, quote(t.name)) });
+    }
+    let (schema, name) = relation_by_oid(catalog, oid)?;
+    let schema = catalog.schema_by_id(schema)?;
+    let bare = Name::bare(&name);
+    let found = catalog.find_relation(names, &bare).ok().flatten();
+    match found {
+        Some(r) if r.oid() == oid => Some(quote(&name)),
+        _ => Some(format!("{}.{}", quote(&schema.name), quote(&name))),
+    }
+}
+
+/// The schema and name of a table, view, sequence or index.
+pub fn relation_by_oid(catalog: &Catalog, oid: u32) -> Option<(DescriptorId, String)> {
+    let id = super::from_oid(oid)?;
+    match catalog.descriptors.get(&id).map(|d| &**d) {
+        Some(d @ (Descriptor::Table(_) | Descriptor::View(_) | Descriptor::Sequence(_))) => {
+            Some((d.parent(), d.name().unwrap_or_default().to_string()))
+        }
+        Some(_) => None,
+        None => index_by_oid(catalog, oid).map(|(t, i)| (t.schema, i.name.clone())),
+    }
+}
+
+/// An index and its table.
+pub fn index_by_oid(catalog: &Catalog, oid: u32) -> Option<(&Table, &Index)> {
+    let id = super::from_oid(oid)?.0;
+    catalog.descriptors.values().find_map(|d| match &**d {
+        Descriptor::Table(t) => visible_indexes(t).find(|i| i.id == id).map(|i| (t, i)),
+        _ => None,
+    })
+}
+
+/// A stored expression as it is shown: with the names of the sequences it draws from.
+pub fn expression(catalog: &Catalog, names: &Names, stored: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = stored;
+    while let Some(start) = rest.find('\'') {
+        let (before, literal) = rest.split_at(start);
+        let Some(len) = literal[1..].find('\'') else { break };
+        let (digits, after) = (&literal[1..=len], &literal[len + 2..]);
+        shown.push_str(before);
+        let is_pin = after.get(..10).is_some_and(|c| c.eq_ignore_ascii_case("::regclass"));
+        let name = digits.parse::<u32>().ok().filter(|_| is_pin).and_then(|oid| relation_name(catalog, names, oid));
+        match name {
+            Some(name) => {
+                let _ = write!(shown, "'{}'::regclass", name.replace('\'', "''"));
+                rest = &after[10..];
+            }
+            None => {
+                shown.push_str(&literal[..len + 2]);
+                rest = after;
+            }
+        }
+    }
+    shown + rest
+}
+
+fn key_column(table: &Table, c: &IndexColumn) -> String {
+    let mut shown = quote(&table.columns[c.ordinal as usize].name);
+    if c.descending {
+        shown.push_str(" DESC");
+    }
+    // The default puts NULLs where they are the largest.
+    match (c.descending, c.nulls_first) {
+        (false, true) => shown.push_str(" NULLS FIRST"),
+        (true, false) => shown.push_str(" NULLS LAST"),
+        _ => {}
+    }
+    shown
+}
+
+fn names_of(table: &Table, ordinals: &[u32]) -> String {
+    ordinals.iter().map(|o| quote(&table.columns[*o as usize].name)).collect::<Vec<_>>().join(", ")
+}
+
+/// `CREATE INDEX …`, the table qualified if a schema is given.
+pub fn index(table: &Table, index: &Index, schema: Option<&str>) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let schema = schema.map(|s| format!("{}.", quote(s))).unwrap_or_default();
+    let columns = index.columns.iter().map(|c| key_column(table, c)).collect::<Vec<_>>().join(", ");
+    let mut text =
+        format!("CREATE {unique}INDEX {} ON {schema}{} USING btree ({columns})", quote(&index.name), quote(&table.name));
+    if !index.stored.is_empty() {
+        let _ = write!(text, " INCLUDE ({})", names_of(table, &index.stored));
+    }
+    if let Some(predicate) = &index.predicate {
+        let _ = write!(text, " WHERE {}", constraint_text(predicate));
+    }
+    text
+}
+
+/// One key or stored column of an index, from 1 on.
+pub fn index_column(table: &Table, index: &Index, number: usize) -> Option<String> {
+    let ordinals = index.columns.iter().map(|c| c.ordinal).chain(index.stored.iter().copied());
+    let ordinal = ordinals.skip(number.checked_sub(1)?).next()?;
+    Some(quote(&table.columns[ordinal as usize].name))
+}
+
+/// `PRIMARY KEY (…)` or `UNIQUE (…)`.
+pub fn index_constraint(table: &Table, index: &Index) -> String {
+    let kind = if index.id == table.primary().id { "PRIMARY KEY" } else { "UNIQUE" };
+    let ordinals: Vec<u32> = index.columns.iter().map(|c| c.ordinal).collect();
+    let mut text = format!("{kind} ({})", names_of(table, &ordinals));
+    if !index.stored.is_empty() {
+        let _ = write!(text, " INCLUDE ({})", names_of(table, &index.stored));
+    }
+    text
+}
+
+/// `CHECK ((…))`.
+pub fn check(expression: &str, validated: bool) -> String {
+    format!("CHECK ({}){}", constraint_text(expression), not_valid(validated))
+}
+
+fn not_valid(validated: bool) -> &'static str {
+    if validated { "" } else { " NOT VALID" }
+}
+
+/// The words of a referential action.
+pub fn action(a: FkAction) -> &'static str {
+    match a {
+        FkAction::NoAction => "NO ACTION",
+        FkAction::Restrict => "RESTRICT",
+        FkAction::Cascade => "CASCADE",
+        FkAction::SetNull => "SET NULL",
+        FkAction::SetDefault => "SET DEFAULT",
+    }
+}
+
+/// `FOREIGN KEY (…) REFERENCES …`.
+pub fn foreign_key(catalog: &Catalog, names: &Names, table: &Table, fk: &ForeignKey) -> String {
+    let parent_name = relation_name(catalog, names, super::oid(fk.parent)).unwrap_or_default();
+    let parent_columns = match catalog.table_by_id(fk.parent) {
+        Some(parent) => names_of(&parent, &fk.parent_columns),
+        None => String::new(),
+    };
+    let mut text = format!("FOREIGN KEY ({}) REFERENCES {parent_name}({parent_columns})", names_of(table, &fk.columns));
+    if fk.match_full {
+        text.push_str(" MATCH FULL");
+    }
+    for (when, what) in [("UPDATE", fk.on_update), ("DELETE", fk.on_delete)] {
+        if what != FkAction::NoAction {
+            let _ = write!(text, " ON {when} {}", action(what));
+        }
+    }
+    text + not_valid(fk.validated)
+}
+
+/// Any constraint by its oid.
+pub fn constraint_by_oid(catalog: &Catalog, names: &Names, oid: u32) -> Option<String> {
+    let id = super::from_oid(oid)?;
+    if let Some((t, i)) = index_by_oid(catalog, oid) {
+        return i.is_constraint.then(|| index_constraint(t, i));
+    }
+    catalog.descriptors.values().find_map(|d| match &**d {
+        Descriptor::Table(t) => {
+            let check = t.checks.iter().find(|c| c.id == id).map(|c| check(&c.expression, c.validated));
+            check.or_else(|| t.foreign_keys.iter().find(|f| f.id == id).map(|f| foreign_key(catalog, names, t, f)))
+        }
+        _ => None,
+    })
+}
+
+/// A view's query, as PostgreSQL prints it: behind a space, with a semicolon.
+pub fn view(view: &View) -> String {
+    format!(" {};", view.query)
+}
+
+/// `CREATE TABLE …`, with its indexes inside as CockroachDB prints them, so that the text makes the same table again.
+pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
+    let mut parts = Vec::new();
+    for (_, c) in table.public_columns() {
+        let mut part = format!("{} {}", quote(&c.name), c.ty.name());
+        if c.not_null {
+            part.push_str(" NOT NULL");
+        }
+        if let Some(e) = &c.default {
+            let _ = write!(part, " DEFAULT {}", expression(catalog, names, e));
+        }
+        if let Some(e) = &c.generated {
+            let _ = write!(part, " GENERATED ALWAYS AS ({e}) STORED");
+        }
+        if let Some(i) = &c.identity {
+            let _ = write!(part, " GENERATED {} AS IDENTITY", if i.always { "ALWAYS" } else { "BY DEFAULT" });
+        }
+        parts.push(part);
+    }
+    for i in table.indexes.iter().filter(|i| i.is_constraint && i.state == IndexState::Public && !is_implicit_primary(table, i)) {
+        parts.push(format!("CONSTRAINT {} {}", quote(&i.name), index_constraint(table, i)));
+    }
+    for c in &table.checks {
+        parts.push(format!("CONSTRAINT {} {}", quote(&c.name), check(&c.expression, c.validated)));
+    }
+    for f in &table.foreign_keys {
+        parts.push(format!("CONSTRAINT {} {}", quote(&f.name), foreign_key(catalog, names, table, f)));
+    }
+    let schema = catalog.schema_by_id(table.schema).map(|s| s.name.as_str()).unwrap_or_default();
+    let name = format!("{}.{}", quote(schema), quote(&table.name));
+    let mut text = format!("CREATE TABLE {name} (\n    {}\n)", parts.join(",\n    "));
+    if let Some(locality) = locality(catalog, table) {
+        let _ = write!(text, " LOCALITY {locality}");
+    }
+    text.push(';');
+    for i in visible_indexes(table).filter(|i| !i.is_constraint) {
+        let _ = write!(text, "\n{};", index(table, i, Some(schema)));
+    }
+    if let Some(comment) = &table.comment {
+        let _ = write!(text, "\nCOMMENT ON TABLE {name} IS '{}';", comment.replace('\'', "''"));
+    }
+    text
+}
+
+/// A table's locality as `CREATE TABLE` takes it; `None` in a database without regions.
+pub fn locality(catalog: &Catalog, table: &Table) -> Option<String> {
+    let schema = catalog.schema_by_id(table.schema)?;
+    let database = catalog.database_by_id(schema.database)?;
+    database.is_multi_region.then(|| match &table.locality {
+        Locality::RegionalByTable => "REGIONAL BY TABLE IN PRIMARY REGION".to_string(),
+        Locality::RegionalByTableIn(region) => format!("REGIONAL BY TABLE IN \"{}\"", region.replace('"', "\"\"")),
+    })
+}
+
+/// Whether an unqualified name leads to the relation.
+pub fn is_visible(catalog: &Catalog, names: &Names, oid: u32) -> Option<bool> {
+    let name = match super::table_by_oid(oid) {
+        Some(t) => t.name.to_string(),
+        None => relation_by_oid(catalog, oid)?.1,
+    };
+    let found = catalog.find_relation(names, &Name::bare(&name)).ok().flatten();
+    Some(found.is_some_and(|r: Relation| r.oid() == oid))
+}

@@ -91,7 +91,7 @@ impl From<bool> for Value {
 }
 
 /// What a statement gave.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
     /// The rows, if the statement returns rows.
     pub rows: Vec<Vec<Value>>,

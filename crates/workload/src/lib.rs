@@ -11,6 +11,7 @@
 //! * [`registers`]: reads, writes and compare-and-set per key, for the linearizability checker.
 //! * [`inserts`]: names that everybody wants: one winner each.
 //! * [`queue`]: a queue with a head and a tail: every item is taken once, in order.
+//! * [`schema_steps`]: schema changes under load: they hold for everything that begins after them.
 //! * [`foreign`]: children inserted while their parents are deleted: no orphans.
 
 pub mod bank;
@@ -25,6 +26,7 @@ pub mod queue;
 pub mod registers;
 pub mod run;
 pub mod schema;
+pub mod schema_steps;
 pub mod session;
 pub mod stats;
 pub mod timer;

@@ -65,29 +65,21 @@ impl Registers {
                     Attempted::Committed(rows) => rows.rows.first().and_then(|r| r[0].as_int()),
                     _ => None,
                 };
-                (Op::Read { key, value }, without_value(read))
+                (Op::Read { key, value }, read.map(|_| ()))
             }
             (5..=7, Some(expected)) => {
                 let sql = format!("UPDATE {schema}.registers SET v = $3 WHERE k = $1 AND v = $2");
                 let params: [Value; 3] = [key.into(), expected.into(), new.into()];
                 let tried = session.single(rng, &sql, &params).await;
                 let swapped = matches!(&tried, Attempted::Committed(rows) if rows.affected == 1);
-                (Op::CompareAndSet { key, expected, new, swapped }, without_value(tried))
+                (Op::CompareAndSet { key, expected, new, swapped }, tried.map(|_| ()))
             }
             _ => {
                 let sql =
                     format!("INSERT INTO {schema}.registers (k, v) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v");
-                (Op::Write { key, value: new }, without_value(session.single(rng, &sql, &[key.into(), new.into()]).await))
+                (Op::Write { key, value: new }, session.single(rng, &sql, &[key.into(), new.into()]).await.map(|_| ()))
             }
         }
-    }
-}
-
-fn without_value<T>(attempted: Attempted<T>) -> Attempted<()> {
-    match attempted {
-        Attempted::Committed(_) => Attempted::Committed(()),
-        Attempted::Failed(error) => Attempted::Failed(error),
-        Attempted::Unknown(error, value) => Attempted::Unknown(error, value.map(|_| ())),
     }
 }
 

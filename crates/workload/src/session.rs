@@ -29,6 +29,17 @@ pub enum Attempted<T> {
     Unknown(Error, Option<T>),
 }
 
+impl<T> Attempted<T> {
+    /// The same with another value.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Attempted<U> {
+        match self {
+            Attempted::Committed(value) => Attempted::Committed(change(value)),
+            Attempted::Failed(error) => Attempted::Failed(error),
+            Attempted::Unknown(error, value) => Attempted::Unknown(error, value.map(change)),
+        }
+    }
+}
+
 /// How often and how fast a transaction is run again after 40001 or 40P01.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {

@@ -141,7 +141,7 @@ impl<'r> Client<'r> {
             "SELECT id, type, status, current_location FROM {schema}.vehicles WHERE city = $1 AND status = $2 LIMIT {BROWSE_LIMIT}"
         );
         let read = self.session.single(&mut self.rng, &sql, &[city.into(), "available".into()]).await;
-        without_value(read)
+        read.map(|_| ())
     }
 
     async fn register(&mut self, region: &str, schema: &str) -> Attempted<()> {
@@ -159,7 +159,7 @@ impl<'r> Client<'r> {
             }
             users.push((city, id));
         }
-        without_value(attempted)
+        attempted.map(|_| ())
     }
 
     async fn start_ride(&mut self, region: &str, schema: &str) -> Attempted<()> {
@@ -186,7 +186,7 @@ impl<'r> Client<'r> {
             }
             // No vehicle was free: an answer, and nothing to remember.
             Attempted::Committed(None) => Attempted::Committed(()),
-            other => without_value(other),
+            other => other.map(|_| ()),
         }
     }
 
@@ -199,7 +199,7 @@ impl<'r> Client<'r> {
         );
         let params: [Value; 4] = [ride.city.into(), ride.id.into(), latitude.into(), longitude.into()];
         let inserted = self.session.single(&mut self.rng, &sql, &params).await;
-        without_value(inserted)
+        inserted.map(|_| ())
     }
 
     async fn end_ride(&mut self, region: &str, schema: &str) -> Attempted<()> {
@@ -229,7 +229,7 @@ impl<'r> Client<'r> {
              ON CONFLICT (city, user_id, code) DO UPDATE SET usage_count = user_promo_codes.usage_count + 1, used_at = now()"
         );
         let used = self.session.single(&mut self.rng, &sql, &[city.into(), user.into(), code.into()]).await;
-        without_value(used)
+        used.map(|_| ())
     }
 
     fn known(&mut self, region: &str) -> &mut Known {
@@ -304,15 +304,4 @@ async fn end_ride(statements: &mut Statements<'_>, schema: &str, ride: &Ride, ad
     let params: [Value; 4] = [ride.city.as_str().into(), ride.vehicle.as_str().into(), "available".into(), address.into()];
     statements.query(&sql, &params).await?;
     Ok(())
-}
-
-fn without_value<T, U>(attempted: Attempted<T>) -> Attempted<U>
-where
-    U: Default,
-{
-    match attempted {
-        Attempted::Committed(_) => Attempted::Committed(U::default()),
-        Attempted::Failed(error) => Attempted::Failed(error),
-        Attempted::Unknown(error, value) => Attempted::Unknown(error, value.map(|_| U::default())),
-    }
 }

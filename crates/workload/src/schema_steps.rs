@@ -1,0 +1,289 @@
+//! Schema changes under load, judged by real time.
+//!
+//! One worker drops a column and adds it again, creates and drops an index, and so on; the others use the column and the index
+//! all the while. A schema change that was acknowledged holds for everything that begins later:
+//!
+//! * a statement that names the column succeeds only if at some moment while it ran the column may have been there, and
+//!   fails with 42703 only if at some moment it may not have been;
+//! * what was inserted is found by way of an index as surely as by reading the whole table, however the index came to be.
+
+use crate::client::Value;
+use crate::run::{Context, Progress, Verdict, Worker, Workload};
+use crate::schema;
+use crate::session::{Attempted, Session, Statements};
+use crate::stats::StatsKey;
+use async_trait::async_trait;
+use meridian_base::Result;
+use rand::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+const DATABASE: &str = "steps";
+/// Values of the indexed column.
+const GROUPS: i64 = 5;
+
+/// The shape of the workload.
+#[derive(Clone, Debug)]
+pub struct SchemaStepsConfig {
+    /// Pause between two schema changes.
+    pub change_pause: Duration,
+    /// Pause between two operations of a worker.
+    pub think_time: Duration,
+}
+
+impl Default for SchemaStepsConfig {
+    fn default() -> SchemaStepsConfig {
+        SchemaStepsConfig { change_pause: Duration::from_millis(200), think_time: Duration::ZERO }
+    }
+}
+
+/// The workload.
+pub struct SchemaSteps {
+    config: SchemaStepsConfig,
+    next_id: AtomicI64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the column began to be there or not, as far as the one who changes it knows: `Some(known)` from the
+    /// acknowledgement of a change on, `None` from the sending of one on.
+    column: Vec<(u64, Option<bool>)>,
+    uses: Vec<Use>,
+    /// What the index did not show although the table did, as sentences.
+    missing: Vec<String>,
+    inserted: BTreeSet<i64>,
+    refused: BTreeSet<i64>,
+    changes: u64,
+}
+
+/// A statement that named the column, and whether it was told that there is no such column.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    invoked: u64,
+    completed: u64,
+    found_column: bool,
+}
+
+impl State {
+    /// Whether the column's presence over a stretch of time was certainly this.
+    fn certainly(&self, present: bool, from: u64, to: u64) -> bool {
+        let after = self.column.partition_point(|(time, _)| *time < from);
+        let at_start = after.checked_sub(1).map(|i| self.column[i].1);
+        let during = self.column[after..].iter().take_while(|(time, _)| *time <= to).map(|(_, known)| *known);
+        at_start.into_iter().chain(during).all(|known| known == Some(present)) && at_start.is_some()
+    }
+
+    fn judge(&self, rows: &BTreeMap<i64, i64>, verdict: &mut Verdict) {
+        for used in &self.uses {
+            let impossible = self.certainly(!used.found_column, used.invoked, used.completed);
+            let what = if used.found_column { "used a column that had been dropped" } else { "missed a column that is there" };
+            verdict.expect(!impossible, || format!("a statement from {} to {} µs {what}", used.invoked, used.completed));
+        }
+        verdict.violations.extend(self.missing.iter().cloned());
+        for id in &self.inserted {
+            verdict.expect(rows.contains_key(id), || format!("row {id} was acknowledged and is lost"));
+        }
+        for id in &self.refused {
+            verdict.expect(!rows.contains_key(id), || format!("row {id} was refused, but is there"));
+        }
+    }
+}
+
+impl SchemaSteps {
+    /// Steps that nobody has made yet.
+    pub fn new(config: SchemaStepsConfig) -> SchemaSteps {
+        SchemaSteps { config, next_id: AtomicI64::new(1), state: Mutex::default() }
+    }
+    /// How many schema changes were acknowledged.
+    pub fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while noting")
+    }
+
+    /// One schema change, tried until it is acknowledged or the run ends. While it is tried, nothing is known.
+    async fn change(&self, context: &Context, session: &mut Session, sql: &str, column: Option<bool>) {
+        if column.is_some() {
+            self.lock().column.push((context.timer.now_micros(), None));
+        }
+        while !context.stop.is_stopped() {
+            let done = match session.execute(sql).await {
+                Ok(_) => true,
+                // It was done by an attempt whose answer was lost: 42701 and 42P07 exist already, 42703 and 42704 are gone.
+                Err(error) => matches!(error.sqlstate(), "42701" | "42703" | "42704" | "42P07"),
+            };
+            if done {
+                let mut state = self.lock();
+                state.changes += 1;
+                if column.is_some() {
+                    state.column.push((context.timer.now_micros(), column));
+                }
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn change_all(&self, context: &Context, mut session: Session) -> Result<()> {
+        self.lock().column.push((context.timer.now_micros(), Some(true)));
+        while !context.stop.is_stopped() {
+            for (sql, column) in [
+                ("CREATE INDEX stock_group ON stock (grp)", None),
+                ("ALTER TABLE stock DROP COLUMN extra", Some(false)),
+                ("ALTER TABLE stock ADD COLUMN extra INT8", Some(true)),
+                ("DROP INDEX stock_group", None),
+            ] {
+                self.change(context, &mut session, sql, column).await;
+                tokio::time::sleep(self.config.change_pause).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ids of one group, by its value (which an index may serve) and by reading everything.
+async fn compare(statements: &mut Statements<'_>, group: i64) -> Result<(BTreeSet<i64>, BTreeSet<i64>)> {
+    let found = statements.query("SELECT id FROM stock WHERE grp = $1", &[group.into()]).await?;
+    let all = statements.query("SELECT id, grp FROM stock", &[]).await?;
+    let by_value = (0..found.rows.len()).map(|r| found.int(r, 0)).collect::<Result<_>>()?;
+    let mut by_scan = BTreeSet::new();
+    for row in 0..all.rows.len() {
+        if all.int(row, 1)? == group {
+            by_scan.insert(all.int(row, 0)?);
+        }
+    }
+    Ok((by_value, by_scan))
+}
+
+#[async_trait]
+impl Workload for SchemaSteps {
+    fn name(&self) -> &'static str {
+        "schema-steps"
+    }
+
+    async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
+        schema::create_database(context, DATABASE).await?;
+        let home = &context.connector.regions()[0];
+        let locality = schema::locality(&*context.connector, home);
+        let table = format!("CREATE TABLE stock (id INT8 PRIMARY KEY, grp INT8 NOT NULL, extra INT8){locality}");
+        schema::run(&mut context.session(home, DATABASE), &table).await?;
+        progress(Progress { rows_done: 1, rows_total: 1 });
+        Ok(())
+    }
+
+    async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
+        let mut rng = context.rng(u64::from(worker.id) + 1);
+        let mut session = context.session(&worker.region, DATABASE);
+        if worker.id == 0 {
+            return self.change_all(context, session).await;
+        }
+        let locality = crate::run::locality_of(&context.connector.regions()[0], &worker.region);
+        while !context.stop.is_stopped() {
+            let invoked = context.timer.now_micros();
+            let group = rng.random_range(0..GROUPS);
+            let (operation, attempted) = match rng.random_range(0..10) {
+                0..=3 => {
+                    let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+                    let sql = "INSERT INTO stock (id, grp) VALUES ($1, $2)";
+                    let inserted = session.single(&mut rng, sql, &[id.into(), group.into()]).await;
+                    match &inserted {
+                        Attempted::Committed(_) => _ = self.lock().inserted.insert(id),
+                        Attempted::Failed(_) => _ = self.lock().refused.insert(id),
+                        Attempted::Unknown(..) => {}
+                    }
+                    ("insert", inserted.map(|_| ()))
+                }
+                4..=7 => {
+                    let id = rng.random_range(0..=self.next_id.load(Ordering::Relaxed));
+                    let params: [Value; 2] = [id.into(), group.into()];
+                    let used = session.single(&mut rng, "UPDATE stock SET extra = $2 WHERE id = $1", &params).await;
+                    let found_column = match &used {
+                        Attempted::Committed(_) => Some(true),
+                        Attempted::Failed(error) if error.sqlstate() == "42703" => Some(false),
+                        _ => None,
+                    };
+                    if let Some(found_column) = found_column {
+                        let completed = context.timer.now_micros();
+                        self.lock().uses.push(Use { invoked, completed, found_column });
+                    }
+                    let used = if found_column.is_some() { Attempted::Committed(()) } else { used.map(|_| ()) };
+                    ("use column", used)
+                }
+                _ => {
+                    let compared = session.transaction(&mut rng, |s| Box::pin(compare(s, group))).await;
+                    if let Attempted::Committed((by_value, by_scan)) = &compared
+                        && by_value != by_scan
+                    {
+                        let differ: Vec<&i64> = by_value.symmetric_difference(by_scan).collect();
+                        let what = format!("at {invoked} µs, rows of group {group} differ by index and by table: {differ:?}");
+                        self.lock().missing.push(what);
+                    }
+                    ("compare", compared.map(|_| ()))
+                }
+            };
+            let key = StatsKey { region: worker.region.clone(), operation, locality };
+            crate::run::account(context, &mut session, &key, invoked, &attempted).await?;
+            if !self.config.think_time.is_zero() {
+                tokio::time::sleep(self.config.think_time).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn check(&self, context: &Context) -> Result<Verdict> {
+        let mut session = context.session(&context.connector.regions()[0], DATABASE);
+        let rows = crate::run::until_answered(context, &mut session, |statements| {
+            Box::pin(async move { statements.query("SELECT id, grp FROM stock", &[]).await })
+        })
+        .await?;
+        let rows: Result<BTreeMap<i64, i64>> = (0..rows.rows.len()).map(|r| Ok((rows.int(r, 0)?, rows.int(r, 1)?))).collect();
+        let mut verdict = Verdict::default();
+        self.lock().judge(&rows?, &mut verdict);
+        Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn violations(uses: &[(u64, u64, bool)]) -> usize {
+        // There until 100, in doubt until 200, gone until 300, in doubt until 400, there again.
+        let column = vec![(0, Some(true)), (100, None), (200, Some(false)), (300, None), (400, Some(true))];
+        let uses = uses.iter().map(|(invoked, completed, found_column)| Use {
+            invoked: *invoked,
+            completed: *completed,
+            found_column: *found_column,
+        });
+        let state = State { column, uses: uses.collect(), ..State::default() };
+        let mut verdict = Verdict::default();
+        state.judge(&BTreeMap::new(), &mut verdict);
+        verdict.violations.len()
+    }
+
+    #[test]
+    fn a_statement_sees_the_column_as_it_may_have_been_while_it_ran() {
+        assert_eq!(violations(&[(10, 20, true), (210, 290, false), (410, 420, true)]), 0);
+        assert_eq!(violations(&[(90, 110, false), (90, 110, true), (190, 210, true), (290, 310, true)]), 0);
+        assert_eq!(violations(&[(90, 500, true), (90, 500, false)]), 0);
+    }
+
+    #[test]
+    fn using_a_dropped_column_or_missing_a_present_one_is_found() {
+        assert_eq!(violations(&[(210, 290, true)]), 1);
+        assert_eq!(violations(&[(10, 20, false)]), 1);
+        assert_eq!(violations(&[(410, 900, false)]), 1);
+    }
+
+    #[test]
+    fn lost_and_undead_rows_are_found() {
+        let state = State { inserted: BTreeSet::from([1, 2]), refused: BTreeSet::from([3, 4]), ..State::default() };
+        let mut verdict = Verdict::default();
+        state.judge(&BTreeMap::from([(1, 0), (3, 0)]), &mut verdict);
+        assert_eq!(verdict.violations.len(), 2);
+    }
+}

@@ -1,3 +1,16 @@
-//! The whole cluster in one thread, under a simulated clock, network and disk, from one seed.
+//! The whole cluster in one thread, under a simulated clock, network and disk, from one seed; and the judges of what its
+//! clients saw.
+//!
+//! * [`world`]: clock, randomness, disk and network of a simulated machine.
+//! * [`cluster`]: machines and links, and what goes wrong with them.
+//! * [`sql_wire`]: how simulated clients talk to simulated nodes.
+//! * [`checkers`]: independent judges of recorded histories.
+//! * [`campaign`]: one seed from start to verdict, and many of them.
 
+pub mod campaign;
 pub mod checkers;
+pub mod cluster;
+pub mod sql_wire;
+pub mod world;
+
+pub use campaign::{Options, Report, main, run_seed};

@@ -1,0 +1,143 @@
+//! Many seeds, each in a process of its own, so that no run can see what another left behind.
+
+use super::options::Options;
+use super::report::Report;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
+pub const PROMISED: [&str; 15] = [
+    "process killed",
+    "power lost",
+    "restart",
+    "crash at an operation",
+    "unsynced writes lost",
+    "writes torn",
+    "tail corrupted",
+    "two-way partition",
+    "one-way partition",
+    "stalled link",
+    "slow link",
+    "connections reset",
+    "clock jump",
+    "slow disk",
+    "outcome unknown to a client",
+];
+/// In fewer seeds, chance may leave one out.
+pub const PROMISED_FROM_SEEDS: u64 = 30;
+/// A run that takes longer hangs.
+const RUN_MAX: Duration = Duration::from_secs(600);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    pub first_seed: u64,
+    pub seeds: u64,
+    /// No run is begun after this.
+    pub minutes: Option<u64>,
+    /// Processes at a time.
+    pub jobs: usize,
+    /// Arguments that make the current executable run one seed.
+    pub prefix: Vec<String>,
+    pub options: Options,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub reports: Vec<Report>,
+    pub coverage: BTreeMap<String, u64>,
+    /// Promised, and never happened.
+    pub missing: Vec<&'static str>,
+}
+
+impl Outcome {
+    /// Whether every seed passed and every promise was kept.
+    pub fn is_ok(&self) -> bool {
+        self.missing.is_empty() && self.reports.iter().all(Report::is_ok)
+    }
+}
+
+struct Running {
+    seed: u64,
+    child: Child,
+    started: Instant,
+}
+
+/// Runs a campaign; `done` hears of every report as it comes.
+#[allow(clippy::disallowed_methods, reason = "outside of the simulation: it waits for real processes")]
+pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Outcome> {
+    let deadline = campaign.minutes.map(|m| Instant::now() + Duration::from_secs(60 * m));
+    let mut next = campaign.first_seed;
+    let end = campaign.first_seed.saturating_add(campaign.seeds);
+    let mut running: Vec<Running> = Vec::new();
+    let mut outcome = Outcome::default();
+    loop {
+        let has_time = deadline.is_none_or(|d| Instant::now() < d);
+        while running.len() < campaign.jobs && next < end && has_time {
+            running.push(Running { seed: next, child: start(campaign, next)?, started: Instant::now() });
+            next += 1;
+        }
+        if running.is_empty() {
+            break;
+        }
+        let mut finished = Vec::new();
+        for (index, run) in running.iter_mut().enumerate() {
+            if run.started.elapsed() > RUN_MAX {
+                run.child.kill()?;
+            }
+            if run.child.try_wait()?.is_some() {
+                finished.push(index);
+            }
+        }
+        for index in finished.into_iter().rev() {
+            let report = collect(running.remove(index))?;
+            done(&report);
+            for (what, count) in &report.coverage {
+                *outcome.coverage.entry(what.clone()).or_default() += count;
+            }
+            outcome.reports.push(report);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let promises = outcome.reports.len() as u64 >= PROMISED_FROM_SEEDS && !campaign.options.calm;
+    if promises {
+        outcome.missing = PROMISED.into_iter().filter(|what| !outcome.coverage.contains_key(*what)).collect();
+    }
+    Ok(outcome)
+}
+
+fn start(campaign: &Campaign, seed: u64) -> io::Result<Child> {
+    Command::new(std::env::current_exe()?)
+        .args(&campaign.prefix)
+        .args(["--seed", &seed.to_string(), "--json"])
+        .args(campaign.options.to_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+/// The report that a process printed; one that died without is a violation by itself.
+fn collect(run: Running) -> io::Result<Report> {
+    let Running { seed, mut child, started } = run;
+    let mut text = String::new();
+    if let Some(mut out) = child.stdout.take() {
+        out.read_to_string(&mut text)?;
+    }
+    if let Some(report) = text.lines().last().and_then(|line| serde_json::from_str::<Report>(line).ok()) {
+        return Ok(report);
+    }
+    let mut errors = String::new();
+    if let Some(mut out) = child.stderr.take() {
+        out.read_to_string(&mut errors)?;
+    }
+    let status = child.wait()?;
+    let mut report = Report { seed, ..Report::default() };
+    let panic = errors.lines().position(|line| line.contains("panicked at"));
+    let shown: Vec<&str> = errors.lines().skip(panic.unwrap_or(0)).take(3).collect();
+    report.violate(format!("the process ended with {status} after {} s: {}", started.elapsed().as_secs(), shown.join(" | ")));
+    Ok(report)
+}

@@ -1,0 +1,154 @@
+//! What a run may be told. What it is not told it draws from its seed.
+
+use meridian_node::PlantedBug;
+use meridian_workload::Workload;
+use meridian_workload::bank::{Bank, BankConfig};
+use meridian_workload::foreign::{Foreign, ForeignConfig};
+use meridian_workload::inserts::{Inserts, InsertsConfig};
+use meridian_workload::list_append::{ListAppend, ListAppendConfig};
+use meridian_workload::movr::{Movr, MovrConfig};
+use meridian_workload::queue::{Queue, QueueConfig};
+use meridian_workload::registers::{Registers, RegistersConfig};
+use meridian_workload::schema_steps::{SchemaSteps, SchemaStepsConfig};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A workload by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadKind {
+    Bank,
+    ListAppend,
+    Registers,
+    Inserts,
+    Queue,
+    Foreign,
+    SchemaSteps,
+    Movr,
+}
+
+impl WorkloadKind {
+    /// All of them.
+    pub const ALL: [WorkloadKind; 8] = [
+        WorkloadKind::Bank,
+        WorkloadKind::ListAppend,
+        WorkloadKind::Registers,
+        WorkloadKind::Inserts,
+        WorkloadKind::Queue,
+        WorkloadKind::Foreign,
+        WorkloadKind::SchemaSteps,
+        WorkloadKind::Movr,
+    ];
+
+    /// As on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Bank => "bank",
+            WorkloadKind::ListAppend => "list-append",
+            WorkloadKind::Registers => "registers",
+            WorkloadKind::Inserts => "inserts",
+            WorkloadKind::Queue => "queue",
+            WorkloadKind::Foreign => "foreign",
+            WorkloadKind::SchemaSteps => "schema-steps",
+            WorkloadKind::Movr => "movr",
+        }
+    }
+    /// The reverse of [`WorkloadKind::name`].
+    pub fn from_name(name: &str) -> Option<WorkloadKind> {
+        WorkloadKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The two that show most are drawn most.
+    pub(super) fn draw(rng: &mut SmallRng) -> WorkloadKind {
+        match rng.random_range(0..20) {
+            0..=3 => WorkloadKind::Bank,
+            4..=9 => WorkloadKind::ListAppend,
+            10..=11 => WorkloadKind::Registers,
+            12..=13 => WorkloadKind::Inserts,
+            14..=15 => WorkloadKind::Queue,
+            16 => WorkloadKind::Foreign,
+            17..=18 => WorkloadKind::SchemaSteps,
+            _ => WorkloadKind::Movr,
+        }
+    }
+
+    /// The workload, small and contended, in a shape drawn from the seed.
+    pub(super) fn build(self, rng: &mut SmallRng) -> Arc<dyn Workload> {
+        let think_time = Duration::from_millis([0, 2, 5, 20][rng.random_range(0..4)]);
+        match self {
+            WorkloadKind::Bank => Arc::new(Bank::new(BankConfig {
+                accounts_per_region: rng.random_range(2..12),
+                think_time,
+                ..BankConfig::default()
+            })),
+            WorkloadKind::ListAppend => Arc::new(ListAppend::new(ListAppendConfig {
+                keys_active: rng.random_range(1..8),
+                appends_per_key: rng.random_range(4..32),
+                think_time,
+                ..ListAppendConfig::default()
+            })),
+            WorkloadKind::Registers => Arc::new(Registers::new(RegistersConfig {
+                keys_per_region: rng.random_range(1..5),
+                think_time: think_time.max(Duration::from_millis(5)),
+                ..RegistersConfig::default()
+            })),
+            WorkloadKind::Inserts => Arc::new(Inserts::new(InsertsConfig { think_time, ..InsertsConfig::default() })),
+            WorkloadKind::Queue => Arc::new(Queue::new(QueueConfig { think_time, ..QueueConfig::default() })),
+            WorkloadKind::Foreign => Arc::new(Foreign::new(ForeignConfig { think_time, ..ForeignConfig::default() })),
+            WorkloadKind::SchemaSteps => {
+                Arc::new(SchemaSteps::new(SchemaStepsConfig { think_time, ..SchemaStepsConfig::default() }))
+            }
+            WorkloadKind::Movr => Arc::new(Movr::new(MovrConfig {
+                users_per_region: 9,
+                vehicles_per_region: 9,
+                rides_per_region: 12,
+                promo_codes_per_region: 3,
+                think_time,
+                ..MovrConfig::default()
+            })),
+        }
+    }
+}
+
+/// What a run is told.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Print every event.
+    pub trace: bool,
+    /// `None`: drawn.
+    pub workload: Option<WorkloadKind>,
+    /// Regions and zones; `None`: drawn.
+    pub shape: Option<(usize, usize)>,
+    /// How long workers work, in simulated time; `None`: drawn.
+    pub duration: Option<Duration>,
+    pub bug: Option<PlantedBug>,
+    /// Nothing fails.
+    pub calm: bool,
+    /// Where to write the history, as lines of JSON.
+    pub history: Option<String>,
+}
+
+impl Options {
+    /// The same as command-line arguments, for a child process.
+    pub fn to_args(&self) -> Vec<String> {
+        let mut args = Vec::new();
+        let mut push = |name: &str, value: String| args.extend([name.to_string(), value]);
+        if let Some(workload) = self.workload {
+            push("--workload", workload.name().to_string());
+        }
+        if let Some((regions, zones)) = self.shape {
+            push("--shape", format!("{regions}x{zones}"));
+        }
+        if let Some(duration) = self.duration {
+            push("--duration", format!("{}", duration.as_secs()));
+        }
+        if let Some(bug) = self.bug {
+            push("--bug", bug.name().to_string());
+        }
+        if self.calm {
+            args.push("--calm".to_string());
+        }
+        args
+    }
+}

@@ -1,0 +1,272 @@
+//! One seed, from start to verdict.
+//!
+//! ```text
+//! start nodes ─▶ set up ─▶ work under faults ─▶ heal ─▶ workers finish ─▶ check ─▶ checkers
+//! ```
+//!
+//! After healing the cluster has a bounded time to answer everything again; not doing so is a violation too.
+
+use super::options::{Options, WorkloadKind};
+use super::report::Report;
+use crate::checkers;
+use crate::cluster::meridian::Meridian;
+use crate::cluster::{FaultPlan, Faults, Machines, Software, Topology};
+use crate::sql_wire::SimConnector;
+use crate::world::{Host, World};
+use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
+use meridian_base::{Error, Result};
+use meridian_node::{PlantedBug, PlantedBugs};
+use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload};
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A healthy cluster of the largest shape is set up in a fraction of this.
+const SETUP_MAX: Duration = Duration::from_secs(120);
+/// After healing: an election, a lease that runs out, statements that time out, and room.
+const FINISH_MAX: Duration = Duration::from_secs(90);
+const CHECK_MAX: Duration = Duration::from_secs(90);
+
+/// A result that a task on a simulated machine leaves for the driver.
+type Slot<T> = Arc<Mutex<Option<T>>>;
+
+/// What all clients of a run share.
+struct Clients {
+    workload: Arc<dyn Workload>,
+    regions: Arc<Vec<(String, Vec<String>)>>,
+    world: Arc<World>,
+    stop: Stop,
+    history: History,
+    stats: Stats,
+    seed: u64,
+}
+
+impl Clients {
+    /// The context of the clients on one machine.
+    fn context(&self, host: Arc<Host>) -> Context {
+        Context {
+            connector: Arc::new(SimConnector::new(host, self.regions.clone())),
+            timer: self.world.clone(),
+            stop: self.stop.clone(),
+            history: self.history.clone(),
+            stats: self.stats.clone(),
+            retry: RetryPolicy { statement_timeout: Duration::from_secs(10), retries_max: 20, ..RetryPolicy::default() },
+            seed: self.seed,
+        }
+    }
+}
+
+/// Runs one seed in this process.
+pub fn run_seed(seed: u64, options: &Options) -> Report {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let topology = match options.shape {
+        Some((regions, zones)) => Topology::new(regions, zones, rng.random_range(0.0..2.0)),
+        None => Topology::draw(&mut rng),
+    };
+    let kind = options.workload.unwrap_or_else(|| WorkloadKind::draw(&mut rng));
+    let duration = options.duration.unwrap_or_else(|| Duration::from_secs(rng.random_range(5..20)));
+    let plan = if options.calm { FaultPlan::none() } else { draw_plan(&mut rng) };
+    let bugs = options.bug.map_or(PlantedBugs::NONE, PlantedBugs::only);
+    // Collecting at once is what shows certification below the threshold.
+    let gc_ttl = match options.bug {
+        Some(PlantedBug::CertifyBelowGc) => Duration::from_millis(500),
+        _ => GC_TTL_DEFAULT,
+    };
+
+    let world = World::new(options.trace);
+    let mut report = Report {
+        seed,
+        workload: kind.name().to_string(),
+        shape: format!("{}x{}", topology.regions.len(), topology.zones),
+        ..Report::default()
+    };
+    let clients = Clients {
+        workload: kind.build(&mut rng),
+        regions: Arc::new(topology.nodes_by_region()),
+        world: world.clone(),
+        stop: Stop::new(),
+        history: History::new(),
+        stats: Stats::new(),
+        seed,
+    };
+    let workers_per_region = rng.random_range(2..5);
+    let software = Meridian::new(bugs, MAX_OFFSET_DEFAULT, gc_ttl);
+    let mut run = Run { machines: Machines::new(world.clone(), topology, software, seed), clients, faults: None, rng };
+    if let Err(violation) = run.all(plan, duration, workers_per_region, &mut report) {
+        report.violate(violation);
+    }
+    run.judge(kind, options, &mut report);
+    report
+}
+
+fn draw_plan(rng: &mut SmallRng) -> FaultPlan {
+    let mut plan = FaultPlan::all(MAX_OFFSET_DEFAULT);
+    plan.every = Duration::from_millis(rng.random_range(300..3_000));
+    // Some runs lack a kind of fault, so that what it would hide can show.
+    plan.machines = rng.random_bool(0.85);
+    plan.links = rng.random_bool(0.85);
+    plan.disks = rng.random_bool(0.8);
+    if rng.random_bool(0.2) {
+        plan.skew_max = Duration::ZERO;
+    }
+    plan
+}
+
+struct Run<S: Software> {
+    machines: Machines<S>,
+    clients: Clients,
+    faults: Option<Faults>,
+    rng: SmallRng,
+}
+
+impl<S: Software> Run<S> {
+    fn all(&mut self, plan: FaultPlan, duration: Duration, workers_per_region: usize, report: &mut Report) -> Result<(), String> {
+        self.start_nodes(&plan);
+        self.set_up()?;
+        let workers = self.start_workers(workers_per_region);
+        let faults_rng = SmallRng::seed_from_u64(self.rng.random());
+        self.faults = Some(Faults::new(plan, faults_rng, self.machines.elapsed()));
+        let end = self.machines.elapsed() + duration;
+        while self.machines.elapsed() < end {
+            self.step()?;
+        }
+        self.faults.as_mut().expect("just set").heal(&mut self.machines);
+        self.clients.stop.stop();
+        for (name, slot) in workers {
+            if let Err(error) = self.wait_for(&slot, FINISH_MAX, &format!("{name} to finish after healing"))? {
+                report.violate(format!("a worker on {name} could not go on: {error}"));
+            }
+        }
+        let verdict = self.check()?;
+        verdict.violations.iter().for_each(|violation| report.violate(violation));
+        Ok(())
+    }
+
+    fn start_nodes(&mut self, plan: &FaultPlan) {
+        let skew = plan.skew_max.as_micros() as i64;
+        for spec in self.machines.topology.nodes.clone() {
+            let error = self.rng.random_range(-skew..=skew);
+            let drift = if skew == 0 { 0 } else { self.rng.random_range(-100..=100) };
+            self.machines.add_node(&spec, error, drift);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        if let Some(faults) = &mut self.faults {
+            faults.step(&mut self.machines);
+        }
+        self.machines.step()
+    }
+
+    /// Runs until a task has left its result.
+    fn wait_for<T>(&mut self, slot: &Slot<T>, at_most: Duration, what: &str) -> Result<T, String> {
+        let end = self.machines.elapsed() + at_most;
+        loop {
+            if let Some(result) = slot.lock().take() {
+                return Ok(result);
+            }
+            if self.machines.elapsed() > end {
+                return Err(format!("waited {} s for {what} in vain", at_most.as_secs()));
+            }
+            if self.faults.is_none()
+                && let Some((node, error)) = self.machines.take_ended().into_iter().next()
+            {
+                return Err(format!("{node} ended although nothing had failed: {error}"));
+            }
+            self.step()?;
+        }
+    }
+
+    fn set_up(&mut self) -> Result<(), String> {
+        let slot: Slot<Result<()>> = Arc::default();
+        let (out, workload, region) = (slot.clone(), self.clients.workload.clone(), self.machines.topology.regions[0].clone());
+        let clients = &self.clients;
+        self.machines.add_client("setup", &region, |host| {
+            let context = clients.context(host);
+            async move {
+                let done = workload.setup(&context, &|_| ()).await;
+                *out.lock() = Some(done);
+            }
+        });
+        self.wait_for(&slot, SETUP_MAX, "the workload's setup")?.map_err(|e| format!("the setup failed: {e}"))
+    }
+
+    /// A machine with workers in every region.
+    fn start_workers(&mut self, per_region: usize) -> Vec<(String, Slot<Result<()>>)> {
+        let mut started = Vec::new();
+        for (index, region) in self.machines.topology.regions.clone().into_iter().enumerate() {
+            let slot: Slot<Result<()>> = Arc::default();
+            let name = format!("clients-{region}");
+            let (out, workload) = (slot.clone(), self.clients.workload.clone());
+            let clients = &self.clients;
+            let first = (index * per_region) as u32;
+            self.machines.add_client(&name, &region.clone(), |host| {
+                let context = clients.context(host);
+                async move {
+                    let workers = (first..first + per_region as u32).map(|id| {
+                        let (workload, context, region) = (workload.clone(), context.clone(), region.clone());
+                        tokio::spawn(async move { workload.worker(&context, Worker { id, region }).await })
+                    });
+                    let ended = futures::future::join_all(workers).await;
+                    let failed = |e: tokio::task::JoinError| Err(Error::internal(format!("a worker panicked: {e}")));
+                    let results = ended.into_iter().map(|joined| joined.unwrap_or_else(failed));
+                    *out.lock() = Some(results.collect::<Result<()>>());
+                }
+            });
+            started.push((name, slot));
+        }
+        started
+    }
+
+    fn check(&mut self) -> Result<Verdict, String> {
+        let slot: Slot<Result<Verdict>> = Arc::default();
+        let (out, workload, region) = (slot.clone(), self.clients.workload.clone(), self.machines.topology.regions[0].clone());
+        let clients = &self.clients;
+        self.machines.add_client("checker", &region, |host| {
+            let context = clients.context(host);
+            async move {
+                let checked = workload.check(&context).await;
+                *out.lock() = Some(checked);
+            }
+        });
+        self.wait_for(&slot, CHECK_MAX, "the final check")?.map_err(|e| format!("the final check failed: {e}"))
+    }
+
+    /// What the checkers say about the history, and the sums of the run.
+    fn judge(&mut self, kind: WorkloadKind, options: &Options, report: &mut Report) {
+        let records = self.clients.history.records();
+        let anomalies = match kind {
+            WorkloadKind::ListAppend => checkers::list_append::check(&records),
+            WorkloadKind::Registers => checkers::linearizability::check(&records),
+            _ => Vec::new(),
+        };
+        anomalies.iter().for_each(|anomaly| report.violate(anomaly));
+        if let Some(path) = &options.history
+            && let Err(error) = write_history(path, &records)
+        {
+            report.violate(format!("cannot write the history to {path}: {error}"));
+        }
+        for (_, stats) in self.clients.stats.snapshot() {
+            report.succeeded += stats.latency.count();
+            report.failed += stats.failures;
+            report.unknown += stats.unknown;
+        }
+        if report.unknown > 0 {
+            self.machines.world.coverage.hit("outcome unknown to a client");
+        }
+        if report.succeeded == 0 && report.is_ok() {
+            report.violate("no operation succeeded: nothing was tested");
+        }
+        report.seconds = self.machines.elapsed().as_secs();
+        report.coverage = self.machines.world.coverage.counts();
+        (report.trace, report.events) = self.machines.world.trace.sum();
+    }
+}
+
+fn write_history(path: &str, records: &[meridian_workload::Record]) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+    meridian_workload::history::write_lines(records, &mut out)?;
+    std::io::Write::flush(&mut out)
+}

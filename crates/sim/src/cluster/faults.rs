@@ -1,0 +1,332 @@
+//! What goes wrong when, drawn from the seed.
+//!
+//! Every so often a fault is drawn and begun; each has an end of its own. What is drawn depends on the state: two faults are
+//! not put on one link, and most of the time a region keeps a quorum, since a cluster that is only ever dead proves little.
+//! At the end everything is healed, and the cluster has to come back.
+
+use super::machines::{Link, Machines, link};
+use super::software::Software;
+use crate::world::disk::PowerLoss;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Which faults a run has, and how many.
+#[derive(Clone, Debug)]
+pub struct FaultPlan {
+    /// Mean time between the beginnings of two faults.
+    pub every: Duration,
+    /// Clocks are wrong by at most this, from the start.
+    pub skew_max: Duration,
+    /// Clocks may jump by at most this; together with the skew within `max_offset`.
+    pub jump_max: Duration,
+    /// Machines fail.
+    pub machines: bool,
+    /// Links fail.
+    pub links: bool,
+    /// Disks are slow or full.
+    pub disks: bool,
+}
+
+impl FaultPlan {
+    /// Everything, with clocks that keep within `max_offset` of each other.
+    pub fn all(max_offset: Duration) -> FaultPlan {
+        FaultPlan {
+            every: Duration::from_millis(1_200),
+            skew_max: max_offset.mul_f64(0.35),
+            jump_max: max_offset.mul_f64(0.1),
+            machines: true,
+            links: true,
+            disks: true,
+        }
+    }
+    /// Nothing fails.
+    pub fn none() -> FaultPlan {
+        FaultPlan {
+            every: Duration::MAX,
+            skew_max: Duration::ZERO,
+            jump_max: Duration::ZERO,
+            machines: false,
+            links: false,
+            disks: false,
+        }
+    }
+}
+
+/// Something that will end.
+#[derive(Clone, Debug)]
+enum End {
+    Restart { node: String },
+    Mend { links: Vec<Link> },
+    Release { links: Vec<Link> },
+    Quicken { links: Vec<Link> },
+    NormalDisk { node: String },
+    MakeRoom { node: String },
+    JumpBack { node: String, micros: i64 },
+}
+
+/// The faults of a run, as they go.
+pub struct Faults {
+    plan: FaultPlan,
+    rng: SmallRng,
+    next: Duration,
+    ends: Vec<(Duration, End)>,
+    /// Nodes with a fault of their own.
+    busy: BTreeSet<String>,
+}
+
+impl Faults {
+    /// The first fault comes some time after `start`.
+    pub fn new(plan: FaultPlan, rng: SmallRng, start: Duration) -> Faults {
+        let mut faults = Faults { plan, rng, next: start, ends: Vec::new(), busy: BTreeSet::new() };
+        faults.schedule(start);
+        faults
+    }
+
+    fn schedule(&mut self, now: Duration) {
+        // Exponential, so that faults also come close upon each other.
+        let wait = -(1.0 - self.rng.random::<f64>()).ln();
+        self.next =
+            now.saturating_add(Duration::try_from_secs_f64(self.plan.every.as_secs_f64() * wait).unwrap_or(Duration::MAX));
+    }
+
+    /// Begins and ends what is due. Called between two ticks.
+    pub fn step<S: Software>(&mut self, machines: &mut Machines<S>) {
+        let now = machines.elapsed();
+        self.notice_deaths(machines, now);
+        let due: Vec<End> = self.ends.extract_if(.., |(at, _)| *at <= now).map(|(_, end)| end).collect();
+        for end in due {
+            self.end(machines, end);
+        }
+        if now >= self.next {
+            self.begin(machines, now);
+            self.schedule(now);
+        }
+    }
+
+    /// Ends every fault at once and begins no more.
+    pub fn heal<S: Software>(&mut self, machines: &mut Machines<S>) {
+        let now = machines.elapsed();
+        self.notice_deaths(machines, now);
+        for (_, end) in std::mem::take(&mut self.ends) {
+            self.end(machines, end);
+        }
+        self.next = Duration::MAX;
+    }
+
+    /// After [`Faults::heal`]: processes that die now are a consequence of earlier faults, and are started again.
+    pub fn keep_healed<S: Software>(&mut self, machines: &mut Machines<S>) {
+        self.step(machines);
+    }
+
+    /// Takes down processes that are doomed, and has those that ended by themselves started again.
+    fn notice_deaths<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        for (node, error) in machines.take_ended() {
+            machines.world.coverage.hit("node stopped itself");
+            machines.host(&node).event(&format!("ended: {error}"), 0);
+            tracing::info!("{node} ended: {error}");
+            machines.kill(&node);
+            let down = Duration::from_millis(self.rng.random_range(200..2_000));
+            self.busy.insert(node.clone());
+            self.ends.push((now + down, End::Restart { node }));
+        }
+        let doomed: Vec<String> = machines.topology.nodes.iter().map(|n| n.name.clone()).collect();
+        for node in doomed {
+            let host = machines.host(&node);
+            if host.is_doomed() && host.is_up() {
+                self.take_down(machines, &node);
+                let down = self.down_time();
+                self.ends.push((now + down, End::Restart { node }));
+            }
+        }
+    }
+
+    fn take_down<S: Software>(&mut self, machines: &mut Machines<S>, node: &str) {
+        match self.rng.random_range(0..8) {
+            0..=2 => machines.kill(node),
+            3..=4 => machines.cut_power(node, PowerLoss::LoseAll),
+            5 => machines.cut_power(node, PowerLoss::KeepAll),
+            6 => machines.cut_power(node, PowerLoss::Tear),
+            _ => machines.cut_power(node, PowerLoss::Corrupt),
+        }
+    }
+
+    /// Mostly short; now and then so long that the others must go on without it for good.
+    fn down_time(&mut self) -> Duration {
+        match self.rng.random_bool(0.8) {
+            true => Duration::from_millis(self.rng.random_range(50..3_000)),
+            false => Duration::from_millis(self.rng.random_range(3_000..12_000)),
+        }
+    }
+
+    fn begin<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let kind = self.rng.random_range(0..100);
+        match kind {
+            0..=34 if self.plan.machines => self.fail_machine(machines, now),
+            35..=74 if self.plan.links => self.fail_links(machines, now),
+            75..=89 if self.plan.disks => self.fail_disk(machines, now),
+            90..=99 if !self.plan.jump_max.is_zero() => self.jump_clock(machines, now),
+            _ => {}
+        }
+    }
+
+    /// A node without a fault, in a region that keeps its quorum without it (except once in a while).
+    fn pick_node<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
+        let reckless = self.rng.random_bool(0.15);
+        let nodes = &machines.topology.nodes;
+        let quorum = machines.topology.zones / 2 + 1;
+        let well = |region: &str| nodes.iter().filter(|n| n.region == region && !self.busy.contains(&n.name)).count();
+        let fit: Vec<String> = nodes
+            .iter()
+            .filter(|n| !self.busy.contains(&n.name) && (reckless || well(&n.region) > quorum || machines.topology.zones < 3))
+            .map(|n| n.name.clone())
+            .collect();
+        (!fit.is_empty()).then(|| fit[self.rng.random_range(0..fit.len())].clone())
+    }
+
+    fn fail_machine<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(node) = self.pick_node(machines) else { return };
+        self.busy.insert(node.clone());
+        if self.rng.random_bool(0.5) {
+            // It dies at one of its next operations, and `notice_deaths` does the rest.
+            machines.host(&node).arm(self.rng.random_range(0..400));
+            return;
+        }
+        self.take_down(machines, &node);
+        let down = self.down_time();
+        self.ends.push((now + down, End::Restart { node }));
+    }
+
+    fn fail_links<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let links = self.pick_links(machines);
+        if links.is_empty() {
+            return;
+        }
+        let lasts = now + Duration::from_millis(self.rng.random_range(100..6_000));
+        let coverage = &machines.world.clone().coverage;
+        match self.rng.random_range(0..6) {
+            0..=1 => {
+                coverage.hit("two-way partition");
+                links.iter().for_each(|(a, b)| machines.cut(a, b));
+                self.ends.push((lasts, End::Mend { links: links.clone() }));
+            }
+            2 => {
+                coverage.hit("one-way partition");
+                let forth = self.rng.random_bool(0.5);
+                links.iter().for_each(|(a, b)| if forth { machines.cut_one_way(a, b) } else { machines.cut_one_way(b, a) });
+                self.ends.push((lasts, End::Mend { links: links.clone() }));
+            }
+            3 => {
+                coverage.hit("stalled link");
+                links.iter().for_each(|(a, b)| machines.hold(a, b));
+                self.ends.push((lasts, End::Release { links: links.clone() }));
+            }
+            4 => {
+                coverage.hit("slow link");
+                let factor = self.rng.random_range(2.0..30.0);
+                links.iter().for_each(|(a, b)| machines.slow(a, b, factor));
+                self.ends.push((lasts, End::Quicken { links: links.clone() }));
+            }
+            _ => {
+                coverage.hit("connections reset");
+                for (a, b) in &links {
+                    machines.reset(a, b);
+                }
+                return;
+            }
+        }
+        machines.busy_links.extend(links);
+    }
+
+    /// One link, all links of a node, or all links out of a region, without those that have a fault.
+    fn pick_links<S: Software>(&mut self, machines: &Machines<S>) -> Vec<Link> {
+        let names = machines.names();
+        let nodes = &machines.topology.nodes;
+        let node = nodes[self.rng.random_range(0..nodes.len())].clone();
+        let coverage = &machines.world.coverage;
+        let links: Vec<Link> = match self.rng.random_range(0..10) {
+            0..=4 => {
+                let others: Vec<&String> = names.iter().filter(|n| **n != node.name).collect();
+                match others.is_empty() {
+                    true => Vec::new(),
+                    false => vec![link(&node.name, others[self.rng.random_range(0..others.len())])],
+                }
+            }
+            5..=7 => {
+                coverage.hit("node isolated");
+                let others = nodes.iter().filter(|n| n.name != node.name);
+                others.map(|other| link(&node.name, &other.name)).collect()
+            }
+            _ if machines.topology.regions.len() > 1 => {
+                coverage.hit("region isolated");
+                let inside = nodes.iter().filter(|n| n.region == node.region);
+                let outside: Vec<&String> = nodes.iter().filter(|n| n.region != node.region).map(|n| &n.name).collect();
+                inside.flat_map(|n| outside.iter().map(move |other| link(&n.name, other))).collect()
+            }
+            _ => Vec::new(),
+        };
+        links.into_iter().filter(|l| !machines.busy_links.contains(l)).collect()
+    }
+
+    fn fail_disk<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(node) = self.pick_node(machines) else { return };
+        self.busy.insert(node.clone());
+        let lasts = now + Duration::from_millis(self.rng.random_range(300..5_000));
+        if self.rng.random_bool(0.7) {
+            machines.world.coverage.hit("slow disk");
+            let slowest = Duration::from_millis(self.rng.random_range(20..600));
+            machines.host(&node).set_sync_time(Duration::from_millis(5), slowest);
+            self.ends.push((lasts, End::NormalDisk { node }));
+        } else {
+            machines.world.coverage.hit("full disk");
+            machines.set_full(&node, true);
+            self.ends.push((lasts, End::MakeRoom { node }));
+        }
+    }
+
+    fn jump_clock<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let nodes = &machines.topology.nodes;
+        let node = nodes[self.rng.random_range(0..nodes.len())].name.clone();
+        let max = self.plan.jump_max.as_micros() as i64;
+        let micros = self.rng.random_range(-max..=max);
+        machines.world.coverage.hit("clock jump");
+        machines.host(&node).jump_clock(micros);
+        // Back again after a while, so that jumps do not add up.
+        let lasts = now + Duration::from_millis(self.rng.random_range(100..5_000));
+        self.ends.push((lasts, End::JumpBack { node, micros: -micros }));
+    }
+
+    fn end<S: Software>(&mut self, machines: &mut Machines<S>, end: End) {
+        let free = |machines: &mut Machines<S>, links: &[Link]| {
+            links.iter().for_each(|l| _ = machines.busy_links.remove(l));
+        };
+        match end {
+            End::Restart { node } => {
+                self.busy.remove(&node);
+                machines.restart(&node);
+            }
+            End::Mend { links } => {
+                links.iter().for_each(|(a, b)| machines.mend(a, b));
+                free(machines, &links);
+            }
+            End::Release { links } => {
+                links.iter().for_each(|(a, b)| machines.release(a, b));
+                free(machines, &links);
+            }
+            End::Quicken { links } => {
+                links.iter().for_each(|(a, b)| machines.slow(a, b, 1.0));
+                free(machines, &links);
+            }
+            End::NormalDisk { node } => {
+                self.busy.remove(&node);
+                machines.host(&node).set_sync_time(Duration::from_micros(200), Duration::from_millis(2));
+            }
+            End::MakeRoom { node } => {
+                self.busy.remove(&node);
+                machines.set_full(&node, false);
+            }
+            End::JumpBack { node, micros } => machines.host(&node).jump_clock(micros),
+        }
+    }
+}

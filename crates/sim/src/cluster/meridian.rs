@@ -1,0 +1,159 @@
+//! A Meridian node as simulated software.
+
+use super::software::{Software, Started};
+use super::topology::NodeSpec;
+use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
+use crate::world::SimRuntime;
+use futures::future::LocalBoxFuture;
+use meridian_base::{Error, Result, SessionId};
+use meridian_node::session::{SessionOptions, Shared, StatementResult};
+use meridian_node::{Backend, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions};
+use meridian_workload::{Rows, Value};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The port of messages between nodes.
+const NODE_PORT: u16 = 7000;
+
+/// Meridian, with what a run wants it to be like.
+pub struct Meridian {
+    pub bugs: PlantedBugs,
+    pub max_offset: Duration,
+    pub gc_ttl: Duration,
+    /// The stores' memory, per machine: it outlives processes.
+    disks: Mutex<BTreeMap<String, MemoryDisk>>,
+}
+
+impl Meridian {
+    /// With planted bugs, or none.
+    pub fn new(bugs: PlantedBugs, max_offset: Duration, gc_ttl: Duration) -> Meridian {
+        Meridian { bugs, max_offset, gc_ttl, disks: Mutex::default() }
+    }
+    fn disk(&self, machine: &str) -> MemoryDisk {
+        self.disks.lock().entry(machine.to_string()).or_default().clone()
+    }
+    fn config(&self, spec: &NodeSpec) -> NodeConfig {
+        let place = Place { region: spec.region.clone(), zone: spec.zone.clone() };
+        let addr = |port: u16| format!("{}:{port}", spec.name);
+        let store = Backend::Memory(self.disk(&spec.name));
+        let mut config = NodeConfig::new(place, &addr(NODE_PORT), &addr(SQL_PORT), store);
+        config.join = vec![format!("{}:{NODE_PORT}", spec.founder)];
+        config.max_offset = self.max_offset;
+        config.gc_ttl = self.gc_ttl;
+        config.bugs = self.bugs;
+        // Small segments and little memory, so that a short run sees many of them come and go.
+        config.log_options = LogOptions { segment_bytes: 256 << 10, prepare_bytes: 32 << 10, ..LogOptions::default() };
+        config.store_options = StoreOptions { dirty_bytes_max: 256 << 10, ..StoreOptions::default() };
+        config
+    }
+}
+
+impl Software for Meridian {
+    type Gateway = MeridianGateway;
+
+    fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<MeridianGateway>>> {
+        let config = self.config(&spec);
+        Box::pin(async move {
+            let node = Node::start(runtime, config).await?;
+            let mut failure = node.failure();
+            let failed = async move {
+                loop {
+                    if let Some(error) = failure.borrow_and_update().clone() {
+                        return error;
+                    }
+                    if failure.changed().await.is_err() {
+                        return Error::internal("the node went away");
+                    }
+                }
+            };
+            let gateway = MeridianGateway { node, shared: Shared::new(), next_session: AtomicU64::new(1) };
+            Ok(Started { gateway: Arc::new(gateway), failure: Box::pin(failed) })
+        })
+    }
+
+    fn lose_power(&self, spec: &NodeSpec, keep: u64) {
+        let disk = self.disk(&spec.name);
+        let kept = keep % (disk.volatile_writes() as u64 + 1);
+        disk.crash(kept as usize);
+    }
+
+    fn process_died(&self, spec: &NodeSpec) {
+        let disk = self.disk(&spec.name);
+        disk.crash(disk.volatile_writes());
+    }
+
+    fn set_full(&self, spec: &NodeSpec, full: bool) {
+        match full {
+            true => self.disk(&spec.name).fail_writes_after(0),
+            false => self.disk(&spec.name).heal(),
+        }
+    }
+}
+
+/// A node's sessions.
+pub struct MeridianGateway {
+    node: Node<SimRuntime>,
+    shared: Arc<Shared>,
+    next_session: AtomicU64,
+}
+
+impl Gateway for MeridianGateway {
+    type Session = MeridianSession;
+
+    fn open(&self, database: &str) -> Result<MeridianSession> {
+        let options = SessionOptions {
+            id: SessionId(self.next_session.fetch_add(1, Ordering::Relaxed)),
+            user: "sim".to_string(),
+            database: database.to_string(),
+            ..SessionOptions::default()
+        };
+        Ok(MeridianSession(Session::new(self.node.env(), options, self.shared.clone())?))
+    }
+}
+
+/// One session.
+pub struct MeridianSession(Session<SimRuntime>);
+
+impl SqlSession for MeridianSession {
+    async fn run(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
+        let results = self.0.query_text(&with_literals(sql, params)).await?;
+        let last = results.into_iter().next_back().unwrap_or_default();
+        if sql == "COMMIT" && last.tag == "ROLLBACK" {
+            return Err(Error::sql("25P02", "the transaction had failed and was rolled back"));
+        }
+        Ok(rows_of(last))
+    }
+}
+
+/// Puts the parameters into the text, as a client of the simple protocol does.
+fn with_literals(sql: &str, params: &[Value]) -> String {
+    let mut text = sql.to_string();
+    // From the last on, so that `$1` does not hit the beginning of `$10`.
+    for (index, value) in params.iter().enumerate().rev() {
+        text = text.replace(&format!("${}", index + 1), &value.literal());
+    }
+    text
+}
+
+fn rows_of(result: StatementResult) -> Rows {
+    let value = |field: Option<String>| field.map_or(Value::Null, Value::Text);
+    Rows {
+        affected: result.tag.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0),
+        rows: result.rows.into_iter().map(|row| row.into_iter().map(value).collect()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_become_literals() {
+        let text = with_literals("SELECT $1, $2, $10", &(1..=10).map(|i| Value::Int(i * 11)).collect::<Vec<_>>());
+        assert_eq!(text, "SELECT 11, 22, 110");
+        assert_eq!(with_literals("SELECT $1", &["it's".into()]), "SELECT 'it''s'");
+    }
+}

@@ -1,0 +1,46 @@
+//! What runs on a machine.
+
+use super::topology::NodeSpec;
+use crate::sql_wire::{self, Gateway};
+use crate::world::SimRuntime;
+use futures::future::{BoxFuture, LocalBoxFuture};
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+
+/// A process that has come up.
+pub struct Started<G> {
+    /// What clients connect to.
+    pub gateway: Arc<G>,
+    /// Resolves if the process cannot go on.
+    pub failure: BoxFuture<'static, Error>,
+}
+
+/// A program that is started on every machine.
+pub trait Software: 'static {
+    type Gateway: Gateway;
+    /// Starts the program with the machine's disk as it is.
+    fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<Self::Gateway>>>;
+    /// The machine lost power: whatever state the program keeps outside the simulated files loses what was not durable.
+    fn lose_power(&self, spec: &NodeSpec, keep: u64);
+    /// The machine's process died, but the machine did not.
+    fn process_died(&self, spec: &NodeSpec);
+    /// There is no room (or again room) for state kept outside the simulated files.
+    fn set_full(&self, spec: &NodeSpec, full: bool);
+}
+
+/// A process's life: up, serving clients, until it fails. Returns why it ended.
+pub async fn run(software: Arc<impl Software>, runtime: SimRuntime, spec: NodeSpec) -> Error {
+    let started = match software.start(runtime.clone(), spec).await {
+        Ok(started) => started,
+        Err(error) => return error,
+    };
+    runtime.host().event("started", 0);
+    tokio::select! {
+        biased;
+        error = started.failure => error,
+        served = sql_wire::serve(runtime, started.gateway) => match served {
+            Ok(()) => Error::internal("the listener ended"),
+            Err(e) => Error::fatal(format!("cannot serve clients: {e}")),
+        },
+    }
+}

@@ -1,0 +1,72 @@
+//! Regions, zones, nodes, and the delays between them.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::time::Duration;
+
+/// The regions that a cluster of so many regions has, in this order.
+const REGIONS: [&str; 3] = ["us-east1", "europe-west2", "asia-northeast1"];
+/// Round trips between them, in milliseconds (Table 1 of the CockroachDB multi-region paper).
+const ROUND_TRIPS_MS: [[u64; 3]; 3] = [[0, 87, 155], [87, 0, 222], [155, 222, 0]];
+
+/// One node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// The machine's name, and the host part of its addresses.
+    pub name: String,
+    pub region: String,
+    pub zone: String,
+    /// The first node founds the cluster; the others join it.
+    pub founder: String,
+}
+
+/// A cluster's shape.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    pub regions: Vec<String>,
+    pub zones: usize,
+    pub nodes: Vec<NodeSpec>,
+    /// How much longer than its usual delay a message may take.
+    pub jitter: f64,
+}
+
+impl Topology {
+    /// So many regions with so many zones each, one node per zone.
+    pub fn new(regions: usize, zones: usize, jitter: f64) -> Topology {
+        assert!((1..=REGIONS.len()).contains(&regions) && zones > 0);
+        let regions: Vec<String> = REGIONS[..regions].iter().map(|r| r.to_string()).collect();
+        let places = regions.iter().flat_map(|region| (0..zones).map(move |zone| (region, zone)));
+        let nodes = places.enumerate().map(|(index, (region, zone))| NodeSpec {
+            name: format!("n{}", index + 1),
+            region: region.clone(),
+            zone: format!("{region}-{}", (b'a' + zone as u8) as char),
+            founder: "n1".to_string(),
+        });
+        Topology { nodes: nodes.collect(), regions, zones, jitter }
+    }
+
+    /// A shape drawn from the seed: mostly one region of three zones, where elections happen, sometimes all nine nodes.
+    pub fn draw(rng: &mut SmallRng) -> Topology {
+        let (regions, zones) = match rng.random_range(0..20) {
+            0..=1 => (1, 1),
+            2..=12 => (1, 3),
+            13..=15 => (2, 3),
+            16..=17 => (3, 1),
+            _ => (3, 3),
+        };
+        Topology::new(regions, zones, rng.random_range(0.0..2.0))
+    }
+
+    /// The names of the nodes of each region.
+    pub fn nodes_by_region(&self) -> Vec<(String, Vec<String>)> {
+        let of = |region: &String| self.nodes.iter().filter(|n| n.region == *region).map(|n| n.name.clone()).collect();
+        self.regions.iter().map(|region| (region.clone(), of(region))).collect()
+    }
+
+    /// The usual one-way delay between two regions.
+    pub fn delay(&self, a: &str, b: &str) -> Duration {
+        let index = |region: &str| REGIONS.iter().position(|r| *r == region).expect("a region of the cluster");
+        // One millisecond is the simulator's tick, and about what lies between two zones.
+        Duration::from_millis((ROUND_TRIPS_MS[index(a)][index(b)] / 2).max(1))
+    }
+}

@@ -1,0 +1,135 @@
+//! One machine: a clock that is wrong in its own way, a disk, and a process that may be dead.
+//!
+//! A process dies at any of its inputs and outputs: the driver arms a countdown, and when it runs out the host is *doomed*.
+//! From then on nothing it does has any effect (writes are swallowed, everything awaited waits for ever), until the driver
+//! notices and takes the process down. So a crash falls between any two operations, not only between two ticks.
+
+use super::World;
+use super::disk::Platter;
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A machine. It outlives its processes.
+pub struct Host {
+    pub world: Arc<World>,
+    pub name: String,
+    pub(super) platter: Mutex<Platter>,
+    rng: Mutex<SmallRng>,
+    /// What its clock shows too much (or, if negative, too little).
+    clock_error_micros: AtomicI64,
+    /// How much its clock gains in a second.
+    clock_drift_ppm: AtomicI64,
+    doomed: AtomicBool,
+    /// Operations until it is doomed; negative: not armed.
+    countdown: AtomicI64,
+    /// The process runs (or is believed to: a doomed one still counts).
+    up: AtomicBool,
+    /// Without power the machine does not even refuse connections.
+    powered: AtomicBool,
+    sync_micros_min: AtomicU64,
+    sync_micros_max: AtomicU64,
+}
+
+impl Host {
+    pub(super) fn new(world: Arc<World>, name: &str, seed: u64) -> Arc<Host> {
+        Arc::new(Host {
+            world,
+            name: name.to_string(),
+            platter: Mutex::default(),
+            rng: Mutex::new(SmallRng::seed_from_u64(seed ^ super::trace::hash_of(name.as_bytes()))),
+            clock_error_micros: AtomicI64::new(0),
+            clock_drift_ppm: AtomicI64::new(0),
+            doomed: AtomicBool::new(false),
+            countdown: AtomicI64::new(-1),
+            up: AtomicBool::new(false),
+            powered: AtomicBool::new(true),
+            sync_micros_min: AtomicU64::new(200),
+            sync_micros_max: AtomicU64::new(2_000),
+        })
+    }
+
+    /// The machine's clock.
+    pub fn clock_micros(&self) -> u64 {
+        let elapsed = self.world.micros();
+        let drift = elapsed as i64 * self.clock_drift_ppm.load(Ordering::Relaxed) / 1_000_000;
+        let error = self.clock_error_micros.load(Ordering::Relaxed) + drift;
+        (super::EPOCH_MICROS + elapsed).saturating_add_signed(error)
+    }
+    /// Sets how wrong the clock is from the start.
+    pub fn set_clock(&self, error_micros: i64, drift_ppm: i64) {
+        self.clock_error_micros.store(error_micros, Ordering::Relaxed);
+        self.clock_drift_ppm.store(drift_ppm, Ordering::Relaxed);
+    }
+    /// The clock's error now.
+    pub fn clock_error_micros(&self) -> i64 {
+        self.clock_error_micros.load(Ordering::Relaxed)
+    }
+    /// Lets the clock jump.
+    pub fn jump_clock(&self, by_micros: i64) {
+        self.clock_error_micros.fetch_add(by_micros, Ordering::Relaxed);
+    }
+    /// A random number of this machine.
+    pub fn random(&self) -> u64 {
+        self.rng.lock().random()
+    }
+    /// A random number of this machine, for decisions of the simulator about it.
+    pub(super) fn with_rng<T>(&self, draw: impl FnOnce(&mut SmallRng) -> T) -> T {
+        draw(&mut self.rng.lock())
+    }
+
+    /// How long a sync takes, between these.
+    pub fn set_sync_time(&self, min: Duration, max: Duration) {
+        self.sync_micros_min.store(min.as_micros() as u64, Ordering::Relaxed);
+        self.sync_micros_max.store(max.as_micros() as u64, Ordering::Relaxed);
+    }
+    pub(super) fn draw_sync_time(&self) -> Duration {
+        let (min, max) = (self.sync_micros_min.load(Ordering::Relaxed), self.sync_micros_max.load(Ordering::Relaxed));
+        Duration::from_micros(self.with_rng(|rng| rng.random_range(min..=max)))
+    }
+
+    /// The process dies at its `operations`th operation from now.
+    pub fn arm(&self, operations: u32) {
+        self.countdown.store(i64::from(operations), Ordering::Relaxed);
+    }
+    /// Counts an operation; whether the process is doomed, so that it must have no effect.
+    pub fn operate(&self) -> bool {
+        if self.countdown.load(Ordering::Relaxed) >= 0 && self.countdown.fetch_sub(1, Ordering::Relaxed) == 0 {
+            self.doomed.store(true, Ordering::Relaxed);
+            self.world.coverage.hit("crash at an operation");
+        }
+        self.is_doomed()
+    }
+    /// Whether the process has died and was not taken down yet.
+    pub fn is_doomed(&self) -> bool {
+        self.doomed.load(Ordering::Relaxed)
+    }
+    /// The driver takes the process down. Destructors that run now have no effect on the disk.
+    pub fn mark_down(&self, powered: bool) {
+        self.doomed.store(true, Ordering::Relaxed);
+        self.up.store(false, Ordering::Relaxed);
+        self.powered.store(powered, Ordering::Relaxed);
+    }
+    /// The driver is about to start a process.
+    pub fn mark_up(&self) {
+        self.countdown.store(-1, Ordering::Relaxed);
+        self.doomed.store(false, Ordering::Relaxed);
+        self.powered.store(true, Ordering::Relaxed);
+        self.up.store(true, Ordering::Relaxed);
+    }
+    /// Whether a process runs.
+    pub fn is_up(&self) -> bool {
+        self.up.load(Ordering::Relaxed)
+    }
+    /// Whether the machine would refuse a connection to a process that is not there.
+    pub fn is_powered(&self) -> bool {
+        self.powered.load(Ordering::Relaxed)
+    }
+    /// Notes an event on this machine.
+    pub fn event(&self, what: &str, number: u64) {
+        self.world.trace.event(self.world.micros(), &self.name, what, number);
+    }
+}

@@ -1,0 +1,4 @@
+//! The integration tests of the whole, in one binary.
+
+#[path = "all/dependencies.rs"]
+mod dependencies;

@@ -1,0 +1,140 @@
+//! Which crate may know which: the table of the architecture as data, held against `cargo metadata`.
+//!
+//! An edge that is missing here is a decision: add it here, in `ARCHITECTURE.md`, and with its reason in
+//! `docs/design/differences.md`. The same goes for a third-party dependency and its line in `docs/dependencies.md`.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Crate → what it may use. `commit`, `escrow` and `pod` are not here yet; their place is.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("store", &["base"]),
+    ("raft", &["base"]),
+    ("region", &["base", "store"]),
+    ("commit", &["base"]),
+    ("escrow", &["base"]),
+    ("placement", &["base"]),
+    ("pod", &["base", "store", "region"]),
+    ("sql", &["base", "placement"]),
+    ("node", &["base", "store", "raft", "region", "commit", "escrow", "placement", "pod", "sql"]),
+    ("server", &["base", "sql", "node"]),
+    ("workload", &["base"]),
+    // `base`, because it implements the runtime.
+    ("sim", &["base", "node", "workload"]),
+    ("meridian", &["server", "sim", "workload"]),
+];
+
+/// Protocols: no async, threads, clocks or sockets. Of others' code they get bytes, formats and nothing that acts.
+const PURE: &[&str] = &["region", "commit", "escrow", "placement"];
+const PURE_MAY_USE: &[&str] = &["bytes", "postcard", "serde"];
+
+/// A dependency of one of our crates, as a manifest declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Edge {
+    from: String,
+    to: String,
+    /// `to` is a crate of this workspace.
+    is_ours: bool,
+    /// For tests, examples and benches only.
+    is_dev: bool,
+}
+
+/// `meridian-node` → `node`; the binary's crate is just `meridian`.
+fn short(name: &str) -> &str {
+    name.strip_prefix("meridian-").unwrap_or(name)
+}
+
+fn edges(metadata: &Value) -> Vec<Edge> {
+    let packages = metadata["packages"].as_array().expect("cargo metadata lists packages");
+    let mut edges = Vec::new();
+    for package in packages {
+        for dependency in package["dependencies"].as_array().expect("a package lists its dependencies") {
+            edges.push(Edge {
+                from: short(package["name"].as_str().expect("a name")).to_string(),
+                to: short(dependency["name"].as_str().expect("a name")).to_string(),
+                is_ours: dependency["path"].is_string(),
+                is_dev: dependency["kind"] == "dev",
+            });
+        }
+    }
+    edges
+}
+
+/// What is wrong with these edges, one line each. Dev-dependencies between our crates obey the same table.
+fn violations(edges: &[Edge]) -> Vec<String> {
+    let allowed = |from: &str| MAY_USE.iter().find(|(name, _)| *name == from).map(|(_, may)| *may);
+    let wrong = |e: &&Edge| match (e.is_ours, allowed(&e.from)) {
+        (_, None) => true,
+        (true, Some(may)) => !may.contains(&e.to.as_str()),
+        (false, Some(_)) => PURE.contains(&e.from.as_str()) && !e.is_dev && !PURE_MAY_USE.contains(&e.to.as_str()),
+    };
+    edges.iter().filter(wrong).map(|e| format!("{} must not use {}", e.from, e.to)).collect()
+}
+
+/// Third-party crates without a line in the table of dependencies.
+fn undocumented(edges: &[Edge], table: &str) -> BTreeSet<String> {
+    let has_row = |name: &str| table.lines().any(|l| l.starts_with(&format!("| `{name}`")));
+    edges.iter().filter(|e| !e.is_ours && !has_row(&e.to)).map(|e| e.to.clone()).collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn metadata() -> Value {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--offline", "--format-version", "1", "--no-deps"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON")
+}
+
+#[test]
+fn crates_know_only_what_the_table_allows() {
+    let edges = edges(&metadata());
+    assert!(edges.iter().any(|e| e.from == "node" && e.to == "raft" && e.is_ours), "the workspace's own edges are seen");
+    assert_eq!(violations(&edges), Vec::<String>::new());
+}
+
+#[test]
+fn every_dependency_has_its_line() {
+    let table = std::fs::read_to_string(root().join("docs/dependencies.md")).expect("docs/dependencies.md");
+    let missing = undocumented(&edges(&metadata()), &table);
+    assert!(missing.is_empty(), "no line in docs/dependencies.md: {missing:?}");
+}
+
+#[test]
+fn a_wrong_edge_is_found() {
+    let dependency = |name: &str, path: bool, kind: Value| match path {
+        true => serde_json::json!({ "name": name, "kind": kind, "path": "somewhere" }),
+        false => serde_json::json!({ "name": name, "kind": kind }),
+    };
+    let found = |from: &str, dependency: Value| {
+        violations(&edges(&serde_json::json!({ "packages": [{ "name": from, "dependencies": [dependency] }] })))
+    };
+    // A layer calls only downwards, in builds, build scripts and tests.
+    for kind in [Value::Null, "build".into(), "dev".into()] {
+        assert_eq!(found("meridian-store", dependency("meridian-sql", true, kind)), ["store must not use sql"]);
+    }
+    assert_eq!(found("meridian-sql", dependency("meridian-node", true, Value::Null)), ["sql must not use node"]);
+    assert_eq!(found("meridian", dependency("meridian-store", true, Value::Null)), ["meridian must not use store"]);
+    // Protocols never import one another, nor anything that acts; their tests may.
+    assert_eq!(found("meridian-escrow", dependency("meridian-commit", true, Value::Null)), ["escrow must not use commit"]);
+    assert_eq!(found("meridian-region", dependency("tokio", false, Value::Null)), ["region must not use tokio"]);
+    assert!(found("meridian-region", dependency("proptest", false, "dev".into())).is_empty());
+    // A crate that the table does not know.
+    assert_eq!(found("meridian-extras", dependency("bytes", false, Value::Null)), ["extras must not use bytes"]);
+    assert!(found("meridian-node", dependency("meridian-raft", true, Value::Null)).is_empty());
+}
+
+#[test]
+fn a_dependency_without_a_line_is_found() {
+    let edge = |to: &str| Edge { from: "node".into(), to: to.into(), is_ours: false, is_dev: false };
+    let table = "| crate | for |\n| --- | --- |\n| `bytes` | rows |\n";
+    assert_eq!(undocumented(&[edge("bytes"), edge("left-pad")], table), BTreeSet::from(["left-pad".to_string()]));
+}

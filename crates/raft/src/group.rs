@@ -124,13 +124,8 @@ impl Group {
         let role = Arc::new(watch::Sender::new(Role::default()));
         let in_flight = Arc::new(InFlight::default());
         let truncate = Arc::new(Notify::new());
-        let follower = RoleFollower {
-            node,
-            raft: raft.clone(),
-            role: role.clone(),
-            in_flight: in_flight.clone(),
-            lease: network.clone(),
-        };
+        let follower =
+            RoleFollower { node, raft: raft.clone(), role: role.clone(), in_flight: in_flight.clone(), lease: network.clone() };
         follower.update();
         let bounds = handle.clone();
         let truncator = Truncator {
@@ -210,9 +205,7 @@ impl Group {
                 self.may_vote(&request)?;
                 Response::Vote(inner.raft.pre_vote(request).await.map_err(stopped)?)
             }
-            Request::Transfer(request) => {
-                Response::Transfer(inner.raft.handle_transfer_leader(request).await.map_err(stopped)?)
-            }
+            Request::Transfer(request) => Response::Transfer(inner.raft.handle_transfer_leader(request).await.map_err(stopped)?),
             Request::SnapshotBegin { id, vote, meta } => {
                 inner.incoming.begin(&*inner.machine, id, vote, meta)?;
                 Response::Chunk

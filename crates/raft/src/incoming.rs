@@ -22,8 +22,7 @@ struct Receiving {
 }
 
 /// A complete snapshot, to be installed.
-pub(crate) type Received =
-    (Vote, Snapshot<crate::consensus::CommittedLeaderId, u32, openraft::EmptyNode, SnapshotData>);
+pub(crate) type Received = (Vote, Snapshot<crate::consensus::CommittedLeaderId, u32, openraft::EmptyNode, SnapshotData>);
 
 impl Incoming {
     /// Starts to receive transmission `id`. A repetition changes nothing.

@@ -112,4 +112,3 @@ impl fmt::Display for ProposeError {
     }
 }
 impl std::error::Error for ProposeError {}
-

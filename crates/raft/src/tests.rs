@@ -44,7 +44,11 @@ impl Recorder {
     /// What a restart finds.
     fn restart(&self) -> Arc<Recorder> {
         let durable = self.durable.lock().clone();
-        Arc::new(Recorder { state: Mutex::new(durable.clone().unwrap_or_default()), durable: Mutex::new(durable), ..Recorder::default() })
+        Arc::new(Recorder {
+            state: Mutex::new(durable.clone().unwrap_or_default()),
+            durable: Mutex::new(durable),
+            ..Recorder::default()
+        })
     }
 }
 

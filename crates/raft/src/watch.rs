@@ -120,11 +120,7 @@ impl Truncator {
         let usual = durable.saturating_sub(self.entries_kept);
         let wanted = durable.min(*self.wanted.borrow());
         let enough = purged + (self.entries_kept / 4).max(1);
-        if wanted > purged {
-            Some(wanted.max(usual))
-        } else {
-            (usual >= enough).then_some(usual)
-        }
+        if wanted > purged { Some(wanted.max(usual)) } else { (usual >= enough).then_some(usual) }
     }
 
     async fn truncate(&self) -> Result<(), ()> {

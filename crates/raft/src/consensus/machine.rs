@@ -6,7 +6,8 @@
 //! sent to followers, is a fresh export.
 
 use super::{
-    LogId, SnapshotMeta, StoredMembership, Types, decode_membership, encode_membership, option_to_position, to_log_id, to_position,
+    LogId, SnapshotMeta, StoredMembership, Types, decode_membership, encode_membership, option_to_position, to_log_id,
+    to_position,
 };
 use crate::machine::{AppliedEntry, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
 use bytes::Bytes;
@@ -181,7 +182,9 @@ impl RaftStateMachine<Types> for Machine {
         Ok(())
     }
 
-    async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot<super::CommittedLeaderId, u32, openraft::EmptyNode, SnapshotData>>> {
+    async fn get_current_snapshot(
+        &mut self,
+    ) -> io::Result<Option<Snapshot<super::CommittedLeaderId, u32, openraft::EmptyNode, SnapshotData>>> {
         let state = self.applied.state.lock().clone();
         if state.applied.index == 0 {
             return Ok(None);

@@ -18,7 +18,8 @@ use crate::log::{EntryKind, LogEntry};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meridian_base::{Error, LogPosition, Result};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest,
+    VoteResponse,
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,11 +42,24 @@ pub(crate) enum Request {
     PreVote(VoteRequest<Types>),
     Transfer(TransferLeaderRequest<Types>),
     /// A snapshot follows, in chunks counted from 0. `id` tells attempts apart.
-    SnapshotBegin { id: u64, vote: Vote, meta: SnapshotMeta },
-    SnapshotChunk { id: u64, number: u32, data: Bytes },
-    SnapshotEnd { id: u64, chunks: u32 },
+    SnapshotBegin {
+        id: u64,
+        vote: Vote,
+        meta: SnapshotMeta,
+    },
+    SnapshotChunk {
+        id: u64,
+        number: u32,
+        data: Bytes,
+    },
+    SnapshotEnd {
+        id: u64,
+        chunks: u32,
+    },
     /// «Transfer your leadership to me.»
-    Campaign { node: u32 },
+    Campaign {
+        node: u32,
+    },
 }
 
 /// An answer.

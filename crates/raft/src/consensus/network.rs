@@ -9,11 +9,14 @@ use crate::machine::SnapshotSource;
 use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::{Error, GroupId, NodeId, Result};
+use openraft::EmptyNode;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest,
+    VoteResponse,
+};
 use openraft::storage::Snapshot;
-use openraft::EmptyNode;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,7 +150,11 @@ impl RaftNetworkV2<Types> for Peer {
         self.ask_vote(Request::Vote(request)).await
     }
 
-    async fn pre_vote(&mut self, request: VoteRequest<Types>, _option: RPCOption) -> Result<VoteResponse<Types>, RPCError<Types>> {
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        _option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         self.ask_vote(Request::PreVote(request)).await
     }
 

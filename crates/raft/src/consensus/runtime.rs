@@ -9,6 +9,7 @@ use openraft::async_runtime::AsyncRuntime;
 use openraft::impls::TokioRuntime;
 use openraft::{OptionalSend, TokioInstant};
 use openraft_rt::deterministic_rng::DeterministicRng;
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,8 +17,23 @@ use std::time::Duration;
 
 type Inner = DeterministicRng<TokioRuntime>;
 
-/// Below the timer's resolution there is nothing to wait for.
-const SLEEP_MIN: Duration = Duration::from_micros(500);
+/// The longest sleep that becomes a yield: the library's one microsecond, with some room.
+const YIELD_MAX: Duration = Duration::from_micros(2);
+/// So many yields at one instant are enough. On simulated time the clock stands still while tasks run, so a loop that sleeps
+/// until a deadline (the library's ticks) would never get there by yielding.
+const YIELDS_PER_INSTANT_MAX: u32 = 64;
+
+thread_local! {
+    static YIELDS: Cell<(Option<TokioInstant>, u32)> = const { Cell::new((None, 0)) };
+}
+
+/// Whether a short sleep may be a yield now.
+fn may_yield(now: TokioInstant) -> bool {
+    let (last, count) = YIELDS.get();
+    let count = if last == Some(now) { count + 1 } else { 1 };
+    YIELDS.set((Some(now), count));
+    count <= YIELDS_PER_INSTANT_MAX
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -39,7 +55,8 @@ pub(crate) enum Sleep {
 
 impl Sleep {
     fn new(duration: Duration) -> Sleep {
-        if duration < SLEEP_MIN { Sleep::Yield } else { Sleep::Timer(Box::pin(tokio::time::sleep(duration))) }
+        let short = duration <= YIELD_MAX && may_yield(<TokioInstant as openraft::Instant>::now());
+        if short { Sleep::Yield } else { Sleep::Timer(Box::pin(tokio::time::sleep(duration))) }
     }
 }
 

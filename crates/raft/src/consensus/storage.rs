@@ -88,10 +88,10 @@ impl<R: Runtime> RaftLogReader<Types> for Storage<R> {
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<super::Vote>> {
-        Ok(self.handle.vote().map(|v| super::Vote {
-            leader_id: LeaderId { term: v.term, voted_for: v.node.0 },
-            committed: v.committed,
-        }))
+        Ok(self
+            .handle
+            .vote()
+            .map(|v| super::Vote { leader_id: LeaderId { term: v.term, voted_for: v.node.0 }, committed: v.committed }))
     }
 }
 

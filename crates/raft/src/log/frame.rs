@@ -53,12 +53,20 @@ pub(crate) struct Vote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content<'a> {
     /// An entry; it implies that no entry at or above its index existed before.
-    Entry { kind: EntryKind, position: LogPosition, body: &'a [u8] },
+    Entry {
+        kind: EntryKind,
+        position: LogPosition,
+        body: &'a [u8],
+    },
     Vote(Vote),
     /// Entries above the index are removed.
-    Truncate { after: u64 },
+    Truncate {
+        after: u64,
+    },
     /// Entries up to the position are removed, and those above it kept.
-    Purge { upto: LogPosition },
+    Purge {
+        upto: LogPosition,
+    },
     /// The log was closed in good order. Written as a batch of its own, it vouches for the batch before.
     Close,
 }

@@ -111,8 +111,7 @@ fn scan<D: Disk>(
     let mut at = FIRST_FRAME as usize;
     while end.is_none_or(|end| (at as u64) < end) {
         let Some(frame) = bytes.get(at..).and_then(frame::decode).filter(|f| f.segment == number) else { break };
-        take(options, number, at as u64, &frame, out)
-            .map_err(|why| damaged(disk, number, at as u64).detail(why))?;
+        take(options, number, at as u64, &frame, out).map_err(|why| damaged(disk, number, at as u64).detail(why))?;
         at += frame.bytes;
     }
     match end {

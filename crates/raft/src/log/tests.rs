@@ -3,8 +3,8 @@
 use super::*;
 use crate::testing::{FileDisk, MemoryDisk, TestRuntime};
 use bytes::Bytes;
-use meridian_base::{ErrorKind, NodeId};
 use meridian_base::runtime::Disk;
+use meridian_base::{ErrorKind, NodeId};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

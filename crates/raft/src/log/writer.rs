@@ -118,7 +118,8 @@ impl<R: Runtime> Writer<R> {
     /// Writes as many jobs as fit the segment (at least one), and makes them durable.
     async fn write_batch(&mut self, jobs: &mut VecDeque<Job>) -> Result<()> {
         let first = jobs[0].work.bytes() as u64;
-        if !self.fresh && self.tail + first > self.shared.options.segment_bytes
+        if !self.fresh
+            && self.tail + first > self.shared.options.segment_bytes
             && let Err(e) = self.roll().await
         {
             self.fail_first(jobs, &e);
@@ -194,11 +195,7 @@ impl<R: Runtime> Writer<R> {
         frame::encode(&mut batch.bytes, self.current.number, self.tail, group, content);
         batch.frames += 1;
         let body = if let Content::Entry { body, .. } = content { body.len() } else { 0 };
-        Place {
-            segment: self.current.number,
-            offset: self.tail + start as u64,
-            bytes: (FRAME_HEADER_BYTES + body) as u32,
-        }
+        Place { segment: self.current.number, offset: self.tail + start as u64, bytes: (FRAME_HEADER_BYTES + body) as u32 }
     }
 
     /// Repeats every group's vote and truncation point, so that older segments are needed for entries only.

@@ -58,6 +58,10 @@ impl TablePlan {
         let mut key = Vec::with_capacity(48);
         encode::index(&mut key, i.id);
         self.key_columns(i, row, &mut key)?;
+        if i.holds_rows {
+            // It is to replace the primary index, so it looks like one.
+            return Ok(Some(Entry { key: finished(key, &i.name)?, value: self.row_bytes(row) }));
+        }
         let has_null = i.columns.iter().any(|c| row[c.ordinal as usize].is_null());
         if !i.unique || has_null {
             self.key_columns(self.table.primary(), row, &mut key)?;

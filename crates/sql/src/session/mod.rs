@@ -137,7 +137,7 @@ impl<E: Environment> Session<E> {
             query: String::new(),
         });
         shared.register(options.id, activity.clone(), cancel.clone());
-        let system = Arc::new(SessionSystem::new(env.clone(), settings));
+        let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), settings));
         let names = Names::new(&options.database, &options.user);
         let eval = EvalContext {
             catalog,

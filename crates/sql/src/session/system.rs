@@ -1,6 +1,7 @@
 //! What expressions and system tables may ask of a session.
 
 use super::settings::Settings;
+use super::shared::Shared;
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
@@ -13,12 +14,15 @@ use std::sync::Arc;
 /// The part of a session that expressions share with it: its settings and its environment.
 pub(super) struct SessionSystem<E> {
     env: E,
+    shared: Arc<Shared>,
+    node: u32,
     settings: Mutex<Settings>,
 }
 
 impl<E: Environment> SessionSystem<E> {
-    pub fn new(env: E, settings: Settings) -> SessionSystem<E> {
-        SessionSystem { env, settings: Mutex::new(settings) }
+    pub fn new(env: E, shared: Arc<Shared>, settings: Settings) -> SessionSystem<E> {
+        let node = env.locality().node.0;
+        SessionSystem { env, shared, node, settings: Mutex::new(settings) }
     }
     /// Never held across an await.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
@@ -43,11 +47,14 @@ impl<E: Environment> System for SessionSystem<E> {
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
         self.settings().set(name, Some(value), local)
     }
+    fn unique_rowid(&self) -> i64 {
+        self.shared.unique_rowid(self.node, self.env.now_micros())
+    }
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
-        crate::types::context::NoSystem.reg_name(ctx, ty, oid)
+        crate::catalog::system::functions::reg_name(ctx, ty, oid)
     }
     fn reg_oid(&self, ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
-        crate::types::context::NoSystem.reg_oid(ctx, ty, name)
+        crate::catalog::system::functions::reg_oid(ctx, ty, name)
     }
 }
 

@@ -68,6 +68,8 @@ pub trait System: Send + Sync {
     fn random(&self) -> u64;
     /// `clock_timestamp()`: microseconds since 1970.
     fn now_micros(&self) -> u64;
+    /// `unique_rowid()`: larger than every one this node gave before, and no other node's.
+    fn unique_rowid(&self) -> i64;
     /// `current_setting(name)`.
     fn setting(&self, name: &str) -> Option<String>;
     /// `set_config(name, value, is_local)`. Returns the value now in force.
@@ -88,6 +90,9 @@ impl System for NoSystem {
     }
     fn now_micros(&self) -> u64 {
         EPOCH_2000_UNIX_MICROS as u64
+    }
+    fn unique_rowid(&self) -> i64 {
+        1
     }
     fn setting(&self, _: &str) -> Option<String> {
         None

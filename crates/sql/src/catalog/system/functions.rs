@@ -7,9 +7,8 @@ use crate::catalog::{Catalog, Descriptor};
 use crate::types::functions::Call;
 use crate::types::functions::args::Args;
 use crate::types::functions::registry::{Def, Registry};
-use crate::types::{ArrayValue, Datum, EvalContext, Type};
+use crate::types::{Datum, EvalContext, Type};
 use meridian_base::{Error, Result};
-use std::sync::Arc;
 
 /// Names as a running statement resolves them.
 pub fn names(ctx: &EvalContext) -> Names {
@@ -210,22 +209,7 @@ fn register_lookups(r: &mut Registry) {
     r.scalar("to_regtype", "text -> regtype", to::<1>).stable();
     r.scalar("to_regnamespace", "text -> regnamespace", to::<2>).stable();
     r.scalar("to_regproc", "text -> regproc", to::<3>).stable();
-    r.scalar("current_schema", "-> name", |c, _| {
-        let names = names(c.ctx);
-        opt(c.ctx.catalog.creation_schema(&names).ok().map(|s| s.name.as_str()))
-    })
-    .stable();
-    r.scalar("current_schemas", "bool -> name[]", |c, a| {
-        let names = names(c.ctx);
-        let implicit = a.bool(0)?;
-        let exists = |s: &str| super::is_system_schema(s) || c.ctx.catalog.schema(&names, s).is_ok();
-        let named = |s: &&str| *s != super::PG_CATALOG || implicit || names.search_path.iter().any(|n| n == s);
-        let items: Vec<Datum> =
-            names.effective_path().filter(|s| exists(s)).filter(named).map(|s| Datum::Text(s.into())).collect();
-        let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
-        Ok(Datum::Array(Arc::new(ArrayValue { element: Type::Name, dims, items })))
-    })
-    .stable();
+    r.scalar("unique_rowid", "-> int8", |c, _| Ok(Datum::Int(c.ctx.system.unique_rowid()))).volatile();
     r.scalar("pg_encoding_to_char", "int4 -> name", |_, a| text(if a.int(0)? == super::cluster::UTF8 { "UTF8" } else { "" }))
         .stable();
     r.scalar("pg_char_to_encoding", "name -> int4", |_, a| {

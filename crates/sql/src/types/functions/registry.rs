@@ -145,5 +145,6 @@ pub static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     super::session::register(&mut r);
     super::series::register(&mut r);
     super::aggregate::register(&mut r);
+    crate::catalog::system::functions::register(&mut r);
     r
 });

@@ -88,6 +88,13 @@ impl TablePlan {
         }
         Ok(())
     }
+    /// Whether a row makes a CHECK false.
+    pub fn breaks_check(&self, name: &str, row: &[Datum], ctx: &EvalContext) -> Result<bool> {
+        let Some((_, check)) = self.checks.iter().find(|(n, _)| n == name) else { return Ok(false) };
+        let memo = Memo::default();
+        let holds = finish(eval(check, &Env { row, args: &[], params: &[], ctx, memo: &memo }))?;
+        Ok(matches!(holds, Datum::Bool(false)))
+    }
     /// Secondary indexes that inserts reach, or with `deletes`, that deletes reach.
     pub(crate) fn secondary(&self, deletes: bool) -> impl Iterator<Item = usize> + '_ {
         let indexes = self.table.indexes.iter().enumerate().skip(1);

@@ -398,11 +398,11 @@ impl Deriver<'_> {
     fn validate_constraint(&mut self, table: &Table, name: &str) -> Result<()> {
         if let Some(check) = table.checks.iter().find(|c| c.name == name) {
             if !check.validated {
-                self.jobs.push(Job::ValidateCheck { table: table.id, check: check.id });
+                self.jobs.push(Job::ValidateCheck { table: table.id, check: check.id, keep: true });
             }
         } else if let Some(fk) = table.foreign_keys.iter().find(|f| f.name == name) {
             if !fk.validated {
-                self.jobs.push(Job::ValidateForeignKey { table: table.id, constraint: fk.id });
+                self.jobs.push(Job::ValidateForeignKey { table: table.id, constraint: fk.id, keep: true });
             }
         } else if super::index::index_named(table, name).is_some_and(|i| i.is_constraint) {
             return Err(Error::sql(

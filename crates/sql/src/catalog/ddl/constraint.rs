@@ -172,7 +172,7 @@ impl Deriver<'_> {
         let validated = self.is_private(table.id);
         table.checks.push(Check { id, name, expression: expression.to_string(), validated });
         if validate && !validated {
-            self.jobs.push(Job::ValidateCheck { table: table.id, check: id });
+            self.jobs.push(Job::ValidateCheck { table: table.id, check: id, keep: false });
         }
         Ok(())
     }
@@ -259,7 +259,7 @@ impl Deriver<'_> {
             self.put(parent);
         }
         if validate && !validated {
-            self.jobs.push(Job::ValidateForeignKey { table: table.id, constraint: id });
+            self.jobs.push(Job::ValidateForeignKey { table: table.id, constraint: id, keep: false });
         }
         Ok(())
     }

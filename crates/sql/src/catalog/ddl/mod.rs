@@ -77,12 +77,13 @@ pub enum Job {
     /// The same for a primary key, which then replaces the table's primary index.
     BuildPrimary { table: DescriptorId, index: u32 },
     /// Looks for a row that breaks a CHECK; marks it validated, or fails with 23514 and removes it.
-    ValidateCheck { table: DescriptorId, check: DescriptorId },
+    /// `keep`: it was there before the statement and stays, whatever comes out.
+    ValidateCheck { table: DescriptorId, check: DescriptorId, keep: bool },
     /// The same for a check `column IS NOT NULL`, which then becomes the column's NOT NULL (23502). A column added by the same
     /// statement goes with the check if it fails.
     ValidateNotNull { table: DescriptorId, check: DescriptorId, ordinal: u32, added_column: bool },
     /// Looks for a row without its parent; marks the constraint validated, or fails with 23503 and removes it.
-    ValidateForeignKey { table: DescriptorId, constraint: DescriptorId },
+    ValidateForeignKey { table: DescriptorId, constraint: DescriptorId, keep: bool },
     /// Deletes the data of indexes that nobody can use any more.
     Discard { group: GroupId, indexes: Vec<u32> },
 }

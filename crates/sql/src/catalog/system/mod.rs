@@ -70,9 +70,6 @@ pub struct SystemTable {
 }
 
 impl SystemTable {
-    fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|(n, _)| *n == name)
-    }
     /// The oid of the schema it is in.
     fn namespace(&self) -> u32 {
         if self.schema == PG_CATALOG { PG_CATALOG_OID } else { INFORMATION_SCHEMA_OID }

@@ -1,0 +1,146 @@
+//! Filling a new index from the rows that were there before it.
+
+use super::{JobContext, options, pause, set_state, step};
+use crate::catalog::IndexState;
+use crate::catalog::lookup::TableRef;
+use crate::env::{Environment, Locking, Scan, Transaction};
+use crate::exec::{Entry, split_entry};
+use crate::plan::{PlanContext, TablePlan};
+use crate::types::Datum;
+use meridian_base::key::encode;
+use meridian_base::{ColumnMask, DescriptorId, Error, KeyRange, Result, Write, limits};
+use std::sync::Arc;
+
+/// Rows per transaction: what it reads is certified while it commits, so a large batch loses more often.
+const BATCH_ROWS: usize = 256;
+
+/// Takes an index to `WriteOnly` and fills it. 23505 if it is unique and the rows are not.
+pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
+    step(env, table, |t| set_state(t, index, IndexState::WriteOnly)).await?;
+    let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
+    let mut rest = Some(primary_range(&source));
+    let (mut batch, mut attempt) = (BATCH_ROWS, 0);
+    while let Some(range) = rest.clone() {
+        match page(env, table, index, range, batch, attempt, context).await {
+            Ok(next) => {
+                rest = next;
+                attempt = 0;
+                batch = (batch * 2).min(BATCH_ROWS);
+            }
+            // Somebody changed one of the rows: a smaller batch has better odds.
+            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+                attempt += 1;
+                batch = (batch / 2).max(1);
+                pause(env, attempt).await;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Every key of a table's primary index.
+pub(super) fn primary_range(table: &TableRef) -> KeyRange {
+    let mut prefix = Vec::with_capacity(4);
+    encode::index(&mut prefix, table.primary().id);
+    KeyRange::prefix(&prefix)
+}
+
+/// A table bound with the newest catalog; `None` if it, or the index, is gone: then there is nothing left to do.
+pub(super) fn bind<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<Option<Arc<TablePlan>>> {
+    let catalog = env.catalog();
+    let Some(table) = catalog.table_by_id(table) else { return Ok(None) };
+    let context = PlanContext { catalog: &catalog, names: &context.names, eval: &context.eval };
+    TablePlan::new(&table, context).map(Some)
+}
+
+/// Indexes one page of rows in one transaction. Returns what is left of the range.
+async fn page<E: Environment>(
+    env: &E,
+    table: DescriptorId,
+    index: u32,
+    range: KeyRange,
+    batch: usize,
+    attempt: u32,
+    context: &JobContext,
+) -> Result<Option<KeyRange>> {
+    let catalog = env.catalog();
+    let Some(plan) = bind(env, table, context)? else { return Ok(None) };
+    let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok(None) };
+    let group = plan.table().group;
+    let mut txn = env.begin(options(&catalog, context.session, false, attempt));
+    txn.uses(&[table]);
+    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
+    let found = txn.scan(group, scan.clone()).await?;
+    let mut entries: Vec<(Entry, Vec<Datum>)> = Vec::with_capacity(found.rows.len());
+    for (_, bytes) in &found.rows {
+        let row = plan.decode_row(bytes.clone())?;
+        if let Some(entry) = plan.index_entry(at, &row, &context.eval)? {
+            entries.push((entry, row));
+        }
+    }
+    if plan.table().indexes[at].unique {
+        check_unique(&mut txn, &plan, at, &mut entries, context).await?;
+    }
+    for (entry, _) in entries {
+        txn.write(group, Write { key: entry.key, value: Some(entry.value), columns: ColumnMask::ALL })?;
+    }
+    // A page that is shorter than asked for is not the last one for that: the answer says what is left.
+    let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
+    if txn.has_writes() {
+        txn.commit().await?;
+    } else {
+        txn.rollback();
+    }
+    Ok(rest)
+}
+
+/// What follows a full page, if the answer left it open.
+fn after(range: &KeyRange, rows: &[(meridian_base::Key, bytes::Bytes)], batch: usize) -> Option<KeyRange> {
+    let (last, _) = rows.last().filter(|_| rows.len() >= batch)?;
+    let rest = KeyRange::new(last.successor(), range.end.clone());
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// Drops the entries that writers have made already; 23505 if one belongs to another row.
+async fn check_unique<T: Transaction>(
+    txn: &mut T,
+    plan: &Arc<TablePlan>,
+    at: usize,
+    entries: &mut Vec<(Entry, Vec<Datum>)>,
+    context: &JobContext,
+) -> Result<()> {
+    let index = &plan.table().indexes[at];
+    let duplicate = |row: &[Datum]| {
+        let columns: Vec<u32> = index.columns.iter().map(|c| c.ordinal).collect();
+        let values: Vec<Datum> = columns.iter().map(|o| row[*o as usize].clone()).collect();
+        Error::sql("23505", format!("could not create unique index \"{}\"", index.name))
+            .detail(format!("Key {} is duplicated.", plan.describe_key(&columns, &values, &context.eval)))
+            .table(plan.table().name.clone())
+            .constraint(index.name.clone())
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for (entry, row) in entries.iter() {
+        if !seen.insert(entry.key.clone()) {
+            return Err(duplicate(row));
+        }
+    }
+    let keys: Vec<meridian_base::Key> = entries.iter().map(|(e, _)| e.key.clone()).collect();
+    let stored = txn.get_many(plan.table().group, &keys, ColumnMask::ALL, Locking::None).await?;
+    let mut missing = Vec::with_capacity(entries.len());
+    for ((entry, row), stored) in entries.drain(..).zip(stored) {
+        let Some(stored) = stored else {
+            missing.push((entry, row));
+            continue;
+        };
+        let owner = match index.holds_rows {
+            true => plan.primary_key(&plan.decode_row(stored)?)?,
+            false => split_entry(&stored)?.0,
+        };
+        if owner != plan.primary_key(&row)? {
+            return Err(duplicate(&row));
+        }
+    }
+    *entries = missing;
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Deleting the keys of indexes that nobody can use any more.
+
+use super::{options, pause};
+use crate::env::{Environment, Locking, Scan, Transaction};
+use meridian_base::key::encode;
+use meridian_base::{ColumnMask, GroupId, KeyRange, Result, SessionId, Write, limits};
+
+/// Keys per transaction.
+const BATCH_KEYS: usize = 1_000;
+
+/// Deletes in a task of its own: the statement is done without it. If the node stops first, the keys stay, unreachable: index
+/// ids are never used again.
+pub(super) fn in_background<E: Environment>(env: &E, group: GroupId, indexes: Vec<u32>, session: SessionId) {
+    let env = env.clone();
+    tokio::spawn(async move {
+        for index in indexes {
+            if let Err(e) = index_keys(&env, group, index, session).await {
+                tracing::warn!(index, error = %e, "keys of a dropped index could not be deleted");
+            }
+        }
+    });
+}
+
+async fn index_keys<E: Environment>(env: &E, group: GroupId, index: u32, session: SessionId) -> Result<()> {
+    let mut prefix = Vec::with_capacity(4);
+    encode::index(&mut prefix, index);
+    let mut rest = Some(KeyRange::prefix(&prefix));
+    let mut attempt = 0;
+    while let Some(range) = rest.clone() {
+        match page(env, group, range, session, attempt).await {
+            Ok(next) => {
+                rest = next;
+                attempt = 0;
+            }
+            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+                attempt += 1;
+                pause(env, attempt).await;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+async fn page<E: Environment>(
+    env: &E,
+    group: GroupId,
+    range: KeyRange,
+    session: SessionId,
+    attempt: u32,
+) -> Result<Option<KeyRange>> {
+    let mut txn = env.begin(options(&env.catalog(), session, false, attempt));
+    let scan = Scan {
+        range: range.clone(),
+        columns: ColumnMask::EXISTENCE,
+        reverse: false,
+        limit: Some(BATCH_KEYS),
+        locking: Locking::None,
+    };
+    let found = txn.scan(group, scan).await?;
+    let Some((last, _)) = found.rows.last().cloned() else {
+        txn.rollback();
+        return Ok(found.rest);
+    };
+    for (key, _) in found.rows {
+        txn.write(group, Write { key, value: None, columns: ColumnMask::EXISTENCE })?;
+    }
+    txn.commit().await?;
+    let rest = KeyRange::new(last.successor(), range.end);
+    Ok((!rest.is_empty()).then_some(rest))
+}

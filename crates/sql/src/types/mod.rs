@@ -20,6 +20,8 @@ pub mod jsonb;
 pub mod keys;
 pub mod numeric;
 pub mod row;
+#[cfg(test)]
+mod tests;
 pub mod typeinfo;
 pub mod zone;
 

@@ -2,3 +2,5 @@
 
 #[path = "all/dependencies.rs"]
 mod dependencies;
+#[path = "all/documents.rs"]
+mod documents;

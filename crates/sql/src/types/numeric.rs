@@ -78,8 +78,8 @@ impl Numeric {
         } else {
             (mantissa, scale as u16)
         };
-        // 3.3219 bits a digit; exact counting only near the limit.
-        if mantissa.bits() > (INTEGER_DIGITS_MAX + u64::from(scale)) * 33219 / 10000 {
+        // A digit is 3.32193 bits: at most a few digits beyond the limit pass.
+        if mantissa.bits() > (INTEGER_DIGITS_MAX + u64::from(scale)) * 3322 / 1000 + 1 {
             return Err(overflow());
         }
         Ok(Numeric::from_big(mantissa, scale))
@@ -229,6 +229,9 @@ impl Numeric {
                 return Ok(Numeric::ZERO);
             }
             return Numeric::checked(m * big_pow10(scale.unsigned_abs() as u32), 0);
+        }
+        if scale > i64::from(SCALE_MAX) {
+            return Err(overflow());
         }
         Numeric::checked(m, scale as u32)
     }

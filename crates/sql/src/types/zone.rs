@@ -23,6 +23,16 @@ const EPOCH_2000: i64 = 946_684_800;
 const JIFF_MIN: i64 = -377_705_023_201;
 const JIFF_MAX: i64 = 253_402_207_200;
 
+/// The calendar, weekdays included, repeats after 400 years.
+const CYCLE: i64 = 146_097 * 86_400;
+
+/// Seconds since 1970 that the zone database can judge: the far future as its last 400 years, the far past as its start.
+fn within_jiff(utc_seconds: i64) -> i64 {
+    let unix = utc_seconds.saturating_add(EPOCH_2000);
+    let unix = if unix > JIFF_MAX { JIFF_MAX - CYCLE + (unix - JIFF_MAX) % CYCLE } else { unix };
+    unix.max(JIFF_MIN)
+}
+
 impl Zone {
     /// UTC.
     pub fn utc() -> Zone {
@@ -37,8 +47,15 @@ impl Zone {
         push_offset(&mut name, -seconds_east);
         Zone { name: name.into(), kind: Kind::Fixed(seconds_east) }
     }
-    /// A zone by name (`Europe/Berlin`), abbreviation (`EST`), or offset (`+02`, `UTC+3`: POSIX, west is positive).
+    /// The zone of `SET timezone`: as [`Zone::named`], and plain numbers are hours east.
     pub fn parse(text: &str) -> Result<Zone> {
+        match text.trim().parse::<f64>() {
+            Ok(hours) if hours.abs() <= 167.0 => Ok(Zone::fixed((hours * 3600.0) as i32)),
+            _ => Zone::named(text),
+        }
+    }
+    /// A zone by name (`Europe/Berlin`), abbreviation (`EST`), or POSIX offset (`UTC+3`, `+03`: west is positive).
+    pub fn named(text: &str) -> Result<Zone> {
         let bad = || Error::sql("22023", format!("time zone \"{text}\" not recognized"));
         let t = text.trim();
         if t.eq_ignore_ascii_case("utc")
@@ -53,9 +70,6 @@ impl Zone {
         }
         if let Some(seconds) = abbreviation(t) {
             return Ok(Zone { name: t.to_ascii_uppercase().into(), kind: Kind::Fixed(seconds) });
-        }
-        if let Some(hours) = t.parse::<f64>().ok().filter(|h| h.abs() <= 167.0) {
-            return Ok(Zone::fixed((hours * 3600.0) as i32));
         }
         if let Some(west) = posix_offset(t) {
             return Ok(Zone { name: t.into(), kind: Kind::Fixed(-west) });
@@ -76,7 +90,7 @@ impl Zone {
         match &self.kind {
             Kind::Fixed(s) => *s,
             Kind::Named(tz) => {
-                let unix = (utc_seconds.saturating_add(EPOCH_2000)).clamp(JIFF_MIN, JIFF_MAX);
+                let unix = within_jiff(utc_seconds);
                 match jiff::Timestamp::from_second(unix) {
                     Ok(t) => tz.to_offset(t).seconds(),
                     Err(_) => 0,
@@ -113,7 +127,7 @@ impl Zone {
                 out
             }
             Kind::Named(tz) => {
-                let unix = (utc_seconds.saturating_add(EPOCH_2000)).clamp(JIFF_MIN, JIFF_MAX);
+                let unix = within_jiff(utc_seconds);
                 match jiff::Timestamp::from_second(unix) {
                     Ok(t) => tz.to_offset_info(t).abbreviation().to_string(),
                     Err(_) => String::new(),

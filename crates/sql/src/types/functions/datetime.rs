@@ -136,7 +136,7 @@ fn parts(r: &mut Registry) {
     })
     .stable();
     r.scalar("date_trunc", "text, timestamptz, text -> timestamptz", |_, a| {
-        Ok(Datum::Timestamp(truncate_in_zone(a.text(0)?, a.timestamp(1)?, &Zone::parse(a.text(2)?)?)?))
+        Ok(Datum::Timestamp(truncate_in_zone(a.text(0)?, a.timestamp(1)?, &Zone::named(a.text(2)?)?)?))
     })
     .stable();
     r.scalar("date_trunc", "text, interval -> interval", |_, a| {
@@ -177,10 +177,10 @@ fn date_bin(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 fn zones(r: &mut Registry) {
     // `x AT TIME ZONE z` is timezone(z, x).
     r.scalar("timezone", "text, timestamptz -> timestamp", |_, a| {
-        Ok(Datum::Timestamp(datetime::to_local(a.timestamp(1)?, &Zone::parse(a.text(0)?)?)))
+        Ok(Datum::Timestamp(datetime::to_local(a.timestamp(1)?, &Zone::named(a.text(0)?)?)))
     });
     r.scalar("timezone", "text, timestamp -> timestamptz", |_, a| {
-        Ok(Datum::Timestamp(datetime::to_utc(a.timestamp(1)?, &Zone::parse(a.text(0)?)?)?))
+        Ok(Datum::Timestamp(datetime::to_utc(a.timestamp(1)?, &Zone::named(a.text(0)?)?)?))
     });
     r.scalar("timezone", "interval, timestamptz -> timestamp", |_, a| {
         Ok(Datum::Timestamp(datetime::to_local(a.timestamp(1)?, &zone_of_interval(a.interval(0)?)?)))
@@ -257,7 +257,7 @@ fn makers(r: &mut Registry) {
     })
     .stable();
     r.scalar("make_timestamptz", "int4, int4, int4, int4, int4, float8, text -> timestamptz", |_, a| {
-        Ok(Datum::Timestamp(datetime::to_utc(local(a)?, &Zone::parse(a.text(6)?)?)?))
+        Ok(Datum::Timestamp(datetime::to_utc(local(a)?, &Zone::named(a.text(6)?)?)?))
     });
     const FIELDS: [&str; 7] = ["int4", "int4", "int4", "int4", "int4", "int4", "float8"];
     for n in 0..=7 {

@@ -61,7 +61,16 @@ fn finish(translated: &str, ignore_case: bool) -> Result<Regex> {
         .build()
         .map_err(|e| {
             let text = e.to_string();
-            let reason = text.lines().last().unwrap_or("").trim_start_matches("error: ").to_string();
+            let reason = text.lines().last().unwrap_or("").trim_start_matches("error: ");
+            // PostgreSQL's words for the common ones.
+            let reason = match reason {
+                "unclosed group" | "unopened group" => "parentheses () not balanced",
+                "unclosed character class" => "brackets [] not balanced",
+                "repetition operator missing expression" => "quantifier operand invalid",
+                r if r.starts_with("invalid repetition count") => "invalid repetition count(s)",
+                r if r.starts_with("invalid character class range") => "invalid character range",
+                r => r,
+            };
             Error::sql("2201B", format!("invalid regular expression: {reason}"))
         })
 }
@@ -145,7 +154,7 @@ fn translate(pattern: &str) -> Result<String> {
 pub fn like(text: &str, pattern: &str, escape: Option<char>, ignore_case: bool) -> Result<bool> {
     let fold = |s: &str| if ignore_case { s.to_lowercase() } else { s.to_string() };
     let text: Vec<char> = fold(text).chars().collect();
-    let tokens = like_tokens(&fold(pattern), escape)?;
+    let tokens = like_tokens(&fold(pattern), escape);
     let (mut t, mut p) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -155,6 +164,8 @@ pub fn like(text: &str, pattern: &str, escape: Option<char>, ignore_case: bool) 
                 p += 1;
             }
             Some(Token::One) => (t, p) = (t + 1, p + 1),
+            // Only an error where there is text left to compare with it.
+            Some(Token::Dangling) => return Err(Error::sql("22025", "LIKE pattern must not end with escape character")),
             Some(Token::Char(c)) if *c == text[t] => (t, p) = (t + 1, p + 1),
             _ => match back.as_mut() {
                 Some((after, at)) => {
@@ -172,23 +183,22 @@ enum Token {
     Any,
     One,
     Char(char),
+    /// An escape character at the end.
+    Dangling,
 }
 
-fn like_tokens(pattern: &str, escape: Option<char>) -> Result<Vec<Token>> {
+fn like_tokens(pattern: &str, escape: Option<char>) -> Vec<Token> {
     let mut out = Vec::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         out.push(match c {
-            c if Some(c) == escape => match chars.next() {
-                Some(next) => Token::Char(next),
-                None => return Err(Error::sql("22025", "LIKE pattern must not end with escape character")),
-            },
+            c if Some(c) == escape => chars.next().map_or(Token::Dangling, Token::Char),
             '%' => Token::Any,
             '_' => Token::One,
             c => Token::Char(c),
         });
     }
-    Ok(out)
+    out
 }
 
 /// What every match of a `LIKE` pattern with `\` as escape starts with, and whether the pattern is only that: for index ranges.

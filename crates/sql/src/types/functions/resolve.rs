@@ -226,7 +226,11 @@ pub fn operator(op: &str, args: &[Type]) -> Result<Function> {
         _ => None,
     };
     if let Some(both) = assumed.filter(|b| b[0] != Type::Unknown) {
-        let exact = |d: &&Def| d.params.len() == 2 && d.params.iter().zip(&both).all(|(p, a)| is_exact(p, a));
+        // An array takes the other side for an array too: `ARRAY[1] || '{2}'`, `ARRAY[1] || NULL`.
+        let fits = |p: &Param, a: &Type| {
+            is_exact(p, a) || matches!((p, a), (Param::AnyArray | Param::AnyCompatibleArray, Type::Array(_)))
+        };
+        let exact = |d: &&Def| d.params.len() == 2 && d.params.iter().zip(&both).all(|(p, a)| fits(p, a));
         if let Some(def) = defs.iter().find(exact) {
             return function_of(def, &both);
         }

@@ -117,7 +117,7 @@ impl Numeric {
         }
         let Some((m, s)) = self.big() else { return Ok(self.clone()) };
         let (weight, _) = first_digit(self);
-        let result_weight = if weight >= 0 { (weight + 1) * 2 - 1 } else { 1 - (1 - weight) * 2 };
+        let result_weight = (weight + 1) * 2 - 1;
         let scale = (SIGNIFICANT_MIN - result_weight).max(i64::from(s)).clamp(0, DISPLAY_SCALE_MAX);
         // One digit more than shown, then rounded: the integer root cuts.
         let digits = 2 * (scale as u32 + 1);
@@ -214,10 +214,15 @@ impl Numeric {
         if weight > 131_072.0 {
             return Err(overflow());
         }
-        let scale = (SIGNIFICANT_MIN - weight.clamp(-2000.0, 2000.0) as i64)
-            .max(i64::from(self.scale()))
-            .max(if whole { 0 } else { i64::from(exponent.scale()) })
-            .clamp(0, DISPLAY_SCALE_MAX);
+        // A whole exponent shows 16 digits behind the point, any other one 16 significant digits (`power_var`).
+        let scale = if whole {
+            SIGNIFICANT_MIN.max(i64::from(self.scale())).min(DISPLAY_SCALE_MAX)
+        } else {
+            (SIGNIFICANT_MIN - weight.clamp(-2000.0, 2000.0) as i64)
+                .max(i64::from(self.scale()))
+                .max(i64::from(exponent.scale()))
+                .clamp(0, DISPLAY_SCALE_MAX)
+        };
         if weight < -(DISPLAY_SCALE_MAX as f64) - 10.0 {
             return Ok(Numeric::Small { mantissa: 0, scale: scale as u16 });
         }

@@ -153,6 +153,12 @@ impl Eval<'_> {
         {
             self.at += 1;
             // The sign of a number belongs to the literal, so that the smallest integer can be written.
+            if let ("-", Some(Token::Number(n))) = (op.as_str(), self.peek().cloned())
+                && self.tokens.get(self.at + 1) != Some(&Token::Operator("::".into()))
+            {
+                self.at += 1;
+                return Ok(number(&format!("-{n}")));
+            }
             let v = self.expression(if matches!(op.as_str(), "-" | "+") { 6 } else { 3 })?;
             return self.operator(&op, vec![v]);
         }

@@ -9,6 +9,10 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 fn numeric() -> impl Strategy<Value = Numeric> {
+    prop_oneof![6 => finite(), 1 => Just(Numeric::NaN), 1 => Just(Numeric::PosInfinity), 1 => Just(Numeric::NegInfinity)]
+}
+
+fn finite() -> impl Strategy<Value = Numeric> {
     prop_oneof![
         (any::<i64>(), 0u16..20).prop_map(|(m, scale)| Numeric::Small { mantissa: i128::from(m), scale }),
         (-1000i128..1000, 0u16..5).prop_map(|(mantissa, scale)| Numeric::Small { mantissa, scale }),
@@ -17,9 +21,6 @@ fn numeric() -> impl Strategy<Value = Numeric> {
             .prop_map(|mantissa| Numeric::Small { mantissa, scale: 9 }),
         ("[1-9][0-9]{40,60}", any::<bool>(), 0u16..30)
             .prop_map(|(d, negative, scale)| Numeric::from_digits(&d, negative, scale).expect("digits")),
-        Just(Numeric::NaN),
-        Just(Numeric::PosInfinity),
-        Just(Numeric::NegInfinity),
     ]
 }
 
@@ -196,9 +197,8 @@ proptest! {
     }
 
     #[test]
-    fn small_and_large_decimals_agree(a in numeric(), b in numeric()) {
+    fn small_and_large_decimals_agree(a in finite(), b in finite()) {
         // (a + b) − b = a, and a·b / b = a where it is exact; both cross the border between the representations.
-        prop_assume!(a.is_finite() && b.is_finite());
         prop_assert_eq!(a.add(&b).and_then(|s| s.sub(&b)).expect("in range"), a.clone());
         if !b.is_zero() {
             let q = a.div_trunc(&b).expect("not zero");

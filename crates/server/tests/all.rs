@@ -1,4 +1,6 @@
-//! Integration tests of real nodes in one process: real files, real sockets on loopback.
+//! Integration tests: the server against clients over an environment in memory, and real nodes in one process with real
+//! files and real sockets on loopback.
 
+mod clients;
 mod single_node;
 mod support;

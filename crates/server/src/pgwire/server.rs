@@ -86,6 +86,11 @@ impl<E: Environment> Drop for Seat<'_, E> {
     }
 }
 
+/// Ends when the server takes no new clients any more.
+async fn stops_serving(phase: &mut watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|p| *p != Phase::Serving).await;
+}
+
 impl<E: Environment> PgServer<E> {
     /// A server of sessions over `env`. `shared` is the node's, so that all its sessions share plans.
     pub fn new(env: E, shared: Arc<Shared>, options: ServerOptions) -> PgServer<E> {
@@ -112,7 +117,7 @@ impl<E: Environment> PgServer<E> {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 },
-                _ = phase.wait_for(|p| *p != Phase::Serving) => return,
+                () = stops_serving(&mut phase) => return,
             }
         }
     }

@@ -1,0 +1,213 @@
+//! tokio-postgres: the extended protocol with binary values, COPY, cancel, retries.
+
+use super::{Running, start};
+use futures::{SinkExt, TryStreamExt};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, NoTls};
+
+async fn connect(running: &Running) -> Client {
+    let config = format!("host=127.0.0.1 port={} user=root dbname=postgres connect_timeout=5", running.port);
+    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    client
+}
+
+fn code(error: &Error) -> String {
+    error.code().map_or_else(|| error.to_string(), |c| c.code().to_string())
+}
+
+async fn one(client: &Client, sql: &str, params: &[&(dyn ToSql + Sync)]) -> i64 {
+    client.query_one(sql, params).await.unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
+}
+
+async fn with_table(running: &Running) -> Client {
+    let client = connect(running).await;
+    client.batch_execute("CREATE TABLE t (id int8 PRIMARY KEY, v int8, note text)").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1, 10, 'one'), (2, 20, NULL)").await.unwrap();
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_with_binary_values() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    let update = client.prepare("UPDATE t SET v = v + $2 WHERE id = $1").await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(client.execute(&update, &[&1i64, &5i64]).await.unwrap(), 1);
+    }
+    let rows = client.query("SELECT id, v, note FROM t ORDER BY id", &[]).await.unwrap();
+    let rows: Vec<(i64, i64, Option<String>)> = rows.iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
+    assert_eq!(rows, [(1, 25, Some("one".to_string())), (2, 20, None)]);
+    // A schema change between two executions goes unnoticed as long as the result keeps its shape.
+    let select = client.prepare("SELECT v FROM t WHERE id = $1").await.unwrap();
+    client.batch_execute("ALTER TABLE t ADD COLUMN extra text").await.unwrap();
+    assert_eq!(client.query_one(&select, &[&2i64]).await.unwrap().get::<_, i64>(0), 20);
+    let all = client.prepare("SELECT * FROM t").await.unwrap();
+    client.batch_execute("ALTER TABLE t DROP COLUMN extra").await.unwrap();
+    assert_eq!(code(&client.query(&all, &[]).await.unwrap_err()), "0A000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_of_a_driver() {
+    let running = start().await;
+    let mut client = with_table(&running).await;
+    let mut transaction = client.transaction().await.unwrap();
+    transaction.execute("UPDATE t SET v = 0", &[]).await.unwrap();
+    let savepoint = transaction.savepoint("inner").await.unwrap();
+    assert_eq!(code(&savepoint.execute("INSERT INTO t VALUES (1, 1, 'twice')", &[]).await.unwrap_err()), "23505");
+    assert_eq!(code(&savepoint.execute("SELECT 1", &[]).await.unwrap_err()), "25P02");
+    savepoint.rollback().await.unwrap();
+    transaction.execute("INSERT INTO t VALUES (3, 0, 'three')", &[]).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(one(&client, "SELECT count(*) FROM t WHERE v = 0", &[]).await, 3);
+    let transaction = client.build_transaction().read_only(true).start().await.unwrap();
+    assert_eq!(code(&transaction.execute("DELETE FROM t", &[]).await.unwrap_err()), "25006");
+    transaction.rollback().await.unwrap();
+    assert_eq!(one(&client, "SELECT count(*) FROM t", &[]).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn portals_give_their_rows_in_parts() {
+    let running = start().await;
+    let mut client = connect(&running).await;
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind("SELECT g FROM generate_series(1, 7) AS s(g)", &[]).await.unwrap();
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        sizes.push(transaction.query_portal(&portal, 3).await.unwrap().len());
+    }
+    assert_eq!(sizes, [3, 3, 1, 0]);
+    transaction.batch_execute("DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 5) AS s(g)").await.unwrap();
+    assert_eq!(transaction.simple_query("FETCH 2 FROM c").await.unwrap().len(), 4);
+    transaction.commit().await.unwrap();
+    assert_eq!(code(&client.batch_execute("FETCH 1 FROM c").await.unwrap_err()), "34000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copy_in_and_out() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    let copy = client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN").await.unwrap();
+    let mut copy = std::pin::pin!(copy);
+    let lines: String = (10..3010).map(|i| format!("{i}\t{}\tline {i}\n", i * 2)).collect();
+    for piece in lines.as_bytes().chunks(777) {
+        copy.send(bytes::Bytes::copy_from_slice(piece)).await.unwrap();
+    }
+    assert_eq!(copy.finish().await.unwrap(), 3000);
+    assert_eq!(one(&client, "SELECT sum(v)::int8 FROM t WHERE id >= 10", &[]).await, (10..3010).sum::<i64>() * 2);
+    let out = client.copy_out("COPY (SELECT id, note FROM t WHERE id < 11 ORDER BY id) TO STDOUT (FORMAT csv, HEADER)").await.unwrap();
+    let out: Vec<bytes::Bytes> = out.try_collect().await.unwrap();
+    assert_eq!(String::from_utf8(out.concat()).unwrap(), "id,note\n1,one\n2,\n10,line 10\n");
+    // A row that does not fit undoes all of it.
+    let copy = client.copy_in::<_, bytes::Bytes>("COPY t (id, v) FROM STDIN (FORMAT csv)").await.unwrap();
+    let mut copy = std::pin::pin!(copy);
+    copy.send(bytes::Bytes::from_static(b"5000,1\nx,2\n")).await.unwrap();
+    assert_eq!(code(&copy.finish().await.unwrap_err()), "22P02");
+    assert_eq!(one(&client, "SELECT count(*) FROM t WHERE id = 5000", &[]).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts_are_retried_while_nothing_was_sent() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    let faults = running.node.faults.clone();
+    let fail = |n| faults.conflicts.store(n, Ordering::SeqCst);
+    // An implicit transaction, in both protocols; a block in one string.
+    fail(5);
+    client.execute("UPDATE t SET v = v + 1 WHERE id = 1", &[]).await.unwrap();
+    fail(5);
+    client.batch_execute("UPDATE t SET v = v + 1 WHERE id = 1").await.unwrap();
+    fail(5);
+    client.batch_execute("BEGIN; UPDATE t SET v = v + 1 WHERE id = 1; SELECT v FROM t; COMMIT").await.unwrap();
+    assert_eq!(one(&client, "SELECT v FROM t WHERE id = 1", &[]).await, 13);
+    // A block over several messages cannot be run again: the client must.
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute("UPDATE t SET v = v + 1 WHERE id = 1").await.unwrap();
+    fail(1);
+    assert_eq!(code(&client.batch_execute("COMMIT").await.unwrap_err()), "40001");
+    // Nor is there an end to it.
+    fail(1_000);
+    assert_eq!(code(&client.execute("UPDATE t SET v = v + 1 WHERE id = 1", &[]).await.unwrap_err()), "40001");
+    fail(0);
+    assert_eq!(one(&client, "SELECT v FROM t WHERE id = 1", &[]).await, 13);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_shows_as_a_pause() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    running.node.faults.unavailable.store(20, Ordering::SeqCst);
+    assert_eq!(one(&client, "SELECT v FROM t WHERE id = 2", &[]).await, 20);
+    // The first statement of a block as well.
+    client.batch_execute("BEGIN").await.unwrap();
+    running.node.faults.unavailable.store(20, Ordering::SeqCst);
+    client.batch_execute("UPDATE t SET v = 21 WHERE id = 2").await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(one(&client, "SELECT v FROM t WHERE id = 2", &[]).await, 21);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_end_when_they_are_told_to() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    running.node.faults.read_millis.store(60_000, Ordering::SeqCst);
+    let cancel = client.cancel_token();
+    let slow = client.query("SELECT * FROM t", &[]);
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        cancel.cancel_query(NoTls).await.unwrap();
+    };
+    let (slow, ()) = tokio::join!(slow, stop);
+    assert_eq!(code(&slow.unwrap_err()), "57014");
+    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    assert_eq!(code(&client.query("SELECT * FROM t", &[]).await.unwrap_err()), "57014");
+    client.batch_execute("SET statement_timeout = 0").await.unwrap();
+    running.node.faults.read_millis.store(0, Ordering::SeqCst);
+    assert_eq!(one(&client, "SELECT count(*) FROM t", &[]).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_conflict_and_all_updates_count() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let client = connect(&running).await;
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..25 {
+                client.execute("UPDATE t SET v = v + 1 WHERE id = 2", &[]).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(one(&client, "SELECT v FROM t WHERE id = 2", &[]).await, 120);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schema_changes_in_a_block_are_one_step() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    client.batch_execute("BEGIN; CREATE TABLE a (x int8 PRIMARY KEY); CREATE TABLE b (y int8); INSERT INTO a VALUES (1), (2)").await.unwrap();
+    let other = connect(&running).await;
+    assert_eq!(code(&other.query("SELECT * FROM a", &[]).await.unwrap_err()), "42P01");
+    assert_eq!(one(&client, "SELECT count(*) FROM a", &[]).await, 2);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(one(&other, "SELECT count(*) FROM a", &[]).await, 2);
+    // Rolled back: nothing is left, and nothing of it shows in tables made later.
+    client.batch_execute("BEGIN; CREATE TABLE c (x int8 PRIMARY KEY); INSERT INTO c VALUES (7); ROLLBACK").await.unwrap();
+    client.batch_execute("CREATE TABLE c (x int8 PRIMARY KEY)").await.unwrap();
+    assert_eq!(one(&client, "SELECT count(*) FROM c", &[]).await, 0);
+    // TRUNCATE and a load, as pgbench does it.
+    client.batch_execute("BEGIN; TRUNCATE t; INSERT INTO t VALUES (9, 9, 'nine')").await.unwrap();
+    assert_eq!(one(&other, "SELECT count(*) FROM t", &[]).await, 2);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(one(&other, "SELECT id FROM t", &[]).await, 9);
+    // Tables that others can see may not be touched beside a schema change.
+    client.batch_execute("BEGIN; CREATE TABLE d (x int8)").await.unwrap();
+    assert_eq!(code(&client.batch_execute("INSERT INTO t VALUES (1, 1, '')").await.unwrap_err()), "0A000");
+    client.batch_execute("ROLLBACK").await.unwrap();
+}

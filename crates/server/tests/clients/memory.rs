@@ -1,0 +1,134 @@
+//! The in-memory environment of the SQL crate, with faults to order.
+
+use bytes::Bytes;
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, Result, SchemaVersion, SessionId, Timestamp, Write};
+use meridian_sql::catalog::{Catalog, CatalogChange};
+use meridian_sql::env::{Environment, Locking, NodeLocality, Savepoint, Scan, ScanRows, SessionRow, Transaction, TxnOptions};
+use meridian_sql::session::Shared;
+use meridian_sql::testing::MemEnvironment;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The node.
+#[derive(Clone)]
+pub struct Memory {
+    env: MemEnvironment,
+    pub faults: Arc<Faults>,
+}
+
+/// Faults to come: each counts down.
+#[derive(Default)]
+pub struct Faults {
+    /// Commits of transactions that wrote which fail with 40001.
+    pub conflicts: AtomicU64,
+    /// Reads that fail because nobody serves the group.
+    pub unavailable: AtomicU64,
+    /// Milliseconds that every read takes.
+    pub read_millis: AtomicU64,
+}
+
+fn take(counter: &AtomicU64) -> bool {
+    counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok()
+}
+
+impl Memory {
+    pub fn new() -> Memory {
+        Memory { env: MemEnvironment::new(&["eu"]), faults: Arc::default() }
+    }
+    pub fn shared(&self) -> Arc<Shared> {
+        self.env.shared()
+    }
+}
+
+impl Environment for Memory {
+    type Txn = MemoryTxn;
+
+    fn catalog(&self) -> Arc<Catalog> {
+        self.env.catalog()
+    }
+    fn begin(&self, options: TxnOptions) -> MemoryTxn {
+        MemoryTxn { read_only: options.read_only, txn: self.env.begin(options), faults: self.faults.clone() }
+    }
+    async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
+        self.env.change_catalog(base, change).await
+    }
+    fn now_micros(&self) -> u64 {
+        self.env.now_micros()
+    }
+    fn random(&self) -> u64 {
+        self.env.random()
+    }
+    fn locality(&self) -> NodeLocality {
+        self.env.locality()
+    }
+    fn nodes(&self) -> Vec<NodeLocality> {
+        self.env.nodes()
+    }
+    fn sessions(&self) -> Vec<SessionRow> {
+        self.env.sessions()
+    }
+    fn cancel(&self, session: SessionId) -> bool {
+        self.env.cancel(session)
+    }
+}
+
+/// A transaction that meets the faults.
+pub struct MemoryTxn {
+    txn: <MemEnvironment as Environment>::Txn,
+    read_only: bool,
+    faults: Arc<Faults>,
+}
+
+impl MemoryTxn {
+    async fn before_read(&self) -> Result<()> {
+        let millis = self.faults.read_millis.load(Ordering::SeqCst);
+        if millis > 0 {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+        }
+        match take(&self.faults.unavailable) {
+            true => Err(Error::unavailable("no primary")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Transaction for MemoryTxn {
+    async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
+        self.before_read().await?;
+        self.txn.get(group, key, columns, locking).await
+    }
+    async fn get_many(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask, locking: Locking) -> Result<Vec<Option<Bytes>>> {
+        self.before_read().await?;
+        self.txn.get_many(group, keys, columns, locking).await
+    }
+    async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
+        self.before_read().await?;
+        self.txn.scan(group, scan).await
+    }
+    fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
+        assert!(!self.read_only, "a write in a transaction that was begun as read-only");
+        self.txn.write(group, write)
+    }
+    fn uses(&mut self, descriptors: &[DescriptorId]) {
+        self.txn.uses(descriptors);
+    }
+    fn savepoint(&mut self) -> Savepoint {
+        self.txn.savepoint()
+    }
+    fn rollback_to(&mut self, to: Savepoint) {
+        self.txn.rollback_to(to);
+    }
+    async fn commit(self) -> Result<Option<Timestamp>> {
+        if self.txn.has_writes() && take(&self.faults.conflicts) {
+            return Err(Error::retry("could not serialize access to table \"t\": concurrent write"));
+        }
+        self.txn.commit().await
+    }
+    fn rollback(self) {
+        self.txn.rollback();
+    }
+    fn has_writes(&self) -> bool {
+        self.txn.has_writes()
+    }
+}

@@ -1,0 +1,238 @@
+//! Bytes on a stream in memory: the protocol's corners, and input that no client would send.
+
+use super::new_server;
+use meridian_server::pgwire::ServerOptions;
+use proptest::prelude::*;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&(body.len() as i32 + 4).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+fn startup(minor: u16, parameters: &[(&str, &str)]) -> Vec<u8> {
+    let mut body = ((3u32 << 16) | u32::from(minor)).to_be_bytes().to_vec();
+    for (name, value) in parameters {
+        body.extend_from_slice(format!("{name}\0{value}\0").as_bytes());
+    }
+    body.push(0);
+    let mut bytes = (body.len() as i32 + 4).to_be_bytes().to_vec();
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+fn root(minor: u16) -> Vec<u8> {
+    startup(minor, &[("user", "root"), ("database", "postgres")])
+}
+
+/// Reads messages until one of a kind, or the end.
+async fn until(client: &mut DuplexStream, kind: u8) -> Vec<(u8, Vec<u8>)> {
+    let mut messages = Vec::new();
+    let read = async {
+        while let Ok(k) = client.read_u8().await {
+            let length = client.read_i32().await.unwrap();
+            let mut body = vec![0; length as usize - 4];
+            client.read_exact(&mut body).await.unwrap();
+            messages.push((k, body));
+            if k == kind {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), read).await.expect("an answer in time");
+    messages
+}
+
+fn kinds(messages: &[(u8, Vec<u8>)]) -> String {
+    messages.iter().map(|(k, _)| *k as char).collect()
+}
+
+/// A field of an error.
+fn field(body: &[u8], code: u8) -> String {
+    let found = body.split(|b| *b == 0).find(|f| f.first() == Some(&code));
+    found.map(|f| String::from_utf8_lossy(&f[1..]).into_owned()).unwrap_or_default()
+}
+
+async fn connect(options: ServerOptions) -> DuplexStream {
+    let (server, _) = new_server(options);
+    connect_to(&server)
+}
+
+fn connect_to(server: &meridian_server::pgwire::PgServer<super::memory::Memory>) -> DuplexStream {
+    let (client, stream) = tokio::io::duplex(1 << 20);
+    let server = server.clone();
+    tokio::spawn(async move { server.serve_stream(stream, "memory").await });
+    client
+}
+
+#[tokio::test]
+async fn encryption_is_refused_and_the_startup_goes_on() {
+    let mut client = connect(ServerOptions::default()).await;
+    for code in [80877103u32, 80877104] {
+        client.write_all(&[8u32.to_be_bytes(), code.to_be_bytes()].concat()).await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'N');
+    }
+    client.write_all(&root(0)).await.unwrap();
+    let messages = until(&mut client, b'Z').await;
+    assert_eq!(messages[0], (b'R', vec![0, 0, 0, 0]));
+    let key = messages.iter().find(|(k, _)| *k == b'K').unwrap();
+    assert_eq!(key.1.len(), 8);
+    let parameters: Vec<String> =
+        messages.iter().filter(|(k, _)| *k == b'S').map(|(_, b)| String::from_utf8_lossy(b).into_owned()).collect();
+    for expected in ["client_encoding\0UTF8\0", "standard_conforming_strings\0on\0", "integer_datetimes\0on\0", "TimeZone\0UTC\0"] {
+        assert!(parameters.iter().any(|p| p == expected), "{expected:?} in {parameters:?}");
+    }
+}
+
+#[tokio::test]
+async fn protocol_3_2_has_long_keys_and_newer_ones_are_negotiated() {
+    let mut client = connect(ServerOptions::default()).await;
+    client.write_all(&root(2)).await.unwrap();
+    let messages = until(&mut client, b'Z').await;
+    assert_eq!(messages.iter().find(|(k, _)| *k == b'K').unwrap().1.len(), 4 + 32);
+    let mut client = connect(ServerOptions::default()).await;
+    client.write_all(&startup(9999, &[("user", "root"), ("database", "postgres"), ("_pq_.x", "1")])).await.unwrap();
+    let messages = until(&mut client, b'Z').await;
+    assert_eq!(messages[0].0, b'v');
+    assert_eq!(messages[0].1[..8], [0, 3, 0, 2, 0, 0, 0, 1]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_fatal() {
+    for (bytes, code) in [
+        (startup(0, &[("database", "postgres")]), "28000"),
+        (startup(0, &[("user", "root"), ("database", "nowhere")]), "3D000"),
+        (startup(0, &[("user", "root"), ("database", "postgres"), ("no_such_setting", "1")]), "42704"),
+        (startup(0, &[("user", "root"), ("database", "postgres"), ("client_encoding", "LATIN1")]), "0A000"),
+        (vec![0, 0, 0, 4], "08P01"),
+        ([&9u32.to_be_bytes()[..], &[0, 2, 0, 0, 0]].concat(), "0A000"),
+    ] {
+        let mut client = connect(ServerOptions::default()).await;
+        client.write_all(&bytes).await.unwrap();
+        let messages = until(&mut client, b'Z').await;
+        assert_eq!(kinds(&messages), "E");
+        assert_eq!((field(&messages[0].1, b'S'), field(&messages[0].1, b'C')), ("FATAL".into(), code.into()));
+    }
+}
+
+#[tokio::test]
+async fn clients_beyond_the_limit_are_told_so() {
+    let (server, _) = new_server(ServerOptions { max_connections: 1, ..ServerOptions::default() });
+    let mut first = connect_to(&server);
+    first.write_all(&root(0)).await.unwrap();
+    until(&mut first, b'Z').await;
+    let mut second = connect_to(&server);
+    second.write_all(&root(0)).await.unwrap();
+    assert_eq!(field(&until(&mut second, b'Z').await[0].1, b'C'), "53300");
+    first.write_all(&message(b'X', b"")).await.unwrap();
+    assert!(until(&mut first, b'Z').await.is_empty());
+    let mut third = connect_to(&server);
+    third.write_all(&root(0)).await.unwrap();
+    assert_eq!(until(&mut third, b'Z').await.last().unwrap().0, b'Z');
+}
+
+#[tokio::test]
+async fn shutdown_ends_idle_sessions_first_and_then_all() {
+    let (server, _) = new_server(ServerOptions::default());
+    let (mut idle, mut busy) = (connect_to(&server), connect_to(&server));
+    for client in [&mut idle, &mut busy] {
+        client.write_all(&root(0)).await.unwrap();
+        until(client, b'Z').await;
+    }
+    busy.write_all(&message(b'Q', b"BEGIN\0")).await.unwrap();
+    until(&mut busy, b'Z').await;
+    let ending = server.clone();
+    let end = tokio::spawn(async move { ending.shutdown(Duration::from_millis(200)).await });
+    let said = until(&mut idle, b'Z').await;
+    assert_eq!((kinds(&said), field(&said[0].1, b'C')), ("E".into(), "57P01".into()));
+    assert_eq!(server.connections(), 1);
+    let said = until(&mut busy, b'Z').await;
+    assert_eq!((kinds(&said), field(&said[0].1, b'C')), ("E".into(), "57P01".into()));
+    end.await.unwrap();
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn an_error_of_the_extended_protocol_skips_to_sync() {
+    let mut client = connect(ServerOptions::default()).await;
+    client.write_all(&root(0)).await.unwrap();
+    until(&mut client, b'Z').await;
+    let pipeline = [
+        message(b'P', b"\0SHOW work_mem\0\0\0"),
+        message(b'B', b"\0\0\0\0\0\0\0\0"),
+        message(b'D', b"P\0"),
+        message(b'E', b"\0\0\0\0\0"),
+        message(b'B', b"\0nothing\0\0\0\0\0\0\0"),
+        message(b'E', b"\0\0\0\0\0"),
+        message(b'S', b""),
+        message(b'B', b"\0\0\0"),
+        message(b'P', b"\0SHOW work_mem\0\0\0"),
+        message(b'S', b""),
+        message(b'Q', b"\0"),
+    ];
+    client.write_all(&pipeline.concat()).await.unwrap();
+    let first = until(&mut client, b'Z').await;
+    assert_eq!(kinds(&first), "12TDCEZ");
+    assert_eq!(field(&first[5].1, b'C'), "26000");
+    let second = until(&mut client, b'Z').await;
+    assert_eq!((kinds(&second), field(&second[0].1, b'C')), ("EZ".into(), "08P01".into()));
+    assert_eq!(kinds(&until(&mut client, b'Z').await), "IZ");
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_end_the_connection() {
+    let mut client = connect(ServerOptions::default()).await;
+    client.write_all(&root(0)).await.unwrap();
+    until(&mut client, b'Z').await;
+    client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let said = until(&mut client, b'Z').await;
+    assert_eq!((field(&said[0].1, b'S'), field(&said[0].1, b'C')), ("FATAL".into(), "08P01".into()));
+}
+
+fn fuzzed_messages() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let texts = proptest::sample::select(vec![
+        "BEGIN", "COMMIT", "ROLLBACK", "SHOW ALL", "SAVEPOINT a", "ROLLBACK TO a", "SET work_mem='1MB'", "", ";", "x", "DISCARD ALL",
+        "PREPARE p AS SELECT 1", "EXECUTE p", "DEALLOCATE ALL", "COPY t FROM STDIN",
+    ]);
+    let body = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..24),
+        texts.clone().prop_map(|t| format!("{t}\0").into_bytes()),
+        texts.prop_map(|t| format!("\0{t}\0\0\0").into_bytes()),
+        Just(b"\0\0\0\0\0\0\0\0".to_vec()),
+        Just(b"P\0".to_vec()),
+        Just(b"\0\0\0\0\0".to_vec()),
+    ];
+    let kind = proptest::sample::select(&b"QPBDECHSdcfF"[..]);
+    proptest::collection::vec((kind, body).prop_map(|(k, b)| message(k, &b)), 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn a_session_survives_any_messages(messages in fuzzed_messages(), tail in proptest::collection::vec(any::<u8>(), 0..16)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (server, _) = new_server(ServerOptions::default());
+            let (mut client, stream) = tokio::io::duplex(1 << 20);
+            let served = {
+                let server = server.clone();
+                tokio::spawn(async move { server.serve_stream(stream, "memory").await })
+            };
+            client.write_all(&root(0)).await.unwrap();
+            until(&mut client, b'Z').await;
+            let _ = client.write_all(&messages.concat()).await;
+            let _ = client.write_all(&tail).await;
+            let _ = client.shutdown().await;
+            let mut rest = Vec::new();
+            let _ = tokio::time::timeout(Duration::from_secs(20), client.read_to_end(&mut rest)).await.expect("the session ends");
+            served.await.expect("no panic");
+            // The server goes on.
+            let mut next = connect_to(&server);
+            next.write_all(&root(0)).await.unwrap();
+            assert_eq!(until(&mut next, b'Z').await.last().unwrap().0, b'Z');
+        });
+    }
+}

@@ -124,8 +124,14 @@ impl Group {
         let role = Arc::new(watch::Sender::new(Role::default()));
         let in_flight = Arc::new(InFlight::default());
         let truncate = Arc::new(Notify::new());
-        let follower =
-            RoleFollower { node, raft: raft.clone(), role: role.clone(), in_flight: in_flight.clone(), lease: network.clone() };
+        let follower = RoleFollower {
+            node,
+            raft: raft.clone(),
+            role: role.clone(),
+            in_flight: in_flight.clone(),
+            lease: network.clone(),
+            patience: options.election_timeout_max,
+        };
         follower.update();
         let bounds = handle.clone();
         let truncator = Truncator {
@@ -234,8 +240,8 @@ impl Group {
     }
 
     /// Appends a payload to the log, if this replica leads. Never blocks and never waits. The order of calls is the order in
-    /// the log; many may be in flight. A leader that loses its leadership resolves everything in flight as
-    /// [`ProposeError::Dropped`].
+    /// the log; many may be in flight. A leader that loses its leadership, or its quorum for long, resolves everything in
+    /// flight as [`ProposeError::Dropped`].
     pub fn propose(&self, payload: Bytes) -> Result<ProposeTicket, ProposeError> {
         let inner = &self.0;
         let role = *inner.role.borrow();

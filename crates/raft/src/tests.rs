@@ -230,6 +230,7 @@ impl Cluster {
                     self.nodes.iter().filter(|(n, _)| !cut.contains(&NodeId(**n))).map(|(_, n)| n.group.role()).collect();
                 let leader = roles[0].leader;
                 if let Some(leader) = leader
+                    && !cut.contains(&leader)
                     && roles.iter().all(|r| r.leader == Some(leader) && r.term == roles[0].term)
                     && self.nodes.get(&leader.0).is_some_and(|n| n.group.role().is_leader)
                 {
@@ -242,7 +243,12 @@ impl Cluster {
     }
 
     async fn propose(&self, at: u32, payload: &str) -> Result<LogPosition, ProposeError> {
-        self.group(at).propose(Bytes::from(payload.to_string()))?.await
+        let ticket = self.group(at).propose(Bytes::from(payload.to_string()))?;
+        let state = || {
+            let states = self.nodes.iter().map(|(n, x)| (*n, x.group.role(), x.group.last_position(), x.group.committed()));
+            format!("{payload:?} at {at} within 20 s: {:?}", states.collect::<Vec<_>>())
+        };
+        timeout(Duration::from_secs(20), ticket).await.unwrap_or_else(|_| panic!("{}", state()))
     }
 
     /// Waits until a node has applied `position`.
@@ -343,9 +349,10 @@ async fn a_leader_cut_off_loses_its_lease_before_another_one_leads() {
     };
     assert!(!cluster.group(leader).lease_valid(), "two leases at once");
     cluster.propose(new, "after").await.unwrap();
-    cluster.net.heal();
-    let outcome = timeout(Duration::from_secs(10), stuck).await.expect("it is told");
+    // Those who wait are told even while it is still cut off.
+    let outcome = timeout(Duration::from_secs(3), stuck).await.expect("it is told");
     assert_eq!(outcome, Err(ProposeError::Dropped));
+    cluster.net.heal();
     let position = cluster.propose(new, "end").await.unwrap();
     cluster.applied(leader, position).await;
     for node in cluster.nodes.values() {

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 /// The voters in force: one set, or two during a change.
 pub(crate) fn configs(metrics: &RaftServerMetrics<Types>) -> Vec<BTreeSet<u32>> {
@@ -34,6 +35,8 @@ pub(crate) struct RoleFollower {
     pub role: Arc<watch::Sender<Role>>,
     pub in_flight: Arc<InFlight>,
     pub lease: Arc<dyn AsRef<Lease> + Send + Sync>,
+    /// A leader without a lease for this long tells those who wait that the fate of their proposals is unknown.
+    pub patience: Duration,
 }
 
 impl RoleFollower {
@@ -65,6 +68,14 @@ impl RoleFollower {
         waiting
     }
 
+    /// A leader that is cut off keeps its role until it hears of another one; its clients should not wait for that.
+    fn drop_what_cannot_commit(&self) {
+        let lost = |until: Instant| until + self.patience < Instant::now();
+        if (*self.lease).as_ref().until().is_none_or(lost) {
+            self.in_flight.fail_all(&ProposeError::Dropped);
+        }
+    }
+
     /// Runs until the library stops.
     pub(crate) async fn run(self) {
         let mut metrics = self.raft.server_metrics();
@@ -75,6 +86,10 @@ impl RoleFollower {
                 biased;
                 changed = metrics.changed() => changed,
                 changed = acknowledgements.changed(), if waiting => changed,
+                () = tokio::time::sleep(self.patience), if self.role.borrow().is_leader => {
+                    self.drop_what_cannot_commit();
+                    continue;
+                }
             };
             if changed.is_err() {
                 break;

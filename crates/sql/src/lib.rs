@@ -22,4 +22,6 @@ pub mod exec;
 pub mod parse;
 pub mod plan;
 pub mod session;
+#[doc(hidden)]
+pub mod testing;
 pub mod types;

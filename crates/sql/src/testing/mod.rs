@@ -1,0 +1,116 @@
+//! A database in memory, for tests of this crate and of those above it: one region, one process, no durability.
+//!
+//! Transactions are certified as the design says (every read entry against every later write of the columns it read), and the
+//! rules that the executor has to keep are asserted: who writes part of a row has read all of it.
+
+mod transaction;
+
+pub use transaction::MemTransaction;
+
+use crate::catalog::bootstrap::first_catalog;
+use crate::catalog::{Catalog, CatalogChange};
+use crate::env::{Environment, NodeLocality, SessionRow, TxnOptions};
+use crate::session::Shared;
+use bytes::Bytes;
+use meridian_base::{ColumnMask, Error, GroupId, Key, NodeId, Result, SchemaVersion, SessionId, Timestamp};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An in-memory [`Environment`]. Clones share everything.
+#[derive(Clone)]
+pub struct MemEnvironment(Arc<Inner>);
+
+struct Inner {
+    catalog: Mutex<Arc<Catalog>>,
+    store: Mutex<Store>,
+    /// Microseconds since 1970; a step per look.
+    clock: AtomicU64,
+    random: AtomicU64,
+    sessions: Arc<Shared>,
+    regions: Vec<String>,
+}
+
+/// All rows, and who changed what when.
+#[derive(Default)]
+pub(crate) struct Store {
+    rows: BTreeMap<(GroupId, Key), Bytes>,
+    /// Commits, numbered from 1 on.
+    history: Vec<Vec<(GroupId, Key, ColumnMask)>>,
+}
+
+/// 2024-01-01.
+const START_MICROS: u64 = 1_704_067_200_000_000;
+
+impl MemEnvironment {
+    /// An empty database in these regions, the first one the node's own.
+    pub fn new(regions: &[&str]) -> MemEnvironment {
+        let first = regions.first().copied().unwrap_or("local");
+        let catalog = first_catalog(first, SchemaVersion(1), Timestamp::from_micros(START_MICROS));
+        MemEnvironment(Arc::new(Inner {
+            catalog: Mutex::new(Arc::new(catalog)),
+            store: Mutex::default(),
+            clock: AtomicU64::new(START_MICROS),
+            random: AtomicU64::new(1),
+            sessions: Shared::new(),
+            regions: regions.iter().map(|r| r.to_string()).collect(),
+        }))
+    }
+    /// What sessions of this environment share.
+    pub fn shared(&self) -> Arc<Shared> {
+        self.0.sessions.clone()
+    }
+    /// How many keys are stored.
+    pub fn key_count(&self) -> usize {
+        self.0.store.lock().rows.len()
+    }
+}
+
+impl Environment for MemEnvironment {
+    type Txn = MemTransaction;
+
+    fn catalog(&self) -> Arc<Catalog> {
+        self.0.catalog.lock().clone()
+    }
+    fn begin(&self, options: TxnOptions) -> MemTransaction {
+        MemTransaction::new(self.clone(), options)
+    }
+    async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
+        let mut catalog = self.0.catalog.lock();
+        if catalog.version != base {
+            return Err(Error::retry("the schema changed"));
+        }
+        let at = Timestamp::from_micros(self.now_micros());
+        *catalog = Arc::new(catalog.apply(&change, SchemaVersion(base.0 + 1), at));
+        Ok(catalog.clone())
+    }
+    fn now_micros(&self) -> u64 {
+        self.0.clock.fetch_add(1, Ordering::Relaxed)
+    }
+    fn random(&self) -> u64 {
+        // A multiplicative generator: the same numbers in every run.
+        let next = |x: u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        let before = self.0.random.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(0);
+        before ^ (before >> 29)
+    }
+    fn locality(&self) -> NodeLocality {
+        self.nodes().swap_remove(0)
+    }
+    fn nodes(&self) -> Vec<NodeLocality> {
+        let node = |(i, r): (usize, &String)| NodeLocality {
+            node: NodeId(i as u32 + 1),
+            region: r.clone(),
+            zone: "a".into(),
+            sql_addr: format!("127.0.0.1:{}", 26257 + i),
+            is_live: true,
+        };
+        self.0.regions.iter().enumerate().map(node).collect()
+    }
+    fn sessions(&self) -> Vec<SessionRow> {
+        self.0.sessions.sessions()
+    }
+    fn cancel(&self, session: SessionId) -> bool {
+        self.0.sessions.cancel(session)
+    }
+}

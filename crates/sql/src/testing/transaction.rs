@@ -1,0 +1,164 @@
+//! The transaction of [`MemEnvironment`].
+
+use super::{MemEnvironment, Store};
+use crate::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use bytes::Bytes;
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, Target, Timestamp, Write};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reads the newest state, remembers what it read, and is certified when it commits.
+pub struct MemTransaction {
+    env: MemEnvironment,
+    schema: SchemaVersion,
+    /// The last commit seen; set by the first read.
+    snapshot: Option<usize>,
+    reads: Vec<(GroupId, Target, ColumnMask)>,
+    writes: Vec<(GroupId, Write)>,
+    uses: BTreeSet<DescriptorId>,
+}
+
+impl MemTransaction {
+    pub(super) fn new(env: MemEnvironment, options: TxnOptions) -> MemTransaction {
+        MemTransaction { env, schema: options.schema, snapshot: None, reads: Vec::new(), writes: Vec::new(), uses: BTreeSet::new() }
+    }
+    fn snapshot(&mut self, store: &Store) -> usize {
+        *self.snapshot.get_or_insert(store.history.len())
+    }
+    /// The newest buffered write of each key of a group.
+    fn overlay(&self, group: GroupId) -> BTreeMap<&Key, Option<&Bytes>> {
+        self.writes.iter().filter(|(g, _)| *g == group).map(|(_, w)| (&w.key, w.value.as_ref())).collect()
+    }
+    fn certify(&self, store: &Store) -> Result<()> {
+        let Some(snapshot) = self.snapshot else { return Ok(()) };
+        for (group, key, columns) in store.history[snapshot..].iter().flatten() {
+            let hit = |(g, t, c): &(GroupId, Target, ColumnMask)| g == group && t.contains(key.as_bytes()) && c.intersects(*columns);
+            if self.reads.iter().any(hit) {
+                return Err(Error::retry("could not serialize access due to concurrent write"));
+            }
+        }
+        Ok(())
+    }
+    fn check_schema(&self) -> Result<()> {
+        let catalog = self.env.0.catalog.lock();
+        let changed = |d: &DescriptorId| catalog.changed_in.get(d).is_some_and(|v| *v > self.schema);
+        if self.uses.iter().any(changed) { Err(Error::retry("schema changed")) } else { Ok(()) }
+    }
+}
+
+impl Transaction for MemTransaction {
+    async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
+        Ok(self.get_many(group, std::slice::from_ref(key), columns, locking).await?.remove(0))
+    }
+    async fn get_many(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask, _: Locking) -> Result<Vec<Option<Bytes>>> {
+        let env = self.env.clone();
+        let store = env.0.store.lock();
+        self.snapshot(&store);
+        let columns = columns | ColumnMask::EXISTENCE;
+        self.reads.extend(keys.iter().map(|k| (group, Target::Key(k.clone()), columns)));
+        self.certify(&store)?;
+        let one = |k: &Key| match self.writes.iter().rev().find(|(g, w)| *g == group && w.key == *k) {
+            Some((_, w)) => w.value.clone(),
+            None => store.rows.get(&(group, k.clone())).cloned(),
+        };
+        Ok(keys.iter().map(one).collect())
+    }
+    async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
+        let env = self.env.clone();
+        let store = env.0.store.lock();
+        self.snapshot(&store);
+        let KeyRange { start, end } = scan.range.clone();
+        let mut found: BTreeMap<Key, Bytes> =
+            store.rows.range((group, start.clone())..(group, end.clone())).map(|((_, k), v)| (k.clone(), v.clone())).collect();
+        for (k, v) in self.overlay(group) {
+            if scan.range.contains(k.as_bytes()) {
+                match v {
+                    Some(v) => found.insert(k.clone(), v.clone()),
+                    None => found.remove(k),
+                };
+            }
+        }
+        let mut rows: Vec<(Key, Bytes)> = found.into_iter().collect();
+        if scan.reverse {
+            rows.reverse();
+        }
+        let limit = scan.limit.unwrap_or(usize::MAX).max(1);
+        let mut out = ScanRows { rows, rest: None };
+        let mut read = scan.range.clone();
+        if out.rows.len() > limit {
+            out.rows.truncate(limit);
+            if let Some((last, _)) = out.rows.last() {
+                if scan.reverse {
+                    out.rest = Some(KeyRange::new(start, last.clone()));
+                    read.start = last.clone();
+                } else {
+                    out.rest = Some(KeyRange::new(last.successor(), end));
+                    read.end = last.successor();
+                }
+            }
+        }
+        self.reads.push((group, Target::Range(read), scan.columns | ColumnMask::EXISTENCE));
+        self.certify(&store)?;
+        Ok(out)
+    }
+    fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
+        if let Some((g, _)) = self.writes.first()
+            && *g != group
+        {
+            return Err(Error::unsupported("a transaction that writes in several regions is not supported yet"));
+        }
+        if write.columns != ColumnMask::ALL && !write.columns.intersects(ColumnMask::EXISTENCE) {
+            let whole = |(g, t, c): &(GroupId, Target, ColumnMask)| {
+                *g == group && t.contains(write.key.as_bytes()) && *c == ColumnMask::ALL
+            };
+            let own = self.writes.iter().any(|(g, w)| *g == group && w.key == write.key);
+            // Entries of secondary indexes are derived from the row: their keys are not read.
+            let is_primary = write.value.as_ref().is_some_and(|_| self.is_primary(&write.key));
+            assert!(!is_primary || own || self.reads.iter().any(whole), "a part of a row was written without reading the whole");
+        }
+        self.writes.push((group, write));
+        Ok(())
+    }
+    fn uses(&mut self, descriptors: &[DescriptorId]) {
+        self.uses.extend(descriptors);
+    }
+    fn savepoint(&mut self) -> Savepoint {
+        Savepoint(self.writes.len())
+    }
+    fn rollback_to(&mut self, to: Savepoint) {
+        self.writes.truncate(to.0);
+    }
+    async fn commit(self) -> Result<Option<Timestamp>> {
+        let env = self.env.clone();
+        let mut store = env.0.store.lock();
+        self.certify(&store)?;
+        if self.writes.is_empty() {
+            return Ok(None);
+        }
+        self.check_schema()?;
+        let mut record = Vec::new();
+        for (group, w) in self.writes {
+            record.push((group, w.key.clone(), w.columns));
+            match w.value {
+                Some(v) => store.rows.insert((group, w.key), v),
+                None => store.rows.remove(&(group, w.key)),
+            };
+        }
+        store.history.push(record);
+        Ok(Some(Timestamp::from_micros(store.history.len() as u64)))
+    }
+    fn rollback(self) {}
+    fn has_writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+}
+
+impl MemTransaction {
+    fn is_primary(&self, key: &Key) -> bool {
+        let catalog = self.env.0.catalog.lock();
+        let id = key.as_bytes().get(..4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
+        catalog.descriptors.values().any(|d| match &**d {
+            crate::catalog::Descriptor::Table(t) => Some(t.primary().id) == id,
+            _ => false,
+        })
+    }
+}

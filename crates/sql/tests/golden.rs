@@ -1,0 +1,213 @@
+//! Golden scripts: statements and what they answer, in plain text files whose names are sentences.
+//!
+//! ```text
+//! select 1 + 1 as sum;
+//! ----
+//! sum
+//! 2
+//! (SELECT 1)
+//!
+//! ```
+//!
+//! A statement ends with a semicolon at the end of a line; its answer follows `----` and ends with an empty line. Values of a
+//! row are separated by ` | `, `NULL` is `∅`. `MERIDIAN_REWRITE=1` writes what is answered into the scripts; read the diff.
+//!
+//! A script whose first line is `-- postgres: same` claims PostgreSQL's behaviour. Its errors are compared by SQLSTATE, message, detail
+//! and hint. [`scripts_that_claim_postgres_behaviour_have_it`] runs it there too, where a PostgreSQL is reachable through
+//! `MERIDIAN_POSTGRES` (`host:port`, user `postgres`, trusted), and says that it was skipped otherwise.
+
+use futures::FutureExt;
+use meridian_base::SessionId;
+use meridian_sql::session::{Session, SessionOptions};
+use meridian_sql::testing::MemEnvironment;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// A statement and its answer.
+struct Step {
+    /// As written, comments included.
+    text: String,
+    answer: String,
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder).expect("tests/scripts").map(|f| f.expect("a file").path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "sql"));
+    files.sort();
+    assert!(!files.is_empty(), "there are no scripts");
+    files
+}
+
+fn read(path: &Path) -> Vec<Step> {
+    let text = std::fs::read_to_string(path).expect("a readable script");
+    let mut steps = Vec::new();
+    let mut lines = text.lines().peekable();
+    while lines.peek().is_some() {
+        let mut step = Step { text: String::new(), answer: String::new() };
+        while let Some(line) = lines.next() {
+            step.text.push_str(line);
+            step.text.push('\n');
+            if line.trim_end().ends_with(';') && !line.trim_start().starts_with("--") {
+                break;
+            }
+        }
+        if lines.peek() == Some(&"----") {
+            lines.next();
+            for line in lines.by_ref() {
+                if line.is_empty() {
+                    break;
+                }
+                step.answer.push_str(line);
+                step.answer.push('\n');
+            }
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+fn write(path: &Path, steps: &[Step]) {
+    let mut text = String::new();
+    for s in steps {
+        let statement = s.text.trim_start_matches('\n');
+        if statement.trim().is_empty() {
+            continue;
+        }
+        let _ = write!(text, "{statement}----\n{}\n", s.answer);
+    }
+    std::fs::write(path, text).expect("a writable script");
+}
+
+fn show_error(code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) -> String {
+    let mut out = format!("ERROR {code}: {message}\n");
+    for (name, value) in [("DETAIL", detail), ("HINT", hint)] {
+        if let Some(value) = value {
+            let _ = writeln!(out, "{name}: {value}");
+        }
+    }
+    out
+}
+
+fn show_rows(columns: &[String], rows: Vec<Vec<Option<String>>>) -> String {
+    let mut out = String::new();
+    if !columns.is_empty() {
+        let _ = writeln!(out, "{}", columns.join(" | "));
+        for row in rows {
+            let values: Vec<String> = row.into_iter().map(|v| v.unwrap_or_else(|| "∅".into())).collect();
+            // An empty line would end the answer.
+            let line = values.join(" | ");
+            let _ = writeln!(out, "{}", if line.is_empty() { "''" } else { &line });
+        }
+    }
+    out
+}
+
+async fn run_here(session: &mut Session<MemEnvironment>, text: &str) -> String {
+    match session.query_text(text).await {
+        Err(e) => show_error(e.sqlstate(), e.message(), e.get_detail(), e.get_hint()),
+        Ok(results) => {
+            let mut out = String::new();
+            for r in results {
+                out.push_str(&show_rows(&r.columns, r.rows));
+                let _ = writeln!(out, "({})", r.tag);
+            }
+            out
+        }
+    }
+}
+
+fn session() -> Session<MemEnvironment> {
+    let env = MemEnvironment::new(&["us-east1", "europe-west1"]);
+    let options =
+        SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..SessionOptions::default() };
+    Session::new(env.clone(), options, env.shared()).expect("a session on a new database")
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+#[test]
+fn every_script_answers_as_written() {
+    let rewrite = std::env::var_os("MERIDIAN_REWRITE").is_some();
+    let mut differences = String::new();
+    for path in scripts() {
+        let mut steps = read(&path);
+        runtime().block_on(async {
+            let mut session = session();
+            for s in &mut steps {
+                let run = std::panic::AssertUnwindSafe(run_here(&mut session, &s.text)).catch_unwind();
+                let Ok(answer) = run.await else { panic!("{}: panicked in\n{}", path.display(), s.text) };
+                if answer != s.answer {
+                    let name = path.file_name().expect("a file").to_string_lossy();
+                    let _ = writeln!(differences, "{name}:\n{}---- expected\n{}---- answered\n{answer}", s.text, s.answer);
+                    s.answer = answer;
+                }
+            }
+        });
+        if rewrite {
+            write(&path, &steps);
+        }
+    }
+    assert!(rewrite || differences.is_empty(), "\n{differences}");
+}
+
+/// Whether an answer's line is about something PostgreSQL's simple protocol does not tell its drivers.
+fn is_tag(line: &str) -> bool {
+    line.starts_with('(') && line.ends_with(')')
+}
+
+async fn run_there(client: &tokio_postgres::Client, text: &str) -> String {
+    use tokio_postgres::SimpleQueryMessage as M;
+    let messages = match client.simple_query(text).await {
+        Ok(messages) => messages,
+        Err(e) => {
+            let e = e.as_db_error().expect("an error of the server's");
+            return show_error(e.code().code(), e.message(), e.detail(), e.hint());
+        }
+    };
+    let (mut columns, mut rows) = (Vec::new(), Vec::new());
+    for m in messages {
+        match m {
+            M::RowDescription(d) => columns = d.iter().map(|c| c.name().to_string()).collect(),
+            M::Row(r) => rows.push((0..r.len()).map(|i| r.get(i).map(str::to_string)).collect()),
+            _ => {}
+        }
+    }
+    show_rows(&columns, rows)
+}
+
+#[test]
+fn scripts_that_claim_postgres_behaviour_have_it() {
+    let Some(address) = std::env::var("MERIDIAN_POSTGRES").ok().filter(|a| !a.is_empty()) else {
+        eprintln!("skipped: MERIDIAN_POSTGRES names no server to compare with");
+        return;
+    };
+    let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
+    let mut differences = String::new();
+    runtime().block_on(async {
+        let config = format!("host={host} port={port} user=postgres dbname=postgres");
+        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
+        let connection = tokio::spawn(connection);
+        for path in scripts() {
+            let steps = read(&path);
+            if !steps.first().is_some_and(|s| s.text.starts_with("-- postgres: same")) {
+                continue;
+            }
+            let clean = "drop schema if exists public cascade; create schema public; set timezone = 'UTC'";
+            client.simple_query(clean).await.expect("an empty schema");
+            for s in &steps {
+                let ours: String = s.answer.lines().filter(|l| !is_tag(l)).map(|l| format!("{l}\n")).collect();
+                let theirs = run_there(&client, &s.text).await;
+                if ours != theirs {
+                    let name = path.file_name().expect("a file").to_string_lossy();
+                    let _ = writeln!(differences, "{name}:\n{}---- here\n{ours}---- PostgreSQL\n{theirs}", s.text);
+                }
+            }
+        }
+        drop(client);
+        let _ = connection.await;
+    });
+    assert!(differences.is_empty(), "\n{differences}");
+}

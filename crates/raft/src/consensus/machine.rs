@@ -126,7 +126,7 @@ impl Batch {
             EntryPayload::Normal(payload) => (payload.0, None),
             EntryPayload::Blank => (Bytes::new(), None),
             EntryPayload::Membership(m) => {
-                let stored = StoredMembership::new(Some(id.clone()), m);
+                let stored = StoredMembership::new(Some(id), m);
                 let blob = encode_membership(&stored);
                 self.membership = Some(stored);
                 (Bytes::new(), Some(blob))

@@ -221,7 +221,7 @@ mod tests {
             0 => Content::Entry { kind: EntryKind::Payload, position, body },
             1 => Content::Entry { kind: EntryKind::Blank, position, body },
             2 => Content::Entry { kind: EntryKind::Membership, position, body },
-            3 => Content::Vote(Vote { term, node: NodeId(index as u32), committed: index % 2 == 0 }),
+            3 => Content::Vote(Vote { term, node: NodeId(index as u32), committed: index.is_multiple_of(2) }),
             4 => Content::Truncate { after: index },
             5 => Content::Purge { upto: position },
             _ => Content::Close,

@@ -254,7 +254,7 @@ async fn crash_and_recover(seed: u64) {
             assert!(last.index >= model.last().index, "seed {seed}: {id} lost acknowledged entries");
             for e in model.entries.values().filter(|e| e.position.index > purged.index) {
                 let read = group.read(e.position.index, e.position.index + 1, usize::MAX).unwrap();
-                assert_eq!(read, [e.clone()], "seed {seed}: {id}");
+                assert_eq!(read, std::slice::from_ref(e), "seed {seed}: {id}");
             }
             if let (Some(want), Some(got)) = (model.vote, group.vote()) {
                 assert!(got.term >= want.term, "seed {seed}: {id} forgot its vote");

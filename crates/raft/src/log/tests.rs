@@ -153,7 +153,7 @@ async fn a_flipped_byte_in_what_was_durable_is_refused_by_file_and_offset() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_segment_and_a_newer_format_are_refused() {
+async fn a_missing_segment_is_refused() {
     let disk = MemoryDisk::default();
     let log = open(&disk).await.unwrap();
     let group = log.group(G);

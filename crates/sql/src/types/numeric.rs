@@ -398,10 +398,10 @@ impl Numeric {
             Numeric::PosInfinity | Numeric::NegInfinity => {
                 return refuse(format!("A field with precision {precision}, scale {scale} cannot hold an infinite value."));
             }
-            Numeric::Small { scale: s, mantissa } if i32::from(*s) == i32::from(scale) && precision < 38 => {
-                if mantissa.abs() < POW10[usize::from(precision)] {
-                    return Ok(self.clone());
-                }
+            Numeric::Small { scale: s, mantissa }
+                if i32::from(*s) == i32::from(scale) && precision < 38 && mantissa.abs() < POW10[usize::from(precision)] =>
+            {
+                return Ok(self.clone());
             }
             _ => {}
         }

@@ -318,9 +318,16 @@ impl Interval {
     }
     /// Times a factor; fractions of months go to days, of days to time (`interval_mul`).
     pub fn times(&self, factor: f64) -> Result<Interval> {
+        self.scaled(|v| v * factor)
+    }
+    /// Divided; the caller has refused 0.
+    pub fn divided_by(&self, divisor: f64) -> Result<Interval> {
+        self.scaled(|v| v / divisor)
+    }
+    fn scaled(&self, scale: impl Fn(f64) -> f64) -> Result<Interval> {
         let in_range = |v: f64, max: f64| if v.is_nan() || v.abs() > max { Err(interval_out_of_range()) } else { Ok(v) };
-        let months = in_range(f64::from(self.months) * factor, 2147483647.0)?;
-        let days = in_range(f64::from(self.days) * factor, 2147483647.0)?;
+        let months = in_range(scale(f64::from(self.months)), 2147483647.0)?;
+        let days = in_range(scale(f64::from(self.days)), 2147483647.0)?;
         let round_micro = |v: f64| (v * 1e6).round_ties_even() / 1e6;
         let month_days = round_micro((months - months.trunc()) * 30.0);
         let mut seconds = round_micro((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
@@ -329,7 +336,7 @@ impl Interval {
             whole_days += (seconds / 86_400.0).trunc();
             seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
         }
-        let micros = (self.micros as f64 * factor + seconds * 1e6).round_ties_even();
+        let micros = (scale(self.micros as f64) + seconds * 1e6).round_ties_even();
         Ok(Interval {
             months: months.trunc() as i32,
             days: in_range(whole_days, 2147483647.0)? as i32,

@@ -157,7 +157,7 @@ impl Accumulator for IntervalSum {
         if self.count == 0 {
             return Ok(Datum::Null);
         }
-        Ok(Datum::Interval(if self.average { self.sum.times(1.0 / self.count as f64)? } else { self.sum }))
+        Ok(Datum::Interval(if self.average { self.sum.divided_by(self.count as f64)? } else { self.sum }))
     }
 }
 

@@ -88,7 +88,7 @@ fn arithmetic(r: &mut Registry) {
         if a.float(1)? == 0.0 {
             return Err(division_by_zero());
         }
-        Ok(Datum::Interval(a.interval(0)?.times(1.0 / a.float(1)?)?))
+        Ok(Datum::Interval(a.interval(0)?.divided_by(a.float(1)?)?))
     });
     r.scalar("justify_hours", "interval -> interval", |_, a| Ok(Datum::Interval(a.interval(0)?.justify_hours()?)));
     r.scalar("justify_days", "interval -> interval", |_, a| Ok(Datum::Interval(a.interval(0)?.justify_days()?)));

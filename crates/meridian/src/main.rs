@@ -1,6 +1,8 @@
 //! The one binary: node, demonstration cluster, SQL shell, workloads, bench and simulator.
 
 mod client;
+mod shell;
+mod sql;
 mod start;
 mod status;
 
@@ -19,6 +21,8 @@ struct Cli {
 enum Command {
     /// Start a node: alone, or as a member of a cluster.
     Start(start::Args),
+    /// Run SQL: typed, piped, or from the command line.
+    Sql(sql::Args),
     /// Look at a cluster's nodes.
     #[command(subcommand)]
     Node(status::Command),
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match cli.command {
             Command::Start(args) => start::run(args).await,
+            Command::Sql(args) => sql::run(args).await,
             Command::Node(command) => status::run(command).await,
         }
     });

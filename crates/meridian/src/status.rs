@@ -1,8 +1,8 @@
 //! `meridian node status`: the cluster as one of its nodes sees it.
 
 use clap::Subcommand;
-use meridian_server::node::{base, status_of};
 use meridian_server::MachineRuntime;
+use meridian_server::node::{base, status_of};
 use std::process::ExitCode;
 
 #[derive(Subcommand)]

@@ -1,0 +1,117 @@
+//! `postgresql://user@host:port/database`: where a client connects.
+
+use meridian_server::node::base::{Error, Result};
+use std::fmt;
+
+/// What `meridian sql` connects to when it is told nothing.
+pub const URL_DEFAULT: &str = "postgresql://root@127.0.0.1:26257/defaultdb";
+
+/// Where and as whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub user: String,
+    pub host: String,
+    pub port: u16,
+    pub database: String,
+}
+
+impl Target {
+    /// Reads a URL. Missing parts are those of [`URL_DEFAULT`]; a host and port alone are understood too.
+    pub fn parse(url: &str) -> Result<Target> {
+        let bad = |why: &str| Error::sql("08001", format!("{url} is not a URL of a database: {why}")).hint(URL_DEFAULT);
+        let rest = match url.split_once("://") {
+            Some(("postgresql" | "postgres", rest)) => rest,
+            Some(_) => return Err(bad("it does not begin with postgresql://")),
+            None => url,
+        };
+        let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        for parameter in parameters.split('&').filter(|p| !p.is_empty()) {
+            match parameter.split_once('=').unwrap_or((parameter, "")) {
+                ("sslmode", "disable" | "allow" | "prefer") | ("application_name", _) => {}
+                ("sslmode", mode) => return Err(bad(&format!("sslmode={mode} is not supported yet"))),
+                (name, _) => return Err(bad(&format!("the parameter {name} is not known"))),
+            }
+        }
+        let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (who, place) = place.rsplit_once('@').unwrap_or(("", place));
+        let user = who.split(':').next().unwrap_or_default();
+        // An IPv6 address is in brackets because of its colons.
+        let (host, port) = match place.rfind(':').filter(|colon| !place[*colon..].contains(']')) {
+            Some(colon) => (&place[..colon], &place[colon + 1..]),
+            None => (place, ""),
+        };
+        let or = |text: &str, default: &str| if text.is_empty() { default.to_string() } else { decoded(text) };
+        Ok(Target {
+            user: or(user, "root"),
+            host: or(host.trim_matches(['[', ']']), "127.0.0.1"),
+            port: or(port, "26257").parse().map_err(|_| bad("the port is not a number"))?,
+            database: or(database, "defaultdb"),
+        })
+    }
+
+    /// `host:port`.
+    pub fn addr(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "postgresql://{}@{}/{}", self.user, self.addr(), self.database)
+    }
+}
+
+/// Replaces `%41` by `A`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let code = more.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        Target::parse(url).map_or_else(|e| e.to_string(), |t| t.to_string())
+    }
+
+    #[test]
+    fn missing_parts_are_the_defaults() {
+        for url in
+            [URL_DEFAULT, "postgresql://", "postgres://127.0.0.1", "root@127.0.0.1:26257", "127.0.0.1:26257/", "/defaultdb"]
+        {
+            assert_eq!(shown(url), URL_DEFAULT, "{url}");
+        }
+    }
+
+    #[test]
+    fn every_part_is_read() {
+        assert_eq!(shown("postgresql://ann:secret@db.test:5/mo%76r?sslmode=disable"), "postgresql://ann@db.test:5/movr");
+        assert_eq!(shown("postgresql://[::1]:5/x"), "postgresql://root@[::1]:5/x");
+        assert_eq!(shown("postgresql://[::1]/x"), "postgresql://root@[::1]:26257/x");
+    }
+
+    #[test]
+    fn what_would_be_ignored_is_refused() {
+        for url in ["mysql://h", "postgresql://h:port", "postgresql://h?sslmode=require", "postgresql://h?cake=1"] {
+            assert!(Target::parse(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `meridian sql`: the shell on its own.
+
+use crate::shell::Shell;
+use crate::shell::target::{Target, URL_DEFAULT};
+use clap::Args as ClapArgs;
+use meridian_server::node::base;
+use std::process::ExitCode;
+
+#[derive(ClapArgs)]
+pub struct Args {
+    /// postgresql://user@host:port/database
+    #[arg(default_value = URL_DEFAULT)]
+    url: String,
+    /// Run these statements and leave. Several in one -c are one transaction. Can be repeated.
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+    /// Run a file and leave.
+    #[arg(short = 'f', long = "file", conflicts_with = "commands")]
+    file: Option<String>,
+}
+
+pub async fn run(args: Args) -> base::Result<ExitCode> {
+    let shell = match Shell::connect(Target::parse(&args.url)?, Vec::new()).await {
+        Ok(shell) => shell,
+        Err(e) => {
+            eprintln!("meridian: {}{}", e.message(), e.get_hint().map(|h| format!("\n  hint: {h}")).unwrap_or_default());
+            return Ok(ExitCode::from(crate::shell::Ended::Disconnected.exit_status()));
+        }
+    };
+    let ended = match &args.file {
+        _ if !args.commands.is_empty() => shell.run_texts(&args.commands).await,
+        Some(file) => shell.run_file(file).await,
+        None => shell.run_stdin().await,
+    };
+    Ok(ExitCode::from(ended.exit_status()))
+}

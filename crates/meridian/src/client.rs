@@ -16,13 +16,15 @@ pub struct PgConnector {
     /// Region → `host:port`s. In order: the first region is where databases are created.
     regions: Vec<(String, Vec<String>)>,
     turns: BTreeMap<String, AtomicUsize>,
+    user: String,
     knows_regions: bool,
 }
 
 impl PgConnector {
-    pub fn new(regions: Vec<(String, Vec<String>)>, knows_regions: bool) -> PgConnector {
+    /// As `user`; a plain PostgreSQL does not know regions.
+    pub fn new(regions: Vec<(String, Vec<String>)>, user: &str, knows_regions: bool) -> PgConnector {
         let turns = regions.iter().map(|(r, _)| (r.clone(), AtomicUsize::new(0))).collect();
-        PgConnector { regions, turns, knows_regions }
+        PgConnector { regions, turns, user: user.to_string(), knows_regions }
     }
 }
 
@@ -38,7 +40,7 @@ impl Connector for PgConnector {
         let found = self.regions.iter().find(|(r, _)| r == region);
         let (_, addrs) = found.ok_or_else(|| Error::sql("22023", format!("no node is known in region \"{region}\"")))?;
         let turn = self.turns[region].fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(PgClient::connect(&addrs[turn % addrs.len()], "root", database).await?))
+        Ok(Box::new(PgClient::connect(&addrs[turn % addrs.len()], &self.user, database).await?))
     }
 }
 

@@ -1,10 +1,14 @@
 //! The one binary: node, demonstration cluster, SQL shell, workloads, bench and simulator.
 
 mod client;
+mod demo;
+mod live;
 mod shell;
 mod sql;
 mod start;
 mod status;
+mod traffic;
+mod workload;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,10 +23,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Start a whole cluster of several regions in this process, with movr on it, and a shell.
+    Demo(demo::Args),
     /// Start a node: alone, or as a member of a cluster.
     Start(start::Args),
     /// Run SQL: typed, piped, or from the command line.
     Sql(sql::Args),
+    /// Run a workload against nodes, and check what must hold.
+    Workload(workload::Args),
     /// Look at a cluster's nodes.
     #[command(subcommand)]
     Node(status::Command),
@@ -39,6 +47,8 @@ fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         match cli.command {
+            Command::Demo(args) => demo::run(args).await,
+            Command::Workload(args) => workload::run(args).await,
             Command::Start(args) => start::run(args).await,
             Command::Sql(args) => sql::run(args).await,
             Command::Node(command) => status::run(command).await,

@@ -90,12 +90,27 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
 
 /// SIGTERM or SIGINT.
 pub async fn stop_signal() {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        return std::future::pending().await;
-    };
     tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
+        () = terminate() => {}
+        () = interrupt() => {}
+    }
+}
+
+/// SIGTERM.
+pub async fn terminate() {
+    arrival(SignalKind::terminate()).await;
+}
+
+/// SIGINT: Ctrl-C.
+pub async fn interrupt() {
+    arrival(SignalKind::interrupt()).await;
+}
+
+async fn arrival(kind: SignalKind) {
+    match signal(kind) {
+        Ok(mut signal) => _ = signal.recv().await,
+        // Without a handler the signal ends the process.
+        Err(_) => std::future::pending().await,
     }
 }
 

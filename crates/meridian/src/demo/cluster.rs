@@ -1,0 +1,205 @@
+//! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected distances.
+
+use super::distance::Distances;
+use meridian_server::node::Place;
+use meridian_server::node::base::{Error, Result};
+use meridian_server::pgwire::ServerOptions;
+use meridian_server::{Memory, Server, ServerConfig};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the cluster's shape and addresses are kept, in a directory that outlives the demonstration.
+const LAYOUT_FILE: &str = "demo.json";
+/// Nodes hand leadership over when they stop, but all of them stop.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(8);
+const ANY_PORT: &str = "127.0.0.1:0";
+
+/// One node of the cluster to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    pub place: Place,
+    pub listen: String,
+    pub sql_listen: String,
+}
+
+/// The shape of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// In the order of their regions.
+    pub seats: Vec<Seat>,
+    /// The nodes have run before, on these addresses.
+    is_old: bool,
+}
+
+impl Layout {
+    /// New nodes, on consecutive SQL ports or on any.
+    pub fn new(regions: &[String], zones: usize, sql_port_base: Option<u16>) -> Layout {
+        let mut ports = sql_port_base.into_iter().flat_map(|base| base..);
+        let mut seats = Vec::new();
+        for region in regions {
+            for zone in ('a'..='z').take(zones) {
+                let place = Place { region: region.clone(), zone: zone.to_string() };
+                let sql_listen = ports.next().map_or(ANY_PORT.to_string(), |port| format!("127.0.0.1:{port}"));
+                seats.push(Seat { place, listen: ANY_PORT.into(), sql_listen });
+            }
+        }
+        Layout { seats, is_old: false }
+    }
+
+    /// What a directory holds, if it holds a cluster: its nodes know each other by their addresses.
+    pub fn load(dir: &Path) -> Result<Option<Layout>> {
+        let file = dir.join(LAYOUT_FILE);
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::fatal(format!("cannot read {}: {e}", file.display()))),
+        };
+        let damaged = || Error::fatal(format!("{} is damaged", file.display()));
+        let value: Value = serde_json::from_str(&text).map_err(|_| damaged())?;
+        let seats: Option<Vec<Seat>> = value["nodes"].as_array().ok_or_else(damaged)?.iter().map(seat_of).collect();
+        Ok(Some(Layout { seats: seats.ok_or_else(damaged)?, is_old: true }))
+    }
+
+    fn save(&self, dir: &Path) -> Result<()> {
+        let seats: Vec<Value> = self
+            .seats
+            .iter()
+            .map(|s| json!({"region": s.place.region, "zone": s.place.zone, "listen": s.listen, "sql_listen": s.sql_listen}))
+            .collect();
+        let file = dir.join(LAYOUT_FILE);
+        std::fs::write(&file, format!("{:#}\n", json!({ "nodes": seats })))
+            .map_err(|e| Error::fatal(format!("cannot write {}: {e}", file.display())))
+    }
+
+    /// Its regions, in order.
+    pub fn regions(&self) -> Vec<String> {
+        let mut regions: Vec<String> = Vec::new();
+        for seat in &self.seats {
+            if !regions.contains(&seat.place.region) {
+                regions.push(seat.place.region.clone());
+            }
+        }
+        regions
+    }
+}
+
+fn seat_of(value: &Value) -> Option<Seat> {
+    let text = |name: &str| Some(value[name].as_str()?.to_string());
+    let place = Place { region: text("region")?, zone: text("zone")? };
+    Some(Seat { place, listen: text("listen")?, sql_listen: text("sql_listen")? })
+}
+
+/// The running nodes.
+#[derive(Default)]
+pub struct Cluster {
+    servers: Vec<(Place, Server)>,
+}
+
+impl Cluster {
+    /// Starts every node. The first one founds the cluster; the others join it together, those of its own region first, so
+    /// that the catalog is spread over that region's zones from the beginning. Nodes that ran before start together, since they
+    /// need each other.
+    pub async fn start(&mut self, mut layout: Layout, distances: &Distances, dir: &Path) -> Result<()> {
+        if layout.is_old {
+            let everybody: Vec<String> = layout.seats.iter().map(|s| s.listen.clone()).collect();
+            return self.start_together(&layout.seats, &everybody, distances, dir).await;
+        }
+        let (founder, others) = layout.seats.split_first().expect("a cluster has a node");
+        self.start_together(std::slice::from_ref(founder), &[], distances, dir).await?;
+        let join = vec![self.servers[0].1.addr().to_string()];
+        let home = &founder.place.region;
+        let (near, far): (Vec<Seat>, Vec<Seat>) = others.iter().cloned().partition(|s| s.place.region == *home);
+        self.start_together(&near, &join, distances, dir).await?;
+        self.start_together(&far, &join, distances, dir).await?;
+        for seat in &mut layout.seats {
+            let (_, server) = self.servers.iter().find(|(place, _)| *place == seat.place).expect("every node was started");
+            (seat.listen, seat.sql_listen) = (server.addr().to_string(), server.sql_addr().to_string());
+        }
+        layout.save(dir)
+    }
+
+    async fn start_together(&mut self, seats: &[Seat], join: &[String], distances: &Distances, dir: &Path) -> Result<()> {
+        let starts = seats.iter().map(|seat| {
+            let config = ServerConfig {
+                place: seat.place.clone(),
+                data_dir: node_dir(dir, &seat.place),
+                listen: seat.listen.clone(),
+                sql_listen: seat.sql_listen.clone(),
+                join: join.to_vec(),
+                insecure: false,
+                links: Some(distances.links()),
+                pg: ServerOptions::default(),
+                memory: Memory::Small,
+            };
+            // On a task of its own, so that the nodes share the machine's cores.
+            tokio::spawn(async move { Server::start(config).await })
+        });
+        let mut failure = None;
+        for (seat, started) in seats.iter().zip(futures::future::join_all(starts).await) {
+            match started {
+                Ok(Ok(server)) => self.servers.push((seat.place.clone(), server)),
+                Ok(Err(e)) => failure = failure.or(Some(e)),
+                Err(e) => failure = failure.or(Some(Error::internal(format!("a node panicked at its start: {e}")))),
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Where clients of each region connect.
+    pub fn sql_addrs(&self, regions: &[String]) -> Vec<(String, Vec<String>)> {
+        let of = |region: &String| {
+            let mut nodes: Vec<_> = self.servers.iter().filter(|(p, _)| p.region == *region).collect();
+            nodes.sort_by_key(|(place, _)| place);
+            nodes.into_iter().map(|(_, server)| server.sql_addr().to_string()).collect()
+        };
+        regions.iter().map(|region| (region.clone(), of(region))).collect()
+    }
+
+    /// How many run.
+    pub fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Waits for a node that cannot go on, and says which.
+    pub async fn failed(&self) -> Error {
+        let waits = self.servers.iter().map(|(place, server)| {
+            Box::pin(async move {
+                let e = server.failed().await;
+                Error::fatal(format!("the node in {}, zone {}, failed: {}", place.region, place.zone, e.message()))
+            })
+        });
+        futures::future::select_all(waits).await.0
+    }
+
+    /// Stops all nodes.
+    pub async fn shutdown(self) {
+        let stops = self.servers.iter().map(|(_, server)| server.shutdown());
+        // What was acknowledged is durable whether or not everybody said goodbye.
+        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, futures::future::join_all(stops)).await;
+    }
+}
+
+fn node_dir(dir: &Path, place: &Place) -> PathBuf {
+    dir.join(format!("{}-{}", place.region, place.zone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_is_read_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert_eq!(Layout::load(dir.path()).expect("readable"), None);
+        let layout = Layout::new(&["eu".into(), "us".into()], 2, Some(26257));
+        layout.save(dir.path()).expect("writable");
+        let again = Layout::load(dir.path()).expect("readable").expect("there");
+        assert_eq!(again.seats, layout.seats);
+        assert_eq!(again.regions(), ["eu", "us"]);
+        let sql: Vec<&str> = again.seats.iter().map(|s| s.sql_listen.as_str()).collect();
+        assert_eq!(sql, ["127.0.0.1:26257", "127.0.0.1:26258", "127.0.0.1:26259", "127.0.0.1:26260"]);
+        std::fs::write(dir.path().join(LAYOUT_FILE), "{\"nodes\": [{}]}").expect("writable");
+        assert!(Layout::load(dir.path()).is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! `meridian workload`: a workload against nodes that run.
+
+use crate::client::PgConnector;
+use crate::shell::target::Target;
+use crate::start;
+use crate::traffic::Traffic;
+use clap::Args as ClapArgs;
+use meridian_server::node::base::{Error, Result};
+use meridian_workload::bank::{Bank, BankConfig};
+use meridian_workload::foreign::{Foreign, ForeignConfig};
+use meridian_workload::inserts::{Inserts, InsertsConfig};
+use meridian_workload::movr::{Movr, MovrConfig};
+use meridian_workload::queue::{Queue, QueueConfig};
+use meridian_workload::{Client, Context, Progress, WallTimer, Workload};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const LINES_INTERVAL: Duration = Duration::from_secs(5);
+/// The region of nodes that do not say theirs.
+const SOMEWHERE: &str = "local";
+
+#[derive(ClapArgs)]
+pub struct Args {
+    /// movr, bank, queue, inserts or foreign.
+    workload: String,
+    /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
+    #[arg(long = "url", required = true)]
+    urls: Vec<String>,
+    /// How long, as in 30s.
+    #[arg(long = "for", default_value = "30s", value_parser = crate::demo::duration, value_name = "TIME")]
+    work_for: Duration,
+    /// Clients in each region.
+    #[arg(long, default_value_t = 4)]
+    clients: u32,
+    /// Check at the end what must hold. The exit status is 1 if it does not.
+    #[arg(long)]
+    check: bool,
+    /// All choices follow from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn named(name: &str) -> Result<Arc<dyn Workload>> {
+    Ok(match name {
+        "movr" => Arc::new(Movr::new(MovrConfig::default())),
+        "bank" => Arc::new(Bank::new(BankConfig::default())),
+        "queue" => Arc::new(Queue::new(QueueConfig::default())),
+        "inserts" => Arc::new(Inserts::new(InsertsConfig::default())),
+        "foreign" => Arc::new(Foreign::new(ForeignConfig::default())),
+        other => {
+            return Err(
+                Error::sql("22023", format!("there is no workload {other}")).hint("movr, bank, queue, inserts or foreign")
+            );
+        }
+    })
+}
+
+pub async fn run(args: Args) -> Result<ExitCode> {
+    crate::log_to_stderr("error");
+    let workload = named(&args.workload)?;
+    let connector = Arc::new(connector(&args.urls).await?);
+    let context = Context::new(connector, Arc::new(WallTimer::start()), args.seed);
+    let is_terminal = std::io::stdout().is_terminal();
+    let progress = |p: Progress| {
+        if is_terminal {
+            print!("\rloading {} of {} rows", p.rows_done, p.rows_total);
+            // Nobody watching is no reason to stop.
+            let _ = std::io::stdout().flush();
+        }
+    };
+    workload.setup(&context, &progress).await?;
+    println!(
+        "{}loaded; {} clients begin in each of {}",
+        if is_terminal { "\r\x1b[K" } else { "" },
+        args.clients,
+        context.connector.regions().join(", ")
+    );
+
+    let mut traffic = Traffic::start(&workload, &context, args.clients);
+    let live = traffic.live();
+    let deadline = Instant::now() + args.work_for;
+    while Instant::now() < deadline {
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline.min(Instant::now() + LINES_INTERVAL)) => print!("{}", live.lock().lines()),
+            () = start::stop_signal() => break,
+            e = traffic.failed() => return Err(e),
+        }
+    }
+    traffic.stop().await?;
+    print!("\n{}", live.lock().summary());
+    if !args.check {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let verdict = workload.check(&context).await?;
+    for violation in &verdict.violations {
+        println!("VIOLATED: {violation}");
+    }
+    println!("\nchecked {} facts: {} violated", verdict.examined, verdict.violations.len());
+    Ok(if verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Asks every node where it is.
+async fn connector(urls: &[String]) -> Result<PgConnector> {
+    let mut regions: Vec<(String, Vec<String>)> = Vec::new();
+    let mut user = String::new();
+    let mut knows_regions = true;
+    for url in urls {
+        let target = Target::parse(url)?;
+        user.clone_from(&target.user);
+        let region = match region_of(&target).await? {
+            Some(region) => region,
+            None => {
+                knows_regions = false;
+                SOMEWHERE.to_string()
+            }
+        };
+        match regions.iter_mut().find(|(known, _)| *known == region) {
+            Some((_, nodes)) => nodes.push(target.addr()),
+            None => regions.push((region, vec![target.addr()])),
+        }
+    }
+    Ok(PgConnector::new(regions, &user, knows_regions))
+}
+
+/// The region a node says it is in. A plain PostgreSQL does not know what it is asked.
+async fn region_of(target: &Target) -> Result<Option<String>> {
+    let mut client =
+        crate::client::PgClient::connect(&target.addr(), &target.user, meridian_workload::schema::DATABASE_DEFAULT).await?;
+    let locality = match client.execute("SHOW LOCALITY").await {
+        Ok(rows) => rows.text(0, 0)?.to_string(),
+        Err(e) if e.sqlstate() == "42704" => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let region = locality.split(',').find_map(|part| part.strip_prefix("region="));
+    region.map(|r| Some(r.to_string())).ok_or_else(|| Error::internal(format!("a node's locality has no region: {locality}")))
+}

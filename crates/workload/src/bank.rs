@@ -281,21 +281,27 @@ impl Workload for Bank {
     async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
         schema::create_database(context, DATABASE).await?;
         let regions = context.connector.regions();
+        let tables: Vec<String> = regions
+            .iter()
+            .flat_map(|region| {
+                let schema = schema::schema_of(region);
+                let home = schema::locality(&*context.connector, region);
+                [
+                    format!("CREATE SCHEMA {schema}"),
+                    format!("CREATE TABLE {schema}.accounts (id INT8 PRIMARY KEY, balance INT8 NOT NULL){home}"),
+                    format!(
+                        "CREATE TABLE {schema}.transfers (id INT8 PRIMARY KEY, from_id INT8 NOT NULL, to_id INT8 NOT NULL, \
+                         amount INT8 NOT NULL){home}"
+                    ),
+                ]
+            })
+            .collect();
+        schema::run_block(&mut context.session(&regions[0], DATABASE), &tables).await?;
         let rows_total = regions.len() as u64 * self.config.accounts_per_region as u64;
         let mut rows_done = 0;
         for region in &regions {
             let mut session = context.session(region, DATABASE);
             let schema = schema::schema_of(region);
-            let home = schema::locality(&*context.connector, region);
-            let tables = [
-                format!("CREATE SCHEMA {schema}"),
-                format!("CREATE TABLE {schema}.accounts (id INT8 PRIMARY KEY, balance INT8 NOT NULL){home}"),
-                format!(
-                    "CREATE TABLE {schema}.transfers (id INT8 PRIMARY KEY, from_id INT8 NOT NULL, to_id INT8 NOT NULL, \
-                     amount INT8 NOT NULL){home}"
-                ),
-            ];
-            schema::run_all(&mut session, &tables).await?;
             let ids: Vec<i64> = (0..self.config.accounts_per_region).collect();
             for batch in ids.chunks(LOAD_BATCH) {
                 let values: Vec<String> = batch.iter().map(|id| format!("({id}, {BALANCE_START})")).collect();

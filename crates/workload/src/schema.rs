@@ -6,7 +6,7 @@
 use crate::client::Connector;
 use crate::run::Context;
 use crate::session::{Session, is_outcome_unknown, is_retryable};
-use meridian_base::{ErrorKind, Result};
+use meridian_base::{Error, ErrorKind, Result};
 use std::time::Duration;
 
 /// The database that exists on every cluster, to create others from.
@@ -55,6 +55,44 @@ pub async fn run_all(session: &mut Session, statements: &[String]) -> Result<()>
     Ok(())
 }
 
+/// Runs statements that create things as one transaction, until it has taken effect. In a database over several regions a
+/// schema change waits for every region, so many at once take as long as one.
+pub async fn run_block(session: &mut Session, statements: &[String]) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        let Err(error) = attempt_block(session, statements).await else { return Ok(()) };
+        // Nothing is undone on a connection that is gone; anywhere else a failed block has to be left.
+        let _ = session.execute("ROLLBACK").await;
+        // All of it was created at once, so if a part is there, so is the rest.
+        if is_there_already(&error) {
+            return Ok(());
+        }
+        tries += 1;
+        if !is_passing(&error) || tries == TRIES_MAX {
+            return Err(error);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn attempt_block(session: &mut Session, statements: &[String]) -> Result<()> {
+    session.execute("BEGIN").await?;
+    for sql in statements {
+        session.execute(sql).await?;
+    }
+    session.execute("COMMIT").await.map(drop)
+}
+
+/// 42P04, 42P06, 42P07, 42710: the database, schema, table, object exists. 23505: so does the row.
+fn is_there_already(error: &Error) -> bool {
+    matches!(error.sqlstate(), "42P04" | "42P06" | "42P07" | "42710" | "23505")
+}
+
+/// Whether another try may succeed.
+fn is_passing(error: &Error) -> bool {
+    is_retryable(error) || is_outcome_unknown(error) || error.kind() == ErrorKind::Unavailable
+}
+
 /// Runs one statement until it has taken effect; «it exists already» and «the row is already there» count as that.
 pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
     let mut tries = 0;
@@ -63,13 +101,11 @@ pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        // 42P04, 42P06, 42P07, 42710: the database, schema, table, object exists. 23505: so does the row.
-        if matches!(error.sqlstate(), "42P04" | "42P06" | "42P07" | "42710" | "23505") {
+        if is_there_already(&error) {
             return Ok(());
         }
         tries += 1;
-        let passing = is_retryable(&error) || is_outcome_unknown(&error) || error.kind() == ErrorKind::Unavailable;
-        if !passing || tries == TRIES_MAX {
+        if !is_passing(&error) || tries == TRIES_MAX {
             return Err(error);
         }
         tokio::time::sleep(PAUSE).await;

@@ -10,6 +10,7 @@ use crate::schema;
 use meridian_base::Result;
 use rand::Rng;
 use rand::rngs::SmallRng;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows per INSERT: large enough that a round trip does not show, small enough for a moving progress bar.
 const BATCH: usize = 200;
@@ -21,7 +22,7 @@ struct Table {
     rows: Vec<String>,
 }
 
-/// Loads every region, its own tables through its own node.
+/// Loads all regions at once, each one's tables through its own node.
 pub(super) async fn load(context: &Context, config: &MovrConfig, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
     let regions = context.connector.regions();
     let loads: Vec<(&String, Vec<Table>)> = regions
@@ -33,20 +34,24 @@ pub(super) async fn load(context: &Context, config: &MovrConfig, progress: &(dyn
         })
         .collect();
     let rows_total = loads.iter().flat_map(|(_, tables)| tables).map(|t| t.rows.len() as u64).sum();
-    let mut rows_done = 0;
-    for (region, tables) in loads {
-        let schema = schema::schema_of(region);
-        let mut session = context.session(region, super::DATABASE);
-        for table in tables {
-            for batch in table.rows.chunks(BATCH) {
-                let insert = format!("INSERT INTO {schema}.{} ({}) VALUES {}", table.name, table.columns, batch.join(", "));
-                schema::run(&mut session, &insert).await?;
-                rows_done += batch.len() as u64;
-                progress(Progress { rows_done, rows_total });
+    let rows_done = AtomicU64::new(0);
+    let each = loads.into_iter().map(|(region, tables)| {
+        let rows_done = &rows_done;
+        async move {
+            let schema = schema::schema_of(region);
+            let mut session = context.session(region, super::DATABASE);
+            for table in tables {
+                for batch in table.rows.chunks(BATCH) {
+                    let insert = format!("INSERT INTO {schema}.{} ({}) VALUES {}", table.name, table.columns, batch.join(", "));
+                    schema::run(&mut session, &insert).await?;
+                    let rows_done = rows_done.fetch_add(batch.len() as u64, Ordering::Relaxed) + batch.len() as u64;
+                    progress(Progress { rows_done, rows_total });
+                }
             }
+            Ok(())
         }
-    }
-    Ok(())
+    });
+    futures::future::try_join_all(each).await.map(drop)
 }
 
 /// All rows of one region: parents before children.

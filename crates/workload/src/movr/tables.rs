@@ -7,12 +7,10 @@ use meridian_base::Result;
 /// Creates the database, a schema per region, and the tables homed in that region.
 pub(super) async fn create(context: &Context) -> Result<()> {
     schema::create_database(context, super::DATABASE).await?;
-    for region in context.connector.regions() {
-        let home = schema::locality(&*context.connector, &region);
-        let mut session = context.session(&region, super::DATABASE);
-        schema::run_all(&mut session, &statements(&schema::schema_of(&region), &home)).await?;
-    }
-    Ok(())
+    let regions = context.connector.regions();
+    let of_region = |region: &String| statements(&schema::schema_of(region), &schema::locality(&*context.connector, region));
+    let all: Vec<String> = regions.iter().flat_map(of_region).collect();
+    schema::run_block(&mut context.session(&regions[0], super::DATABASE), &all).await
 }
 
 /// The statements for one region. Every key starts with the city, so that a city's rows lie together.

@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 const TICK: Duration = Duration::from_millis(100);
+const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Where calls for the coordinator wait, while there is one here.
@@ -53,6 +54,10 @@ impl Inbox {
 pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>) {
     let mut serving = replica.watch_serving();
     loop {
+        // A cluster that is being founded has a catalog with its first rows, which the founder writes.
+        while *serving.borrow_and_update() && shared.catalog.newest().version == SchemaVersion(0) {
+            tokio::time::sleep(FOUNDING_POLL).await;
+        }
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::unbounded_channel();
             *shared.ddl.0.lock() = Some(tx.clone());

@@ -88,6 +88,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn insert(&mut self, i: &ast::Insert, overriding: Option<Overriding>) -> Result<(Rel, Vec<OutCol>)> {
+        self.writes = true;
         let ast::TableObject::TableName(name) = &i.table else {
             return Err(Error::unsupported("INSERT INTO FUNCTION is not supported"));
         };

@@ -79,12 +79,15 @@ fn write(path: &Path, steps: &[Step]) {
     std::fs::write(path, text).expect("a writable script");
 }
 
-fn show_error(code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) -> String {
+fn show_error(code: &str, message: &str, detail: Option<&str>, hint: Option<&str>, position: Option<u32>) -> String {
     let mut out = format!("ERROR {code}: {message}\n");
     for (name, value) in [("DETAIL", detail), ("HINT", hint)] {
         if let Some(value) = value {
             let _ = writeln!(out, "{name}: {value}");
         }
+    }
+    if let Some(position) = position {
+        let _ = writeln!(out, "POSITION: {position}");
     }
     out
 }
@@ -105,7 +108,7 @@ fn show_rows(columns: &[String], rows: Vec<Vec<Option<String>>>) -> String {
 
 async fn run_here(session: &mut Session<MemEnvironment>, text: &str) -> String {
     match session.query_text(text).await {
-        Err(e) => show_error(e.sqlstate(), e.message(), e.get_detail(), e.get_hint()),
+        Err(e) => show_error(e.sqlstate(), e.message(), e.get_detail(), e.get_hint(), e.get_position()),
         Ok(results) => {
             let mut out = String::new();
             for r in results {
@@ -155,7 +158,7 @@ fn every_script_answers_as_written() {
 
 /// Whether an answer's line is about something PostgreSQL's simple protocol does not tell its drivers.
 fn is_tag(line: &str) -> bool {
-    line.starts_with('(') && line.ends_with(')')
+    line.ends_with(')') && line.strip_prefix('(').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
 async fn run_there(client: &tokio_postgres::Client, text: &str) -> String {
@@ -164,7 +167,11 @@ async fn run_there(client: &tokio_postgres::Client, text: &str) -> String {
         Ok(messages) => messages,
         Err(e) => {
             let e = e.as_db_error().expect("an error of the server's");
-            return show_error(e.code().code(), e.message(), e.detail(), e.hint());
+            let position = match e.position() {
+                Some(tokio_postgres::error::ErrorPosition::Original(p)) => Some(*p),
+                _ => None,
+            };
+            return show_error(e.code().code(), e.message(), e.detail(), e.hint(), position);
         }
     };
     let (mut columns, mut rows) = (Vec::new(), Vec::new());

@@ -138,6 +138,12 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
     Ok(())
 }
 
+/// Inserts a row without `ON CONFLICT`.
+pub(crate) async fn insert_plain<T: Transaction>(plan: &DmlPlan, row: Row, changes: &mut Changes, rt: &mut Runtime<'_, T>) -> Result<()> {
+    let frame: Frame = std::sync::Arc::from([]);
+    insert(plan, row, None, changes, &frame, rt).await.map(|_| ())
+}
+
 /// Inserts a row, or does what `ON CONFLICT` says. `None`: nothing was changed.
 async fn insert<T: Transaction>(
     plan: &DmlPlan,

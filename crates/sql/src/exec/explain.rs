@@ -23,7 +23,7 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
     Box::pin(async move {
         let node = match &inner.plan {
             Plan::General(node) => node.clone(),
-            Plan::Fast(fast) => super::fast::node(fast),
+            Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { .. } => return Ok(vec!["EXPLAIN".into()]),
         };
         let mut tree = Tree { lines: Vec::new(), stats: None, ctx: ctx.eval, params };

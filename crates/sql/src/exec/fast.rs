@@ -1,15 +1,14 @@
-//! Point statements, without operators: from parameters to a key to the stored row to the socket's buffer.
+//! Point statements without operators: from parameters to a key to the stored row to the socket's buffer, or to one write.
 
-use super::{Affected, ExecContext, RowSink};
 use super::eval::{Env, Memo, eval, finish};
+use super::{Affected, ExecContext, RowSink, Runtime, Shared, cascade, dml};
 use crate::env::Transaction;
-use crate::plan::FastPlan;
-use crate::plan::physical::{KeyPart, Node, Scan};
+use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
+use crate::plan::{FastKind, FastPlan};
 use crate::types::keys::encode_key_column;
-use crate::types::{Datum, RowView};
+use crate::types::{Datum, RowView, Type};
 use meridian_base::key::encode;
 use meridian_base::{Error, Key, Result};
-use std::sync::Arc;
 
 pub(crate) async fn run<T: Transaction>(
     plan: &FastPlan,
@@ -18,18 +17,34 @@ pub(crate) async fn run<T: Transaction>(
     ctx: &ExecContext<'_>,
     sink: &mut dyn RowSink,
 ) -> Result<Affected> {
-    let FastPlan::Get(get) = plan;
-    let s = scan(&get.scan)?;
+    match &plan.kind {
+        FastKind::Get { fields } => get(plan.scan().ok_or_else(damaged)?, fields, params, txn, ctx, sink).await,
+        FastKind::Update => update(plan, params, txn, ctx).await,
+        FastKind::Insert => insert(plan.dml().ok_or_else(damaged)?, params, txn, ctx).await,
+    }
+}
+
+fn damaged() -> Error {
+    Error::internal("a point statement without its point")
+}
+
+async fn get<T: Transaction>(
+    s: &Scan,
+    fields: &[(u32, Type)],
+    params: &[Datum],
+    txn: &mut T,
+    ctx: &ExecContext<'_>,
+    sink: &mut dyn RowSink,
+) -> Result<Affected> {
     let Some(key) = key(s, params, ctx)? else { return Ok(Affected { rows: 0 }) };
     let Some(bytes) = txn.get(s.table.group, &key, s.mask, s.locking).await? else { return Ok(Affected { rows: 0 }) };
     let view = RowView::new(bytes)?;
-    if get.fields.iter().any(|(o, _)| view.is_missing(*o as usize)) {
-        let row = get.fields.iter().map(|(o, _)| super::entries::column_of(&view, *o as usize, &s.types, &s.missing));
-        let row = row.collect::<Result<Vec<_>>>()?;
-        let types: Vec<_> = get.fields.iter().map(|(_, t)| t.clone()).collect();
-        sink.row(&row, &types)?;
+    if fields.iter().any(|(o, _)| view.is_missing(*o as usize)) {
+        let row = fields.iter().map(|(o, _)| super::entries::column_of(&view, *o as usize, &s.types, &s.missing));
+        let types: Vec<Type> = fields.iter().map(|(_, t)| t.clone()).collect();
+        sink.row(&row.collect::<Result<Vec<_>>>()?, &types)?;
     } else {
-        sink.stored(&view, &get.fields)?;
+        sink.stored(&view, fields)?;
     }
     if sink.is_full() {
         sink.drain().await?;
@@ -37,27 +52,48 @@ pub(crate) async fn run<T: Transaction>(
     Ok(Affected { rows: 1 })
 }
 
-/// The operator that does the same, for portals that fetch.
-pub(crate) fn node(plan: &FastPlan) -> Arc<Node> {
-    let FastPlan::Get(get) = plan;
-    get.whole.clone()
-}
-
-fn scan(node: &Node) -> Result<&Scan> {
-    match node {
-        Node::Scan(s) => Ok(s),
-        _ => Err(Error::internal("a point statement without a point")),
+async fn update<T: Transaction>(plan: &FastPlan, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Affected> {
+    let (s, d) = (plan.scan().ok_or_else(damaged)?, plan.dml().ok_or_else(damaged)?);
+    let DmlPlanKind::Update { set } = &d.kind else { return Err(damaged()) };
+    let Some(key) = key(s, params, ctx)? else { return Ok(Affected { rows: 0 }) };
+    let Some(bytes) = txn.get(s.table.group, &key, s.mask, s.locking).await? else { return Ok(Affected { rows: 0 }) };
+    let old = d.table.decode_row(bytes)?;
+    let memo = Memo::default();
+    let mut new = old.clone();
+    for (o, e) in set {
+        new[*o as usize] = finish(eval(&e.expr, &Env { row: &old, args: &[], params, ctx: ctx.eval, memo: &memo }))?;
     }
+    let mut shared = Shared::default();
+    dml::update(&d.table, &old, &mut new, &mut Runtime { txn, ctx, params, shared: &mut shared }).await?;
+    Ok(Affected { rows: 1 })
 }
 
+async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Affected> {
+    let (DmlPlanKind::Insert { targets, .. }, Node::Values(rows)) = (&d.kind, &*d.input) else { return Err(damaged()) };
+    let values = rows.first().ok_or_else(damaged)?;
+    let memo = Memo::default();
+    let env = Env { row: &[], args: &[], params, ctx: ctx.eval, memo: &memo };
+    let mut row = vec![Datum::Null; d.table.types.len()];
+    for (o, e) in targets.iter().zip(values) {
+        row[*o as usize] = finish(eval(&e.expr, &env))?;
+    }
+    let mut shared = Shared::default();
+    let mut rt = Runtime { txn, ctx, params, shared: &mut shared };
+    let mut changes = dml::Changes::default();
+    dml::insert_plain(d, row, &mut changes, &mut rt).await?;
+    cascade::check(&d.table, &d.keys, changes, &mut rt).await?;
+    Ok(Affected { rows: 1 })
+}
+
+/// The key of a point; `None` if a part of it is `NULL`.
 fn key(s: &Scan, params: &[Datum], ctx: &ExecContext<'_>) -> Result<Option<Key>> {
     let memo = Memo::default();
     let env = Env { row: &[], args: &[], params, ctx: ctx.eval, memo: &memo };
-    let index = &s.table.indexes[s.index];
+    let index = s.table.primary();
     let mut out = Vec::with_capacity(32);
     encode::index(&mut out, index.id);
     for (part, c) in s.prefix.iter().zip(&index.columns) {
-        let KeyPart::Eq(e) = part else { return Err(Error::internal("a point statement without a point")) };
+        let KeyPart::Eq(e) = part else { return Err(damaged()) };
         let v = finish(eval(&e.expr, &env))?;
         if v.is_null() {
             return Ok(None);

@@ -94,8 +94,8 @@ pub async fn run<T: Transaction>(
     ctx: &ExecContext<'_>,
     sink: &mut dyn RowSink,
 ) -> Result<Affected> {
-    txn.uses(&prepared.descriptors);
     if let Plan::Fast(fast) = &prepared.plan {
+        txn.uses(&prepared.descriptors);
         return fast::run(fast, params, txn, ctx, sink).await;
     }
     let mut execution = Execution::new(prepared.clone(), params.to_vec());
@@ -114,7 +114,11 @@ pub async fn insert_rows<T: Transaction>(
 ) -> Result<u64> {
     use crate::plan::physical::Node;
     txn.uses(&prepared.descriptors);
-    let Plan::General(node) = &prepared.plan else { return Err(Error::internal("not a plan of an INSERT")) };
+    let node = match &prepared.plan {
+        Plan::General(node) => node,
+        Plan::Fast(fast) => &fast.node,
+        Plan::Explain { .. } => return Err(Error::internal("not a plan of an INSERT")),
+    };
     let Node::Dml(dml) = &**node else { return Err(Error::internal("not a plan of an INSERT")) };
     let mut shared = Shared::default();
     dml::insert_params(dml, rows, &mut Runtime { txn, ctx, params: &[], shared: &mut shared }).await
@@ -152,6 +156,11 @@ impl Execution {
     ) -> Result<Fetched> {
         txn.uses(&self.prepared.descriptors);
         let prepared = self.prepared.clone();
+        if let (Plan::Fast(fast), None, false, None | Some(2..)) = (&prepared.plan, &self.op, self.is_done, max_rows) {
+            // One row at most: nothing is left to fetch.
+            self.is_done = true;
+            return fast::run(fast, &self.params, txn, ctx, sink).await.map(Fetched::Done);
+        }
         let types: Vec<Type> = prepared.columns.iter().map(|c| c.ty.clone()).collect();
         let max = max_rows.unwrap_or(u64::MAX);
         let mut sent = 0u64;
@@ -189,7 +198,7 @@ impl Execution {
         let prepared = self.prepared.clone();
         let node = match &prepared.plan {
             Plan::General(node) => node.clone(),
-            Plan::Fast(fast) => fast::node(fast),
+            Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { inner, analyze } => {
                 let lines = explain::explain(inner, *analyze, &self.params, txn, ctx).await?;
                 self.ahead.extend(lines.into_iter().map(|l| vec![Datum::Text(l.into())]));

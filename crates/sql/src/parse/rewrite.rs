@@ -37,8 +37,16 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             }
         }
     }
+    if sees(&tokens, 0, &["create"]) && tokens.iter().take(3).any(|t| is(t, "sequence")) {
+        let start = tokens.iter().position(|t| is_option(t)).unwrap_or(tokens.len());
+        sort_options(&mut tokens[start..]);
+    }
     let mut i = 0;
     while i < tokens.len() {
+        if sees(&tokens, i, &["as", "identity"]) && tokens.get(i + 2).is_some_and(|t| t.token == Token::LParen) {
+            let end = after_operand(&tokens, i + 1);
+            sort_options(&mut tokens[i + 3..end.max(i + 4) - 1]);
+        }
         if sees(&tokens, i, &["as", "of", "system", "time"]) {
             cut.as_of = Some(place.position(tokens[i].span.start));
             let end = after_operand(&tokens, i + 4);
@@ -57,6 +65,46 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         i += 1;
     }
     Ok((tokens, cut))
+}
+
+/// Whether a token starts an option of a sequence.
+fn is_option(t: &TokenWithSpan) -> bool {
+    option_rank(t).is_some()
+}
+/// The place of an option in the one order that sqlparser takes them in.
+fn option_rank(t: &TokenWithSpan) -> Option<usize> {
+    const ORDER: &[&[&str]] = &[&["increment"], &["minvalue"], &["maxvalue"], &["start"], &["cache"], &["cycle"], &["owned"]];
+    ORDER.iter().position(|words| words.iter().any(|w| is(t, w))).or_else(|| is(t, "no").then_some(usize::MAX))
+}
+
+/// PostgreSQL takes the options of a sequence in any order.
+fn sort_options(tokens: &mut [TokenWithSpan]) {
+    let mut groups: Vec<(usize, Vec<TokenWithSpan>)> = Vec::new();
+    let mut after_no = false;
+    for t in tokens.iter() {
+        match option_rank(t) {
+            // `NO MINVALUE` is placed by its second word.
+            Some(rank) if after_no => {
+                if let Some(g) = groups.last_mut() {
+                    g.0 = rank;
+                    g.1.push(t.clone());
+                }
+                after_no = false;
+            }
+            Some(rank) => {
+                after_no = is(t, "no");
+                groups.push((rank, vec![t.clone()]));
+            }
+            None => match groups.last_mut() {
+                Some(g) => g.1.push(t.clone()),
+                None => return,
+            },
+        }
+    }
+    groups.sort_by_key(|g| g.0);
+    for (slot, t) in tokens.iter_mut().zip(groups.into_iter().flat_map(|g| g.1)) {
+        *slot = t;
+    }
 }
 
 /// `TABLE t` is `SELECT * FROM t`.

@@ -90,8 +90,7 @@ fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>
                 prefix.push(p);
             }
             None => {
-                let nullable = !table.columns[column.ordinal as usize].not_null;
-                range = bounds(filters, id, ty, own, nullable, &mut consumed);
+                range = bounds(filters, id, ty, own, &mut consumed);
                 break;
             }
         }
@@ -153,7 +152,7 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
     }
 }
 
-fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, nullable: bool, consumed: &mut Vec<usize>) -> Option<Range> {
+fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, consumed: &mut Vec<usize>) -> Option<Range> {
     if !is_keyable(ty) {
         return None;
     }
@@ -174,10 +173,7 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
                 };
                 if side.is_none() {
                     *side = Some((value.clone(), included));
-                    // A range open to the side of the NULLs lets them in: there the condition must still be tested.
-                    if !nullable {
-                        consumed.push(i);
-                    }
+                    consumed.push(i);
                 }
             }
             Expr::Call(f, args)

@@ -9,7 +9,7 @@ use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
 use crate::env::{Locking, OnLocked};
 use crate::types::cast::select_common_type;
 use crate::types::functions::{self, FunctionKind};
-use crate::types::{CastContext, Datum, Type};
+use crate::types::{CastContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::collections::BTreeSet;
@@ -165,7 +165,8 @@ impl Binder<'_> {
         }
         let mut types = Vec::new();
         for (a, b) in lcols.iter().zip(&rcols) {
-            types.push(select_common_type(&[a.ty.clone(), b.ty.clone()], name)?);
+            let own = |rel: &Rel, c: &OutCol| literal_of(rel, c.id).map_or_else(|| c.ty.clone(), |l| l.ty);
+            types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
         let left = self.cast_cols(left, &lcols, &types)?;
         let right = self.cast_cols(right, &rcols, &types)?;
@@ -179,7 +180,8 @@ impl Binder<'_> {
     pub(crate) fn cast_cols(&mut self, rel: Rel, cols: &[OutCol], to: &[Type]) -> Result<Rel> {
         let mut exprs = Vec::new();
         for (c, ty) in cols.iter().zip(to) {
-            let e = self.coerce(Typed::new(Expr::Column(c.id), c.ty.clone()), ty, CastContext::Implicit)?;
+            let value = literal_of(&rel, c.id).unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
+            let e = self.coerce(value, ty, CastContext::Implicit)?;
             exprs.push((self.fresh(), e));
         }
         Ok(Rel::Project { input: Box::new(rel), exprs })
@@ -868,6 +870,19 @@ impl Binder<'_> {
         let mut cols = scope_cols(&table, out.collect());
         rename_columns(&mut cols, alias)?;
         Ok((rel, cols, vec![table]))
+    }
+}
+
+/// The literal without a type that a column of a query shows in every row: a `UNION` or an `INSERT` gives it its type.
+pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
+    match rel {
+        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => literal_of(input, id),
+        Rel::Project { input, exprs } => match &exprs.iter().find(|(c, _)| *c == id)?.1 {
+            Expr::Column(c) => literal_of(input, *c),
+            e @ Expr::Const(crate::types::Datum::Text(_) | crate::types::Datum::Null) => Some(Typed::new(e.clone(), Type::Unknown)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -15,7 +15,7 @@ use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
 /// A bound data-modifying statement.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Dml {
     pub(crate) table: Arc<TablePlan>,
     pub(crate) keys: Arc<ForeignKeys>,
@@ -27,7 +27,7 @@ pub(crate) struct Dml {
     pub(crate) returning: Vec<(ColId, Expr)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum DmlKind {
     /// Ordinals of the input's columns.
     Insert { targets: Vec<u32>, conflict: Option<Conflict> },
@@ -37,7 +37,7 @@ pub(crate) enum DmlKind {
 }
 
 /// `ON CONFLICT`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Conflict {
     /// Positions of the indexes that decide; all unique ones if empty.
     pub(crate) arbiters: Vec<usize>,
@@ -45,7 +45,7 @@ pub(crate) struct Conflict {
 }
 
 /// Expressions over the existing row (`base + ordinal`) and the proposed one (`excluded + ordinal`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ConflictUpdate {
     pub(crate) excluded: ColId,
     pub(crate) set: Vec<(u32, Expr)>,
@@ -62,6 +62,16 @@ impl Dml {
             _ => Vec::new(),
         };
         kind.into_iter().chain(self.returning.iter().map(|r| &r.1)).collect()
+    }
+    pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        let kind: Vec<&mut Expr> = match &mut self.kind {
+            DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
+                u.set.iter_mut().map(|s| &mut s.1).chain(&mut u.filter).collect()
+            }
+            DmlKind::Update { set } => set.iter_mut().map(|s| &mut s.1).collect(),
+            _ => Vec::new(),
+        };
+        kind.into_iter().chain(self.returning.iter_mut().map(|r| &mut r.1)).collect()
     }
 }
 
@@ -169,7 +179,9 @@ impl Binder<'_> {
         self.check_width(out.len(), &mut targets, explicit, source.span())?;
         let mut exprs = Vec::new();
         for (c, o) in out.iter().zip(&targets) {
-            let e = self.assign(Typed::new(Expr::Column(c.id), c.ty.clone()), plan, *o)?;
+            let value = super::bind_query::literal_of(&rel, c.id);
+            let value = value.unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
+            let e = self.assign(value, plan, *o)?;
             exprs.push((self.fresh(), e));
         }
         Ok((Rel::Project { input: Box::new(rel), exprs }, targets))

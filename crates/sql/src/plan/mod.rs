@@ -26,7 +26,7 @@ pub(crate) mod rel;
 mod table;
 
 pub use api::*;
-pub(crate) use fast::FastPlan;
+pub(crate) use fast::{FastKind, FastPlan};
 pub(crate) use table::ForeignKeys;
 pub use table::TablePlan;
 

@@ -106,6 +106,15 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let rows = rows.into_iter().map(|r| r.into_iter().map(|e| subqueries(e, uses)).collect()).collect();
             above_of(Rel::Values { cols, rows }, conds, uses)
         }
+        Rel::Dml { dml, cols } => {
+            let mut dml = (*dml).clone();
+            dml.input = push(dml.input, Vec::new(), uses);
+            for e in dml.exprs_mut() {
+                let expr = std::mem::replace(e, Expr::NULL);
+                *e = subqueries(expr, uses);
+            }
+            above_of(Rel::Dml { dml: Arc::new(dml), cols }, conds, uses)
+        }
         other => above_of(other, conds, uses),
     }
 }

@@ -1,0 +1,222 @@
+create table i (id int primary key, a int, b text, c int not null default 0);
+----
+(CREATE TABLE)
+
+create index i_a on i (a) include (c);
+----
+(CREATE INDEX)
+
+create index i_b on i (b desc);
+----
+(CREATE INDEX)
+
+insert into i values (1, 1, 'x', 1), (2, 2, 'y', 2), (3, 2, 'xx', 3), (4, null, 'z', 4), (5, 9, null, 5);
+----
+(INSERT 0 5)
+
+explain select * from i where id = 1;
+----
+QUERY PLAN
+Point Lookup using i_pkey on i
+  Index Cond: (id = 1)
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from i where id in (1, 2) and b = 'x';
+----
+QUERY PLAN
+Point Lookup using i_pkey on i
+  Index Cond: (id IN (1, 2))
+  Filter: (b = 'x')
+Regions: us-east1
+(EXPLAIN)
+
+explain select c from i where a = 2;
+----
+QUERY PLAN
+Index Only Scan using i_a on i
+  Index Cond: (a = 2)
+Regions: us-east1
+(EXPLAIN)
+
+explain select b from i where a = 2;
+----
+QUERY PLAN
+Index Scan using i_a on i
+  Index Cond: (a = 2)
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from i order by id desc limit 2;
+----
+QUERY PLAN
+Limit
+  ->  Seq Scan Backward on i
+Regions: us-east1
+(EXPLAIN)
+
+explain select id from i where a > 1 and a <= 5 order by a;
+----
+QUERY PLAN
+Index Only Scan using i_a on i
+  Index Cond: (a > 1) AND (a <= 5)
+Regions: us-east1
+(EXPLAIN)
+
+explain select id from i where b like 'x%';
+----
+QUERY PLAN
+Index Only Scan using i_b on i
+  Index Cond: (b ~~ 'x%')
+  Filter: (b ~~ 'x%')
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from i where c + 1 = 3 order by b;
+----
+QUERY PLAN
+Sort
+  Sort Key: #3
+  ->  Seq Scan on i
+        Filter: ((c + 1) = 3)
+Regions: us-east1
+(EXPLAIN)
+
+explain select x.id from i as x join i as y on y.id = x.a where x.id = 3;
+----
+QUERY PLAN
+Lookup Join
+  ->  Point Lookup using i_pkey on i x
+        Index Cond: (id = 3)
+  ->  Point Lookup using i_pkey on i y
+        Index Cond: (id = outer #1)
+Regions: us-east1
+(EXPLAIN)
+
+explain select a, count(*) from i group by a;
+----
+QUERY PLAN
+Group
+  Group Key: #1
+  ->  Seq Scan on i
+Regions: us-east1
+(EXPLAIN)
+
+explain update i set b = 'q' where a = 2;
+----
+QUERY PLAN
+Update on i
+  ->  Index Scan using i_a on i
+        Index Cond: (a = 2)
+        Locks rows
+Regions: us-east1
+(EXPLAIN)
+
+explain delete from i;
+----
+QUERY PLAN
+Delete on i
+  ->  Seq Scan on i
+        Locks rows
+Regions: us-east1
+(EXPLAIN)
+
+select c, a from i where a = 2 order by c;
+----
+c | a
+2 | 2
+3 | 2
+(SELECT 2)
+
+select id from i where a > 1 order by a desc;
+----
+id
+5
+3
+2
+(SELECT 3)
+
+select id from i where a is null;
+----
+id
+4
+(SELECT 1)
+
+select id, b from i where b like 'x%' order by b;
+----
+id | b
+1 | x
+3 | xx
+(SELECT 2)
+
+select id from i where b < 'y' order by b;
+----
+id
+1
+3
+(SELECT 2)
+
+select id from i where b >= 'xx' order by b desc;
+----
+id
+4
+2
+3
+(SELECT 3)
+
+update i set a = 7 where id = 3;
+----
+(UPDATE 1)
+
+select id from i where a = 7;
+----
+id
+3
+(SELECT 1)
+
+select id from i where a = 2;
+----
+id
+2
+(SELECT 1)
+
+insert into i values (6, 8, 'xx', 3);
+----
+(INSERT 0 1)
+
+insert into i values (6, 1, 'xx', 3);
+----
+ERROR 23505: duplicate key value violates unique constraint "i_pkey"
+DETAIL: Key (id)=(6) already exists.
+
+delete from i where a = 7;
+----
+(DELETE 1)
+
+select id from i where a = 7;
+----
+id
+(SELECT 0)
+
+insert into i values (7, 8, 'xx', 3);
+----
+(INSERT 0 1)
+
+select * from i order by id desc limit 2;
+----
+id | a | b | c
+7 | 8 | xx | 3
+6 | 8 | xx | 3
+(SELECT 2)
+
+select id from i order by b desc nulls last;
+----
+id
+4
+2
+6
+7
+1
+5
+(SELECT 6)
+

@@ -41,6 +41,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         let start = tokens.iter().position(|t| is_option(t)).unwrap_or(tokens.len());
         sort_options(&mut tokens[start..]);
     }
+    if sees(&tokens, 0, &["copy"]) {
+        copy_booleans(&mut tokens);
+    }
     let mut i = 0;
     while i < tokens.len() {
         if sees(&tokens, i, &["as", "identity"]) && tokens.get(i + 2).is_some_and(|t| t.token == Token::LParen) {
@@ -65,6 +68,20 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         i += 1;
     }
     Ok((tokens, cut))
+}
+
+/// sqlparser takes TRUE and FALSE for COPY's options; PostgreSQL takes ON and OFF as well (manual, COPY).
+fn copy_booleans(tokens: &mut [TokenWithSpan]) {
+    for i in 1..tokens.len() {
+        if !(is(&tokens[i - 1], "freeze") || is(&tokens[i - 1], "header")) {
+            continue;
+        }
+        if is(&tokens[i], "on") {
+            tokens[i].token = word("TRUE", Keyword::TRUE);
+        } else if is(&tokens[i], "off") {
+            tokens[i].token = word("FALSE", Keyword::FALSE);
+        }
+    }
 }
 
 /// Whether a token starts an option of a sequence.

@@ -6,7 +6,7 @@ use meridian_workload::client::{Client, Connector, Rows, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{NoTls, SimpleQueryMessage, Statement};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -168,6 +168,20 @@ impl ToSql for Text {
     tokio_postgres::types::to_sql_checked!();
 }
 
+/// A UUID in its text form.
+struct Uuid(String);
+
+impl FromSql<'_> for Uuid {
+    fn from_sql(_: &Type, raw: &[u8]) -> std::result::Result<Uuid, Box<dyn std::error::Error + Sync + Send>> {
+        let bytes: [u8; 16] = raw.try_into()?;
+        let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+        Ok(Uuid(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])))
+    }
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::UUID
+    }
+}
+
 fn value(row: &tokio_postgres::Row, i: usize) -> Result<Value> {
     let failed = |e: tokio_postgres::Error| Error::internal(format!("column {i}: {e}"));
     Ok(match *row.columns()[i].type_() {
@@ -180,6 +194,7 @@ fn value(row: &tokio_postgres::Row, i: usize) -> Result<Value> {
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
             row.try_get::<_, Option<String>>(i).map_err(failed)?.map_or(Value::Null, Value::Text)
         }
+        Type::UUID => row.try_get::<_, Option<Uuid>>(i).map_err(failed)?.map_or(Value::Null, |u| Value::Text(u.0)),
         ref other => return Err(Error::unsupported(format!("workloads do not read columns of type {other}"))),
     })
 }

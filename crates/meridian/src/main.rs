@@ -1,9 +1,11 @@
 //! The one binary: node, demonstration cluster, SQL shell, workloads, bench and simulator.
 
+mod bench;
 mod client;
 mod demo;
 mod live;
 mod shell;
+mod sim;
 mod sql;
 mod start;
 mod status;
@@ -11,6 +13,8 @@ mod traffic;
 mod workload;
 
 use clap::{Parser, Subcommand};
+use futures::future::BoxFuture;
+use meridian_server::node::base::Result;
 use std::process::ExitCode;
 
 /// Meridian: a geo-distributed SQL database that speaks PostgreSQL's protocol.
@@ -31,13 +35,27 @@ enum Command {
     Sql(sql::Args),
     /// Run a workload against nodes, and check what must hold.
     Workload(workload::Args),
+    /// Measure a node against PostgreSQL.
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Run whole clusters in the deterministic simulator.
+    Sim(sim::Args),
     /// Look at a cluster's nodes.
     #[command(subcommand)]
     Node(status::Command),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let command: BoxFuture<'static, Result<ExitCode>> = match Cli::parse().command {
+        // The simulator brings a runtime of its own for each of its machines.
+        Command::Sim(args) => return sim::run(&args),
+        Command::Demo(args) => Box::pin(demo::run(args)),
+        Command::Start(args) => Box::pin(start::run(args)),
+        Command::Sql(args) => Box::pin(sql::run(args)),
+        Command::Workload(args) => Box::pin(workload::run(args)),
+        Command::Bench(command) => Box::pin(bench::run(command)),
+        Command::Node(command) => Box::pin(status::run(command)),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
@@ -45,15 +63,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let done = runtime.block_on(async {
-        match cli.command {
-            Command::Demo(args) => demo::run(args).await,
-            Command::Workload(args) => workload::run(args).await,
-            Command::Start(args) => start::run(args).await,
-            Command::Sql(args) => sql::run(args).await,
-            Command::Node(command) => status::run(command).await,
-        }
-    });
+    let done = runtime.block_on(command);
     // Threads that wait for the disk or for timers do not hold the process back.
     runtime.shutdown_background();
     match done {

@@ -1,0 +1,26 @@
+//! `meridian bench`: ratios, measured side by side on one machine.
+//!
+//! Absolute times say nothing on a shared machine. So the two sides run in turn, round by round, and what is shown is the
+//! ratio of each round, its median and its spread, and the CPU time the servers used.
+
+mod child;
+mod pg;
+mod postgres;
+mod report;
+
+use clap::Subcommand;
+use meridian_server::node::base::Result;
+use std::process::ExitCode;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// pgbench against a node and a PostgreSQL, both started here with the same durability.
+    Pg(pg::Args),
+}
+
+pub async fn run(command: Command) -> Result<ExitCode> {
+    crate::log_to_stderr("error");
+    match command {
+        Command::Pg(args) => pg::run(args).await,
+    }
+}

@@ -1,0 +1,12 @@
+//! The real binary as real processes: what it refuses, how it stops, what its shell's exit status says, and what `kill -9`
+//! may not lose.
+//!
+//! Everything listens on loopback, on ports the system picks, and every process ends with the test that started it.
+
+#[path = "../../src/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod kills;
+mod process;
+mod refusals;
+mod shell;

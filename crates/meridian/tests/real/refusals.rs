@@ -1,0 +1,65 @@
+//! What a node refuses, with a message that says what and where; and how it stops when it is told to.
+
+use crate::process::{Spec, meridian, run};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_data_directory_belongs_to_one_process() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = Spec::alone(&dir.path().join("node"));
+    let node = spec.start().await;
+    let said = spec.refused().await;
+    assert!(said.contains("is in use by process") && said.contains(&spec.dir.display().to_string()), "{said}");
+    drop(node);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_in_use_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Spec::alone(&dir.path().join("node")).start().await;
+    let other = Spec::alone(&dir.path().join("other"));
+    let said = Spec { sql_listen: node.sql_addr.clone(), ..other.clone() }.refused().await;
+    assert!(said.contains(&node.sql_addr) && said.contains("--sql-listen"), "{said}");
+    let said = Spec { listen: node.addr.clone(), ..other }.refused().await;
+    assert!(said.contains(&node.addr) && said.contains("--listen"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_of_a_newer_version_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = Spec::alone(&dir.path().join("node"));
+    drop(spec.start().await);
+    let file = spec.dir.join("node");
+    let text = std::fs::read_to_string(&file).expect("the identity");
+    let newer = text.replace("format 1\n", "format 999\n");
+    assert_ne!(text, newer);
+    std::fs::write(&file, newer).expect("writable");
+    let said = spec.refused().await;
+    assert!(said.contains("newer") && said.contains("999") && said.contains(&file.display().to_string()), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_others_can_reach_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = Spec { sql_listen: "0.0.0.0:0".into(), ..Spec::alone(&dir.path().join("node")) };
+    let said = spec.refused().await;
+    assert!(said.contains("--insecure"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sigterm_ends_a_node_well_and_its_rows_stay() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = Spec::alone(&dir.path().join("node"));
+    let node = spec.start().await;
+    let sql = |url: String, text: &str| {
+        let mut command = meridian();
+        command.arg("sql").arg(url).args(["-c", text]);
+        run(command, "")
+    };
+    let out = sql(node.url(), "CREATE TABLE t (id INT8 PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+    assert!(out.status.success(), "{out:?}");
+    let (status, said) = node.terminate().await;
+    assert!(status.success() && said.contains("stopped"), "{status}: {said}");
+    let node = spec.start().await;
+    let out = sql(node.url(), "SELECT count(*) FROM t");
+    assert!(String::from_utf8_lossy(&out.stdout).contains("     3\n"), "{out:?}");
+}

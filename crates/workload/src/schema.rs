@@ -8,12 +8,16 @@ use crate::run::Context;
 use crate::session::{Session, is_outcome_unknown, is_retryable};
 use meridian_base::{Error, ErrorKind, Result};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The database that exists on every cluster, to create others from.
 pub const DATABASE_DEFAULT: &str = "postgres";
 /// How often one step of a setup is tried; with the pause between, more than two elections.
 const TRIES_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long a node of another region may take to hear of what was just created, and how often it is asked.
+const HEARSAY_MAX: Duration = Duration::from_secs(5);
+const HEARSAY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A name in double quotes.
 pub fn quoted(name: &str) -> String {
@@ -93,9 +97,11 @@ fn is_passing(error: &Error) -> bool {
     is_retryable(error) || is_outcome_unknown(error) || error.kind() == ErrorKind::Unavailable
 }
 
-/// Runs one statement until it has taken effect; «it exists already» and «the row is already there» count as that.
+/// Runs one statement until it has taken effect; «it exists already» and «the row is already there» count as that. A node of
+/// another region may not have heard yet of the database, schema or table that the statement names.
 pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
     let mut tries = 0;
+    let begun = Instant::now();
     loop {
         let error = match session.execute(sql).await {
             Ok(_) => return Ok(()),
@@ -103,6 +109,11 @@ pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
         };
         if is_there_already(&error) {
             return Ok(());
+        }
+        // 3D000, 3F000, 42P01: no such database, schema, table.
+        if matches!(error.sqlstate(), "3D000" | "3F000" | "42P01") && begun.elapsed() < HEARSAY_MAX {
+            tokio::time::sleep(HEARSAY_PAUSE).await;
+            continue;
         }
         tries += 1;
         if !is_passing(&error) || tries == TRIES_MAX {

@@ -25,6 +25,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 const TICK: Duration = Duration::from_millis(100);
+/// A node that does not answer for as long is about to be taken for dead.
+const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -239,7 +241,11 @@ impl<R: Runtime> Coordinator<R> {
                     Action::Commit { above, seqs } => self.commit_step(above, seqs, &mut more).await?,
                     Action::Acknowledge { version } => {
                         if let Some(step) = self.step.take() {
-                            let _ = step.reply.send(Ok(version));
+                            let shared = self.shared.clone();
+                            tokio::spawn(async move {
+                                spread_to_gateways(&shared, version).await;
+                                let _ = step.reply.send(Ok(version));
+                            });
                         }
                     }
                 }
@@ -369,4 +375,16 @@ async fn send_grant<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, grant: 
         }
     }
     Err(not_primary(group))
+}
+
+/// Waits until every live node plans with the version: a name that was acknowledged exists is found everywhere. (What is
+/// committed is safe without this, by the schema lease; but «does not exist» is an answer that no group certifies.)
+async fn spread_to_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion) {
+    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
+    let calls = others.map(|n| shared.rpc.call(n.id, Request::AwaitVersion { version }, SPREAD_TIMEOUT));
+    for answer in futures::future::join_all(calls).await {
+        if let Err(e) = answer {
+            tracing::info!("a node may not know schema version {} yet: {e}", version.0);
+        }
+    }
 }

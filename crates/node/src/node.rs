@@ -517,7 +517,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Release { group, .. }
         | Request::Grant { group, .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } => Some(GroupId::CATALOG),
-        Request::Ping(_) | Request::Status => None,
+        Request::Ping(_) | Request::Status | Request::AwaitVersion { .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
 }
@@ -552,6 +552,10 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::ChangeCatalog { base, change } => {
             let version = shared.ddl.ask(|reply| crate::ddl::Job::Change { base, change, reply }).await?;
             Ok(Response::CatalogChanged { version })
+        }
+        Request::AwaitVersion { version } => {
+            Env(shared.clone()).await_version(version).await?;
+            Ok(Response::Done)
         }
         Request::Grant { group, grant } => Ok(Response::Granted { bound: primary(group)?.grant(grant).await? }),
         Request::Join { addr, sql_addr, region, zone } => {

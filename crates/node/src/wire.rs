@@ -58,6 +58,8 @@ pub enum Request {
     Ping(Ping),
     /// A step of a schema change, for the catalog's primary.
     ChangeCatalog { base: SchemaVersion, change: CatalogChange },
+    /// From the catalog's primary to every live node: answer when you plan with this version.
+    AwaitVersion { version: SchemaVersion },
     /// From the catalog's primary to a group's: log this grant, answer when it is durable.
     Grant { group: GroupId, grant: SchemaGrant },
     /// What `meridian node status` shows.

@@ -2,10 +2,14 @@
 //! may not lose.
 //!
 //! Everything listens on loopback, on ports the system picks, and every process ends with the test that started it.
+//!
+//! And, since it has the whole before it: who may depend on whom, and whether the documents are true.
 
 #[path = "../../src/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod dependencies;
+mod documents;
 mod kills;
 mod process;
 mod refusals;

@@ -28,7 +28,8 @@ impl Deriver<'_> {
             self.alter_once(table, operation)?;
         }
         let table = self.table_by_id(id)?;
-        self.check_generated(&table)
+        self.check_generated(&table)?;
+        self.check_expressions(id)
     }
 
     fn alter_other(&mut self, relation: &Relation, operations: &[AlterTableOperation]) -> Result<()> {

@@ -24,10 +24,12 @@ use super::lookup::{Name, Names, TableRef, fold};
 use super::{Catalog, CatalogChange, Descriptor, Group, Table};
 use crate::env::NodeLocality;
 use crate::parse::{Kind, Statement};
+use crate::plan::{PlanContext, TablePlan};
 use crate::types::EvalContext;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub use column::type_from_ast;
 pub(in crate::catalog) use constraint::replace_primary;
@@ -305,6 +307,13 @@ impl<'a> Deriver<'a> {
     fn table_by_id(&self, id: DescriptorId) -> Result<Table> {
         let table = self.catalog.table_by_id(id).ok_or_else(|| Error::internal("a table of this statement is gone"))?;
         Ok((*table).clone())
+    }
+    /// Binds everything a table holds as text, so that an expression of the wrong type fails now and not at the first INSERT.
+    fn check_expressions(&self, table: DescriptorId) -> Result<()> {
+        let catalog = Arc::new(self.catalog.clone());
+        let Some(table) = catalog.table_by_id(table) else { return Ok(()) };
+        let context = PlanContext { catalog: &catalog, names: self.names(), eval: self.context.eval };
+        TablePlan::new(&table, context).map(|_| ())
     }
     /// Whether a table is empty and unseen, so that nothing about it needs a job.
     fn is_private(&self, table: DescriptorId) -> bool {

@@ -65,7 +65,7 @@ impl Deriver<'_> {
         }
         self.check_generated(&table)?;
         self.put(table);
-        Ok(())
+        self.check_expressions(id)
     }
 
     pub(super) fn database_of(&self, schema: DescriptorId) -> Result<Database> {

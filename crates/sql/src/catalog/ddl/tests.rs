@@ -1,7 +1,8 @@
 use super::*;
 use crate::catalog::bootstrap::first_catalog;
+use crate::catalog::system::functions::{reg_name, reg_oid};
 use crate::catalog::{ColumnState, FkAction, IndexState, Locality};
-use crate::types::Type;
+use crate::types::{System, Type};
 use meridian_base::{NodeId, SchemaVersion, Timestamp};
 
 /// A session that only changes the schema; every statement is committed at once and its jobs are remembered.
@@ -12,6 +13,33 @@ struct Shell {
     private: BTreeSet<DescriptorId>,
     jobs: Vec<Job>,
     notices: Vec<String>,
+}
+
+/// What a session's expressions see of it.
+struct Expressions;
+
+impl System for Expressions {
+    fn random(&self) -> u64 {
+        4
+    }
+    fn now_micros(&self) -> u64 {
+        0
+    }
+    fn unique_rowid(&self) -> i64 {
+        1
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn set_setting(&self, name: &str, _: &str, _: bool) -> Result<String> {
+        Err(Error::sql("42704", name))
+    }
+    fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
+        reg_name(ctx, ty, oid)
+    }
+    fn reg_oid(&self, ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
+        reg_oid(ctx, ty, name)
+    }
 }
 
 fn node(id: u32, region: &str) -> NodeLocality {
@@ -33,7 +61,7 @@ impl Shell {
         let mut tags = Vec::new();
         for statement in crate::parse::parse(sql)? {
             assert!(is_ddl(&statement), "not DDL: {sql}");
-            let eval = EvalContext::default();
+            let eval = EvalContext { system: Arc::new(Expressions), ..EvalContext::default() };
             let context =
                 DdlContext { names: &self.names, gateway_region: "eu", nodes: &self.nodes, private: &self.private, eval: &eval };
             let ddl = derive(&statement, &self.catalog, &context)?;
@@ -236,6 +264,9 @@ fn errors_have_postgresqls_states_and_texts() {
         ("create table x (a varchar(0))", "22023", "length for type varchar must be at least 1"),
         ("create table x (a int) with (nosuch = 1)", "22023", "unrecognized parameter \"nosuch\""),
         ("create table nosuch.x (a int)", "3F000", "schema \"nosuch\" does not exist"),
+        ("create table x (a int default 'abc')", "22P02", "invalid input syntax for type integer: \"abc\""),
+        ("create table x (a int check (a + 1))", "42804", "argument of CHECK must be type boolean, not type integer"),
+        ("create table x (a int default nosuch(1))", "42883", "function nosuch(integer) does not exist"),
         ("create table x (a int default b)", "0A000", "cannot use column reference in DEFAULT expression"),
         (
             "create table x (a int null not null)",

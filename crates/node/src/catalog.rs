@@ -16,7 +16,9 @@ use crate::replica::ApplyHook;
 use crate::wire::NodeRecord;
 use meridian_base::key::encode;
 use meridian_base::record::Committed;
-use meridian_base::{Clock, ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, Write};
+use meridian_base::{
+    Clock, ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, Write,
+};
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group};
 use meridian_store::{GroupStore, ScanLimits};
 use parking_lot::RwLock;
@@ -85,11 +87,7 @@ pub(crate) fn read_row<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T
 
 /// The rows that turn a catalog into its next version.
 pub(crate) fn change_rows(meta: &Meta, change: &CatalogChange) -> Result<(Meta, Vec<Write>)> {
-    let next = Meta {
-        version: SchemaVersion(meta.version.0 + 1),
-        next_id: meta.next_id.max(change.next_id),
-        ..meta.clone()
-    };
+    let next = Meta { version: SchemaVersion(meta.version.0 + 1), next_id: meta.next_id.max(change.next_id), ..meta.clone() };
     let mut writes = vec![row(meta_key(), &next)?];
     for d in &change.put {
         writes.push(row(descriptor_key(d.id()), &(next.version, d))?);

@@ -13,8 +13,8 @@ use crate::wire::{NodeRecord, Request, Response};
 use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, NodeId, ReadEntry, Result, SchemaUse, SchemaVersion, Target,
-    Timestamp, TxnId, Write,
+    ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, NodeId, ReadEntry, Result, SchemaUse, SchemaVersion,
+    Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{Action, Delays, Granted, SchemaLeases};
 use meridian_sql::catalog::{CatalogChange, Descriptor};
@@ -35,10 +35,21 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) struct Inbox(Mutex<Option<mpsc::UnboundedSender<Job>>>);
 
 pub(crate) enum Job {
-    Change { base: SchemaVersion, change: CatalogChange, reply: oneshot::Sender<Result<SchemaVersion>> },
+    Change {
+        base: SchemaVersion,
+        change: CatalogChange,
+        reply: oneshot::Sender<Result<SchemaVersion>>,
+    },
     /// A new node (id 0), or a node with a new address.
-    Register { record: NodeRecord, reply: oneshot::Sender<Result<NodeId>> },
-    Answered { group: GroupId, seq: u64, bound: Timestamp },
+    Register {
+        record: NodeRecord,
+        reply: oneshot::Sender<Result<NodeId>>,
+    },
+    Answered {
+        group: GroupId,
+        seq: u64,
+        bound: Timestamp,
+    },
 }
 
 impl Inbox {

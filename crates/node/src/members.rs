@@ -173,9 +173,10 @@ async fn move_leadership<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, w
     }
     let progress = replica.raft().progress();
     let last = replica.raft().last_position().index;
-    let candidate = wanted.primaries.iter().find(|n| {
-        shared.is_live(**n) && progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last)
-    });
+    let candidate = wanted
+        .primaries
+        .iter()
+        .find(|n| shared.is_live(**n) && progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last));
     let Some(to) = candidate.copied() else { return false };
     tracing::info!("{}: leadership goes home to {to}", replica.id);
     if let Err(e) = replica.transfer(to).await {

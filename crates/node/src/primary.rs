@@ -9,8 +9,8 @@ use bytes::Bytes;
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, GroupId, Key, KeyRange, NodeId, ReadEntry,
-    Result, Target, Timestamp,
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, GroupId, Key, KeyRange, NodeId,
+    ReadEntry, Result, Target, Timestamp,
 };
 use meridian_region::{
     Certified, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, ReadGate, SchemaCheck, Snapshot, Ticket,
@@ -93,7 +93,14 @@ impl<R: Runtime> Replica<R> {
     // --- reads
 
     /// The value of one key, for a gateway on this node.
-    pub async fn get(&self, gateway: NodeId, view: &mut View, key: &Key, columns: ColumnMask, locking: WireLocking) -> Result<Option<Version>> {
+    pub async fn get(
+        &self,
+        gateway: NodeId,
+        view: &mut View,
+        key: &Key,
+        columns: ColumnMask,
+        locking: WireLocking,
+    ) -> Result<Option<Version>> {
         if locking == WireLocking::None
             && let Some(found) = self.get_settled(view, key)?
         {
@@ -194,7 +201,9 @@ impl<R: Runtime> Replica<R> {
                 ReadGate::Ready => Ok(Step::Ready(())),
                 ReadGate::Wait(ticket) => Self::wait(core, ticket),
                 ReadGate::NotReady(why) => self.not_ready(core, why),
-                ReadGate::TooOld => Err(conflict_error(&Conflict { key: target.start().clone(), reason: ConflictReason::BelowGcThreshold })),
+                ReadGate::TooOld => {
+                    Err(conflict_error(&Conflict { key: target.start().clone(), reason: ConflictReason::BelowGcThreshold }))
+                }
             }
         })
         .await?;
@@ -339,7 +348,9 @@ impl<R: Runtime> Replica<R> {
         match how {
             Ending::Granted => Ok(Queued::Waited),
             Ending::Deadlock => Err(deadlock(key)),
-            Ending::TimedOut => Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}"))),
+            Ending::TimedOut => {
+                Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}")))
+            }
         }
     }
 
@@ -449,7 +460,10 @@ impl<R: Runtime> Replica<R> {
                 if known.seq == grant.seq {
                     return Ok(known.bound);
                 }
-                return Err(Error::unavailable(format!("schema grant {} of group {} is outdated or under way", grant.seq, self.id)));
+                return Err(Error::unavailable(format!(
+                    "schema grant {} of group {} is outdated or under way",
+                    grant.seq, self.id
+                )));
             };
             // A lowering obeys at once, before it is durable.
             self.fast.grant_bound.fetch_min(record.bound.0, Ordering::AcqRel);

@@ -223,8 +223,7 @@ impl<R: Runtime> Replica<R> {
     async fn lead(self: &Arc<Self>, term: u64) {
         let barrier = {
             let core = self.core.lock();
-            let payload =
-                Payload { closed: core.state.closed(), watermark: core.state.watermark(), records: Vec::new() };
+            let payload = Payload { closed: core.state.closed(), watermark: core.state.watermark(), records: Vec::new() };
             self.raft().propose(payload.encode())
         };
         let Ok(ticket) = barrier else { return };
@@ -542,11 +541,13 @@ impl<'a> StoreVersions<'a> {
 
 impl Versions for StoreVersions<'_> {
     fn newest(&self, key: &Key) -> Option<Timestamp> {
-        self.store.newest(key.as_bytes()).unwrap_or_else(|e| {
-            *self.failure.borrow_mut() = Some(e);
-            None
-        })
-        .map(|v| v.at)
+        self.store
+            .newest(key.as_bytes())
+            .unwrap_or_else(|e| {
+                *self.failure.borrow_mut() = Some(e);
+                None
+            })
+            .map(|v| v.at)
     }
     fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
         match self.store.changed_after(target, columns, after) {

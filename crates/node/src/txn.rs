@@ -11,8 +11,8 @@ use crate::wire::{ReadOp, ReadResult, Request, Response, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, ErrorKind, GroupId, Key, KeyRange, ReadEntry, Result,
-    SchemaUse, Target, Timestamp, TxnId, Write, limits,
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, ErrorKind, GroupId, Key, KeyRange, ReadEntry,
+    Result, SchemaUse, Target, Timestamp, TxnId, Write, limits,
 };
 use meridian_region::Owner;
 use meridian_sql::catalog::Descriptor;
@@ -235,7 +235,12 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
-    async fn commit_remotely(&mut self, node: meridian_base::NodeId, group: GroupId, request: &CommitRequest) -> Result<CommitOutcome> {
+    async fn commit_remotely(
+        &mut self,
+        node: meridian_base::NodeId,
+        group: GroupId,
+        request: &CommitRequest,
+    ) -> Result<CommitOutcome> {
         let call = Request::Commit { group, session: self.view.session, request: request.clone() };
         match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {
             Response::Commit(outcome) => {
@@ -303,7 +308,13 @@ impl<R: Runtime> Transaction for Txn<R> {
         self.read_key(group, key, columns, locking).await
     }
 
-    async fn get_many(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask, locking: Locking) -> Result<Vec<Option<Bytes>>> {
+    async fn get_many(
+        &mut self,
+        group: GroupId,
+        keys: &[Key],
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Option<Bytes>>> {
         self.enter(group)?;
         if self.shared.local_primary(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
@@ -315,8 +326,7 @@ impl<R: Runtime> Transaction for Txn<R> {
         let unknown: Vec<Key> = keys.iter().filter(|k| !self.writes.contains_key(*k)).cloned().collect();
         let mut fetched = Vec::new();
         if !unknown.is_empty() {
-            let op =
-                ReadOp::Get { keys: unknown.clone(), columns: columns | ColumnMask::EXISTENCE, locking: locking.into() };
+            let op = ReadOp::Get { keys: unknown.clone(), columns: columns | ColumnMask::EXISTENCE, locking: locking.into() };
             match self.read(group, op, locking).await? {
                 ReadResult::Values(values) if values.len() == unknown.len() => fetched = values,
                 _ => return Err(Error::internal("a primary answered another question")),
@@ -363,8 +373,11 @@ impl<R: Runtime> Transaction for Txn<R> {
             return Err(Error::sql("25006", "cannot write in a read-only transaction"));
         }
         if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {
-            return Err(Error::sql("54000", "index row is too large")
-                .detail(format!("The key has {} bytes; the limit is {}.", write.key.as_bytes().len(), limits::KEY_BYTES_MAX)));
+            return Err(Error::sql("54000", "index row is too large").detail(format!(
+                "The key has {} bytes; the limit is {}.",
+                write.key.as_bytes().len(),
+                limits::KEY_BYTES_MAX
+            )));
         }
         self.bytes += write.key.as_bytes().len() + write.value.as_ref().map_or(0, Bytes::len) + 32;
         if self.bytes > limits::TXN_BYTES_MAX {

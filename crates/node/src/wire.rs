@@ -12,8 +12,8 @@
 use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Error, GroupId, Key, KeyRange, NodeId, ReadEntry, SchemaUse, SchemaVersion, SessionId,
-    Timestamp,
+    ColumnMask, CommitOutcome, CommitRequest, Error, GroupId, Key, KeyRange, NodeId, ReadEntry, SchemaUse, SchemaVersion,
+    SessionId, Timestamp,
 };
 use meridian_sql::catalog::CatalogChange;
 use meridian_sql::env::Locking;
@@ -37,7 +37,11 @@ pub struct Hello {
 /// The answer to [`Hello`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Welcome {
-    Accepted { node: NodeId, region: String, zone: String },
+    Accepted {
+        node: NodeId,
+        region: String,
+        zone: String,
+    },
     /// Another cluster, another protocol.
     Refused(String),
 }
@@ -46,22 +50,49 @@ pub enum Welcome {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// A message of the consensus protocol, opaque here.
-    Raft { group: GroupId, message: Bytes },
+    Raft {
+        group: GroupId,
+        message: Bytes,
+    },
     /// Reads at a group's primary.
-    Read { group: GroupId, view: View, ops: Vec<ReadOp> },
+    Read {
+        group: GroupId,
+        view: View,
+        ops: Vec<ReadOp>,
+    },
     /// A transaction's slice to certify and commit.
-    Commit { group: GroupId, session: SessionId, request: CommitRequest },
+    Commit {
+        group: GroupId,
+        session: SessionId,
+        request: CommitRequest,
+    },
     /// The transaction is over without a commit: leave the wait queues.
-    Release { group: GroupId, session: SessionId },
+    Release {
+        group: GroupId,
+        session: SessionId,
+    },
     /// A new node asks for its identity.
-    Join { addr: String, sql_addr: String, region: String, zone: String },
+    Join {
+        addr: String,
+        sql_addr: String,
+        region: String,
+        zone: String,
+    },
     Ping(Ping),
     /// A step of a schema change, for the catalog's primary.
-    ChangeCatalog { base: SchemaVersion, change: CatalogChange },
+    ChangeCatalog {
+        base: SchemaVersion,
+        change: CatalogChange,
+    },
     /// From the catalog's primary to every live node: answer when you plan with this version.
-    AwaitVersion { version: SchemaVersion },
+    AwaitVersion {
+        version: SchemaVersion,
+    },
     /// From the catalog's primary to a group's: log this grant, answer when it is durable.
-    Grant { group: GroupId, grant: SchemaGrant },
+    Grant {
+        group: GroupId,
+        grant: SchemaGrant,
+    },
     /// What `meridian node status` shows.
     Status,
 }
@@ -75,11 +106,17 @@ pub enum Response {
     Done,
     Joined(Joined),
     Pong(Ping),
-    CatalogChanged { version: SchemaVersion },
-    Granted { bound: Timestamp },
+    CatalogChanged {
+        version: SchemaVersion,
+    },
+    Granted {
+        bound: Timestamp,
+    },
     Status(Vec<NodeStatus>),
     /// Not the primary; perhaps this one is.
-    NotPrimary { hint: Option<NodeId> },
+    NotPrimary {
+        hint: Option<NodeId>,
+    },
     Error(Error),
 }
 

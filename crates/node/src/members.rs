@@ -53,31 +53,42 @@ pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
 
 async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
     let sent = Instant::now();
-    let ping = Ping { physical_micros: shared.runtime.physical_micros(), leads: shared.leads() };
-    let Ok(Response::Pong(pong)) = shared.rpc.call(node, Request::Ping(ping), PING_TIMEOUT).await else {
+    let Ok(Response::Pong(pong)) = shared.rpc.call(node, Request::Ping(own_ping(shared)), PING_TIMEOUT).await else {
         lost_contact(shared, node);
         return;
     };
     let round_trip = sent.elapsed();
     let half = round_trip.as_micros() as i64 / 2;
     let offset = pong.physical_micros as i64 + half - shared.runtime.physical_micros() as i64;
-    hear(shared, node, pong.leads, Some((round_trip, offset)));
+    hear(shared, node, pong, Some((round_trip, offset)));
+}
+
+/// What this node tells others.
+pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
+    Ping { physical_micros: shared.runtime.physical_micros(), incarnation: shared.incarnation, leads: shared.leads() }
 }
 
 /// A ping or its answer arrived.
-pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, leads: Vec<(GroupId, u64)>, measured: Option<(Duration, i64)>) {
-    for (group, term) in &leads {
+pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, ping: Ping, measured: Option<(Duration, i64)>) {
+    for (group, term) in &ping.leads {
         shared.learn_leader(*group, node, *term);
+    }
+    let known = shared.peers.read().get(&node).map(|p| p.incarnation);
+    if known.is_some_and(|k| k != ping.incarnation) {
+        // It was restarted: what its old sessions held in wait queues is given to others.
+        shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
     }
     let mut peers = shared.peers.write();
     let peer = peers.entry(node).or_insert_with(|| PeerState {
         heard: Instant::now(),
         round_trip: Duration::ZERO,
+        incarnation: ping.incarnation,
         leads: Vec::new(),
         clock_offset_micros: 0,
     });
     peer.heard = Instant::now();
-    peer.leads = leads;
+    peer.incarnation = ping.incarnation;
+    peer.leads = ping.leads;
     if let Some((round_trip, offset)) = measured {
         peer.round_trip = round_trip;
         peer.clock_offset_micros = offset;

@@ -8,7 +8,7 @@ use crate::primary::{is_not_primary, not_primary};
 use crate::replica::{ApplyHook, Replica};
 use crate::rpc::{Handler, Links, Place, Rpc};
 use crate::shared::{Route, Shared};
-use crate::wire::{Joined, NodeRecord, Ping, Request, Response};
+use crate::wire::{Joined, NodeRecord, Request, Response};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -54,12 +54,24 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// An election, and the wait for the old lease to end, fit the 3 s of a failover.
+    /// For voters a few milliseconds apart. A follower stands for election after `election_max` and a random time between
+    /// `election_min` and `election_max`, so a failover, with the wait for the old lease beside it, fits 3 s.
     fn default() -> Timing {
         Timing {
-            heartbeat: Duration::from_millis(200),
-            election_min: Duration::from_millis(800),
-            election_max: Duration::from_millis(1_500),
+            heartbeat: Duration::from_millis(100),
+            election_min: Duration::from_millis(500),
+            election_max: Duration::from_millis(900),
+        }
+    }
+}
+
+impl Timing {
+    /// The catalog's voters are in several regions: a heartbeat must outlast the round trip between them.
+    fn across_regions(self) -> Timing {
+        Timing {
+            heartbeat: self.heartbeat.max(Duration::from_millis(350)),
+            election_min: self.election_min.max(Duration::from_millis(900)),
+            election_max: self.election_max.max(Duration::from_millis(1_300)),
         }
     }
 }
@@ -382,9 +394,10 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         shared.bugs,
     )?;
     let mut options = raft::GroupOptions::new(group, shared.me());
-    options.heartbeat = shared.timing.heartbeat;
-    options.election_timeout_min = shared.timing.election_min;
-    options.election_timeout_max = shared.timing.election_max;
+    let timing = if is_catalog { shared.timing.across_regions() } else { shared.timing };
+    options.heartbeat = timing.heartbeat;
+    options.election_timeout_min = timing.election_min;
+    options.election_timeout_max = timing.election_max;
     replica.start(options, shared.log.clone(), Arc::new(RaftTransport(shared.clone()))).await?;
     shared.replicas.write().insert(group, replica.clone());
     if is_catalog {
@@ -546,8 +559,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Done)
         }
         Request::Ping(ping) => {
-            members::hear(shared, from, ping.leads, None);
-            Ok(Response::Pong(Ping { physical_micros: shared.runtime.physical_micros(), leads: shared.leads() }))
+            members::hear(shared, from, ping, None);
+            Ok(Response::Pong(members::own_ping(shared)))
         }
         Request::ChangeCatalog { base, change } => {
             let version = shared.ddl.ask(|reply| crate::ddl::Job::Change { base, change, reply }).await?;

@@ -30,6 +30,7 @@ pub struct Shared<R: Runtime> {
     pub catalog: Arc<CatalogCache>,
     pub place: Place,
     pub(crate) id: AtomicU32,
+    pub(crate) incarnation: u64,
     pub(crate) log: NodeLog<R>,
     pub(crate) store: Store,
     pub(crate) replicas: RwLock<BTreeMap<GroupId, Arc<Replica<R>>>>,
@@ -58,6 +59,7 @@ pub trait Sessions: Send + Sync + 'static {
 pub(crate) struct PeerState {
     pub heard: Instant,
     pub round_trip: Duration,
+    pub incarnation: u64,
     pub leads: Vec<(GroupId, u64)>,
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
     pub clock_offset_micros: i64,
@@ -82,6 +84,7 @@ impl<R: Runtime> Shared<R> {
         bugs: PlantedBugs,
         timing: crate::node::Timing,
     ) -> Arc<Shared<R>> {
+        let incarnation = runtime.random();
         Arc::new(Shared {
             runtime,
             clock,
@@ -89,6 +92,7 @@ impl<R: Runtime> Shared<R> {
             catalog,
             place,
             id: AtomicU32::new(0),
+            incarnation,
             log,
             store,
             replicas: RwLock::default(),

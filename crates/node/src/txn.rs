@@ -28,6 +28,7 @@ const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// never has to say «forgotten» to a gateway that is still asking.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
 const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+const RELEASE_ATTEMPTS: u32 = 5;
 const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
@@ -279,8 +280,14 @@ impl<R: Runtime> Txn<R> {
             Some(Route::Remote(node)) => {
                 let (shared, session) = (self.shared.clone(), self.view.session);
                 tokio::spawn(async move {
-                    // Advice: if this is lost, the entries end with the session's next transaction or its gateway.
-                    let _ = shared.rpc.call(node, Request::Release { group, session }, CALL_TIMEOUT).await;
+                    // If all of this is lost, the entries end with the session's next transaction there or with its gateway.
+                    for attempt in 0..RELEASE_ATTEMPTS {
+                        let release = Request::Release { group, session };
+                        if shared.rpc.call(node, release, CALL_TIMEOUT).await.is_ok() {
+                            return;
+                        }
+                        backoff(attempt + 3).await;
+                    }
                 });
             }
             None => {}

@@ -220,6 +220,8 @@ pub struct NodeRecord {
 pub struct Ping {
     /// The sender's physical clock, unlike the frame's HLC.
     pub physical_micros: u64,
+    /// Differs from one run of the sender's process to the next: the sessions of the run before are gone.
+    pub incarnation: u64,
     /// Groups the sender is ready to serve as primary, with their terms.
     pub leads: Vec<(GroupId, u64)>,
 }

@@ -114,8 +114,8 @@ pub fn index(table: &Table, index: &Index, schema: Option<&str>) -> String {
 
 /// One key or stored column of an index, from 1 on.
 pub fn index_column(table: &Table, index: &Index, number: usize) -> Option<String> {
-    let ordinals = index.columns.iter().map(|c| c.ordinal).chain(index.stored.iter().copied());
-    let ordinal = ordinals.skip(number.checked_sub(1)?).next()?;
+    let mut ordinals = index.columns.iter().map(|c| c.ordinal).chain(index.stored.iter().copied());
+    let ordinal = ordinals.nth(number.checked_sub(1)?)?;
     Some(quote(&table.columns[ordinal as usize].name))
 }
 

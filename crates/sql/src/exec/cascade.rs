@@ -17,7 +17,12 @@ use std::sync::Arc;
 const DEPTH_MAX: usize = 64;
 
 /// Checks everything that a statement's changes to a table touch, and cascades.
-pub(crate) async fn check<T: Transaction>(table: &Arc<TablePlan>, keys: &ForeignKeys, changes: Changes, rt: &mut Runtime<'_, T>) -> Result<()> {
+pub(crate) async fn check<T: Transaction>(
+    table: &Arc<TablePlan>,
+    keys: &ForeignKeys,
+    changes: Changes,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
     check_level(table, keys, changes, rt, 0).await
 }
 
@@ -58,12 +63,16 @@ fn check_level<'a, 'r: 'a, T: Transaction + 'a>(
 }
 
 /// The parent's entry for a child's values.
-fn parent_key(parent: &TablePlan, index: usize, fk: &ForeignKey, child: &[Datum]) -> Result<Key> {
+pub(crate) fn parent_key(parent: &TablePlan, index: usize, fk: &ForeignKey, child: &[Datum]) -> Result<Key> {
     let i = &parent.table.indexes[index];
     let mut out = Vec::with_capacity(32);
     encode::index(&mut out, i.id);
     for c in &i.columns {
-        let at = fk.parent_columns.iter().position(|p| *p == c.ordinal).ok_or_else(|| Error::internal("a foreign key's index does not fit"))?;
+        let at = fk
+            .parent_columns
+            .iter()
+            .position(|p| *p == c.ordinal)
+            .ok_or_else(|| Error::internal("a foreign key's index does not fit"))?;
         let value = &child[fk.columns[at] as usize];
         encode_key_column(&mut out, value, &parent.types[c.ordinal as usize], c.descending, c.nulls_first)?;
     }
@@ -83,7 +92,8 @@ async fn has_parent<T: Transaction>(
         return Ok(());
     }
     let violated = || {
-        let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", table.table.name, fk.name);
+        let message =
+            format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", table.table.name, fk.name);
         Error::sql("23503", message).table(&table.table.name).constraint(&fk.name)
     };
     if nulls > 0 {
@@ -121,7 +131,7 @@ async fn parent_gone<T: Transaction>(
     }
     let mut changes = Changes::default();
     for row in children {
-        rt.ctx.interrupt.check()?;
+        rt.pause().await?;
         let mut changed = row.clone();
         match action {
             FkAction::NoAction | FkAction::Restrict => {
@@ -145,7 +155,9 @@ async fn parent_gone<T: Transaction>(
                     changes.deleted.push(row);
                     continue;
                 }
-                Some(new) => fk.columns.iter().zip(&fk.parent_columns).for_each(|(c, p)| changed[*c as usize] = new[*p as usize].clone()),
+                Some(new) => {
+                    fk.columns.iter().zip(&fk.parent_columns).for_each(|(c, p)| changed[*c as usize] = new[*p as usize].clone())
+                }
             },
             FkAction::SetNull => fk.columns.iter().for_each(|c| changed[*c as usize] = Datum::Null),
             FkAction::SetDefault => {
@@ -182,7 +194,13 @@ async fn replaced<T: Transaction>(
 }
 
 /// Rows that refer to these values. For a mere check, one is enough.
-async fn children<T: Transaction>(child: &TablePlan, fk: &ForeignKey, values: &[Datum], one: bool, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+async fn children<T: Transaction>(
+    child: &TablePlan,
+    fk: &ForeignKey,
+    values: &[Datum],
+    one: bool,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
     let (index, range) = child_range(child, fk, values)?;
     let locking = if one { Locking::None } else { Locking::Exclusive(OnLocked::Wait) };
     let mut columns = ColumnMask::EXISTENCE;
@@ -193,8 +211,14 @@ async fn children<T: Transaction>(child: &TablePlan, fk: &ForeignKey, values: &[
     let mut rest = Some(range);
     let mut out = Vec::new();
     while let Some(range) = rest {
-        rt.ctx.interrupt.check()?;
-        let scan = Scan { range, columns, reverse: false, limit: Some(super::BATCH), locking: if index == 0 { locking } else { Locking::None } };
+        rt.pause().await?;
+        let scan = Scan {
+            range,
+            columns,
+            reverse: false,
+            limit: Some(super::BATCH),
+            locking: if index == 0 { locking } else { Locking::None },
+        };
         let page = rt.txn.scan(child.table.group, scan).await?;
         rest = page.rest;
         for (_, value) in page.rows {
@@ -233,7 +257,11 @@ fn child_range(child: &TablePlan, fk: &ForeignKey, values: &[Datum]) -> Result<(
     let mut prefix = Vec::with_capacity(24);
     encode::index(&mut prefix, i.id);
     for c in &i.columns[..length] {
-        let at = fk.columns.iter().position(|o| *o == c.ordinal).ok_or_else(|| Error::internal("a foreign key's column is missing"))?;
+        let at = fk
+            .columns
+            .iter()
+            .position(|o| *o == c.ordinal)
+            .ok_or_else(|| Error::internal("a foreign key's column is missing"))?;
         encode_key_column(&mut prefix, &values[at], &child.types[c.ordinal as usize], c.descending, c.nulls_first)?;
     }
     Ok((best, KeyRange::prefix(&prefix)))

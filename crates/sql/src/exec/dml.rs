@@ -8,10 +8,11 @@
 //! uniqueness against the transaction's own view; foreign keys are checked when all rows are written, so that rows of one
 //! statement may refer to each other.
 
+use super::Runtime;
 use super::cascade;
 use super::eval::{Env, Memo, eval, finish};
 use super::op::{Frame, Row, all_true, collect, eval_all, eval_scalar};
-use super::Runtime;
+use super::prefetch;
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
@@ -34,8 +35,14 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     let mut out = Vec::new();
     let mut changed = 0;
     let mut seen = std::collections::BTreeSet::new();
+    if let DmlPlanKind::Insert { targets, .. } = &plan.kind
+        && rt.txn.is_distant(plan.table.table.group)
+    {
+        let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
+        prefetch::inserts(plan, &coming, rt).await?;
+    }
     for source in input {
-        rt.ctx.interrupt.check()?;
+        rt.pause().await?;
         let row = match &plan.kind {
             DmlPlanKind::Insert { targets, conflict } => {
                 let row = new_row(&plan.table, targets, source);
@@ -84,7 +91,7 @@ pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>
     let mut changes = Changes::default();
     let count = rows.len() as u64;
     for params in rows {
-        rt.ctx.interrupt.check()?;
+        rt.pause().await?;
         let mut inner = Runtime { txn: &mut *rt.txn, ctx: rt.ctx, params: &params, shared: &mut *rt.shared };
         let values = eval_all(template, &[], &frame, &mut inner).await?;
         let row = new_row(&plan.table, targets, values);
@@ -102,7 +109,13 @@ fn new_row(table: &TablePlan, targets: &[u32], values: Row) -> Row {
     row
 }
 
-async fn assign<T: Transaction>(set: &[(u32, Scalar)], source: &[Datum], old: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
+async fn assign<T: Transaction>(
+    set: &[(u32, Scalar)],
+    source: &[Datum],
+    old: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Row> {
     let mut new = old.to_vec();
     for (o, e) in set {
         new[*o as usize] = eval_scalar(e, source, frame, rt).await?;
@@ -118,7 +131,8 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
     }
     for (o, c) in table.table.live_columns() {
         if c.not_null && row[o as usize].is_null() {
-            let message = format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, table.table.name);
+            let message =
+                format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, table.table.name);
             return Err(Error::sql("23502", message)
                 .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
                 .table(&table.table.name)
@@ -139,8 +153,14 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
 }
 
 /// Inserts a row without `ON CONFLICT`.
-pub(crate) async fn insert_plain<T: Transaction>(plan: &DmlPlan, row: Row, changes: &mut Changes, rt: &mut Runtime<'_, T>) -> Result<()> {
+pub(crate) async fn insert_plain<T: Transaction>(
+    plan: &DmlPlan,
+    row: Row,
+    changes: &mut Changes,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
     let frame: Frame = std::sync::Arc::from([]);
+    prefetch::inserts(plan, std::slice::from_ref(&row), rt).await?;
     insert(plan, row, None, changes, &frame, rt).await.map(|_| ())
 }
 
@@ -160,7 +180,8 @@ async fn insert<T: Transaction>(
             continue;
         }
         let arbiter = conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
-        let locking = if arbiter.is_some_and(|c| c.update.is_some()) { Locking::Exclusive(OnLocked::Wait) } else { Locking::None };
+        let locking =
+            if arbiter.is_some_and(|c| c.update.is_some()) { Locking::Exclusive(OnLocked::Wait) } else { Locking::None };
         let Some(existing) = taken(table, index, &row, locking, rt).await? else { continue };
         let Some(c) = arbiter else { return Err(duplicate(table, index, &row, rt.ctx.eval)) };
         let Some((set, filter)) = &c.update else { return Ok(None) };
@@ -200,7 +221,13 @@ async fn upsert<T: Transaction>(
 }
 
 /// The primary key of the row that has this row's values in a unique index, if there is one.
-async fn taken<T: Transaction>(table: &TablePlan, index: usize, row: &[Datum], locking: Locking, rt: &mut Runtime<'_, T>) -> Result<Option<Key>> {
+async fn taken<T: Transaction>(
+    table: &TablePlan,
+    index: usize,
+    row: &[Datum],
+    locking: Locking,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Key>> {
     let group = table.table.group;
     if index == 0 {
         let key = table.primary_key(row)?;
@@ -239,12 +266,23 @@ fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_
     Ok(())
 }
 
-fn put<T: Transaction>(table: &TablePlan, key: Key, value: Option<Bytes>, columns: ColumnMask, rt: &mut Runtime<'_, T>) -> Result<()> {
+fn put<T: Transaction>(
+    table: &TablePlan,
+    key: Key,
+    value: Option<Bytes>,
+    columns: ColumnMask,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
     rt.txn.write(table.table.group, Write { key, value, columns })
 }
 
 /// Changes a row that was read whole.
-pub(crate) async fn update<T: Transaction>(table: &TablePlan, old: &[Datum], new: &mut Row, rt: &mut Runtime<'_, T>) -> Result<()> {
+pub(crate) async fn update<T: Transaction>(
+    table: &TablePlan,
+    old: &[Datum],
+    new: &mut Row,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
     complete(table, new, rt.ctx.eval)?;
     let mut mask = ColumnMask::NONE;
     let differs = |o: usize| !identical(&old[o], &new[o]);

@@ -148,6 +148,7 @@ pub fn split_entry(value: &Bytes) -> Result<(Key, Bytes)> {
 /// The columns of a key, after its index id.
 pub(crate) fn decode_key(key: &[u8], index: &Index, types: &[Type]) -> Result<Vec<Datum>> {
     let mut input = key.get(4..).ok_or_else(|| Error::internal("an index key is damaged"))?;
-    let column = |c: &crate::catalog::IndexColumn| decode_key_column(&mut input, &types[c.ordinal as usize], c.descending, c.nulls_first);
+    let column =
+        |c: &crate::catalog::IndexColumn| decode_key_column(&mut input, &types[c.ordinal as usize], c.descending, c.nulls_first);
     index.columns.iter().map(column).collect()
 }

@@ -226,11 +226,15 @@ fn array(element: &crate::types::Type, items: &[Expr], env: &Env) -> Result<Datu
     let (mut dims, mut all): (Option<Vec<(usize, i32)>>, Vec<Datum>) = (None, Vec::new());
     for v in &values {
         let Datum::Array(a) = v else {
-            return Err(Error::sql("2202E", "multidimensional arrays must have array expressions with matching dimensions").into());
+            return Err(
+                Error::sql("2202E", "multidimensional arrays must have array expressions with matching dimensions").into()
+            );
         };
         let shape: Vec<usize> = a.dims.iter().map(|d| d.0).collect();
         if dims.as_ref().is_some_and(|d| d.iter().map(|d| d.0).ne(shape.iter().copied())) {
-            return Err(Error::sql("2202E", "multidimensional arrays must have array expressions with matching dimensions").into());
+            return Err(
+                Error::sql("2202E", "multidimensional arrays must have array expressions with matching dimensions").into()
+            );
         }
         dims.get_or_insert_with(|| a.dims.clone());
         all.extend(a.items.iter().cloned());
@@ -276,7 +280,9 @@ fn slice(a: Datum, l: Option<&Expr>, u: Option<&Expr>, env: &Env) -> Result<Datu
     if a.dims.len() > 1 {
         return Err(Error::unsupported("slices of multidimensional arrays are not supported").into());
     }
-    let (Some(from), Some(to)) = (bound(l, lower as i64)?, bound(u, lower as i64 + len as i64 - 1)?) else { return Ok(Datum::Null) };
+    let (Some(from), Some(to)) = (bound(l, lower as i64)?, bound(u, lower as i64 + len as i64 - 1)?) else {
+        return Ok(Datum::Null);
+    };
     let from = (from - lower as i64).clamp(0, len as i64) as usize;
     let to = (to - lower as i64 + 1).clamp(0, len as i64) as usize;
     let items: Vec<Datum> = if from < to { a.items[from..to].to_vec() } else { Vec::new() };

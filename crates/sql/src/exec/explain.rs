@@ -1,6 +1,6 @@
 //! `EXPLAIN`: a plan as an indented tree.
 
-use super::{Affected, Execution, ExecContext, Fetched, RowSink, Stat};
+use super::{Affected, ExecContext, Execution, Fetched, RowSink, Stat};
 use crate::catalog::Descriptor;
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
@@ -144,7 +144,8 @@ impl Tree<'_> {
             }
             Node::HashJoin { kind, left, right, left_keys, right_keys, .. } => {
                 self.line(depth, head(&format!("Hash {}", join_name(*kind))));
-                let pairs = left_keys.iter().zip(right_keys).map(|(l, r)| format!("({} = {})", self.expr(&l.expr), self.expr(&r.expr)));
+                let pairs =
+                    left_keys.iter().zip(right_keys).map(|(l, r)| format!("({} = {})", self.expr(&l.expr), self.expr(&r.expr)));
                 let text = pairs.collect::<Vec<_>>().join(" AND ");
                 self.note(depth, format!("Hash Cond: {text}"));
                 self.node(left, depth + 1);

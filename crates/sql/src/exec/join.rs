@@ -33,7 +33,12 @@ struct Join<'p> {
     widths: (usize, usize),
 }
 
-pub(crate) async fn next<T: Transaction>(op: &mut Op, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+pub(crate) async fn next<T: Transaction>(
+    op: &mut Op,
+    node: &Node,
+    rt: &mut Runtime<'_, T>,
+    want: usize,
+) -> Result<Option<Vec<Row>>> {
     let frame = op.frame.clone();
     if matches!(op.state, State::New) {
         op.state = State::Join(Box::new(open(op, node, &frame, rt).await?));
@@ -88,7 +93,13 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
     Ok(state)
 }
 
-async fn step<T: Transaction>(state: &mut JoinState, node: &Node, rows: Vec<Row>, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<()> {
+async fn step<T: Transaction>(
+    state: &mut JoinState,
+    node: &Node,
+    rows: Vec<Row>,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
     match node {
         Node::HashJoin { kind, left_keys, on, widths, .. } => {
             let join = Join { kind: *kind, on, widths: *widths };
@@ -106,8 +117,16 @@ async fn step<T: Transaction>(state: &mut JoinState, node: &Node, rows: Vec<Row>
             let join = Join { kind: *kind, on, widths: *widths };
             if let Some(all) = state.right.clone() {
                 for row in rows {
-                    join.row(row, all.iter().enumerate().map(|(i, r)| (Some(i), r)), &mut state.out, &mut state.matched, frame, rt).await?;
-                    rt.ctx.interrupt.check()?;
+                    join.row(
+                        row,
+                        all.iter().enumerate().map(|(i, r)| (Some(i), r)),
+                        &mut state.out,
+                        &mut state.matched,
+                        frame,
+                        rt,
+                    )
+                    .await?;
+                    rt.pause().await?;
                 }
                 return Ok(());
             }
@@ -141,7 +160,9 @@ async fn step<T: Transaction>(state: &mut JoinState, node: &Node, rows: Vec<Row>
 
 /// Right rows of a full join that found no partner.
 fn finish(state: &mut JoinState, node: &Node) {
-    let (Node::HashJoin { kind: JoinKind::Full, widths, .. } | Node::LoopJoin { kind: JoinKind::Full, widths, .. }) = node else { return };
+    let (Node::HashJoin { kind: JoinKind::Full, widths, .. } | Node::LoopJoin { kind: JoinKind::Full, widths, .. }) = node else {
+        return;
+    };
     let Some(right) = &state.right else { return };
     for (row, matched) in right.iter().zip(&state.matched) {
         if !matched {

@@ -14,7 +14,10 @@ mod explain;
 mod fast;
 mod join;
 mod op;
+mod prefetch;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use api::*;
@@ -51,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) stats: Option<BTreeMap<usize, Stat>>,
     /// Rows changed by DML.
     pub(crate) changed: u64,
+    /// Counts towards the next pause.
+    pub(crate) steps: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -61,6 +66,16 @@ pub(crate) struct Stat {
 }
 
 impl<T: Transaction> Runtime<'_, T> {
+    /// Between batches: ends an interrupted statement, and lets others have the thread now and then, since a statement over data that
+    /// is at hand never waits for anything.
+    pub(crate) async fn pause(&mut self) -> Result<()> {
+        self.ctx.interrupt.check()?;
+        self.shared.steps += 1;
+        if self.shared.steps.is_multiple_of(64) {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
     /// Accounts for rows that are kept, or 53200.
     pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<()> {
         let bytes: usize = rows.iter().map(|r| 24 + r.iter().map(size).sum::<usize>()).sum();

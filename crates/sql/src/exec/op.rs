@@ -31,8 +31,16 @@ pub(crate) enum State {
     Rows(VecDeque<Row>),
     Input(Box<Op>),
     Scan(scan::ScanState),
-    Limit { input: Box<Op>, skip: u64, left: u64 },
-    Distinct { input: Box<Op>, seen: BTreeSet<Row>, last: Option<Row> },
+    Limit {
+        input: Box<Op>,
+        skip: u64,
+        left: u64,
+    },
+    Distinct {
+        input: Box<Op>,
+        seen: BTreeSet<Row>,
+        last: Option<Row>,
+    },
     Join(Box<join::JoinState>),
     Done,
 }
@@ -70,7 +78,7 @@ impl Op {
     }
 
     async fn step<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
-        rt.ctx.interrupt.check()?;
+        rt.pause().await?;
         let node = self.node.clone();
         match &*node {
             Node::Scan(s) => scan::next(self, s, rt, want).await,
@@ -96,7 +104,7 @@ impl Op {
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
-            _ => self.from_all(&node, rt).await,
+            _ => self.computed(&node, rt).await,
         }
     }
 
@@ -109,7 +117,7 @@ impl Op {
     }
 
     /// Operators that compute everything first.
-    async fn from_all<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+    async fn computed<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
         if matches!(self.state, State::New) {
             self.state = State::Rows(self.all_rows(node, rt).await?.into());
         }
@@ -267,7 +275,12 @@ pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt:
     Ok(out)
 }
 
-pub(crate) async fn filter<T: Transaction>(rows: Vec<Row>, conds: &[Scalar], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+pub(crate) async fn filter<T: Transaction>(
+    rows: Vec<Row>,
+    conds: &[Scalar],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
     if conds.is_empty() {
         return Ok(rows);
     }
@@ -280,7 +293,12 @@ pub(crate) async fn filter<T: Transaction>(rows: Vec<Row>, conds: &[Scalar], fra
     Ok(out)
 }
 
-pub(crate) async fn all_true<T: Transaction>(conds: &[Scalar], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<bool> {
+pub(crate) async fn all_true<T: Transaction>(
+    conds: &[Scalar],
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<bool> {
     for c in conds {
         if !is_true(&eval_scalar(c, row, frame, rt).await?) {
             return Ok(false);
@@ -297,7 +315,12 @@ async fn project<T: Transaction>(rows: Vec<Row>, exprs: &[Scalar], frame: &Frame
     Ok(out)
 }
 
-pub(crate) async fn eval_all<T: Transaction>(exprs: &[Scalar], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
+pub(crate) async fn eval_all<T: Transaction>(
+    exprs: &[Scalar],
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Row> {
     let mut out = Vec::with_capacity(exprs.len());
     for e in exprs {
         out.push(eval_scalar(e, row, frame, rt).await?);
@@ -306,7 +329,12 @@ pub(crate) async fn eval_all<T: Transaction>(exprs: &[Scalar], row: &[Datum], fr
 }
 
 /// Evaluates, finding what the expression is missing until it has everything.
-pub(crate) async fn eval_scalar<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Datum> {
+pub(crate) async fn eval_scalar<T: Transaction>(
+    e: &Scalar,
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Datum> {
     loop {
         let env = Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo };
         let missing = match eval(&e.expr, &env) {
@@ -432,8 +460,20 @@ async fn set_rows<T: Transaction>(
 pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
     match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
-        (true, false) => if nulls_first { Ordering::Less } else { Ordering::Greater },
-        (false, true) => if nulls_first { Ordering::Greater } else { Ordering::Less },
+        (true, false) => {
+            if nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (false, true) => {
+            if nulls_first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
         _ if descending => b.cmp(a),
         _ => a.cmp(b),
     }
@@ -445,7 +485,12 @@ pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], keys: &[SortPlan]) -> Order
 }
 
 /// A stable sort; each key is computed once.
-pub(crate) async fn sort<T: Transaction>(rows: Vec<Row>, keys: &[SortPlan], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+pub(crate) async fn sort<T: Transaction>(
+    rows: Vec<Row>,
+    keys: &[SortPlan],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
     let mut keyed = Vec::with_capacity(rows.len());
     for row in rows {
         let mut key = Vec::with_capacity(keys.len());
@@ -476,9 +521,19 @@ fn set_operation(op: SetOp, all: bool, l: Vec<Row>, r: Vec<Row>) -> Vec<Row> {
     let keep = |row: &Row| {
         let count = right.get_mut(row);
         match (op, all) {
-            (SetOp::Intersect, true) => count.is_some_and(|c| *c > 0 && { *c -= 1; true }),
+            (SetOp::Intersect, true) => count.is_some_and(|c| {
+                *c > 0 && {
+                    *c -= 1;
+                    true
+                }
+            }),
             (SetOp::Intersect, false) => count.is_some() && seen.insert(row.clone()),
-            (_, true) => !count.is_some_and(|c| *c > 0 && { *c -= 1; true }),
+            (_, true) => !count.is_some_and(|c| {
+                *c > 0 && {
+                    *c -= 1;
+                    true
+                }
+            }),
             (_, false) => count.is_none() && seen.insert(row.clone()),
         }
     };

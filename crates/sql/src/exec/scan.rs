@@ -26,7 +26,12 @@ enum Span {
 /// How many keys an `IN` list may multiply to.
 const KEYS_MAX: usize = 100_000;
 
-pub(crate) async fn next<T: Transaction>(op: &mut Op, s: &Scan, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+pub(crate) async fn next<T: Transaction>(
+    op: &mut Op,
+    s: &Scan,
+    rt: &mut Runtime<'_, T>,
+    want: usize,
+) -> Result<Option<Vec<Row>>> {
     if matches!(op.state, State::New) {
         let spans = spans(s, &op.frame, rt).await?;
         op.state = State::Scan(ScanState { spans, page: want.clamp(1, BATCH) });
@@ -61,7 +66,7 @@ pub(crate) async fn next<T: Transaction>(op: &mut Op, s: &Scan, rt: &mut Runtime
         if !rows.is_empty() {
             return Ok(Some(rows));
         }
-        rt.ctx.interrupt.check()?;
+        rt.pause().await?;
     }
     Ok(None)
 }
@@ -95,7 +100,11 @@ async fn entries<T: Transaction>(s: &Scan, found: Vec<(Key, Bytes)>, rt: &mut Ru
     Ok(entries_in_place(s, found, rt).await?.into_iter().flatten().collect())
 }
 
-async fn entries_in_place<T: Transaction>(s: &Scan, found: Vec<(Key, Bytes)>, rt: &mut Runtime<'_, T>) -> Result<Vec<Option<Row>>> {
+async fn entries_in_place<T: Transaction>(
+    s: &Scan,
+    found: Vec<(Key, Bytes)>,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Option<Row>>> {
     if s.index == 0 {
         return found.into_iter().map(|(_, v)| primary_row(s, v).map(Some)).collect();
     }
@@ -222,7 +231,12 @@ async fn part_values<T: Transaction>(part: &KeyPart, frame: &Frame, rt: &mut Run
 }
 
 /// Key of the point an all-equal, one-valued path means; `None` if a part is `NULL`.
-pub(crate) async fn point_key<T: Transaction>(s: &Scan, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Option<Key>> {
+pub(crate) async fn point_key<T: Transaction>(
+    s: &Scan,
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Key>> {
     let index = &s.table.indexes[s.index];
     let mut key = Vec::with_capacity(32);
     encode::index(&mut key, index.id);

@@ -11,7 +11,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The input's rows, each with the results of the calls behind it; in the order of the last call.
-pub(crate) async fn rows<T: Transaction>(input: &Arc<Node>, calls: &[WindowPlan], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+pub(crate) async fn rows<T: Transaction>(
+    input: &Arc<Node>,
+    calls: &[WindowPlan],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
     let mut rows = collect(input, frame, rt).await?;
     for call in calls {
         rows = one_call(rows, call, frame, rt).await?;
@@ -49,7 +54,12 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
     Ok(keyed.into_iter().map(|k| k.row).collect())
 }
 
-async fn partition<T: Transaction>(rows: &[Keyed], call: &WindowPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
+async fn partition<T: Transaction>(
+    rows: &[Keyed],
+    call: &WindowPlan,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Datum>> {
     let n = rows.len();
     let peer = |a: usize, b: usize| compare_keys(&rows[a].order, &rows[b].order, &call.order) == Ordering::Equal;
     // The first and one past the last peer of each row.
@@ -136,14 +146,26 @@ async fn bounds<T: Transaction>(
     let at = i as i64;
     let from = match &call.start {
         BoundPlan::UnboundedPreceding => 0,
-        BoundPlan::CurrentRow => if call.rows { i } else { first[i] },
+        BoundPlan::CurrentRow => {
+            if call.rows {
+                i
+            } else {
+                first[i]
+            }
+        }
         BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[0])),
         BoundPlan::Following(_) => clamp(at.saturating_add(offsets[0])),
         BoundPlan::UnboundedFollowing => n,
     };
     let to = match &call.end {
         BoundPlan::UnboundedFollowing => n,
-        BoundPlan::CurrentRow => if call.rows { i + 1 } else { last[i] },
+        BoundPlan::CurrentRow => {
+            if call.rows {
+                i + 1
+            } else {
+                last[i]
+            }
+        }
         BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[1]).saturating_add(1)),
         BoundPlan::Following(_) => clamp(at.saturating_add(offsets[1]).saturating_add(1)),
         BoundPlan::UnboundedPreceding => 0,

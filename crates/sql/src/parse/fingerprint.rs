@@ -121,7 +121,10 @@ impl Scanner<'_> {
                 b':' => return None,
                 b'[' | b']' => return None,
                 c if c == b'_' || c.is_ascii_alphabetic() || c >= 0x80 => {
-                    while self.bytes.get(self.at).is_some_and(|b| *b == b'_' || *b == b'$' || b.is_ascii_alphanumeric() || *b >= 0x80)
+                    while self
+                        .bytes
+                        .get(self.at)
+                        .is_some_and(|b| *b == b'_' || *b == b'$' || b.is_ascii_alphanumeric() || *b >= 0x80)
                     {
                         self.at += 1;
                     }
@@ -153,7 +156,8 @@ impl Scanner<'_> {
                 }
                 _ => {
                     self.at += 1;
-                    before = if self.bytes[start] == b')' || self.bytes[start] == b'.' { Before::Other } else { Before::Operator };
+                    before =
+                        if self.bytes[start] == b')' || self.bytes[start] == b'.' { Before::Other } else { Before::Operator };
                 }
             }
             self.out.push_str(&self.text[start..self.at]);

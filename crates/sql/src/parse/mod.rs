@@ -33,6 +33,8 @@ const RECURSION_MAX: usize = 64;
 const CHAIN_MAX: usize = 2_000;
 /// How many other operators may follow each other: each is a level of the tree.
 const OPERATORS_MAX: usize = 160;
+/// How many `CASE`s may be inside one another: sqlparser, at its limit, would try other readings and report a syntax error.
+const CASES_MAX: usize = 24;
 /// Longest statement text: about what one message may carry and still be parsed in memory.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
@@ -42,9 +44,8 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         return Err(Error::sql("54000", format!("query string is longer than {} MiB", TEXT_BYTES_MAX >> 20)));
     }
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let tokens =
+        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| lexical_error(text, &e.message, e.location))?;
     let mut statements = Vec::new();
     let mut offsets = Offsets::new(text);
     let solid: Vec<TokenWithSpan> = tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
@@ -54,9 +55,8 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         let end = offsets.of(last.span.end).max(start);
         let place = Place { text: &text[start..end] };
         let tokens = rebased(part, first.span.start);
-        let (kind, cut) = check_depth(&tokens, &place)
-            .and_then(|()| parse_one(tokens, &place))
-            .map_err(|e| match e.get_position() {
+        let (kind, cut) =
+            check_depth(&tokens, &place).and_then(|()| parse_one(tokens, &place)).map_err(|e| match e.get_position() {
                 Some(p) => e.at(p + start as u32),
                 None => e,
             })?;
@@ -84,9 +84,8 @@ pub fn parse_one_statement(text: &str) -> Result<Statement> {
 /// Parses a scalar expression: a default, a check, a predicate of an index, as descriptors store them.
 pub fn parse_expression(text: &str) -> Result<ast::Expr> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let tokens =
+        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| lexical_error(text, &e.message, e.location))?;
     let place = Place { text };
     check_depth(&tokens, &place)?;
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
@@ -100,9 +99,8 @@ pub fn parse_expression(text: &str) -> Result<ast::Expr> {
 /// The type that a name such as `numeric(10,2)` or `timestamptz[]` means to the parser.
 pub fn parse_data_type(text: &str) -> Result<ast::DataType> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let tokens =
+        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| lexical_error(text, &e.message, e.location))?;
     let place = Place { text };
     check_depth(&tokens, &place)?;
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
@@ -161,6 +159,8 @@ fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
     let mut open: Vec<(usize, usize)> = Vec::new();
     let (mut operators, mut links) = (0usize, 0usize);
     let (mut operators_below, mut links_below) = (0usize, 0usize);
+    // Set operations and statements within statements: counted over the whole text, which is coarse and enough.
+    let (mut levels, mut cases) = (0usize, 0usize);
     for t in tokens {
         match &t.token {
             Token::Whitespace(_) => continue,
@@ -186,18 +186,30 @@ fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
                     links += 1;
                     operators = 0;
                 }
-                _ if is_word(&w.value, &["is", "not", "in", "like", "ilike", "between", "collate", "at", "isnull", "notnull"])
-                    || is_word(&w.value, &["union", "except", "intersect", "case", "explain"]) =>
+                _ if is_word(
+                    &w.value,
+                    &["is", "not", "in", "like", "ilike", "between", "collate", "at", "isnull", "notnull"],
+                ) =>
                 {
                     operators += 1
                 }
-                _ if is_word(&w.value, &["select", "from", "where", "having", "values", "on"]) => (operators, links) = (operators.min(40), 0),
+                _ if is_word(&w.value, &["case"]) => cases += 1,
+                _ if is_word(&w.value, &["end"]) => cases = cases.saturating_sub(1),
+                _ if is_word(&w.value, &["union", "except", "intersect", "explain"]) => levels += 1,
+                _ if is_word(&w.value, &["select", "from", "where", "having", "values", "on"]) => {
+                    (operators, links) = (operators.min(40), 0)
+                }
                 _ => {}
             },
             Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::Period => {}
             _ => operators += 1,
         }
-        if operators + operators_below > OPERATORS_MAX || links + links_below > CHAIN_MAX || open.len() > 4 * RECURSION_MAX {
+        if operators + operators_below > OPERATORS_MAX
+            || links + links_below > CHAIN_MAX
+            || levels > OPERATORS_MAX
+            || cases > CASES_MAX
+            || open.len() > 4 * RECURSION_MAX
+        {
             return Err(too_deep().at(place.position(t.span.start)));
         }
     }

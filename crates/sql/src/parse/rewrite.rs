@@ -21,9 +21,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         table_statement(&mut tokens);
     }
     if sees(&tokens, 0, &["create"]) {
-        if let Some(at) = find_at_top(&tokens, |t, i| {
-            sees(t, i, &["locality", "regional"]) || sees(t, i, &["locality", "global"])
-        }) {
+        if let Some(at) =
+            find_at_top(&tokens, |t, i| sees(t, i, &["locality", "regional"]) || sees(t, i, &["locality", "global"]))
+        {
             let rest: Vec<TokenWithSpan> = tokens.drain(at..).collect();
             let mut c = Cursor::new(&rest[1..], place);
             cut.locality = Some(extra::locality(&mut c)?);
@@ -38,7 +38,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         }
     }
     if sees(&tokens, 0, &["create"]) && tokens.iter().take(3).any(|t| is(t, "sequence")) {
-        let start = tokens.iter().position(|t| is_option(t)).unwrap_or(tokens.len());
+        let start = tokens.iter().position(is_option).unwrap_or(tokens.len());
         sort_options(&mut tokens[start..]);
     }
     if sees(&tokens, 0, &["copy"]) {

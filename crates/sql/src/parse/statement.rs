@@ -93,14 +93,23 @@ pub enum Survive {
 /// See [`Kind::AlterDatabase`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AlterDatabase {
-    AddRegion { region: String, if_not_exists: bool },
-    DropRegion { region: String, if_exists: bool },
+    AddRegion {
+        region: String,
+        if_not_exists: bool,
+    },
+    DropRegion {
+        region: String,
+        if_exists: bool,
+    },
     SetPrimaryRegion(String),
     Survive(Survive),
     Rename(String),
     Owner(String),
     /// `SET name = value`, `RESET name`: accepted by whoever keeps per-database settings.
-    Set { name: String, value: Option<String> },
+    Set {
+        name: String,
+        value: Option<String>,
+    },
 }
 
 /// See [`Kind::AlterSequence`].

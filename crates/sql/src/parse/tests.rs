@@ -8,7 +8,7 @@ fn one(text: &str) -> Kind {
 fn statements_keep_their_text() {
     let all = parse(" select 1 ;\n -- comment\n  update t set a = 2 ; ; ").unwrap();
     let texts: Vec<_> = all.iter().map(|s| (s.text.as_str(), s.offset)).collect();
-    assert_eq!(texts, [("select 1", 1), ("update t set a = 2", 27)]);
+    assert_eq!(texts, [("select 1", 1), ("update t set a = 2", 26)]);
     assert!(parse("  -- nothing\n ;;").unwrap().is_empty());
 }
 
@@ -66,7 +66,7 @@ fn what_postgres_has_and_the_grammar_lacks() {
     assert!(matches!(one("vacuum (full, analyze) t"), Kind::Vacuum));
     assert!(matches!(one("vacuum analyze pgbench_branches"), Kind::Vacuum));
     assert!(matches!(one("table t"), Kind::Sql(s) if s.to_string() == "SELECT * FROM t"));
-    assert!(matches!(one("select 1 for no key update"), Kind::Sql(s) if s.to_string().ends_with("FOR UPDATE")));
+    assert!(matches!(one("select a from t for no key update"), Kind::Sql(s) if s.to_string().ends_with("FOR UPDATE")));
     let s = parse("insert into t (id) overriding system value values (1)").unwrap().remove(0);
     assert_eq!(s.overriding, Some(Overriding::SystemValue));
 }
@@ -102,7 +102,8 @@ fn fingerprints_cut_out_values_and_nothing_else() {
     assert_eq!(f.text, "update t set a = a + -$1 where id in ($2, $3)");
     assert_eq!(fingerprint("select a from t where b = 1 order by 1").unwrap().text, "select a from t where b = $1 order by 1");
     assert_eq!(fingerprint("select 1 from t where a1 = 2").unwrap().text, "select 1 from t where a1 = $1");
-    for text in ["select 'x'", "create table t (a int)", "select a where b = $1", "select a where d = date '2020-01-01'", "begin"] {
+    for text in ["select 'x'", "create table t (a int)", "select a where b = $1", "select a where d = date '2020-01-01'", "begin"]
+    {
         assert_eq!(fingerprint(text), None, "{text}");
     }
 }
@@ -113,11 +114,88 @@ mod properties {
 
     /// Words and symbols that make almost-SQL.
     const PIECES: &[&str] = &[
-        "select", "from", "where", "(", ")", ",", "*", "+", "-", "=", "'", "\"", "$1", "1", "1.5e3", "a", "t", ".", "::", "[", "]",
-        "and", "or", "not", "in", "is", "null", "case", "when", "then", "end", "create", "table", "locality", "regional", "by",
-        "insert", "into", "values", "update", "set", "delete", "join", "on", "left", "order", "group", "limit", "as", "of", "system",
-        "time", "interval", "cast", "array", "exists", "between", "with", "recursive", "for", "no", "key", "share", ";", "--", "/*",
-        "*/", "e'", "u&'", "$$", "é", "explain", "show", "regions", "alter", "database", "x'", "b'", "@>", "->>", "1e", "0x",
+        "select",
+        "from",
+        "where",
+        "(",
+        ")",
+        ",",
+        "*",
+        "+",
+        "-",
+        "=",
+        "'",
+        "\"",
+        "$1",
+        "1",
+        "1.5e3",
+        "a",
+        "t",
+        ".",
+        "::",
+        "[",
+        "]",
+        "and",
+        "or",
+        "not",
+        "in",
+        "is",
+        "null",
+        "case",
+        "when",
+        "then",
+        "end",
+        "create",
+        "table",
+        "locality",
+        "regional",
+        "by",
+        "insert",
+        "into",
+        "values",
+        "update",
+        "set",
+        "delete",
+        "join",
+        "on",
+        "left",
+        "order",
+        "group",
+        "limit",
+        "as",
+        "of",
+        "system",
+        "time",
+        "interval",
+        "cast",
+        "array",
+        "exists",
+        "between",
+        "with",
+        "recursive",
+        "for",
+        "no",
+        "key",
+        "share",
+        ";",
+        "--",
+        "/*",
+        "*/",
+        "e'",
+        "u&'",
+        "$$",
+        "é",
+        "explain",
+        "show",
+        "regions",
+        "alter",
+        "database",
+        "x'",
+        "b'",
+        "@>",
+        "->>",
+        "1e",
+        "0x",
     ];
 
     proptest! {

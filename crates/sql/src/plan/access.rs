@@ -47,7 +47,12 @@ const TABLE_ROWS: f64 = 1000.0;
 
 /// The paths worth considering for a table under these conditions, the cheapest first. `outer`: columns whose values are known when
 /// the path is taken.
-pub(crate) fn paths(table: &TableRef, base: ColId, filters: &[Expr], predicates: &dyn Fn(usize) -> Option<Vec<Expr>>) -> Vec<Path> {
+pub(crate) fn paths(
+    table: &TableRef,
+    base: ColId,
+    filters: &[Expr],
+    predicates: &dyn Fn(usize) -> Option<Vec<Expr>>,
+) -> Vec<Path> {
     let own = base..base + table.columns.len() as u32;
     let mut out = Vec::new();
     for (at, index) in table.indexes.iter().enumerate() {
@@ -134,7 +139,9 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
         Expr::Compare(Cmp::Eq, p) if is_col(&p.0) && is_outer(&p.1, own) => Some(Part::Eq(p.1.clone())),
         Expr::Compare(Cmp::Eq, p) if is_col(&p.1) && is_outer(&p.0, own) => Some(Part::Eq(p.0.clone())),
         Expr::In(l, list) if is_col(l) && list.iter().all(|e| is_outer(e, own)) => Some(Part::In(list.clone())),
-        Expr::Quantified(q) if is_col(&q.left) && !q.all && matches!(q.meets, Meets::Compare(Cmp::Eq)) && is_outer(&q.array, own) => {
+        Expr::Quantified(q)
+            if is_col(&q.left) && !q.all && matches!(q.meets, Meets::Compare(Cmp::Eq)) && is_outer(&q.array, own) =>
+        {
             Some(Part::Any(q.array.clone()))
         }
         // `a = 1 OR a = 2`.
@@ -177,7 +184,11 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
                 }
             }
             Expr::Call(f, args)
-                if f.name == "~~" && args.len() == 2 && is_col(&args[0]) && is_outer(&args[1], own) && matches!(ty, Type::Text | Type::Varchar(_)) =>
+                if f.name == "~~"
+                    && args.len() == 2
+                    && is_col(&args[0])
+                    && is_outer(&args[1], own)
+                    && matches!(ty, Type::Text | Type::Varchar(_)) =>
             {
                 range.like = Some(args[1].clone());
             }

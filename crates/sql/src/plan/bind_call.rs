@@ -130,7 +130,8 @@ impl Binder<'_> {
                 let t = self.expr(a)?;
                 match &t.expr {
                     Expr::Const(Datum::Text(text)) if matches!(t.ty, Type::Unknown | Type::Text) => {
-                        let sequence = self.ctx.catalog.sequence(self.ctx.names, &Name::parse(text.as_str())?)?;
+                        let found = Name::parse(text.as_str()).and_then(|n| self.ctx.catalog.sequence(self.ctx.names, &n));
+                        let sequence = found.map_err(|e| self.at(e, t.span))?;
                         self.descriptors.insert(sequence.id);
                         SequenceTarget::Known(sequence.id)
                     }
@@ -180,7 +181,11 @@ impl Binder<'_> {
         self.scope().no_aggregates = saved;
         let (args, filter, order) = bound.map_err(|e: Error| match e.message() {
             "aggregate functions are not allowed in aggregate function calls" => {
-                Error::sql("42803", "aggregate function calls cannot be nested")
+                let nested = Error::sql("42803", "aggregate function calls cannot be nested");
+                match e.get_position() {
+                    Some(p) => nested.at(p),
+                    None => nested,
+                }
             }
             _ => e,
         })?;
@@ -201,7 +206,9 @@ impl Binder<'_> {
         let types: Vec<Type> = args.iter().map(|a| a.ty.clone()).collect();
         let aggregate = functions::resolve_aggregate(name, &types)?;
         let args = (args.into_iter().zip(aggregate.args.clone()))
-            .map(|(a, to)| if to == Type::Unknown { Ok(self.settle(a)?.expr) } else { self.coerce(a, &to, CastContext::Implicit) })
+            .map(
+                |(a, to)| if to == Type::Unknown { Ok(self.settle(a)?.expr) } else { self.coerce(a, &to, CastContext::Implicit) },
+            )
             .collect::<Result<_>>()?;
         Ok((aggregate, args))
     }
@@ -231,7 +238,9 @@ impl Binder<'_> {
         let types: Vec<Type> = args.iter().map(|a| a.ty.clone()).collect();
         let f = functions::resolve_set_function(name, &types)?;
         let args = (args.into_iter().zip(f.args.clone()))
-            .map(|(a, to)| if to == Type::Unknown { Ok(self.settle(a)?.expr) } else { self.coerce(a, &to, CastContext::Implicit) })
+            .map(
+                |(a, to)| if to == Type::Unknown { Ok(self.settle(a)?.expr) } else { self.coerce(a, &to, CastContext::Implicit) },
+            )
             .collect::<Result<_>>()?;
         Ok((f, args))
     }

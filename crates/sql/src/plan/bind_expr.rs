@@ -12,7 +12,14 @@ use std::sync::Arc;
 impl Binder<'_> {
     /// Binds an expression.
     pub(crate) fn expr(&mut self, e: &Ast) -> Result<Typed> {
-        self.deeper(|b| b.expr_inner(e)).map(|t| Typed::new(self.fold(t.expr), t.ty))
+        let t = self.deeper(|b| b.expr_inner(e))?;
+        let span = match e {
+            Ast::Value(v) => v.span,
+            Ast::Identifier(i) => i.span,
+            Ast::CompoundIdentifier(parts) => parts[0].span,
+            _ => t.span,
+        };
+        Ok(Typed { expr: self.fold(t.expr), ty: t.ty, span })
     }
     /// Binds an expression and converts it.
     pub(crate) fn expr_as(&mut self, e: &Ast, to: &Type, context: CastContext) -> Result<Expr> {
@@ -80,8 +87,12 @@ impl Binder<'_> {
                 let ty = cols.remove(0).ty;
                 Ok(Typed::new(self.make_subquery(SubqueryKind::Scalar, rel), ty))
             }
-            Ast::Like { negated, any: false, expr, pattern, escape_char } => self.like("~~", *negated, expr, pattern, escape_char.as_deref()),
-            Ast::ILike { negated, any: false, expr, pattern, escape_char } => self.like("~~*", *negated, expr, pattern, escape_char.as_deref()),
+            Ast::Like { negated, any: false, expr, pattern, escape_char } => {
+                self.like("~~", *negated, expr, pattern, escape_char.as_deref())
+            }
+            Ast::ILike { negated, any: false, expr, pattern, escape_char } => {
+                self.like("~~*", *negated, expr, pattern, escape_char.as_deref())
+            }
             Ast::SimilarTo { negated, expr, pattern, escape_char } => {
                 let mut args = vec![self.expr(pattern)?];
                 if let Some(e) = escape_char {
@@ -98,7 +109,9 @@ impl Binder<'_> {
                 let cast = self.coerce(inner, &ty, CastContext::Explicit).map_err(|err| self.at(err, expr.span()))?;
                 Ok(Typed::new(cast, ty))
             }
-            Ast::Case { operand, conditions, else_result, .. } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            Ast::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
             Ast::Function(f) => self.function(f),
             Ast::Array(a) => self.array(&a.elem),
             Ast::Tuple(items) => {
@@ -117,12 +130,17 @@ impl Binder<'_> {
             }
             Ast::AtTimeZone { timestamp, time_zone } => self.call("timezone", &[time_zone, timestamp]),
             Ast::Extract { field, expr, .. } => {
-                let field = Typed::new(Expr::Const(Datum::Text(field.to_string().to_lowercase().trim_matches('\'').into())), Type::Text);
+                let field =
+                    Typed::new(Expr::Const(Datum::Text(field.to_string().to_lowercase().trim_matches('\'').into())), Type::Text);
                 let value = self.expr(expr)?;
                 self.call_typed("extract", vec![field, value])
             }
-            Ast::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("ceil", &[expr]),
-            Ast::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("floor", &[expr]),
+            Ast::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call("ceil", &[expr])
+            }
+            Ast::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call("floor", &[expr])
+            }
             Ast::Position { expr, r#in } => self.call("strpos", &[r#in, expr]),
             Ast::Substring { expr, substring_from, substring_for, .. } => {
                 let mut args = vec![self.expr(expr)?];
@@ -151,7 +169,10 @@ impl Binder<'_> {
                 Some(n) => self.call("overlay", &[expr, overlay_what, overlay_from, n]),
                 None => self.call("overlay", &[expr, overlay_what, overlay_from]),
             },
-            other => Err(self.at(Error::unsupported(format!("expression not supported: {}", shorten(&other.to_string()))), other.span())),
+            other => {
+                Err(self
+                    .at(Error::unsupported(format!("expression not supported: {}", shorten(&other.to_string()))), other.span()))
+            }
         }
     }
 
@@ -169,9 +190,10 @@ impl Binder<'_> {
         let text = |s: &str| Ok(Typed::new(Expr::Const(Datum::Text(s.into())), Type::Unknown));
         match v {
             Value::Number(n, _) => self.number(n),
-            Value::SingleQuotedString(s) | Value::EscapedStringLiteral(s) | Value::UnicodeStringLiteral(s) | Value::NationalStringLiteral(s) => {
-                text(s)
-            }
+            Value::SingleQuotedString(s)
+            | Value::EscapedStringLiteral(s)
+            | Value::UnicodeStringLiteral(s)
+            | Value::NationalStringLiteral(s) => text(s),
             Value::DollarQuotedString(s) => text(&s.value),
             Value::Boolean(b) => Ok(boolean(Expr::Const(Datum::Bool(*b)))),
             Value::Null => Ok(Typed::new(Expr::NULL, Type::Unknown)),
@@ -179,7 +201,9 @@ impl Binder<'_> {
                 Some(n) => self.param(n),
                 None => Err(Error::sql("42601", format!("syntax error at or near \"{p}\""))),
             },
-            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_) => Err(Error::unsupported("bit strings are not supported")),
+            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_) => {
+                Err(Error::unsupported("bit strings are not supported"))
+            }
             _ => Err(Error::sql("42601", "syntax error in a literal")),
         }
     }
@@ -283,7 +307,9 @@ impl Binder<'_> {
             .collect::<Result<_>>()?;
         if let Some(cmp) = plain_comparison(&f) {
             let mut cast = cast.into_iter();
-            let (Some(a), Some(b)) = (cast.next(), cast.next()) else { return Err(Error::internal("a comparison has two sides")) };
+            let (Some(a), Some(b)) = (cast.next(), cast.next()) else {
+                return Err(Error::internal("a comparison has two sides"));
+            };
             return Ok(boolean(Expr::compare(cmp, a, b)));
         }
         Ok(Typed::new(Expr::Call(Arc::new(f), cast), ty))
@@ -441,10 +467,8 @@ impl Binder<'_> {
         let otherwise = otherwise.map(|e| self.expr(e)).transpose()?;
         let types: Vec<Type> = otherwise.iter().chain(whens.iter().map(|w| &w.1)).map(|t| t.ty.clone()).collect();
         let ty = select_common_type(&types, "CASE")?;
-        let whens = whens
-            .into_iter()
-            .map(|(c, r)| Ok((c, self.coerce(r, &ty, CastContext::Implicit)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let whens =
+            whens.into_iter().map(|(c, r)| Ok((c, self.coerce(r, &ty, CastContext::Implicit)?))).collect::<Result<Vec<_>>>()?;
         let otherwise = otherwise.map(|e| self.coerce(e, &ty, CastContext::Implicit)).transpose()?.map(Box::new);
         Ok(Typed::new(Expr::Case(whens, otherwise), ty))
     }
@@ -475,7 +499,9 @@ impl Binder<'_> {
                     }
                     indexes.push(self.expr_as(index, &Type::Int4, CastContext::Assignment)?);
                 }
-                ast::AccessExpr::Subscript(ast::Subscript::Slice { lower_bound, upper_bound, stride: None }) if i + 1 == chain.len() => {
+                ast::AccessExpr::Subscript(ast::Subscript::Slice { lower_bound, upper_bound, stride: None })
+                    if i + 1 == chain.len() =>
+                {
                     let l = lower_bound.as_ref().map(|e| self.expr_as(e, &Type::Int4, CastContext::Assignment)).transpose()?;
                     let u = upper_bound.as_ref().map(|e| self.expr_as(e, &Type::Int4, CastContext::Assignment)).transpose()?;
                     self.element_of(&value)?;
@@ -500,7 +526,8 @@ impl Binder<'_> {
         if let Ast::Identifier(table) = unnest(root) {
             return self.column(&[table.clone(), field.clone()]);
         }
-        let message = format!("column notation .{} applied to type {}, which is not a composite type", field.value, value.ty.base_name());
+        let message =
+            format!("column notation .{} applied to type {}, which is not a composite type", field.value, value.ty.base_name());
         Err(self.at(Error::sql("42809", message), field.span))
     }
 }

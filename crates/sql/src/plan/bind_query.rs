@@ -122,7 +122,8 @@ impl Binder<'_> {
             ast::SetExpr::Values(v) => b.values(v),
             ast::SetExpr::SetOperation { left, op, set_quantifier, right } => b.set_operation(left, *op, *set_quantifier, right),
             ast::SetExpr::Table(t) => {
-                let parts = t.schema_name.iter().chain(&t.table_name).map(|n| ast::ObjectNamePart::Identifier(ast::Ident::new(n)));
+                let parts =
+                    t.schema_name.iter().chain(&t.table_name).map(|n| ast::ObjectNamePart::Identifier(ast::Ident::new(n)));
                 let name = Name::from_ast(&ast::ObjectName(parts.collect()))?;
                 let (rel, cols) = b.relation(&name, None, &Vec::new(), e.span())?;
                 let out = cols.into_iter().filter(|c| !c.hidden);
@@ -158,7 +159,14 @@ impl Binder<'_> {
         self.set_expr(e)
     }
 
-    fn unite(&mut self, op: SetOp, name: &str, all: bool, l: (Rel, Vec<OutCol>), r: (Rel, Vec<OutCol>)) -> Result<(Rel, Vec<OutCol>)> {
+    fn unite(
+        &mut self,
+        op: SetOp,
+        name: &str,
+        all: bool,
+        l: (Rel, Vec<OutCol>),
+        r: (Rel, Vec<OutCol>),
+    ) -> Result<(Rel, Vec<OutCol>)> {
         let ((left, lcols), (right, rcols)) = (l, r);
         if lcols.len() != rcols.len() {
             return Err(Error::sql("42601", format!("each {name} query must have the same number of columns")));
@@ -227,7 +235,12 @@ impl Binder<'_> {
     }
 
     fn recursive_cte(&mut self, cte: &ast::Cte, name: &str, renames: &[String], id: u32) -> Result<(Cte, Vec<(String, Type)>)> {
-        let malformed = || Error::sql("42P19", format!("recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"));
+        let malformed = || {
+            Error::sql(
+                "42P19",
+                format!("recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"),
+            )
+        };
         let ast::SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } = &*cte.query.body else {
             return Err(malformed());
         };
@@ -335,7 +348,9 @@ impl Binder<'_> {
             self.add_dependent_keys(&mut keys);
             let names = self.scope().cols.clone();
             let check = |e: &mut Expr| regroup(e, &keys, from_cols, &names);
-            items.iter_mut().try_for_each(|i| check(&mut i.0.expr))?;
+            for (item, _) in &mut items {
+                check(&mut item.expr).map_err(|e| self.at(e, item.span))?;
+            }
             sort.iter_mut().try_for_each(|k| check(&mut k.expr))?;
             having.iter_mut().try_for_each(&check)?;
             for (_, w, _) in &mut windows {
@@ -426,7 +441,10 @@ impl Binder<'_> {
                 let missing = on.iter().filter(|e| !leading.contains(&format!("{e:?}")));
                 let extra = missing.map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false });
                 sort.extend(extra.collect::<Vec<_>>());
-                rel = Rel::Distinct { input: Box::new(Rel::Sort { input: Box::new(rel), keys: std::mem::take(&mut sort) }), on: Some(on) };
+                rel = Rel::Distinct {
+                    input: Box::new(Rel::Sort { input: Box::new(rel), keys: std::mem::take(&mut sort) }),
+                    on: Some(on),
+                };
             }
             None => {}
         }
@@ -519,7 +537,8 @@ impl Binder<'_> {
         for (alias, id) in tables {
             let Some(table) = self.ctx.catalog.table_by_id(id) else { continue };
             let of = |ordinal: u32| scope.cols.iter().find(|c| c.table == alias && c.origin == Some((id, ordinal)));
-            let covered = |ordinal: u32| of(ordinal).is_some_and(|c| keys.iter().any(|k| matches!(k.1, Expr::Column(k) if k == c.id)));
+            let covered =
+                |ordinal: u32| of(ordinal).is_some_and(|c| keys.iter().any(|k| matches!(k.1, Expr::Column(k) if k == c.id)));
             if table.primary().columns.iter().all(|c| covered(c.ordinal)) {
                 let cols = scope.cols.iter().filter(|c| c.table == alias && !keys.iter().any(|k| k.0 == c.id));
                 more.extend(cols.map(|c| (c.id, Expr::Column(c.id))));
@@ -644,9 +663,7 @@ impl Binder<'_> {
             return Err(Error::sql("42601", "an outer join needs ON, USING or NATURAL"));
         }
         let using: Option<Vec<String>> = match constraint {
-            ast::JoinConstraint::Using(names) => {
-                Some(names.iter().map(|n| Ok(Name::from_ast(n)?.name)).collect::<Result<_>>()?)
-            }
+            ast::JoinConstraint::Using(names) => Some(names.iter().map(|n| Ok(Name::from_ast(n)?.name)).collect::<Result<_>>()?),
             ast::JoinConstraint::Natural => {
                 let mut common: Vec<String> = Vec::new();
                 for c in lcols.iter().filter(|c| !c.qualified_only && !c.hidden) {
@@ -674,7 +691,13 @@ impl Binder<'_> {
                     id
                 }
             };
-            merged.push(ScopeCol { table: String::new(), schema: None, id, qualified_only: false, ..if side == Side::Right { r } else { l } });
+            merged.push(ScopeCol {
+                table: String::new(),
+                schema: None,
+                id,
+                qualified_only: false,
+                ..if side == Side::Right { r } else { l }
+            });
             for c in lcols.iter_mut().chain(&mut rcols).filter(|c| c.name == *name) {
                 c.qualified_only = true;
             }
@@ -753,7 +776,13 @@ impl Binder<'_> {
     }
 
     /// A named relation: a common table expression, a table, a view or a system table.
-    pub(crate) fn relation(&mut self, name: &Name, alias: Option<&str>, locks: &Locks, span: sqlparser::tokenizer::Span) -> Result<(Rel, Vec<ScopeCol>)> {
+    pub(crate) fn relation(
+        &mut self,
+        name: &Name,
+        alias: Option<&str>,
+        locks: &Locks,
+        span: sqlparser::tokenizer::Span,
+    ) -> Result<(Rel, Vec<ScopeCol>)> {
         let shown = alias.unwrap_or(&name.name).to_string();
         if name.schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|c| c.name == name.name).cloned()
@@ -879,7 +908,9 @@ pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
         Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => literal_of(input, id),
         Rel::Project { input, exprs } => match &exprs.iter().find(|(c, _)| *c == id)?.1 {
             Expr::Column(c) => literal_of(input, *c),
-            e @ Expr::Const(crate::types::Datum::Text(_) | crate::types::Datum::Null) => Some(Typed::new(e.clone(), Type::Unknown)),
+            e @ Expr::Const(crate::types::Datum::Text(_) | crate::types::Datum::Null) => {
+                Some(Typed::new(e.clone(), Type::Unknown))
+            }
             _ => None,
         },
         _ => None,
@@ -890,7 +921,9 @@ pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
 fn lock_tables(rel: &mut Rel, locking: Locking) {
     match rel {
         Rel::Table { locking: l, .. } => *l = locking,
-        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => lock_tables(input, locking),
+        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => {
+            lock_tables(input, locking)
+        }
         Rel::Join { left, right, .. } => {
             lock_tables(left, locking);
             lock_tables(right, locking);
@@ -931,7 +964,8 @@ fn rename_columns(cols: &mut [ScopeCol], alias: Option<&ast::TableAlias>) -> Res
 
 fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<OutCol>> {
     if names.len() > cols.len() {
-        let message = format!("WITH query \"{table}\" has {} columns available but {} columns specified", cols.len(), names.len());
+        let message =
+            format!("WITH query \"{table}\" has {} columns available but {} columns specified", cols.len(), names.len());
         return Err(Error::sql("42P10", message));
     }
     for (c, n) in cols.iter_mut().zip(names) {
@@ -944,7 +978,9 @@ fn pick<'c>(cols: &'c [ScopeCol], name: &str, side: &str) -> Result<&'c ScopeCol
     let mut found = cols.iter().filter(|c| c.name == name && !c.qualified_only);
     match (found.next(), found.next()) {
         (Some(c), None) => Ok(c),
-        (Some(_), Some(_)) => Err(Error::sql("42702", format!("common column name \"{name}\" appears more than once in {side} table"))),
+        (Some(_), Some(_)) => {
+            Err(Error::sql("42702", format!("common column name \"{name}\" appears more than once in {side} table")))
+        }
         _ => Err(Error::sql("42703", format!("column \"{name}\" specified in USING clause does not exist in {side} table"))),
     }
 }
@@ -958,10 +994,14 @@ fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: 
     }
     let ungrouped = |c: ColId| from.contains(&c) && !keys.iter().any(|k| k.0 == c);
     let refuse = |c: ColId| {
-        let name = names.iter().find(|n| n.id == c).map_or_else(String::new, |n| {
-            if n.table.is_empty() { n.name.clone() } else { format!("{}.{}", n.table, n.name) }
-        });
-        Err(Error::sql("42803", format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")))
+        let name = names
+            .iter()
+            .find(|n| n.id == c)
+            .map_or_else(String::new, |n| if n.table.is_empty() { n.name.clone() } else { format!("{}.{}", n.table, n.name) });
+        Err(Error::sql(
+            "42803",
+            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
+        ))
     };
     match e {
         Expr::Column(c) if ungrouped(*c) => return refuse(*c),

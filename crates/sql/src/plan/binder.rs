@@ -5,8 +5,8 @@ use super::expr::{ColId, Expr};
 use super::rel::{AggCall, Cte, WindowCall};
 use crate::exec::eval::eval_constant;
 use crate::parse;
-use crate::types::functions::SetFunction;
 use crate::types::cast::{can_cast, cast};
+use crate::types::functions::SetFunction;
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Ident, Spanned};
@@ -18,11 +18,13 @@ use std::sync::Arc;
 pub(crate) struct Typed {
     pub(crate) expr: Expr,
     pub(crate) ty: Type,
+    /// Where it was written, for literals and names.
+    pub(crate) span: sqlparser::tokenizer::Span,
 }
 
 impl Typed {
     pub(crate) fn new(expr: Expr, ty: Type) -> Typed {
-        Typed { expr, ty }
+        Typed { expr, ty, span: sqlparser::tokenizer::Span::empty() }
     }
 }
 
@@ -87,6 +89,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) writes: bool,
     pub(crate) cacheable: bool,
     pub(crate) depth: u32,
+    /// Where the stack was when binding began.
+    stack: usize,
 }
 
 /// How many queries, views and expressions may be inside one another.
@@ -107,6 +111,7 @@ impl<'a> Binder<'a> {
             writes: false,
             cacheable: true,
             depth: 0,
+            stack: super::stack::mark(),
         }
     }
     pub(crate) fn fresh(&mut self) -> ColId {
@@ -126,6 +131,7 @@ impl<'a> Binder<'a> {
         if self.depth >= DEPTH_MAX {
             return Err(parse::too_deep());
         }
+        super::stack::check(self.stack)?;
         self.depth += 1;
         let r = f(self);
         self.depth -= 1;
@@ -184,7 +190,7 @@ impl<'a> Binder<'a> {
             }
             if let Expr::Const(d) = &e.expr {
                 return match d {
-                    Datum::Text(t) => self.literal(t.as_str(), to, context).map(Expr::Const),
+                    Datum::Text(t) => self.literal(t.as_str(), to, context).map(Expr::Const).map_err(|err| self.at(err, e.span)),
                     _ => Ok(e.expr),
                 };
             }
@@ -231,8 +237,9 @@ impl<'a> Binder<'a> {
     /// As an output or a grouping key: what is still unknown is text.
     pub(crate) fn settle(&mut self, e: Typed) -> Result<Typed> {
         if e.ty == Type::Unknown {
+            let span = e.span;
             let expr = self.coerce(e, &Type::Text, CastContext::Implicit)?;
-            return Ok(Typed::new(expr, Type::Text));
+            return Ok(Typed { expr, ty: Type::Text, span });
         }
         Ok(e)
     }
@@ -280,7 +287,8 @@ impl<'a> Binder<'a> {
             }
         }
         let e = Error::sql("42P01", format!("missing FROM-clause entry for table \"{table}\""));
-        let base = self.scopes.last().and_then(|s| s.cols.iter().find(|c| c.origin.is_some_and(|o| self.table_name(o.0) == table)));
+        let base =
+            self.scopes.last().and_then(|s| s.cols.iter().find(|c| c.origin.is_some_and(|o| self.table_name(o.0) == table)));
         Err(match base {
             Some(c) => Error::sql("42P01", format!("invalid reference to FROM-clause entry for table \"{table}\""))
                 .hint(format!("Perhaps you meant to reference the table alias \"{}\".", c.table)),

@@ -30,9 +30,14 @@ pub(crate) struct Dml {
 #[derive(Clone, Debug)]
 pub(crate) enum DmlKind {
     /// Ordinals of the input's columns.
-    Insert { targets: Vec<u32>, conflict: Option<Conflict> },
+    Insert {
+        targets: Vec<u32>,
+        conflict: Option<Conflict>,
+    },
     /// Over the input's columns.
-    Update { set: Vec<(u32, Expr)> },
+    Update {
+        set: Vec<(u32, Expr)>,
+    },
     Delete,
 }
 
@@ -90,9 +95,8 @@ impl Binder<'_> {
         let parsed = Name::from_ast(name)?;
         let found = self.ctx.catalog.relation(self.ctx.names, &parsed).map_err(|e| self.at(e, name.span()))?;
         match found {
-            crate::catalog::lookup::Relation::View(_) => {
-                Err(Error::sql("55000", format!("cannot change view \"{parsed}\"")).hint("Views are read-only: change the tables behind it."))
-            }
+            crate::catalog::lookup::Relation::View(_) => Err(Error::sql("55000", format!("cannot change view \"{parsed}\""))
+                .hint("Views are read-only: change the tables behind it.")),
             _ => self.ctx.catalog.table(self.ctx.names, &parsed).map_err(|e| self.at(e, name.span())),
         }
     }
@@ -124,7 +128,7 @@ impl Binder<'_> {
             targets = table.public_columns().map(|(o, _)| o).collect();
         }
         let (mut input, mut targets) = self.insert_source(i, &plan, targets, explicit)?;
-        self.check_identity(&table, &mut input, &mut targets, &plan, overriding)?;
+        self.check_identity(&table, &mut input, &targets, &plan, overriding)?;
         self.add_defaults(&mut input, &mut targets, &plan);
         let conflict = match &i.on {
             None => None,
@@ -134,7 +138,10 @@ impl Binder<'_> {
         let changes = matches!(&conflict, Some(Conflict { update: Some(_), .. }));
         let keys = Arc::new(self.foreign_keys(&plan, changes)?);
         let returning = self.returning(i.returning.as_deref(), cols, &[], vec![alias])?;
-        self.finish(Dml { table: plan, keys, input, kind: DmlKind::Insert { targets, conflict }, base, returning: Vec::new() }, returning)
+        self.finish(
+            Dml { table: plan, keys, input, kind: DmlKind::Insert { targets, conflict }, base, returning: Vec::new() },
+            returning,
+        )
     }
 
     /// `INSERT INTO t (columns) VALUES ($1, …)`.
@@ -153,7 +160,13 @@ impl Binder<'_> {
         self.finish(Dml { table: plan, keys, input, kind, base, returning: Vec::new() }, Vec::new())
     }
 
-    fn insert_source(&mut self, i: &ast::Insert, plan: &TablePlan, mut targets: Vec<u32>, explicit: bool) -> Result<(Rel, Vec<u32>)> {
+    fn insert_source(
+        &mut self,
+        i: &ast::Insert,
+        plan: &TablePlan,
+        mut targets: Vec<u32>,
+        explicit: bool,
+    ) -> Result<(Rel, Vec<u32>)> {
         let Some(source) = &i.source else {
             return Ok((Rel::one_row(), Vec::new()));
         };
@@ -163,7 +176,8 @@ impl Binder<'_> {
             && source.limit_clause.is_none()
         {
             let width = v.rows.first().map_or(0, |r| r.content.len());
-            self.check_width(width, &mut targets, explicit, source.span())?;
+            let extra = v.rows.first().and_then(|r| r.content.get(targets.len()));
+            self.check_width(width, &mut targets, explicit, extra.map_or_else(|| source.span(), |e| e.span()))?;
             let mut rows = Vec::with_capacity(v.rows.len());
             for row in v.rows.iter().map(|r| &r.content) {
                 if row.len() != width {
@@ -233,7 +247,7 @@ impl Binder<'_> {
         &mut self,
         table: &TableRef,
         input: &mut Rel,
-        targets: &mut Vec<u32>,
+        targets: &[u32],
         plan: &TablePlan,
         overriding: Option<Overriding>,
     ) -> Result<()> {
@@ -289,7 +303,14 @@ impl Binder<'_> {
         *input = Rel::Project { input: Box::new(source), exprs };
     }
 
-    fn conflict(&mut self, c: &ast::OnConflict, plan: &TablePlan, cols: &[ScopeCol], alias: &str, base: ColId) -> Result<Conflict> {
+    fn conflict(
+        &mut self,
+        c: &ast::OnConflict,
+        plan: &TablePlan,
+        cols: &[ScopeCol],
+        alias: &str,
+        base: ColId,
+    ) -> Result<Conflict> {
         let table = &plan.table;
         let arbiters = match &c.conflict_target {
             None => Vec::new(),
@@ -329,8 +350,18 @@ impl Binder<'_> {
         }
         let excluded = self.fresh_many(table.columns.len());
         let mut all = cols.to_vec();
-        all.extend(cols.iter().map(|c| ScopeCol { table: "excluded".into(), id: excluded + (c.id - base), qualified_only: true, ..c.clone() }));
-        let scope = Scope { cols: all, tables: vec![alias.to_string(), "excluded".into()], no_aggregates: Some("ON CONFLICT"), ..Scope::default() };
+        all.extend(cols.iter().map(|c| ScopeCol {
+            table: "excluded".into(),
+            id: excluded + (c.id - base),
+            qualified_only: true,
+            ..c.clone()
+        }));
+        let scope = Scope {
+            cols: all,
+            tables: vec![alias.to_string(), "excluded".into()],
+            no_aggregates: Some("ON CONFLICT"),
+            ..Scope::default()
+        };
         let ((set, filter), _) = self.in_scope(scope, |b| {
             let set = b.assignments(&update.assignments, plan)?;
             let filter = update.selection.as_ref().map(|e| b.condition(e, "WHERE")).transpose()?;
@@ -377,7 +408,11 @@ impl Binder<'_> {
                             let value = self.set_value(&a.value, plan, ordinals[0])?;
                             set.push((ordinals[0], value));
                         }
-                        _ => return Err(Error::unsupported("source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression")),
+                        _ => {
+                            return Err(Error::unsupported(
+                                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+                            ));
+                        }
                     }
                 }
             }
@@ -406,7 +441,12 @@ impl Binder<'_> {
         self.assigned(e, plan, ordinal)
     }
 
-    fn column_of<'t>(&self, table: &'t TableRef, name: &str, span: sqlparser::tokenizer::Span) -> Result<(u32, &'t crate::catalog::Column)> {
+    fn column_of<'t>(
+        &self,
+        table: &'t TableRef,
+        name: &str,
+        span: sqlparser::tokenizer::Span,
+    ) -> Result<(u32, &'t crate::catalog::Column)> {
         let found = table.column(name).filter(|(_, c)| c.state != ColumnState::Dropped);
         found.ok_or_else(|| {
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
@@ -462,12 +502,18 @@ impl Binder<'_> {
             if names.contains(&alias) {
                 return Err(Error::sql("42712", format!("table name \"{alias}\" specified more than once")));
             }
-            input = Rel::Join { kind: super::rel::JoinKind::Inner, left: Box::new(input), right: Box::new(other), on: Vec::new() };
+            input =
+                Rel::Join { kind: super::rel::JoinKind::Inner, left: Box::new(input), right: Box::new(other), on: Vec::new() };
             (from_cols, tables) = (cols, tables.into_iter().chain(names).collect());
         }
         let mut target = Target { plan, cols, from_cols, tables, input, base };
         if let Some(e) = selection {
-            let scope = Scope { cols: target.all_cols(), tables: target.tables.clone(), no_aggregates: Some("WHERE"), ..Scope::default() };
+            let scope = Scope {
+                cols: target.all_cols(),
+                tables: target.tables.clone(),
+                no_aggregates: Some("WHERE"),
+                ..Scope::default()
+            };
             let (cond, _) = self.in_scope(scope, |b| b.condition(e, "WHERE"))?;
             let mut conds = Vec::new();
             cond.conjuncts(&mut conds);
@@ -553,4 +599,3 @@ fn generated_always(column: &str, what: &str) -> Error {
     };
     Error::sql("428C9", message).detail(format!("Column \"{column}\" is a generated column."))
 }
-

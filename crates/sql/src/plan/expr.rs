@@ -152,7 +152,11 @@ pub(crate) enum SubqueryKind {
     Scalar,
     Exists,
     /// `left op ANY (…)`; with `all`, `ALL`. Several left values make a row.
-    Quantified { left: Vec<Expr>, meets: Meets, all: bool },
+    Quantified {
+        left: Vec<Expr>,
+        meets: Meets,
+        all: bool,
+    },
     /// `ARRAY(SELECT …)`, its element type.
     Array(Type),
 }
@@ -213,14 +217,16 @@ impl Expr {
     pub(crate) fn children(&self) -> Vec<&Expr> {
         match self {
             Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_) => Vec::new(),
-            Expr::Call(_, v) | Expr::And(v) | Expr::Or(v) | Expr::Coalesce(v) | Expr::Extreme(_, v) | Expr::Array(_, v) | Expr::Row(_, v) => {
-                v.iter().collect()
-            }
+            Expr::Call(_, v)
+            | Expr::And(v)
+            | Expr::Or(v)
+            | Expr::Coalesce(v)
+            | Expr::Extreme(_, v)
+            | Expr::Array(_, v)
+            | Expr::Row(_, v) => v.iter().collect(),
             Expr::Compare(_, p) | Expr::Distinct(p) => vec![&p.0, &p.1],
             Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => vec![e],
-            Expr::Case(whens, otherwise) => {
-                whens.iter().flat_map(|(a, b)| [a, b]).chain(otherwise.as_deref()).collect()
-            }
+            Expr::Case(whens, otherwise) => whens.iter().flat_map(|(a, b)| [a, b]).chain(otherwise.as_deref()).collect(),
             Expr::Cast(c) => vec![&c.expr],
             Expr::Subscript(a, i) => std::iter::once(&**a).chain(i).collect(),
             Expr::Slice(a, l, u) => std::iter::once(&**a).chain(l.as_deref()).chain(u.as_deref()).collect(),
@@ -243,17 +249,19 @@ impl Expr {
     pub(crate) fn children_mut(&mut self) -> Vec<&mut Expr> {
         match self {
             Expr::Const(_) | Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_) => Vec::new(),
-            Expr::Call(_, v) | Expr::And(v) | Expr::Or(v) | Expr::Coalesce(v) | Expr::Extreme(_, v) | Expr::Array(_, v) | Expr::Row(_, v) => {
-                v.iter_mut().collect()
-            }
+            Expr::Call(_, v)
+            | Expr::And(v)
+            | Expr::Or(v)
+            | Expr::Coalesce(v)
+            | Expr::Extreme(_, v)
+            | Expr::Array(_, v)
+            | Expr::Row(_, v) => v.iter_mut().collect(),
             Expr::Compare(_, p) | Expr::Distinct(p) => {
                 let (a, b) = &mut **p;
                 vec![a, b]
             }
             Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => vec![e],
-            Expr::Case(whens, otherwise) => {
-                whens.iter_mut().flat_map(|(a, b)| [a, b]).chain(otherwise.as_deref_mut()).collect()
-            }
+            Expr::Case(whens, otherwise) => whens.iter_mut().flat_map(|(a, b)| [a, b]).chain(otherwise.as_deref_mut()).collect(),
             Expr::Cast(c) => vec![&mut c.expr],
             Expr::Subscript(a, i) => std::iter::once(&mut **a).chain(i).collect(),
             Expr::Slice(a, l, u) => std::iter::once(&mut **a).chain(l.as_deref_mut()).chain(u.as_deref_mut()).collect(),
@@ -360,9 +368,18 @@ fn cast_is_immutable(from: &Type, to: &Type) -> bool {
     let zoned = |t: &Type| {
         matches!(
             t,
-            Type::Timestamptz | Type::Regclass | Type::Regproc | Type::Regtype | Type::Regnamespace | Type::Date | Type::Timestamp | Type::Time
+            Type::Timestamptz
+                | Type::Regclass
+                | Type::Regproc
+                | Type::Regtype
+                | Type::Regnamespace
+                | Type::Date
+                | Type::Timestamp
+                | Type::Time
         )
     };
     let textual = |t: &Type| matches!(t, Type::Text | Type::Unknown | Type::Varchar(_) | Type::Char(_) | Type::Name);
-    from == to || !(zoned(from) || zoned(to)) || (!textual(from) && !textual(to) && *from != Type::Timestamptz && *to != Type::Timestamptz)
+    from == to
+        || !(zoned(from) || zoned(to))
+        || (!textual(from) && !textual(to) && *from != Type::Timestamptz && *to != Type::Timestamptz)
 }

@@ -23,6 +23,7 @@ mod fast;
 mod optimize;
 pub(crate) mod physical;
 pub(crate) mod rel;
+pub(crate) mod stack;
 mod table;
 
 pub use api::*;
@@ -46,7 +47,10 @@ pub(crate) enum Plan {
     /// A point statement, run by one function.
     Fast(FastPlan),
     General(Arc<Node>),
-    Explain { inner: Box<Prepared>, analyze: bool },
+    Explain {
+        inner: Box<Prepared>,
+        analyze: bool,
+    },
 }
 
 /// Whether a statement is one that [`prepare`] takes: queries, DML, `EXPLAIN` of them. Everything else is DDL or the session's.
@@ -165,7 +169,10 @@ fn explain(
     param_types: &[Option<Type>],
 ) -> Result<Prepared> {
     for o in options {
-        let on = o.arg.as_ref().is_none_or(|a| !matches!(a.to_string().to_lowercase().as_str(), "false" | "off" | "0" | "'off'" | "'false'"));
+        let on = o
+            .arg
+            .as_ref()
+            .is_none_or(|a| !matches!(a.to_string().to_lowercase().as_str(), "false" | "off" | "0" | "'off'" | "'false'"));
         match o.name.value.to_lowercase().as_str() {
             "analyze" => analyze = on,
             "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}

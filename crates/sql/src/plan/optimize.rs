@@ -7,18 +7,26 @@ use std::sync::Arc;
 
 /// The same relation, cheaper.
 pub(crate) fn optimize(rel: Rel) -> Rel {
-    let mut uses = BTreeMap::new();
+    let mut uses = Uses { counts: BTreeMap::new(), stack: super::stack::mark() };
     rel.visit(&mut |r| {
         if let Rel::Cte { cte, .. } = r {
-            *uses.entry(cte.id).or_insert(0usize) += 1;
+            *uses.counts.entry(cte.id).or_insert(0usize) += 1;
         }
     });
     push(rel, Vec::new(), &uses)
 }
 
-type Uses = BTreeMap<u32, usize>;
+/// How often each common table expression is used.
+struct Uses {
+    counts: BTreeMap<u32, usize>,
+    stack: usize,
+}
 
 fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
+    if super::stack::check(uses.stack).is_err() {
+        // Too deep to go on; compiling it will say so.
+        return rel.filtered(conds);
+    }
     match rel {
         Rel::Filter { input, conds: more } => {
             conds.extend(more);
@@ -73,7 +81,9 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         Rel::Aggregate { input, keys, aggs } => {
             // A condition on keys alone drops whole groups: it may drop their rows first.
             let key = |id: ColId| keys.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
-            let on_keys = |c: &Expr| !keys.is_empty() && !c.needs_executor() && !c.is_volatile() && !aggs.iter().any(|(a, _)| c.columns().contains(a));
+            let on_keys = |c: &Expr| {
+                !keys.is_empty() && !c.needs_executor() && !c.is_volatile() && !aggs.iter().any(|(a, _)| c.columns().contains(a))
+            };
             let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(on_keys);
             let down = down.into_iter().map(|mut c| {
                 c.substitute(&|id| key(id).cloned());
@@ -83,7 +93,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(Rel::Aggregate { input, keys, aggs }, above, uses)
         }
         Rel::Cte { cte, cols } => {
-            if uses.get(&cte.id) == Some(&1) && cte.step.is_none() && !has_dml(&cte.body) {
+            if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !has_dml(&cte.body) {
                 // Used once: as if it were written in place.
                 let from = cte.body.cols();
                 let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
@@ -94,10 +104,18 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let cte = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
             above_of(Rel::Cte { cte, cols }, conds, uses)
         }
-        Rel::Limit { input, limit, offset } => above_of(Rel::Limit { input: Box::new(push(*input, Vec::new(), uses)), limit, offset }, conds, uses),
-        Rel::Distinct { input, on } => above_of(Rel::Distinct { input: Box::new(push(*input, Vec::new(), uses)), on }, conds, uses),
-        Rel::Window { input, calls } => above_of(Rel::Window { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses),
-        Rel::ProjectSet { input, calls } => above_of(Rel::ProjectSet { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses),
+        Rel::Limit { input, limit, offset } => {
+            above_of(Rel::Limit { input: Box::new(push(*input, Vec::new(), uses)), limit, offset }, conds, uses)
+        }
+        Rel::Distinct { input, on } => {
+            above_of(Rel::Distinct { input: Box::new(push(*input, Vec::new(), uses)), on }, conds, uses)
+        }
+        Rel::Window { input, calls } => {
+            above_of(Rel::Window { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses)
+        }
+        Rel::ProjectSet { input, calls } => {
+            above_of(Rel::ProjectSet { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses)
+        }
         Rel::SetOp { op, all, left, right, cols } => {
             let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
             above_of(Rel::SetOp { op, all, left, right, cols }, conds, uses)
@@ -167,7 +185,8 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
     let all: BTreeSet<ColId> = sets.iter().flatten().copied().collect();
     // What each leaf takes from its siblings (LATERAL).
-    let lateral: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.free_columns().into_iter().filter(|c| all.contains(c)).collect()).collect();
+    let lateral: Vec<BTreeSet<ColId>> =
+        leaves.iter().map(|l| l.free_columns().into_iter().filter(|c| all.contains(c)).collect()).collect();
     let has_lateral = lateral.iter().any(|l| !l.is_empty());
     let mut own: Vec<Vec<Expr>> = vec![Vec::new(); leaves.len()];
     pending.retain(|c| {
@@ -179,8 +198,7 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         own[at].push(c.clone());
         false
     });
-    let mut left: Vec<Option<Rel>> =
-        leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
+    let mut left: Vec<Option<Rel>> = leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
     let mut have: BTreeSet<ColId> = BTreeSet::new();
     let mut result: Option<Rel> = None;
     for _ in 0..left.len() {

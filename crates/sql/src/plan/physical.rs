@@ -34,23 +34,84 @@ pub(crate) struct SubPlan {
 #[derive(Debug)]
 pub(crate) enum Node {
     Values(Vec<Vec<Scalar>>),
-    Scan(Scan),
-    System { table: &'static SystemTable, columns: Vec<usize> },
-    Function { calls: Vec<(SetFunction, Vec<Scalar>)>, ordinality: bool },
-    Filter { input: Arc<Node>, conds: Vec<Scalar> },
-    Project { input: Arc<Node>, exprs: Vec<Scalar> },
-    HashJoin { kind: JoinKind, left: Arc<Node>, right: Arc<Node>, left_keys: Vec<Scalar>, right_keys: Vec<Scalar>, on: Vec<Scalar>, widths: (usize, usize) },
+    Scan(Box<Scan>),
+    System {
+        table: &'static SystemTable,
+        columns: Vec<usize>,
+    },
+    Function {
+        calls: Vec<(SetFunction, Vec<Scalar>)>,
+        ordinality: bool,
+    },
+    Filter {
+        input: Arc<Node>,
+        conds: Vec<Scalar>,
+    },
+    Project {
+        input: Arc<Node>,
+        exprs: Vec<Scalar>,
+    },
+    HashJoin {
+        kind: JoinKind,
+        left: Arc<Node>,
+        right: Arc<Node>,
+        left_keys: Vec<Scalar>,
+        right_keys: Vec<Scalar>,
+        on: Vec<Scalar>,
+        widths: (usize, usize),
+    },
     /// The right side is run for each left row, with a frame computed from it; or once, if it takes nothing.
-    LoopJoin { kind: JoinKind, left: Arc<Node>, right: Arc<Node>, args: Vec<Scalar>, on: Vec<Scalar>, widths: (usize, usize), is_lookup: bool },
-    Aggregate { input: Arc<Node>, keys: Vec<Scalar>, aggs: Vec<AggPlan> },
-    Distinct { input: Arc<Node>, on: Option<Vec<Scalar>> },
-    Sort { input: Arc<Node>, keys: Vec<SortPlan> },
-    Limit { input: Arc<Node>, limit: Option<Scalar>, offset: Option<Scalar> },
-    SetOp { op: SetOp, all: bool, left: Arc<Node>, right: Arc<Node> },
-    Cte { id: u32, name: String, body: Arc<Node>, step: Option<(Arc<Node>, bool)>, args: Vec<Scalar> },
-    WorkTable { id: u32 },
-    Window { input: Arc<Node>, calls: Vec<WindowPlan> },
-    ProjectSet { input: Arc<Node>, calls: Vec<(SetFunction, Vec<Scalar>)> },
+    LoopJoin {
+        kind: JoinKind,
+        left: Arc<Node>,
+        right: Arc<Node>,
+        args: Vec<Scalar>,
+        on: Vec<Scalar>,
+        widths: (usize, usize),
+        is_lookup: bool,
+    },
+    Aggregate {
+        input: Arc<Node>,
+        keys: Vec<Scalar>,
+        aggs: Vec<AggPlan>,
+    },
+    Distinct {
+        input: Arc<Node>,
+        on: Option<Vec<Scalar>>,
+    },
+    Sort {
+        input: Arc<Node>,
+        keys: Vec<SortPlan>,
+    },
+    Limit {
+        input: Arc<Node>,
+        limit: Option<Scalar>,
+        offset: Option<Scalar>,
+    },
+    SetOp {
+        op: SetOp,
+        all: bool,
+        left: Arc<Node>,
+        right: Arc<Node>,
+    },
+    Cte {
+        id: u32,
+        name: String,
+        body: Arc<Node>,
+        step: Option<(Arc<Node>, bool)>,
+        args: Vec<Scalar>,
+    },
+    WorkTable {
+        id: u32,
+    },
+    Window {
+        input: Arc<Node>,
+        calls: Vec<WindowPlan>,
+    },
+    ProjectSet {
+        input: Arc<Node>,
+        calls: Vec<(SetFunction, Vec<Scalar>)>,
+    },
     Dml(Box<DmlPlan>),
 }
 
@@ -174,8 +235,12 @@ impl Built {
 type Wish<'w> = Option<&'w [(ColId, bool, bool)]>;
 
 /// Compiles a statement's relation; its output is exactly `out`.
-pub(crate) fn compile(rel: &Rel, out: &[ColId], tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>) -> Result<Arc<Node>> {
-    let mut c = Compiler { args: Vec::new(), tables };
+pub(crate) fn compile(
+    rel: &Rel,
+    out: &[ColId],
+    tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
+) -> Result<Arc<Node>> {
+    let mut c = Compiler { args: Vec::new(), tables, stack: super::stack::mark() };
     let need: BTreeSet<ColId> = out.iter().copied().collect();
     let built = c.rel(rel, &need, None)?;
     c.exactly(built, out)
@@ -185,6 +250,8 @@ struct Compiler<'c> {
     /// The columns in the frame.
     args: Vec<ColId>,
     tables: &'c mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
+    /// Where the stack was at the start.
+    stack: usize,
 }
 
 impl Compiler<'_> {
@@ -227,7 +294,7 @@ impl Compiler<'_> {
         let free = rel.free_columns();
         let args = free.iter().map(|c| self.place(*c, layout)).collect::<Result<Vec<_>>>()?;
         let out = if no_columns { Vec::new() } else { rel.cols() };
-        let mut inner = Compiler { args: free, tables: self.tables };
+        let mut inner = Compiler { args: free, tables: self.tables, stack: self.stack };
         let need = out.iter().copied().collect();
         let built = inner.rel(rel, &need, None)?;
         Ok(SubPlan { node: inner.exactly(built, &out)?, args })
@@ -242,6 +309,7 @@ impl Compiler<'_> {
     }
 
     fn rel(&mut self, rel: &Rel, need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
+        super::stack::check(self.stack)?;
         match rel {
             Rel::Values { cols, rows } => {
                 let rows_out = rows.iter().map(|r| self.scalars(r, &[])).collect::<Result<Vec<_>>>()?;
@@ -319,7 +387,7 @@ impl Compiler<'_> {
                 free.sort_unstable();
                 free.dedup();
                 let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &[])).collect::<Result<_>>()?;
-                let mut inner = Compiler { args: free, tables: self.tables };
+                let mut inner = Compiler { args: free, tables: self.tables, stack: self.stack };
                 let (body, rows) = inner.whole(&cte.body)?;
                 let step = match &cte.step {
                     Some((s, distinct)) => Some((inner.whole(s)?.0, *distinct)),
@@ -356,7 +424,9 @@ impl Compiler<'_> {
     fn project(&mut self, input: &Rel, exprs: &[(ColId, Expr)], need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
         let kept: Vec<&(ColId, Expr)> = exprs.iter().filter(|(c, e)| need.contains(c) || e.is_volatile()).collect();
         let below = with_columns(&BTreeSet::new(), kept.iter().map(|k| &k.1));
-        let renamed = |c: ColId| exprs.iter().find(|(id, _)| *id == c).and_then(|(_, e)| if let Expr::Column(c) = e { Some(*c) } else { None });
+        let renamed = |c: ColId| {
+            exprs.iter().find(|(id, _)| *id == c).and_then(|(_, e)| if let Expr::Column(c) = e { Some(*c) } else { None })
+        };
         let wish: Option<Vec<_>> = wish.and_then(|w| w.iter().map(|(c, d, n)| renamed(*c).map(|c| (c, *d, *n))).collect());
         let b = self.rel(input, &below, wish.as_deref())?;
         let upward = |c: ColId| kept.iter().find(|(_, e)| matches!(e, Expr::Column(x) if *x == c)).map(|k| k.0);
@@ -390,7 +460,8 @@ impl Compiler<'_> {
             }
         }
         let plans = self.sort_keys(keys, &b.layout)?;
-        let order = keys.iter().map_while(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None });
+        let order =
+            keys.iter().map_while(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None });
         let order = order.collect();
         Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans }), order, ..b })
     }
@@ -489,7 +560,8 @@ impl Compiler<'_> {
             })
         };
         let prefix = path.prefix.iter().map(|p| key_part(p, self)).collect::<Result<_>>()?;
-        let side = |s: &Option<(Expr, bool)>, c: &mut Self| s.as_ref().map(|(e, i)| Ok::<_, Error>((c.scalar(e, &[])?, *i))).transpose();
+        let side =
+            |s: &Option<(Expr, bool)>, c: &mut Self| s.as_ref().map(|(e, i)| Ok::<_, Error>((c.scalar(e, &[])?, *i))).transpose();
         let range = match &path.range {
             Some(r) => Some(KeyRangeParts {
                 lower: side(&r.lower, self)?,
@@ -516,10 +588,18 @@ impl Compiler<'_> {
             locking,
             is_covering,
         };
-        Ok(Built { node: Arc::new(Node::Scan(scan)), layout, order, fixed, rows: rows.max(0.1) })
+        Ok(Built { node: Arc::new(Node::Scan(Box::new(scan))), layout, order, fixed, rows: rows.max(0.1) })
     }
 
-    fn join(&mut self, kind: JoinKind, left: &Rel, right: &Rel, on: &[Expr], need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
+    fn join(
+        &mut self,
+        kind: JoinKind,
+        left: &Rel,
+        right: &Rel,
+        on: &[Expr],
+        need: &BTreeSet<ColId>,
+        wish: Wish,
+    ) -> Result<Built> {
         let below = with_columns(need, on.iter());
         let free: BTreeSet<ColId> = right.free_columns().into_iter().collect();
         let mut left_need: BTreeSet<ColId> = below.clone();
@@ -533,7 +613,8 @@ impl Compiler<'_> {
             && !is_lateral
             && let Rel::Table { table, base, alias, locking, filters } = right
         {
-            let (usable, rest): (Vec<Expr>, Vec<Expr>) = on.iter().cloned().partition(|c| !c.needs_executor() && !c.is_volatile());
+            let (usable, rest): (Vec<Expr>, Vec<Expr>) =
+                on.iter().cloned().partition(|c| !c.needs_executor() && !c.is_volatile());
             let all: Vec<Expr> = filters.iter().chain(&usable).cloned().collect();
             let best = access::paths(table, *base, &all, &|_| None).into_iter().next();
             let alone = access::paths(table, *base, filters, &|_| None).first().map_or(1000.0, |p| p.rows);
@@ -541,7 +622,8 @@ impl Compiler<'_> {
                 && p.rows < alone
                 && l.rows * (p.rows + 2.0) < alone + l.rows
             {
-                let looked = Rel::Table { table: table.clone(), base: *base, alias: alias.clone(), locking: *locking, filters: all };
+                let looked =
+                    Rel::Table { table: table.clone(), base: *base, alias: alias.clone(), locking: *locking, filters: all };
                 return self.loop_join(kind, l, &looked, &rest, &below, true);
             }
         }
@@ -555,7 +637,9 @@ impl Compiler<'_> {
             {
                 let of = |e: &Expr, cols: &BTreeSet<ColId>| {
                     let used = e.columns();
-                    !used.is_empty() && used.iter().all(|u| cols.contains(u) || self.args.contains(u)) && used.iter().any(|u| cols.contains(u))
+                    !used.is_empty()
+                        && used.iter().all(|u| cols.contains(u) || self.args.contains(u))
+                        && used.iter().any(|u| cols.contains(u))
                 };
                 if of(&p.0, &left_cols) && of(&p.1, &right_cols) {
                     left_keys.push(p.0.clone());
@@ -588,12 +672,20 @@ impl Compiler<'_> {
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows: l.rows.max(r.rows) })
     }
 
-    fn loop_join(&mut self, kind: JoinKind, l: Built, right: &Rel, on: &[Expr], need: &BTreeSet<ColId>, is_lookup: bool) -> Result<Built> {
+    fn loop_join(
+        &mut self,
+        kind: JoinKind,
+        l: Built,
+        right: &Rel,
+        on: &[Expr],
+        need: &BTreeSet<ColId>,
+        is_lookup: bool,
+    ) -> Result<Built> {
         let free: Vec<ColId> = right.free_columns();
         let is_correlated = free.iter().any(|c| l.layout.contains(c));
         let (args, r) = if is_correlated {
             let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &l.layout)).collect::<Result<Vec<_>>>()?;
-            let mut inner = Compiler { args: free, tables: self.tables };
+            let mut inner = Compiler { args: free, tables: self.tables, stack: self.stack };
             (args, inner.rel(right, need, None)?)
         } else {
             (Vec::new(), self.rel(right, need, None)?)

@@ -12,29 +12,91 @@ use std::sync::Arc;
 /// A relation.
 #[derive(Clone, Debug)]
 pub(crate) enum Rel {
-    Values { cols: Vec<ColId>, rows: Vec<Vec<Expr>> },
+    Values {
+        cols: Vec<ColId>,
+        rows: Vec<Vec<Expr>>,
+    },
     /// A table; the column of ordinal `o` is `base + o`.
-    Table { table: TableRef, base: ColId, alias: String, locking: Locking, filters: Vec<Expr> },
-    System { table: &'static SystemTable, base: ColId },
-    Function { calls: Vec<(SetFunction, Vec<Expr>)>, cols: Vec<ColId>, ordinality: bool },
-    Filter { input: Box<Rel>, conds: Vec<Expr> },
+    Table {
+        table: TableRef,
+        base: ColId,
+        alias: String,
+        locking: Locking,
+        filters: Vec<Expr>,
+    },
+    System {
+        table: &'static SystemTable,
+        base: ColId,
+    },
+    Function {
+        calls: Vec<(SetFunction, Vec<Expr>)>,
+        cols: Vec<ColId>,
+        ordinality: bool,
+    },
+    Filter {
+        input: Box<Rel>,
+        conds: Vec<Expr>,
+    },
     /// The input's columns and some computed ones; `only`: just those.
-    Project { input: Box<Rel>, exprs: Vec<(ColId, Expr)> },
-    Join { kind: JoinKind, left: Box<Rel>, right: Box<Rel>, on: Vec<Expr> },
-    Aggregate { input: Box<Rel>, keys: Vec<(ColId, Expr)>, aggs: Vec<(ColId, AggCall)> },
+    Project {
+        input: Box<Rel>,
+        exprs: Vec<(ColId, Expr)>,
+    },
+    Join {
+        kind: JoinKind,
+        left: Box<Rel>,
+        right: Box<Rel>,
+        on: Vec<Expr>,
+    },
+    Aggregate {
+        input: Box<Rel>,
+        keys: Vec<(ColId, Expr)>,
+        aggs: Vec<(ColId, AggCall)>,
+    },
     /// Over all columns of the input, or `ON` some expressions (the first row of each, in the input's order).
-    Distinct { input: Box<Rel>, on: Option<Vec<Expr>> },
-    Sort { input: Box<Rel>, keys: Vec<SortKey> },
-    Limit { input: Box<Rel>, limit: Option<Expr>, offset: Option<Expr> },
-    SetOp { op: SetOp, all: bool, left: Box<Rel>, right: Box<Rel>, cols: Vec<ColId> },
+    Distinct {
+        input: Box<Rel>,
+        on: Option<Vec<Expr>>,
+    },
+    Sort {
+        input: Box<Rel>,
+        keys: Vec<SortKey>,
+    },
+    Limit {
+        input: Box<Rel>,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+    },
+    SetOp {
+        op: SetOp,
+        all: bool,
+        left: Box<Rel>,
+        right: Box<Rel>,
+        cols: Vec<ColId>,
+    },
     /// A common table expression, computed once.
-    Cte { cte: Arc<Cte>, cols: Vec<ColId> },
+    Cte {
+        cte: Arc<Cte>,
+        cols: Vec<ColId>,
+    },
     /// The rows of the last round of a recursive one.
-    WorkTable { id: u32, cols: Vec<ColId> },
-    Window { input: Box<Rel>, calls: Vec<(ColId, WindowCall)> },
+    WorkTable {
+        id: u32,
+        cols: Vec<ColId>,
+    },
+    Window {
+        input: Box<Rel>,
+        calls: Vec<(ColId, WindowCall)>,
+    },
     /// Select-list set-returning functions: each input row times the rows of the calls.
-    ProjectSet { input: Box<Rel>, calls: Vec<(ColId, SetFunction, Vec<Expr>)> },
-    Dml { dml: Arc<Dml>, cols: Vec<ColId> },
+    ProjectSet {
+        input: Box<Rel>,
+        calls: Vec<(ColId, SetFunction, Vec<Expr>)>,
+    },
+    Dml {
+        dml: Arc<Dml>,
+        cols: Vec<ColId>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +203,9 @@ impl Rel {
             | Rel::Dml { cols, .. } => cols.clone(),
             Rel::Table { table, base, .. } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
             Rel::System { table, base } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
-            Rel::Filter { input, .. } | Rel::Distinct { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => input.cols(),
+            Rel::Filter { input, .. } | Rel::Distinct { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => {
+                input.cols()
+            }
             Rel::Project { exprs, .. } => exprs.iter().map(|(c, _)| *c).collect(),
             Rel::Join { left, right, .. } => left.cols().into_iter().chain(right.cols()).collect(),
             Rel::Aggregate { keys, aggs, .. } => keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect(),
@@ -188,7 +252,9 @@ impl Rel {
             Rel::Filter { conds, .. } => conds.iter().collect(),
             Rel::Project { exprs, .. } => exprs.iter().map(|(_, e)| e).collect(),
             Rel::Join { on, .. } => on.iter().collect(),
-            Rel::Aggregate { keys, aggs, .. } => keys.iter().map(|(_, e)| e).chain(aggs.iter().flat_map(|(_, a)| a.exprs())).collect(),
+            Rel::Aggregate { keys, aggs, .. } => {
+                keys.iter().map(|(_, e)| e).chain(aggs.iter().flat_map(|(_, a)| a.exprs())).collect()
+            }
             Rel::Distinct { on, .. } => on.iter().flatten().collect(),
             Rel::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
             Rel::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
@@ -283,6 +349,12 @@ impl WindowCall {
             Bound::Preceding(e) | Bound::Following(e) => Some(e),
             _ => None,
         });
-        self.args.iter().chain(&self.filter).chain(&self.partition).chain(self.order.iter().map(|k| &k.expr)).chain(bounds).collect()
+        self.args
+            .iter()
+            .chain(&self.filter)
+            .chain(&self.partition)
+            .chain(self.order.iter().map(|k| &k.expr))
+            .chain(bounds)
+            .collect()
     }
 }

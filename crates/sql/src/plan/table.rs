@@ -51,7 +51,8 @@ impl Binder<'_> {
     fn table_plan_inner(&mut self, table: &TableRef) -> Result<TablePlan> {
         let (rel, cols) = self.table(table.clone(), &table.name, Locking::None);
         let Rel::Table { base, .. } = rel else { unreachable!("made as a table") };
-        let scope = Scope { cols, tables: vec![table.name.clone()], no_aggregates: Some("check constraints"), ..Scope::default() };
+        let scope =
+            Scope { cols, tables: vec![table.name.clone()], no_aggregates: Some("check constraints"), ..Scope::default() };
         let types: Vec<Type> = table.columns.iter().map(|c| c.ty.clone()).collect();
         let (plan, _) = self.in_scope(scope, |b| {
             let mut checks = Vec::new();
@@ -140,7 +141,8 @@ impl Binder<'_> {
         if let Some(plan) = keys.tables.get(&id) {
             return Ok(plan.clone());
         }
-        let table = self.ctx.catalog.table_by_id(id).ok_or_else(|| Error::internal("a foreign key names a table that is gone"))?;
+        let table =
+            self.ctx.catalog.table_by_id(id).ok_or_else(|| Error::internal("a foreign key names a table that is gone"))?;
         let plan = self.table_plan(&table)?;
         keys.tables.insert(id, plan.clone());
         Ok(plan)
@@ -167,7 +169,10 @@ impl TablePlan {
 /// The position of the unique index over exactly these columns.
 fn unique_index(table: &TableRef, columns: &[u32]) -> Result<usize> {
     let covers = |i: &crate::catalog::Index| {
-        i.unique && i.columns.len() == columns.len() && i.columns.iter().all(|c| columns.contains(&c.ordinal)) && i.predicate.is_none()
+        i.unique
+            && i.columns.len() == columns.len()
+            && i.columns.iter().all(|c| columns.contains(&c.ordinal))
+            && i.predicate.is_none()
     };
     table.indexes.iter().position(covers).ok_or_else(|| {
         Error::sql("42830", format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name))

@@ -19,7 +19,22 @@ pub struct MemTransaction {
 
 impl MemTransaction {
     pub(super) fn new(env: MemEnvironment, options: TxnOptions) -> MemTransaction {
-        MemTransaction { env, schema: options.schema, snapshot: None, reads: Vec::new(), writes: Vec::new(), uses: BTreeSet::new() }
+        MemTransaction {
+            env,
+            schema: options.schema,
+            snapshot: None,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            uses: BTreeSet::new(),
+        }
+    }
+    /// What it read: the group, the key or range, the columns.
+    pub fn reads(&self) -> &[(GroupId, Target, ColumnMask)] {
+        &self.reads
+    }
+    /// What it wrote, in order.
+    pub fn writes(&self) -> &[(GroupId, Write)] {
+        &self.writes
     }
     fn snapshot(&mut self, store: &Store) -> usize {
         *self.snapshot.get_or_insert(store.history.len())
@@ -31,7 +46,8 @@ impl MemTransaction {
     fn certify(&self, store: &Store) -> Result<()> {
         let Some(snapshot) = self.snapshot else { return Ok(()) };
         for (group, key, columns) in store.history[snapshot..].iter().flatten() {
-            let hit = |(g, t, c): &(GroupId, Target, ColumnMask)| g == group && t.contains(key.as_bytes()) && c.intersects(*columns);
+            let hit =
+                |(g, t, c): &(GroupId, Target, ColumnMask)| g == group && t.contains(key.as_bytes()) && c.intersects(*columns);
             if self.reads.iter().any(hit) {
                 return Err(Error::retry("could not serialize access due to concurrent write"));
             }

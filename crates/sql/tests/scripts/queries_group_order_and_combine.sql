@@ -365,6 +365,7 @@ POSITION: 8
 select customer, id from o group by customer;
 ----
 ERROR 42803: column "o.id" must appear in the GROUP BY clause or be used in an aggregate function
+POSITION: 18
 
 select id from o where count(*) > 1;
 ----
@@ -374,7 +375,7 @@ POSITION: 24
 select sum(sum(id)) from o;
 ----
 ERROR 42803: aggregate function calls cannot be nested
-POSITION: 8
+POSITION: 12
 
 select nosuch(1);
 ----
@@ -385,7 +386,7 @@ POSITION: 8
 select 1 + 'a';
 ----
 ERROR 22P02: invalid input syntax for type integer: "a"
-POSITION: 10
+POSITION: 12
 
 select 'a' + 'b';
 ----
@@ -402,7 +403,7 @@ POSITION: 13
 select id from o where id = 'x';
 ----
 ERROR 22P02: invalid input syntax for type integer: "x"
-POSITION: 27
+POSITION: 29
 
 select id, null from o union select null, 'x' order by 1 nulls first limit 2;
 ----

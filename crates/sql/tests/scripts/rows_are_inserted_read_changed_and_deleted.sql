@@ -149,7 +149,7 @@ POSITION: 23
 insert into t values (1, 2, 'x', 4);
 ----
 ERROR 42601: INSERT has more expressions than target columns
-POSITION: 22
+POSITION: 34
 
 insert into t (id, nosuch) values (1, 2);
 ----
@@ -179,6 +179,7 @@ POSITION: 15
 select id, count(*) from t;
 ----
 ERROR 42803: column "t.id" must appear in the GROUP BY clause or be used in an aggregate function
+POSITION: 8
 
 select id from t where a;
 ----

@@ -36,7 +36,7 @@ nextval
 select nextval('nosuch');
 ----
 ERROR 42P01: relation "nosuch" does not exist
-POSITION: 8
+POSITION: 16
 
 create table p (id int primary key default nextval('q'), v text);
 ----

@@ -68,6 +68,7 @@ fn several(parsed: Parsed, prefix: &[String]) -> u8 {
         seeds: parsed.seeds,
         minutes: parsed.minutes,
         jobs: parsed.jobs,
+        program: None,
         prefix: prefix.to_vec(),
         options: parsed.options,
     };

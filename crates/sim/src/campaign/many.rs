@@ -4,6 +4,7 @@ use super::options::Options;
 use super::report::Report;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,9 @@ pub struct Campaign {
     pub minutes: Option<u64>,
     /// Processes at a time.
     pub jobs: usize,
-    /// Arguments that make the current executable run one seed.
+    /// What runs one seed; `None`: the current executable.
+    pub program: Option<PathBuf>,
+    /// Arguments with which it does.
     pub prefix: Vec<String>,
     pub options: Options,
 }
@@ -110,7 +113,11 @@ pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Out
 }
 
 fn start(campaign: &Campaign, seed: u64) -> io::Result<Child> {
-    Command::new(std::env::current_exe()?)
+    let program = match &campaign.program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()?,
+    };
+    Command::new(program)
         .args(&campaign.prefix)
         .args(["--seed", &seed.to_string(), "--json"])
         .args(campaign.options.to_args())

@@ -11,6 +11,9 @@ pub mod meridian;
 pub mod software;
 pub mod topology;
 
+#[cfg(test)]
+mod tests;
+
 pub use faults::{FaultPlan, Faults};
 pub use machines::Machines;
 pub use software::{Software, Started};

@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn the_mark_is_below_the_place() {
         assert_eq!(marked("select x from t", 8), "LINE 1: select x from t\n               ^\n");
-        assert_eq!(marked("select\n  日本, x", 15), "LINE 2:   日本, x\n                ^\n");
+        assert_eq!(marked("select\n  日本, x", 14), "LINE 2:   日本, x\n                ^\n");
         assert_eq!(marked("select", 99), "LINE 1: select\n              ^\n");
     }
 

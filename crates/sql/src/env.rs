@@ -134,6 +134,16 @@ pub trait Transaction: Send {
         columns: ColumnMask,
         locking: Locking,
     ) -> impl Future<Output = Result<Vec<Option<Bytes>>>> + Send;
+    /// Whether every read of this group costs a message, so that [`Transaction::prefetch`] pays.
+    fn is_distant(&self, group: GroupId) -> bool {
+        let _ = group;
+        false
+    }
+    /// Fetches keys that will be asked for one by one, in one round trip. Only what is asked for later counts as read.
+    fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> impl Future<Output = Result<()>> + Send {
+        let _ = (group, keys, columns);
+        async { Ok(()) }
+    }
     /// A page of a scan; call again with [`ScanRows::rest`] for more.
     fn scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<ScanRows>> + Send;
     /// Buffers a write. 53200 if the transaction grows too large; 0A000 with a hint if it would touch a second group.

@@ -43,6 +43,9 @@ pub struct Txn<R: Runtime> {
     /// The largest version timestamp read.
     newest: Timestamp,
     has_locks: bool,
+    /// Values fetched ahead, at the present snapshot.
+    prefetched: BTreeMap<Key, Option<Bytes>>,
+    prefetched_columns: ColumnMask,
     /// Certification has failed, or a read could not go on: only a new transaction helps.
     failed: Option<Error>,
 }
@@ -70,6 +73,8 @@ impl<R: Runtime> Txn<R> {
             bytes: 0,
             newest: Timestamp::MIN,
             has_locks: false,
+            prefetched: BTreeMap::new(),
+            prefetched_columns: ColumnMask::NONE,
             failed: None,
         }
     }
@@ -109,6 +114,7 @@ impl<R: Runtime> Txn<R> {
     async fn read_key(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
         self.remember_locks(locking);
         if let Some(replica) = self.shared.local_primary(group) {
+            self.prefetched.clear();
             match replica.get(self.shared.me(), &mut self.view, key, columns | ColumnMask::EXISTENCE, locking.into()).await {
                 Ok(version) => {
                     let version = version.inspect(|v| self.newest = self.newest.max(v.at));
@@ -135,6 +141,7 @@ impl<R: Runtime> Txn<R> {
         let deadline = Instant::now() + READ_PATIENCE;
         let ops = vec![op];
         let mut attempt = 0;
+        let before = self.view.snapshot;
         loop {
             let answer = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => replica.read(self.shared.me(), &mut self.view, &ops).await,
@@ -145,8 +152,9 @@ impl<R: Runtime> Txn<R> {
                 Ok(mut answer) => {
                     self.newest = self.newest.max(answer.newest);
                     self.view.is_settled = answer.is_settled;
-                    if self.view.snapshot != Some(answer.snapshot) {
+                    if before != Some(answer.snapshot) {
                         self.view.snapshot = Some(answer.snapshot);
+                        self.prefetched.clear();
                         self.view.entries.iter_mut().for_each(|e| e.until = answer.snapshot);
                     }
                     return answer.results.pop().ok_or_else(|| Error::internal("a primary gave no answer"));
@@ -312,6 +320,13 @@ impl<R: Runtime> Transaction for Txn<R> {
         if let Some(own) = self.writes.get(key) {
             return Ok(own.value.clone());
         }
+        if locking == Locking::None
+            && self.prefetched_columns & columns == columns
+            && let Some(value) = self.prefetched.get(key).cloned()
+        {
+            self.record(Target::Key(key.clone()), columns);
+            return Ok(value);
+        }
         self.read_key(group, key, columns, locking).await
     }
 
@@ -350,6 +365,28 @@ impl<R: Runtime> Transaction for Txn<R> {
                 None => fetched.next().flatten(),
             })
             .collect())
+    }
+
+    fn is_distant(&self, group: GroupId) -> bool {
+        self.shared.local_primary(group).is_none()
+    }
+
+    async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {
+        self.enter(group)?;
+        let keys: Vec<Key> = keys.iter().filter(|k| !self.writes.contains_key(*k)).cloned().collect();
+        if keys.is_empty() || !self.is_distant(group) {
+            return Ok(());
+        }
+        let columns = columns | ColumnMask::EXISTENCE;
+        let op = ReadOp::Get { keys: keys.clone(), columns, locking: Locking::None.into() };
+        let ReadResult::Values(values) = self.read(group, op, Locking::None).await? else {
+            return Err(Error::internal("a primary answered another question"));
+        };
+        if values.len() == keys.len() {
+            self.prefetched = keys.into_iter().zip(values).collect();
+            self.prefetched_columns = columns;
+        }
+        Ok(())
     }
 
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {

@@ -1,6 +1,6 @@
 //! The loop of one connection.
 
-use super::frontend::{self, Message, Target, text};
+use super::frontend::{self, Malformed, Message, Target, text};
 use super::server::{PgServer, Phase};
 use super::wire::Wire;
 use super::startup;
@@ -68,7 +68,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             let Some(message) = self.next_message(server).await? else { return Ok(()) };
             let next = match message {
                 Ok(message) => self.answer(message).await?,
-                Err(error) => self.answer_malformed(error).await?,
+                Err(malformed) => self.answer_malformed(malformed).await?,
             };
             if matches!(next, Next::End) || self.wire.is_broken {
                 return Ok(());
@@ -79,7 +79,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
         }
     }
     /// The next message; `None` when the client is gone.
-    async fn next_message(&mut self, server: &PgServer<E>) -> Result<Option<Result<Message>>> {
+    async fn next_message(&mut self, server: &PgServer<E>) -> Result<Option<Result<Message, Malformed>>> {
         loop {
             if let Some(message) = frontend::next(&mut self.wire.input)? {
                 return Ok(Some(message));
@@ -120,14 +120,13 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             Err(_) => Ok(Next::End),
         }
     }
-    async fn answer_malformed(&mut self, error: Error) -> Result<Next> {
+    async fn answer_malformed(&mut self, malformed: Malformed) -> Result<Next> {
         if self.skipping {
             return Ok(Next::Message);
         }
-        // PostgreSQL ends the statement, not the session: the stream itself is in step.
-        self.wire.error(&error);
-        self.skipping = true;
-        Ok(Next::Message)
+        self.wire.error(&malformed.error);
+        self.skipping = malformed.is_extended;
+        if self.skipping { Ok(Next::Message) } else { self.ready().await }
     }
     async fn answer(&mut self, message: Message) -> Result<Next> {
         if self.skipping && !matches!(message, Message::Sync | Message::Terminate) {

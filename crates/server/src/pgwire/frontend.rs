@@ -118,10 +118,17 @@ pub fn next_is_sync(input: &BytesMut) -> bool {
     input.starts_with(b"S\0\0\0\x04")
 }
 
-/// Takes the next whole message; `None` if more must be read first. An error of the frame itself (`Err(Err)`) means that the
-/// stream cannot be followed any more; an error of the body (`Ok(Err)`) is the message's only.
-#[allow(clippy::type_complexity)]
-pub fn next(input: &mut BytesMut) -> Result<Option<Result<Message>>> {
+/// A whole message whose body is wrong: the stream itself is in step.
+#[derive(Debug)]
+pub struct Malformed {
+    pub error: Error,
+    /// Of the extended protocol: everything up to the next `Sync` is ignored.
+    pub is_extended: bool,
+}
+
+/// Takes the next whole message; `None` if more must be read first. After an error of the frame itself the stream cannot be
+/// followed any more.
+pub fn next(input: &mut BytesMut) -> Result<Option<Result<Message, Malformed>>> {
     let Some(head) = input.first_chunk::<5>() else { return Ok(None) };
     let (kind, length) = (head[0], i32::from_be_bytes([head[1], head[2], head[3], head[4]]));
     if !b"QPBDECHSdcfXpF".contains(&kind) {
@@ -141,7 +148,8 @@ pub fn next(input: &mut BytesMut) -> Result<Option<Result<Message>>> {
     }
     let mut frame = input.split_to(length + 1).freeze();
     frame.advance(5);
-    Ok(Some(read(kind, Body(frame))))
+    let is_extended = b"PBDECHS".contains(&kind);
+    Ok(Some(read(kind, Body(frame)).map_err(|error| Malformed { error, is_extended })))
 }
 
 fn read(kind: u8, mut body: Body) -> Result<Message> {
@@ -255,7 +263,7 @@ mod tests {
     fn bodies_that_end_early_or_late_are_refused() {
         for bad in [&b"B\0\0\0\x06\0\0"[..], b"Q\0\0\0\x05x", b"S\0\0\0\x05x", b"E\0\0\0\x06\0\0", b"D\0\0\0\x06X\0"] {
             let error = next(&mut BytesMut::from(bad)).unwrap().unwrap().unwrap_err();
-            assert_eq!(error.sqlstate(), "08P01", "{bad:?}");
+            assert_eq!(error.error.sqlstate(), "08P01", "{bad:?}");
         }
         for bad in [&b"S\0\0\0\x03"[..], b"S\xff\xff\xff\xff", b"?\0\0\0\x04"] {
             assert_eq!(next(&mut BytesMut::from(bad)).unwrap_err().sqlstate(), "08P01", "{bad:?}");

@@ -155,6 +155,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
     fn end_row(&mut self) {
         self.finish(self.row_start);
     }
+    fn cancel_row(&mut self) {
+        self.output.truncate(self.row_start);
+    }
     fn command_complete(&mut self, tag: &str) {
         let start = self.begin(b'C');
         self.cstring(tag);
@@ -201,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
             self.send().await.map_err(lost)?;
             loop {
                 let message = match frontend::next(&mut self.input) {
-                    Ok(Some(message)) => message?,
+                    Ok(Some(message)) => message.map_err(|m| m.error)?,
                     Ok(None) => {
                         if !self.fill().await.map_err(lost)? {
                             self.is_broken = true;

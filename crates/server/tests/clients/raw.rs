@@ -180,6 +180,9 @@ async fn an_error_of_the_extended_protocol_skips_to_sync() {
     let second = until(&mut client, b'Z').await;
     assert_eq!((kinds(&second), field(&second[0].1, b'C')), ("EZ".into(), "08P01".into()));
     assert_eq!(kinds(&until(&mut client, b'Z').await), "IZ");
+    // A malformed simple query is answered at once.
+    client.write_all(&message(b'Q', b"no end")).await.unwrap();
+    assert_eq!(kinds(&until(&mut client, b'Z').await), "EZ");
 }
 
 #[tokio::test]

@@ -28,7 +28,8 @@ impl<E: Environment> Session<E> {
             Kind::Sql(sql) => return self.run_control_ast(statement, sql, manner, now, out).await,
             Kind::Begin(modes) => {
                 self.begin(modes, now, out)?;
-                out.command_complete("BEGIN");
+                let is_start = statement.text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
+                out.command_complete(if is_start { "START TRANSACTION" } else { "BEGIN" });
             }
             Kind::SetTransaction { session: false, modes } => {
                 self.set_transaction(modes, out)?;
@@ -127,15 +128,17 @@ impl<E: Environment> Session<E> {
             }
             S::Copy { source, to, target, options, legacy_options, values: _ } => {
                 let copy = super::copy::Copy::new(source, *to, target, options, legacy_options)?;
-                return self.run_copy(statement, copy, now, out).await;
+                return self.run_copy(statement, copy, manner.is_whole, now, out).await;
             }
             S::LISTEN { .. } | S::NOTIFY { .. } => {
                 return Err(Error::unsupported("LISTEN and NOTIFY are not supported")
                     .hint("Sessions of different nodes do not share notification queues."));
             }
             S::UNLISTEN { .. } => "UNLISTEN",
-            S::Lock(_) => return Err(Error::unsupported("LOCK TABLE is not supported")
-                .hint("Transactions are serializable without table locks; SELECT … FOR UPDATE locks rows.")),
+            S::Lock(_) => {
+                return Err(Error::unsupported("LOCK TABLE is not supported")
+                    .hint("Transactions are serializable without table locks; SELECT … FOR UPDATE locks rows."));
+            }
             _ => return Err(Error::unsupported("this statement is not supported yet")),
         };
         out.command_complete(tag);
@@ -352,7 +355,7 @@ fn one_value(value: &Expr, is_list: bool) -> Result<String> {
     };
     match value {
         Expr::Identifier(word) if word.quote_style.is_some() => Ok(quoted(&word.value)),
-        Expr::Identifier(word) => Ok(word.value.clone()),
+        Expr::Identifier(word) => Ok(word.value.to_lowercase()),
         Expr::Value(v) => Ok(match &v.value {
             Value::Number(n, _) => n.clone(),
             Value::Boolean(b) => b.to_string(),

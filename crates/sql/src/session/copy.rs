@@ -74,7 +74,9 @@ fn read_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<C
             CopyOption::ForceNotNull(columns) => force_not_null = names(columns),
             CopyOption::ForceNull(columns) => force_null = names(columns),
             CopyOption::Encoding(name) if ["utf8", "utf-8", "unicode"].contains(&name.to_ascii_lowercase().as_str()) => {}
-            CopyOption::Encoding(name) => return Err(Error::unsupported(format!("COPY with encoding \"{name}\" is not supported"))),
+            CopyOption::Encoding(name) => {
+                return Err(Error::unsupported(format!("COPY with encoding \"{name}\" is not supported")));
+            }
         }
     }
     for option in legacy {
@@ -121,7 +123,9 @@ fn read_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<C
         force_not_null,
         force_null,
     };
-    if !is_csv && (format.delimiter.is_ascii_lowercase() || format.delimiter.is_ascii_digit() || b"\\.".contains(&format.delimiter)) {
+    if !is_csv
+        && (format.delimiter.is_ascii_lowercase() || format.delimiter.is_ascii_digit() || b"\\.".contains(&format.delimiter))
+    {
         return Err(Error::sql("22023", format!("COPY delimiter cannot be \"{}\"", format.delimiter as char)));
     }
     if is_csv && format.delimiter == format.quote {
@@ -131,19 +135,34 @@ fn read_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<C
 }
 
 impl<E: Environment> Session<E> {
-    pub(super) async fn run_copy(&mut self, statement: &Statement, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<()> {
+    pub(super) async fn run_copy(
+        &mut self,
+        statement: &Statement,
+        copy: Copy<'_>,
+        is_whole: bool,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
         // Data that was read cannot be read again.
         self.side_effects += 1;
         let rows = match copy.is_to {
-            true => self.copy_to(statement, copy, now, out).await?,
+            true => self.copy_to(statement, copy, is_whole, now, out).await?,
             false => self.copy_from(copy, now, out).await?,
         };
         out.command_complete(&format!("COPY {rows}"));
         Ok(())
     }
 
-    async fn copy_to(&mut self, statement: &Statement, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<u64> {
-        self.block(now);
+    async fn copy_to(
+        &mut self,
+        statement: &Statement,
+        copy: Copy<'_>,
+        is_whole: bool,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<u64> {
+        let block = self.block(now);
+        let is_whole = is_whole && !block.explicit && block.statements == 0;
         let query = match copy.source {
             CopySource::Query(query) => statement.inner(ast::Statement::Query(query.clone())),
             CopySource::Table { table_name, columns } => {
@@ -169,7 +188,8 @@ impl<E: Environment> Session<E> {
         }
         let formats = if format == Format::Binary { Formats::AllBinary } else { Formats::AllText };
         let mut lines = Lines { out, encoder, formats, eval: self.eval.clone(), scratch: BytesMut::new() };
-        let rows = self.run_to(&prepared, now, &mut lines).await?;
+        // Lines are sent before the commit, so the transaction must be one that cannot fail, where that is possible.
+        let rows = self.run_to(&prepared, is_whole && prepared.read_only, now, &mut lines).await?;
         let Lines { out, mut encoder, .. } = lines;
         encoder.finish();
         if !encoder.out.is_empty() {
@@ -179,12 +199,12 @@ impl<E: Environment> Session<E> {
         Ok(rows)
     }
     /// Runs a query whose rows go to a sink of its own.
-    async fn run_to(&mut self, prepared: &Arc<Prepared>, now: u64, sink: &mut dyn RowSink) -> Result<u64> {
+    async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut dyn RowSink) -> Result<u64> {
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
-        let block = self.begun(false);
+        let block = self.begun(read_only);
         block.statements += 1;
         block.has_touched_rows |= !prepared.groups.is_empty();
         let env = &self.env;
@@ -336,11 +356,7 @@ struct Load {
 impl Load {
     fn new(table: TableRef, ordinals: &[u32], prepared: Arc<Prepared>) -> Load {
         let columns = || ordinals.iter().map(|o| &table.columns[*o as usize]);
-        Load {
-            names: columns().map(|c| c.name.clone()).collect(),
-            types: columns().map(|c| c.ty.clone()).collect(),
-            prepared,
-        }
+        Load { names: columns().map(|c| c.name.clone()).collect(), types: columns().map(|c| c.ty.clone()).collect(), prepared }
     }
     fn row(&self, fields: &[Field], format: Format, eval: &EvalContext) -> Result<Vec<Datum>> {
         let mut row = Vec::with_capacity(fields.len());

@@ -426,7 +426,9 @@ impl Encoder {
         let (quote, escape, delimiter) = (self.format.quote, self.format.escape, self.format.delimiter);
         let is_special = |b: &u8| *b == quote || *b == delimiter || *b == b'\n' || *b == b'\r';
         // A value that reads as NULL, or as the end of the data, needs quotes as well.
-        let needs = force || value == self.format.null.as_bytes() || value.iter().any(is_special)
+        let needs = force
+            || value == self.format.null.as_bytes()
+            || value.iter().any(is_special)
             || (self.columns.len() == 1 && value == b"\\.");
         if !needs {
             self.out.extend_from_slice(value);

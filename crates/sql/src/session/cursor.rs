@@ -56,8 +56,7 @@ impl<E: Environment> Session<E> {
         let block = self.begun(false);
         block.has_touched_rows |= !prepared.groups.is_empty();
         let env = &self.env;
-        let system =
-            super::system::StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let system = super::system::StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
         let context = ExecContext {
             eval: &self.eval,
             catalog: &catalog,

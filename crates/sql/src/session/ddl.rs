@@ -244,7 +244,9 @@ fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
         taken.is_some_and(|id| *id != d.id() && !changes.change.delete.contains(id))
     };
     let put = &changes.change.put;
-    if put.iter().any(|d| conflict(&d.id()) || conflict(&d.parent()) || is_name_taken(d)) || changes.change.delete.iter().any(conflict) {
+    if put.iter().any(|d| conflict(&d.id()) || conflict(&d.parent()) || is_name_taken(d))
+        || changes.change.delete.iter().any(conflict)
+    {
         return Err(Error::sql("40001", "another transaction changed the schema of the same objects")
             .hint("The transaction might succeed if retried."));
     }

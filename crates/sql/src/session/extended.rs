@@ -62,19 +62,20 @@ impl<E: Environment> Session<E> {
     pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
         self.start_request(text);
         let result = self.make_named(name, text, types);
-        self.answer(result, text)?;
+        self.answer(result)?;
         out.parse_complete();
         Ok(())
     }
     fn make_named(&mut self, name: &str, text: &str, types: &[u32]) -> Result<()> {
-        let statement = Arc::new(parse::parse_one_statement(text)?);
+        let statement = Arc::new(parse::parse_one_statement(text).map_err(|e| in_characters(e, text, 0))?);
         if !matches!(&statement.kind, Kind::Empty) && !super::simple::may_run_in_failed_block(&statement.kind) {
             self.refuse_if_failed()?;
         }
         if !name.is_empty() && self.statements.contains_key(name) {
             return Err(Error::sql("42P05", format!("prepared statement \"{name}\" already exists")));
         }
-        let named = self.named(statement, types)?;
+        let offset = statement.offset as usize;
+        let named = self.named(statement, types).map_err(|e| in_characters(e, text, offset))?;
         self.statements.insert(name.to_string(), Arc::new(named));
         Ok(())
     }
@@ -86,13 +87,12 @@ impl<E: Environment> Session<E> {
         };
         Ok(Named { statement, declared: types.to_vec(), plan })
     }
-    /// An error's position for the client, and what it does to the transaction.
-    fn answer<T>(&mut self, result: Result<T>, text: &str) -> Result<T> {
-        result.map_err(|e| {
-            self.fail(&e);
-            let offset = text.len() - text.trim_start().len();
-            in_characters(e, text, offset)
-        })
+    /// An error does to the transaction what errors do.
+    fn answer<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(e) = &result {
+            self.fail(e);
+        }
+        result
     }
     pub(super) fn find_statement(&self, name: &str) -> Result<Arc<Named>> {
         let missing = || match name {
@@ -105,7 +105,7 @@ impl<E: Environment> Session<E> {
     /// `Bind`.
     pub async fn bind(&mut self, portal: &str, statement: &str, arguments: BindArguments, out: &mut dyn Output) -> Result<()> {
         let result = self.make_portal(portal, statement, arguments);
-        self.answer(result, "")?;
+        self.answer(result)?;
         out.bind_complete();
         Ok(())
     }
@@ -144,7 +144,9 @@ impl<E: Environment> Session<E> {
         }
         let again = self.named(named.statement.clone(), &named.declared)?;
         let new = again.plan.as_ref().expect("still plannable");
-        let same = |a: &[OutputColumn], b: &[OutputColumn]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.ty == b.ty && a.name == b.name);
+        let same = |a: &[OutputColumn], b: &[OutputColumn]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.ty == b.ty && a.name == b.name)
+        };
         if !same(&plan.prepared.columns, &new.prepared.columns) || plan.prepared.params != new.prepared.params {
             return Err(Error::unsupported("cached plan must not change result type"));
         }
@@ -160,7 +162,8 @@ impl<E: Environment> Session<E> {
         let (types, values) = (named.params(), &arguments.values);
         if types.len() != values.len() {
             let (given, needed) = (values.len(), types.len());
-            let message = format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {needed}");
+            let message =
+                format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {needed}");
             return Err(Error::sql("08P01", message));
         }
         if let Formats::Each(each) = &arguments.formats
@@ -182,7 +185,7 @@ impl<E: Environment> Session<E> {
     /// `Describe` of a statement.
     pub async fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         let named = self.find_statement(name);
-        let named = self.answer(named, "")?;
+        let named = self.answer(named)?;
         out.parameter_description(named.params());
         self.describe_columns(&named, &Formats::AllText, out);
         Ok(())
@@ -190,7 +193,7 @@ impl<E: Environment> Session<E> {
     /// `Describe` of a portal.
     pub async fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         let Some(portal) = self.portals.get(name) else {
-            return self.answer(Err(no_portal(name)), "");
+            return self.answer(Err(no_portal(name)));
         };
         let (named, formats) = (portal.named.clone(), portal.formats.clone());
         self.describe_columns(&named, &formats, out);
@@ -217,7 +220,7 @@ impl<E: Environment> Session<E> {
     /// committed, and if need be run again, here.
     pub async fn execute(&mut self, portal: &str, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
         let Some(mut open) = self.portals.remove(portal) else {
-            return self.answer(Err(no_portal(portal)), "");
+            return self.answer(Err(no_portal(portal)));
         };
         self.start_request(&open.named.statement.text);
         let timeout = self.system.settings().now().statement_timeout;

@@ -76,11 +76,8 @@ pub trait Output: Send {
     fn begin_row(&mut self, fields: usize) -> &mut BytesMut;
     /// Ends the row begun last.
     fn end_row(&mut self);
-    /// Appends a row that was encoded before (fields only).
-    fn encoded_row(&mut self, fields: usize, bytes: &[u8]) {
-        self.begin_row(fields).extend_from_slice(bytes);
-        self.end_row();
-    }
+    /// Takes back the row begun last: it could not be written.
+    fn cancel_row(&mut self);
     /// A statement is done.
     fn command_complete(&mut self, tag: &str);
     /// The query string was empty.

@@ -148,10 +148,7 @@ impl<E: Environment> Session<E> {
 }
 
 /// Runs until done or until the session's stop button is pressed.
-pub(super) async fn interruptible<T>(
-    cancel: &super::CancelHandle,
-    work: impl Future<Output = Result<T>> + Send,
-) -> Result<T> {
+pub(super) async fn interruptible<T>(cancel: &super::CancelHandle, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
     tokio::select! {
         biased;
         result = work => result,
@@ -190,7 +187,10 @@ impl RowSink for Rows<'_> {
     fn stored(&mut self, row: &RowView, fields: &[(u32, Type)]) -> Result<()> {
         let buffer = self.out.begin_row(fields.len());
         for (i, (ordinal, ty)) in fields.iter().enumerate() {
-            row.write_field(*ordinal as usize, ty, self.formats.of(i), self.eval, buffer)?;
+            if let Err(e) = row.write_field(*ordinal as usize, ty, self.formats.of(i), self.eval, buffer) {
+                self.out.cancel_row();
+                return Err(e);
+            }
         }
         self.out.end_row();
         Ok(())

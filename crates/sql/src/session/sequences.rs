@@ -75,7 +75,11 @@ impl<E: Environment> SessionSequences<E> {
         Some(value)
     }
     /// Changes the counter in a transaction of its own.
-    async fn change<R: Send>(&self, sequence: &Sequence, change: impl Fn(Option<Counter>) -> Result<(Counter, R)> + Send) -> Result<R> {
+    async fn change<R: Send>(
+        &self,
+        sequence: &Sequence,
+        change: impl Fn(Option<Counter>) -> Result<(Counter, R)> + Send,
+    ) -> Result<R> {
         let mut key = Vec::with_capacity(4);
         encode::index(&mut key, sequence.index_id);
         let key = Key::from(key);

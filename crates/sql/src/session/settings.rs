@@ -5,8 +5,8 @@
 
 use super::setting_defs::{DEFINITIONS, Definition, Kind};
 use crate::catalog::system::Setting;
-use crate::types::{DateOrder, Style};
 use crate::types::zone::Zone;
+use crate::types::{DateOrder, Style};
 use meridian_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -263,7 +263,10 @@ fn validate(d: &Definition, value: &str) -> Result<String> {
         }
         Kind::Float { min, max } => match value.parse::<f64>() {
             Ok(x) if x >= min && x <= max => Ok(value.to_string()),
-            Ok(_) => Err(Error::sql("22023", format!("{value} is outside the valid range for parameter \"{}\" ({min} .. {max})", d.name))),
+            Ok(_) => Err(Error::sql(
+                "22023",
+                format!("{value} is outside the valid range for parameter \"{}\" ({min} .. {max})", d.name),
+            )),
             Err(_) => Err(invalid(d, value)),
         },
         Kind::Enum(choices) => match choices.iter().find(|c| c.eq_ignore_ascii_case(value)) {

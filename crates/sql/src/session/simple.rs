@@ -235,7 +235,12 @@ impl<E: Environment> Session<E> {
     }
 
     /// Runs one statement of any kind and sends its answer.
-    pub(super) async fn run_statement(&mut self, statement: &Arc<Statement>, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+    pub(super) async fn run_statement(
+        &mut self,
+        statement: &Arc<Statement>,
+        manner: Manner<'_>,
+        out: &mut dyn Output,
+    ) -> Result<()> {
         self.cancel.check()?;
         if !may_run_in_failed_block(&statement.kind) {
             self.refuse_if_failed()?;
@@ -252,7 +257,13 @@ impl<E: Environment> Session<E> {
             self.run_control(statement, manner, now, out).await
         }
     }
-    async fn run_plannable(&mut self, statement: &Arc<Statement>, manner: Manner<'_>, now: u64, out: &mut dyn Output) -> Result<()> {
+    async fn run_plannable(
+        &mut self,
+        statement: &Arc<Statement>,
+        manner: Manner<'_>,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
         // The block is opened before planning, so that plan and run see one catalog.
         self.block(now);
         if let Some((prepared, params)) = self.plan_without_literals(statement)? {
@@ -287,7 +298,11 @@ impl<E: Environment> Session<E> {
 enum Simple {
     Parsed(Arc<Statement>),
     /// The only one of its string, and the cache had its plan.
-    Cached { text: String, plan: super::plans::Plan, params: Vec<Datum> },
+    Cached {
+        text: String,
+        plan: super::plans::Plan,
+        params: Vec<Datum>,
+    },
 }
 
 impl Simple {

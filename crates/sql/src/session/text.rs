@@ -70,6 +70,7 @@ impl Output for Collector {
         let row = fields(&self.row, self.fields);
         self.open().rows.push(row);
     }
+    fn cancel_row(&mut self) {}
     fn command_complete(&mut self, tag: &str) {
         let mut result = self.open.take().unwrap_or_default();
         result.tag = tag.to_string();

@@ -258,9 +258,7 @@ impl<E: Environment> Session<E> {
     /// Refuses what PostgreSQL refuses inside a block.
     pub(super) fn refuse_in_block(&self, what: &str) -> Result<()> {
         match &self.block {
-            Some(block) if block.explicit => {
-                Err(Error::sql("25001", format!("{what} cannot run inside a transaction block")))
-            }
+            Some(block) if block.explicit => Err(Error::sql("25001", format!("{what} cannot run inside a transaction block"))),
             _ => Ok(()),
         }
     }

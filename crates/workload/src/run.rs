@@ -123,6 +123,7 @@ where
             Attempted::Committed(value) => return Ok(value),
             Attempted::Failed(error) | Attempted::Unknown(error, _) => error,
         };
+        context.stats.note_error(&error);
         if tries == TRIES_MAX || is_own_fault(&error) {
             return Err(error);
         }
@@ -176,6 +177,7 @@ pub(crate) async fn account<T>(
             Ok(())
         }
         Attempted::Failed(error) => {
+            context.stats.note_error(error);
             context.stats.failure(key, retries);
             rest_after(error, REST).await
         }

@@ -110,8 +110,8 @@ pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
         if is_there_already(&error) {
             return Ok(());
         }
-        // 3D000, 3F000, 42P01: no such database, schema, table.
-        if matches!(error.sqlstate(), "3D000" | "3F000" | "42P01") && begun.elapsed() < HEARSAY_MAX {
+        // 3D000, 3F000, 42P01, 42602: no such database, schema, table, region.
+        if matches!(error.sqlstate(), "3D000" | "3F000" | "42P01" | "42602") && begun.elapsed() < HEARSAY_MAX {
             tokio::time::sleep(HEARSAY_PAUSE).await;
             continue;
         }

@@ -1,6 +1,7 @@
 //! What a run measured: a latency histogram and counts per client region, operation, and whose rows the operation touched.
 
 use crate::histogram::Histogram;
+use meridian_base::Error;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +40,13 @@ pub struct OperationStats {
 
 /// Shared by all workers of a run; cheap to clone.
 #[derive(Clone, Default)]
-pub struct Stats(Arc<Mutex<BTreeMap<StatsKey, OperationStats>>>);
+pub struct Stats(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    operations: Mutex<BTreeMap<StatsKey, OperationStats>>,
+    last_error: Mutex<Option<Error>>,
+}
 
 impl Stats {
     /// Empty.
@@ -80,6 +87,15 @@ impl Stats {
         self.lock().values().map(|s| s.latency.count()).sum()
     }
 
+    /// Keeps an error, for whoever wonders why nothing goes on.
+    pub fn note_error(&self, error: &Error) {
+        *self.0.last_error.lock().expect("no panic while noting") = Some(error.clone());
+    }
+    /// The error noted last.
+    pub fn last_error(&self) -> Option<Error> {
+        self.0.last_error.lock().expect("no panic while noting").clone()
+    }
+
     fn with(&self, key: &StatsKey, change: impl FnOnce(&mut OperationStats)) {
         let mut all = self.lock();
         match all.get_mut(key) {
@@ -88,6 +104,6 @@ impl Stats {
         }
     }
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<StatsKey, OperationStats>> {
-        self.0.lock().expect("no panic while counting")
+        self.0.operations.lock().expect("no panic while counting")
     }
 }

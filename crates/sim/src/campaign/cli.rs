@@ -21,6 +21,7 @@ Runs whole clusters in the deterministic simulator and judges what their clients
   --calm           nothing fails
   --bug NAME       plant a bug, to see it caught
   --trace          print every event (with --seed)
+  --log FILTER     print what nodes log, as in info or meridian_raft=debug (with --seed)
   --history FILE   write what the clients saw, as lines of JSON (with --seed)
   --json           print the report as a line of JSON (with --seed)";
 
@@ -31,6 +32,7 @@ struct Parsed {
     minutes: Option<u64>,
     jobs: usize,
     json: bool,
+    log: Option<String>,
     options: Options,
 }
 
@@ -54,6 +56,11 @@ pub fn main(args: &[String], prefix: &[String]) -> u8 {
 }
 
 fn one(seed: u64, parsed: &Parsed) -> u8 {
+    if let Some(filter) = &parsed.log {
+        // The time of the machine that runs the simulation says nothing; the events of --trace have the simulated one.
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
+        log.init();
+    }
     let report = run_seed(seed, &parsed.options);
     match parsed.json {
         true => println!("{}", serde_json::to_string(&report).expect("a report is plain data")),
@@ -100,7 +107,8 @@ fn several(parsed: Parsed, prefix: &[String]) -> u8 {
 }
 
 fn parse(args: &[String]) -> Result<Parsed, String> {
-    let mut parsed = Parsed { seed: None, seeds: 1, first: 1, minutes: None, jobs: 2, json: false, options: Options::default() };
+    let mut parsed =
+        Parsed { seed: None, seeds: 1, first: 1, minutes: None, jobs: 2, json: false, log: None, options: Options::default() };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -123,6 +131,7 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
             "--calm" => parsed.options.calm = true,
             "--trace" => parsed.options.trace = true,
             "--history" => parsed.options.history = Some(value()?.clone()),
+            "--log" => parsed.log = Some(value()?.clone()),
             "--json" => parsed.json = true,
             other => return Err(format!("unknown argument {other}")),
         }

@@ -123,7 +123,7 @@ struct Run<S: Software> {
 
 impl<S: Software> Run<S> {
     fn all(&mut self, plan: FaultPlan, duration: Duration, workers_per_region: usize, report: &mut Report) -> Result<(), String> {
-        self.start_nodes(&plan);
+        self.start_nodes(&plan)?;
         self.set_up()?;
         let workers = self.start_workers(workers_per_region);
         let faults_rng = SmallRng::seed_from_u64(self.rng.random());
@@ -144,13 +144,25 @@ impl<S: Software> Run<S> {
         Ok(())
     }
 
-    fn start_nodes(&mut self, plan: &FaultPlan) {
+    /// Starts all nodes and waits until each has joined.
+    fn start_nodes(&mut self, plan: &FaultPlan) -> Result<(), String> {
         let skew = plan.skew_max.as_micros() as i64;
         for spec in self.machines.topology.nodes.clone() {
             let error = self.rng.random_range(-skew..=skew);
             let drift = if skew == 0 { 0 } else { self.rng.random_range(-100..=100) };
             self.machines.add_node(&spec, error, drift);
         }
+        let nodes = self.machines.topology.nodes.clone();
+        while !nodes.iter().all(|node| self.machines.host(&node.name).has_started()) {
+            if let Some((node, error)) = self.machines.take_ended().into_iter().next() {
+                return Err(format!("{node} did not start: {error}"));
+            }
+            if self.machines.elapsed() > SETUP_MAX {
+                return Err(format!("the cluster did not start in {} s", SETUP_MAX.as_secs()));
+            }
+            self.step()?;
+        }
+        Ok(())
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -168,7 +180,8 @@ impl<S: Software> Run<S> {
                 return Ok(result);
             }
             if self.machines.elapsed() > end {
-                return Err(format!("waited {} s for {what} in vain", at_most.as_secs()));
+                let last = self.clients.stats.last_error().map(|e| format!("; the last error was {e}")).unwrap_or_default();
+                return Err(format!("waited {} s for {what} in vain{last}", at_most.as_secs()));
             }
             if self.faults.is_none()
                 && let Some((node, error)) = self.machines.take_ended().into_iter().next()

@@ -34,7 +34,7 @@ pub async fn run(software: Arc<impl Software>, runtime: SimRuntime, spec: NodeSp
         Ok(started) => started,
         Err(error) => return error,
     };
-    runtime.host().event("started", 0);
+    runtime.host().mark_started();
     tokio::select! {
         biased;
         error = started.failure => error,

@@ -28,6 +28,8 @@ pub struct Host {
     countdown: AtomicI64,
     /// The process runs (or is believed to: a doomed one still counts).
     up: AtomicBool,
+    /// The process has come up.
+    started: AtomicBool,
     /// Without power the machine does not even refuse connections.
     powered: AtomicBool,
     sync_micros_min: AtomicU64,
@@ -46,6 +48,7 @@ impl Host {
             doomed: AtomicBool::new(false),
             countdown: AtomicI64::new(-1),
             up: AtomicBool::new(false),
+            started: AtomicBool::new(false),
             powered: AtomicBool::new(true),
             sync_micros_min: AtomicU64::new(200),
             sync_micros_max: AtomicU64::new(2_000),
@@ -111,6 +114,7 @@ impl Host {
     pub fn mark_down(&self, powered: bool) {
         self.doomed.store(true, Ordering::Relaxed);
         self.up.store(false, Ordering::Relaxed);
+        self.started.store(false, Ordering::Relaxed);
         self.powered.store(powered, Ordering::Relaxed);
     }
     /// The driver is about to start a process.
@@ -119,6 +123,15 @@ impl Host {
         self.doomed.store(false, Ordering::Relaxed);
         self.powered.store(true, Ordering::Relaxed);
         self.up.store(true, Ordering::Relaxed);
+    }
+    /// The process says that it has come up.
+    pub fn mark_started(&self) {
+        self.started.store(true, Ordering::Relaxed);
+        self.event("started", 0);
+    }
+    /// Whether a process has come up since the machine was last down.
+    pub fn has_started(&self) -> bool {
+        self.started.load(Ordering::Relaxed)
     }
     /// Whether a process runs.
     pub fn is_up(&self) -> bool {

@@ -77,7 +77,8 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
         }
     }
     cascade::check(&plan.table, &plan.keys, changes, rt).await?;
-    rt.shared.changed += changed;
+    // The statement's own change comes last, after those of its WITH clause.
+    rt.shared.changed = changed;
     Ok(out)
 }
 

@@ -139,13 +139,17 @@ impl Tree<'_> {
             }
             Node::Filter { input, conds } => {
                 self.line(depth, head("Filter"));
-                self.note(depth, format!("Filter: {}", self.exprs(conds)));
+                let text = conds.iter().map(|c| self.named(&c.expr, &names(input))).collect::<Vec<_>>().join(" AND ");
+                self.note(depth, format!("Filter: {text}"));
                 self.node(input, depth + 1);
             }
             Node::HashJoin { kind, left, right, left_keys, right_keys, .. } => {
                 self.line(depth, head(&format!("Hash {}", join_name(*kind))));
-                let pairs =
-                    left_keys.iter().zip(right_keys).map(|(l, r)| format!("({} = {})", self.expr(&l.expr), self.expr(&r.expr)));
+                let (ln, rn) = (names(left), names(right));
+                let pairs = left_keys
+                    .iter()
+                    .zip(right_keys)
+                    .map(|(l, r)| format!("({} = {})", self.named(&l.expr, &ln), self.named(&r.expr, &rn)));
                 let text = pairs.collect::<Vec<_>>().join(" AND ");
                 self.note(depth, format!("Hash Cond: {text}"));
                 self.node(left, depth + 1);
@@ -160,7 +164,7 @@ impl Tree<'_> {
             Node::Aggregate { input, keys, .. } => {
                 self.line(depth, head(if keys.is_empty() { "Aggregate" } else { "Group" }));
                 if !keys.is_empty() {
-                    self.note(depth, format!("Group Key: {}", self.exprs(keys)));
+                    self.note(depth, format!("Group Key: {}", self.exprs(keys, &names(input))));
                 }
                 self.node(input, depth + 1);
             }
@@ -170,7 +174,10 @@ impl Tree<'_> {
             }
             Node::Sort { input, keys } => {
                 self.line(depth, head("Sort"));
-                let keys = keys.iter().map(|k| format!("{}{}", self.expr(&k.expr.expr), if k.descending { " DESC" } else { "" }));
+                let below = names(input);
+                let keys = keys
+                    .iter()
+                    .map(|k| format!("{}{}", self.named(&k.expr.expr, &below), if k.descending { " DESC" } else { "" }));
                 let text = keys.collect::<Vec<_>>().join(", ");
                 self.note(depth, format!("Sort Key: {text}"));
                 self.node(input, depth + 1);
@@ -195,6 +202,12 @@ impl Tree<'_> {
                 if let Some((s, _)) = step {
                     self.node(s, depth + 1);
                 }
+            }
+            Node::First { before, input } => {
+                for b in before {
+                    self.node(b, depth);
+                }
+                return self.node(input, depth);
             }
             Node::WorkTable { .. } => self.line(depth, head("WorkTable Scan")),
             Node::Window { input, .. } => {
@@ -259,7 +272,7 @@ impl Tree<'_> {
             let column = &s.table.columns[c.ordinal as usize].name;
             conds.push(match p {
                 KeyPart::Eq(e) => format!("({column} = {})", self.expr(&e.expr)),
-                KeyPart::In(v) => format!("({column} IN ({}))", self.exprs(v)),
+                KeyPart::In(v) => format!("({column} IN ({}))", self.exprs(v, &[])),
                 KeyPart::Any(e) => format!("({column} = ANY ({}))", self.expr(&e.expr)),
                 KeyPart::Null => format!("({column} IS NULL)"),
             });
@@ -289,8 +302,8 @@ impl Tree<'_> {
         }
     }
 
-    fn exprs(&self, list: &[Scalar]) -> String {
-        list.iter().map(|s| self.expr(&s.expr)).collect::<Vec<_>>().join(", ")
+    fn exprs(&self, list: &[Scalar], names: &[String]) -> String {
+        list.iter().map(|s| self.named(&s.expr, names)).collect::<Vec<_>>().join(", ")
     }
     fn expr(&self, e: &Expr) -> String {
         self.named(e, &[])
@@ -321,6 +334,44 @@ impl Tree<'_> {
             Expr::Coalesce(v) => format!("COALESCE({})", list(v, ", ")),
             _ => "…".into(),
         }
+    }
+}
+
+/// What the columns of an operator's output may be called.
+fn names(node: &Node) -> Vec<String> {
+    match node {
+        Node::Scan(s) => {
+            let name = |o: &u32| format!("{}.{}", s.alias, s.table.columns[*o as usize].name);
+            s.columns.iter().map(name).collect()
+        }
+        Node::System { table, columns } => columns.iter().map(|c| format!("{}.{}", table.name, table.columns[*c].0)).collect(),
+        Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } | Node::Distinct { input, .. } => {
+            names(input)
+        }
+        Node::First { input, .. } => names(input),
+        Node::Project { input, exprs } => {
+            let below = names(input);
+            let name = |e: &Scalar| match &e.expr {
+                Expr::Slot(i) => below.get(*i as usize).cloned(),
+                _ => None,
+            };
+            exprs.iter().enumerate().map(|(i, e)| name(e).unwrap_or_else(|| format!("column {}", i + 1))).collect()
+        }
+        Node::HashJoin { left, right, .. } | Node::LoopJoin { left, right, .. } => {
+            let mut all = names(left);
+            all.extend(names(right));
+            all
+        }
+        Node::Aggregate { input, keys, aggs } => {
+            let below = names(input);
+            let key = |e: &Scalar| match &e.expr {
+                Expr::Slot(i) => below.get(*i as usize).cloned().unwrap_or_default(),
+                _ => "key".to_string(),
+            };
+            keys.iter().map(key).chain(aggs.iter().map(|a| format!("{}()", a.aggregate.name))).collect()
+        }
+        Node::Function { calls, .. } => calls.iter().flat_map(|(f, _)| f.columns.iter().map(|c| c.0.clone())).collect(),
+        _ => Vec::new(),
     }
 }
 

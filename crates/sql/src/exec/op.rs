@@ -174,6 +174,12 @@ impl Op {
                 let args = eval_all(args, &[], &frame, rt).await?;
                 cte(*id, body, step.as_ref(), args, rt).await
             }
+            Node::First { before, input } => {
+                for b in before {
+                    collect(b, &frame, rt).await?;
+                }
+                collect(input, &frame, rt).await
+            }
             Node::WorkTable { id } => Ok(rt.shared.work_tables.get(id).map(|r| r.to_vec()).unwrap_or_default()),
             Node::Dml(plan) => dml::rows(plan, &frame, rt).await,
             _ => Err(Error::internal("an operator cannot be run")),

@@ -127,7 +127,7 @@ fn is_outer(e: &Expr, own: &std::ops::Range<ColId>) -> bool {
 }
 
 fn is_keyable(ty: &Type) -> bool {
-    !matches!(ty, Type::Json | Type::Jsonb | Type::Record | Type::Char(_))
+    !matches!(ty, Type::Json | Type::Jsonb | Type::Record)
 }
 
 fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<Part> {
@@ -138,6 +138,16 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
     match f {
         Expr::Compare(Cmp::Eq, p) if is_col(&p.0) && is_outer(&p.1, own) => Some(Part::Eq(p.1.clone())),
         Expr::Compare(Cmp::Eq, p) if is_col(&p.1) && is_outer(&p.0, own) => Some(Part::Eq(p.0.clone())),
+        // Blank-padded text has an equality of its own; its keys are without the blanks.
+        Expr::Call(f, args)
+            if f.name == "=" && matches!((ty, f.args.as_slice()), (Type::Char(_), [Type::Char(_), Type::Char(_)])) =>
+        {
+            match args.as_slice() {
+                [a, b] if is_col(a) && is_outer(b, own) => Some(Part::Eq(b.clone())),
+                [a, b] if is_col(b) && is_outer(a, own) => Some(Part::Eq(a.clone())),
+                _ => None,
+            }
+        }
         Expr::In(l, list) if is_col(l) && list.iter().all(|e| is_outer(e, own)) => Some(Part::In(list.clone())),
         Expr::Quantified(q)
             if is_col(&q.left) && !q.all && matches!(q.meets, Meets::Compare(Cmp::Eq)) && is_outer(&q.array, own) =>

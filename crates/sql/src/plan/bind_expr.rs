@@ -550,12 +550,20 @@ pub(crate) fn unnest(mut e: &Ast) -> &Ast {
     e
 }
 
-/// A function that does nothing but compare two values of one type in the order of datums.
+/// A function that does nothing but compare two values in the order of datums.
 fn plain_comparison(f: &functions::Function) -> Option<Cmp> {
     let cmp = Cmp::from_name(f.name)?;
     let [a, b] = f.args.as_slice() else { return None };
     let ordered = !matches!(a, Type::Char(_) | Type::Record | Type::Json | Type::Jsonb | Type::Unknown);
-    (a.same_base(b) && ordered).then_some(cmp)
+    (ordered && (a.same_base(b) || share_representation(a, b))).then_some(cmp)
+}
+
+/// Types whose values are the same datums: an index on one answers for the other.
+fn share_representation(a: &Type, b: &Type) -> bool {
+    let int = |t: &Type| matches!(t, Type::Int2 | Type::Int4 | Type::Int8);
+    let float = |t: &Type| matches!(t, Type::Float4 | Type::Float8);
+    let text = |t: &Type| matches!(t, Type::Text | Type::Varchar(_) | Type::Name);
+    (int(a) && int(b)) || (float(a) && float(b)) || (text(a) && text(b))
 }
 
 fn is_pseudo(t: &Type) -> bool {

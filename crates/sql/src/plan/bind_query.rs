@@ -44,9 +44,11 @@ impl Binder<'_> {
     }
 
     fn query_inner(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
+        let mut changing = Vec::new();
         if let Some(with) = &q.with {
             for cte in &with.cte_tables {
                 self.cte(cte, with.recursive)?;
+                changing.extend(self.changing_cte());
             }
         }
         if q.fetch.as_ref().is_some_and(|f| f.with_ties || f.percent) {
@@ -74,6 +76,13 @@ impl Binder<'_> {
         let layout: Vec<ColId> = cols.iter().map(|c| c.id).collect();
         if rel.cols() != layout {
             rel = Rel::Project { input: Box::new(rel), exprs: layout.iter().map(|c| (*c, Expr::Column(*c))).collect() };
+        }
+        if !changing.is_empty() {
+            if self.depth > 1 {
+                return Err(Error::unsupported("WITH clause containing a data-modifying statement must be at the top level"));
+            }
+            reads_what_is_changed(&changing, &rel)?;
+            rel = Rel::First { ctes: changing, input: Box::new(rel) };
         }
         Ok((rel, cols))
     }
@@ -232,6 +241,15 @@ impl Binder<'_> {
         };
         self.ctes.push(CteBinding { name, cols: bound.1, kind: CteKind::Bound(Arc::new(bound.0)) });
         Ok(())
+    }
+
+    /// The common table expression bound last, if it changes data.
+    fn changing_cte(&mut self) -> Option<Rel> {
+        let CteKind::Bound(cte) = self.ctes.last()?.kind.clone() else { return None };
+        let mut changes = false;
+        cte.body.visit(&mut |r| changes |= matches!(r, Rel::Dml { .. }));
+        let cols = cte.body.cols().iter().map(|_| self.fresh()).collect();
+        changes.then_some(Rel::Cte { cte, cols })
     }
 
     fn recursive_cte(&mut self, cte: &ast::Cte, name: &str, renames: &[String], id: u32) -> Result<(Cte, Vec<(String, Type)>)> {
@@ -899,6 +917,39 @@ impl Binder<'_> {
         let mut cols = scope_cols(&table, out.collect());
         rename_columns(&mut cols, alias)?;
         Ok((rel, cols, vec![table]))
+    }
+}
+
+/// In PostgreSQL all parts of a statement see the state before it. Here the changes come first, so nothing else may read what they
+/// change.
+fn reads_what_is_changed(changing: &[Rel], rel: &Rel) -> Result<()> {
+    let mut changed = BTreeSet::new();
+    for c in changing {
+        c.visit(&mut |r| {
+            if let Rel::Dml { dml, .. } = r {
+                changed.insert(dml.table.table.id);
+            }
+        });
+    }
+    let mut read = None;
+    let mut look = |r: &Rel| match r {
+        Rel::Table { table, .. } if changed.contains(&table.id) => read = Some(table.name.clone()),
+        _ => {}
+    };
+    visit_outside_ctes(rel, &mut look);
+    match read {
+        Some(table) => {
+            Err(Error::unsupported(format!("a statement cannot yet read table \"{table}\", which its WITH clause changes"))
+                .hint("Use RETURNING, or two statements."))
+        }
+        None => Ok(()),
+    }
+}
+
+fn visit_outside_ctes(rel: &Rel, f: &mut dyn FnMut(&Rel)) {
+    f(rel);
+    if !matches!(rel, Rel::Cte { .. }) {
+        rel.inputs().into_iter().for_each(|i| visit_outside_ctes(i, f));
     }
 }
 

@@ -58,6 +58,15 @@ pub(crate) struct ConflictUpdate {
 }
 
 impl Dml {
+    /// The columns that stand for the written row and, in `ON CONFLICT DO UPDATE`, for the proposed one.
+    pub(crate) fn row_columns(&self) -> Vec<ColId> {
+        let width = self.table.types.len() as u32;
+        let mut cols: Vec<ColId> = (self.base..self.base + width).collect();
+        if let DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } = &self.kind {
+            cols.extend(u.excluded..u.excluded + width);
+        }
+        cols
+    }
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         let kind: Vec<&Expr> = match &self.kind {
             DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {

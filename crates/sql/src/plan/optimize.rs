@@ -133,6 +133,10 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             }
             above_of(Rel::Dml { dml: Arc::new(dml), cols }, conds, uses)
         }
+        Rel::First { ctes, input } => {
+            let ctes = ctes.into_iter().map(|c| push(c, Vec::new(), uses)).collect();
+            Rel::First { ctes, input: Box::new(push(*input, conds, uses)) }
+        }
         other => above_of(other, conds, uses),
     }
 }

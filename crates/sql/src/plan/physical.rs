@@ -104,6 +104,11 @@ pub(crate) enum Node {
     WorkTable {
         id: u32,
     },
+    /// Runs some plans to their ends before the input.
+    First {
+        before: Vec<Arc<Node>>,
+        input: Arc<Node>,
+    },
     Window {
         input: Arc<Node>,
         calls: Vec<WindowPlan>,
@@ -410,6 +415,11 @@ impl Compiler<'_> {
                 Ok(Built::plain(Node::ProjectSet { input: b.node, calls: out }, layout, b.rows * 10.0))
             }
             Rel::Dml { dml, cols } => self.dml(dml, cols),
+            Rel::First { ctes, input } => {
+                let before = ctes.iter().map(|c| Ok(self.whole(c)?.0)).collect::<Result<_>>()?;
+                let b = self.rel(input, need, wish)?;
+                Ok(Built { node: Arc::new(Node::First { before, input: b.node.clone() }), ..b })
+            }
         }
     }
 

@@ -97,6 +97,11 @@ pub(crate) enum Rel {
         dml: Arc<Dml>,
         cols: Vec<ColId>,
     },
+    /// Common table expressions that change data run first, whether they are used or not.
+    First {
+        ctes: Vec<Rel>,
+        input: Box<Rel>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,9 +208,11 @@ impl Rel {
             | Rel::Dml { cols, .. } => cols.clone(),
             Rel::Table { table, base, .. } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
             Rel::System { table, base } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
-            Rel::Filter { input, .. } | Rel::Distinct { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => {
-                input.cols()
-            }
+            Rel::Filter { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Limit { input, .. }
+            | Rel::First { input, .. } => input.cols(),
             Rel::Project { exprs, .. } => exprs.iter().map(|(c, _)| *c).collect(),
             Rel::Join { left, right, .. } => left.cols().into_iter().chain(right.cols()).collect(),
             Rel::Aggregate { keys, aggs, .. } => keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect(),
@@ -226,6 +233,7 @@ impl Rel {
             Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
             Rel::Cte { cte, .. } => std::iter::once(&cte.body).chain(cte.step.as_ref().map(|s| &s.0)).collect(),
             Rel::Dml { dml, .. } => vec![&dml.input],
+            Rel::First { ctes, input } => ctes.iter().chain(std::iter::once(&**input)).collect(),
             _ => Vec::new(),
         }
     }
@@ -240,6 +248,7 @@ impl Rel {
             | Rel::Window { input, .. }
             | Rel::ProjectSet { input, .. } => vec![input],
             Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
+            Rel::First { ctes, input } => ctes.iter_mut().chain(std::iter::once(&mut **input)).collect(),
             _ => Vec::new(),
         }
     }
@@ -261,7 +270,7 @@ impl Rel {
             Rel::Window { calls, .. } => calls.iter().flat_map(|(_, c)| c.exprs()).collect(),
             Rel::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, _, a)| a).collect(),
             Rel::Dml { dml, .. } => dml.exprs(),
-            Rel::System { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } => Vec::new(),
+            Rel::System { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } | Rel::First { .. } => Vec::new(),
         }
     }
     /// Changes every expression of the tree. Common table expressions and DML are shared and never depend on what is replaced.
@@ -290,7 +299,12 @@ impl Rel {
                 }
             }
             Rel::ProjectSet { calls, .. } => calls.iter_mut().flat_map(|(_, _, a)| a).for_each(&mut *f),
-            Rel::System { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } | Rel::Dml { .. } => {}
+            Rel::System { .. }
+            | Rel::SetOp { .. }
+            | Rel::Cte { .. }
+            | Rel::WorkTable { .. }
+            | Rel::Dml { .. }
+            | Rel::First { .. } => {}
         }
         for input in self.inputs_mut() {
             input.visit_exprs_mut(f);
@@ -307,6 +321,10 @@ impl Rel {
     }
     fn add_columns(&self, used: &mut Vec<ColId>, made: &mut BTreeSet<ColId>) {
         made.extend(self.cols());
+        if let Rel::Dml { dml, .. } = self {
+            // The row that is written, and the one that was proposed.
+            made.extend(dml.row_columns());
+        }
         for e in self.exprs() {
             e.add_columns(used);
         }

@@ -76,7 +76,7 @@ explain select * from i where c + 1 = 3 order by b;
 ----
 QUERY PLAN
 Sort
-  Sort Key: #3
+  Sort Key: i.b
   ->  Seq Scan on i
         Filter: ((c + 1) = 3)
 Regions: us-east1
@@ -97,7 +97,7 @@ explain select a, count(*) from i group by a;
 ----
 QUERY PLAN
 Group
-  Group Key: #1
+  Group Key: i.a
   ->  Seq Scan on i
 Regions: us-east1
 (EXPLAIN)
@@ -219,4 +219,65 @@ id
 1
 5
 (SELECT 6)
+
+create table ch (k char(5) primary key);
+----
+(CREATE TABLE)
+
+explain select * from ch where k = 'ab';
+----
+QUERY PLAN
+Point Lookup using ch_pkey on ch
+  Index Cond: (k = 'ab   ')
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from i where id = 1::bigint;
+----
+QUERY PLAN
+Point Lookup using i_pkey on i
+  Index Cond: (id = 1)
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from i as x left join i as y on x.c + 1 = y.c where x.b = 'q';
+----
+QUERY PLAN
+Hash Left Join
+  Hash Cond: ((x.c + 1) = y.c)
+  ->  Index Scan using i_b on i x
+        Index Cond: (b = 'q')
+  ->  Seq Scan on i y
+Regions: us-east1
+(EXPLAIN)
+
+explain select b, count(*) from i group by b having count(*) > 1 order by count(*) desc;
+----
+QUERY PLAN
+Sort
+  Sort Key: count() DESC
+  ->  Filter
+        Filter: (count() > 1)
+        ->  Group
+              Group Key: i.b
+              ->  Seq Scan on i
+Regions: us-east1
+(EXPLAIN)
+
+explain with x as (select * from i where a = 2) select id from x where id > 3;
+----
+QUERY PLAN
+Index Only Scan using i_a on i
+  Index Cond: (a = 2)
+  Filter: (id > 3)
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from i where id = (select max(a) from i);
+----
+QUERY PLAN
+Point Lookup using i_pkey on i
+  Index Cond: (id = (SubPlan))
+Regions: us-east1
+(EXPLAIN)
 

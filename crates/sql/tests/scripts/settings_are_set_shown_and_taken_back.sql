@@ -50,7 +50,7 @@ set search_path to Foo, "Bar", public;
 show search_path;
 ----
 search_path
-Foo, "Bar", public
+foo, "Bar", public
 (SHOW)
 
 reset search_path;

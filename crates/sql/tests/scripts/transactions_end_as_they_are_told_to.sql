@@ -106,7 +106,7 @@ rollback;
 
 start transaction isolation level serializable, read write;
 ----
-(BEGIN)
+(START TRANSACTION)
 
 update t set v = 2;
 ----

@@ -87,7 +87,8 @@ impl Runtime for MachineRuntime {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     async fn listen(&self, addr: &str) -> io::Result<MachineListener> {
-        let listener = TcpListener::bind(addr).await.map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {addr}: {e}")))?;
+        let listener =
+            TcpListener::bind(addr).await.map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {addr}: {e}")))?;
         Ok(MachineListener { listener })
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]

@@ -2,8 +2,8 @@
 
 use super::frontend::{self, Malformed, Message, Target, text};
 use super::server::{PgServer, Phase};
-use super::wire::Wire;
 use super::startup;
+use super::wire::Wire;
 use meridian_base::{Error, Result};
 use meridian_sql::env::Environment;
 use meridian_sql::session::{Output, Session, TransactionStatus};

@@ -97,7 +97,8 @@ async fn copy_in_and_out() {
     }
     assert_eq!(copy.finish().await.unwrap(), 3000);
     assert_eq!(one(&client, "SELECT sum(v)::int8 FROM t WHERE id >= 10", &[]).await, (10..3010).sum::<i64>() * 2);
-    let out = client.copy_out("COPY (SELECT id, note FROM t WHERE id < 11 ORDER BY id) TO STDOUT (FORMAT csv, HEADER)").await.unwrap();
+    let out =
+        client.copy_out("COPY (SELECT id, note FROM t WHERE id < 11 ORDER BY id) TO STDOUT (FORMAT csv, HEADER)").await.unwrap();
     let out: Vec<bytes::Bytes> = out.try_collect().await.unwrap();
     assert_eq!(String::from_utf8(out.concat()).unwrap(), "id,note\n1,one\n2,\n10,line 10\n");
     // A row that does not fit undoes all of it.
@@ -191,7 +192,10 @@ async fn sessions_conflict_and_all_updates_count() {
 async fn schema_changes_in_a_block_are_one_step() {
     let running = start().await;
     let client = with_table(&running).await;
-    client.batch_execute("BEGIN; CREATE TABLE a (x int8 PRIMARY KEY); CREATE TABLE b (y int8); INSERT INTO a VALUES (1), (2)").await.unwrap();
+    client
+        .batch_execute("BEGIN; CREATE TABLE a (x int8 PRIMARY KEY); CREATE TABLE b (y int8); INSERT INTO a VALUES (1), (2)")
+        .await
+        .unwrap();
     let other = connect(&running).await;
     assert_eq!(code(&other.query("SELECT * FROM a", &[]).await.unwrap_err()), "42P01");
     assert_eq!(one(&client, "SELECT count(*) FROM a", &[]).await, 2);

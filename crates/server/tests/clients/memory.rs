@@ -98,7 +98,13 @@ impl Transaction for MemoryTxn {
         self.before_read().await?;
         self.txn.get(group, key, columns, locking).await
     }
-    async fn get_many(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask, locking: Locking) -> Result<Vec<Option<Bytes>>> {
+    async fn get_many(
+        &mut self,
+        group: GroupId,
+        keys: &[Key],
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Option<Bytes>>> {
         self.before_read().await?;
         self.txn.get_many(group, keys, columns, locking).await
     }

@@ -82,7 +82,8 @@ async fn encryption_is_refused_and_the_startup_goes_on() {
     assert_eq!(key.1.len(), 8);
     let parameters: Vec<String> =
         messages.iter().filter(|(k, _)| *k == b'S').map(|(_, b)| String::from_utf8_lossy(b).into_owned()).collect();
-    for expected in ["client_encoding\0UTF8\0", "standard_conforming_strings\0on\0", "integer_datetimes\0on\0", "TimeZone\0UTC\0"] {
+    for expected in ["client_encoding\0UTF8\0", "standard_conforming_strings\0on\0", "integer_datetimes\0on\0", "TimeZone\0UTC\0"]
+    {
         assert!(parameters.iter().any(|p| p == expected), "{expected:?} in {parameters:?}");
     }
 }
@@ -197,8 +198,21 @@ async fn bytes_that_are_no_message_end_the_connection() {
 
 fn fuzzed_messages() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let texts = proptest::sample::select(vec![
-        "BEGIN", "COMMIT", "ROLLBACK", "SHOW ALL", "SAVEPOINT a", "ROLLBACK TO a", "SET work_mem='1MB'", "", ";", "x", "DISCARD ALL",
-        "PREPARE p AS SELECT 1", "EXECUTE p", "DEALLOCATE ALL", "COPY t FROM STDIN",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SHOW ALL",
+        "SAVEPOINT a",
+        "ROLLBACK TO a",
+        "SET work_mem='1MB'",
+        "",
+        ";",
+        "x",
+        "DISCARD ALL",
+        "PREPARE p AS SELECT 1",
+        "EXECUTE p",
+        "DEALLOCATE ALL",
+        "COPY t FROM STDIN",
     ]);
     let body = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..24),

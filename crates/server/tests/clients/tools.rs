@@ -47,7 +47,10 @@ async fn psql_settings_and_blocks() {
         "nonsense",
     ];
     let Some(said) = psql(&running, &script).await else { return };
-    assert!(said.starts_with("150000\nSET\n90s\nBEGIN\nSAVEPOINT\nROLLBACK\nCOMMIT\nCOMMIT\nserializable\nSET\nfoo, \"Bar\"\n"), "{said}");
+    assert!(
+        said.starts_with("150000\nSET\n90s\nBEGIN\nSAVEPOINT\nROLLBACK\nCOMMIT\nCOMMIT\nserializable\nSET\nfoo, \"Bar\"\n"),
+        "{said}"
+    );
     assert!(said.contains("WARNING:  25P01: there is no transaction in progress"), "{said}");
     assert!(said.contains("ERROR:  42601: syntax error at or near \"nonsense\"\nLINE 1: nonsense\n        ^"), "{said}");
 }
@@ -117,7 +120,10 @@ async fn psql_describes_what_is_there() {
         "CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent, CHECK (id > 0))",
         "CREATE INDEX child_parent ON child (parent)",
         "\\dt",
+        // Without its footer a table's description is half of it.
+        "\\t off",
         "\\d child",
+        "\\t on",
         "\\l",
         "\\dn",
         "\\di",
@@ -126,7 +132,9 @@ async fn psql_describes_what_is_there() {
     ];
     let Some(said) = psql(&running, &script).await else { return };
     assert!(!said.contains("ERROR"), "{said}");
-    for expected in ["public|child|table|", "public|child_parent|index|", "FOREIGN KEY (parent) REFERENCES parent(id)", "postgres|"] {
+    for expected in
+        ["public|child|table|", "public|child_parent|index|", "FOREIGN KEY (parent) REFERENCES parent(id)", "postgres|"]
+    {
         assert!(said.contains(expected), "{expected}\nin\n{said}");
     }
 }

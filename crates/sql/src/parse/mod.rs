@@ -33,7 +33,7 @@ const RECURSION_MAX: usize = 64;
 const CHAIN_MAX: usize = 2_000;
 /// How many other operators may follow each other: each is a level of the tree.
 const OPERATORS_MAX: usize = 160;
-/// How many `CASE`s may be inside one another: sqlparser, at its limit, would try other readings and report a syntax error.
+/// How many `CASE`s may be inside one another, or prefix operators follow one another: sqlparser, at its limit, would try other readings and report a syntax error.
 const CASES_MAX: usize = 24;
 /// Longest statement text: about what one message may carry and still be parsed in memory.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -161,7 +161,15 @@ fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
     let (mut operators_below, mut links_below) = (0usize, 0usize);
     // Set operations and statements within statements: counted over the whole text, which is coarse and enough.
     let (mut levels, mut cases) = (0usize, 0usize);
+    // Prefix operators in a row.
+    let mut prefixes = 0usize;
     for t in tokens {
+        prefixes = match &t.token {
+            Token::Minus | Token::Plus | Token::Tilde => prefixes + 1,
+            Token::Word(w) if is_word(&w.value, &["not"]) => prefixes + 1,
+            Token::Whitespace(_) => prefixes,
+            _ => 0,
+        };
         match &t.token {
             Token::Whitespace(_) => continue,
             Token::LParen | Token::LBracket => {
@@ -207,7 +215,7 @@ fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
         if operators + operators_below > OPERATORS_MAX
             || links + links_below > CHAIN_MAX
             || levels > OPERATORS_MAX
-            || cases > CASES_MAX
+            || cases.max(prefixes) > CASES_MAX
             || open.len() > 4 * RECURSION_MAX
         {
             return Err(too_deep().at(place.position(t.span.start)));

@@ -4,7 +4,7 @@
 //! AST ──bind──▶ Rel over ColIds ──optimize──▶ Rel ──compile──▶ Node over slots
 //! ```
 //!
-//! * `binder`, `bind_expr`, `bind_call`, `bind_query`, `dml`: names, types and parameters; what is wrong with a statement is found here,
+//! * `binder`, `bind_expr`, `bind_call`, `bind_query`, `bind_from`, `dml`: names, types and parameters; what is wrong with a statement is found here,
 //!   with PostgreSQL's codes and words.
 //! * `table`: what a writer needs to know about a table.
 //! * `optimize`: conditions move down, inner joins are ordered.
@@ -15,6 +15,7 @@ mod access;
 mod api;
 mod bind_call;
 mod bind_expr;
+mod bind_from;
 mod bind_query;
 mod binder;
 mod dml;

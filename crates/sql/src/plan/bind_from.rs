@@ -1,0 +1,376 @@
+//! Binds the items of `FROM`: tables, views, subqueries, functions, joins.
+
+use super::bind_call::{argument, function_name};
+use super::bind_query::{Locks, OutCol};
+use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
+use super::expr::*;
+use super::rel::*;
+use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
+use crate::env::Locking;
+use crate::types::Type;
+use crate::types::functions::{self, FunctionKind};
+use meridian_base::{Error, Result};
+use sqlparser::ast::{self, Expr as Ast, Spanned};
+
+impl Binder<'_> {
+    /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
+    pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let (mut rel, mut cols, mut tables) = (None, Vec::new(), Vec::new());
+        for item in from {
+            // Items to the left are in sight of LATERAL ones.
+            let sight = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() };
+            let ((r, c, t), _) = self.in_scope(sight, |b| b.joined(item, locks))?;
+            for name in &t {
+                if tables.contains(name) {
+                    return Err(Error::sql("42712", format!("table name \"{name}\" specified more than once")));
+                }
+            }
+            cols.extend(c);
+            tables.extend(t);
+            rel = Some(match rel {
+                None => r,
+                Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(r), on: Vec::new() },
+            });
+        }
+        Ok((rel.unwrap_or_else(Rel::one_row), cols, tables))
+    }
+
+    pub(crate) fn joined(&mut self, item: &ast::TableWithJoins, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let (mut rel, mut cols, mut tables) = self.table_factor(&item.relation, locks)?;
+        for j in &item.joins {
+            let sight = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() };
+            let ((r, c, t), _) = self.in_scope(sight, |b| b.table_factor(&j.relation, locks))?;
+            for name in &t {
+                if tables.contains(name) {
+                    return Err(Error::sql("42712", format!("table name \"{name}\" specified more than once")));
+                }
+            }
+            (rel, cols) = self.join(rel, cols, r, c, &tables, &t, &j.join_operator)?;
+            tables.extend(t);
+        }
+        Ok((rel, cols, tables))
+    }
+
+    fn join(
+        &mut self,
+        left: Rel,
+        lcols: Vec<ScopeCol>,
+        right: Rel,
+        rcols: Vec<ScopeCol>,
+        ltables: &[String],
+        rtables: &[String],
+        op: &ast::JoinOperator,
+    ) -> Result<(Rel, Vec<ScopeCol>)> {
+        use ast::JoinOperator as J;
+        #[derive(PartialEq)]
+        enum Side {
+            Inner,
+            Left,
+            Right,
+            Full,
+        }
+        let (side, constraint) = match op {
+            J::Join(c) | J::Inner(c) | J::CrossJoin(c) => (Side::Inner, c),
+            J::Left(c) | J::LeftOuter(c) => (Side::Left, c),
+            J::Right(c) | J::RightOuter(c) => (Side::Right, c),
+            J::FullOuter(c) => (Side::Full, c),
+            _ => return Err(Error::unsupported("this kind of join is not supported")),
+        };
+        if side != Side::Inner && matches!(constraint, ast::JoinConstraint::None) {
+            return Err(Error::sql("42601", "an outer join needs ON, USING or NATURAL"));
+        }
+        let using: Option<Vec<String>> = match constraint {
+            ast::JoinConstraint::Using(names) => Some(names.iter().map(|n| Ok(Name::from_ast(n)?.name)).collect::<Result<_>>()?),
+            ast::JoinConstraint::Natural => {
+                let mut common: Vec<String> = Vec::new();
+                for c in lcols.iter().filter(|c| !c.qualified_only && !c.hidden) {
+                    if rcols.iter().any(|r| r.name == c.name && !r.qualified_only && !r.hidden) {
+                        common.push(c.name.clone());
+                    }
+                }
+                Some(common)
+            }
+            _ => None,
+        };
+        let (mut on, mut merged, mut computed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lcols, mut rcols) = (lcols, rcols);
+        for name in using.iter().flatten() {
+            let l = pick(&lcols, name, "left")?.clone();
+            let r = pick(&rcols, name, "right")?.clone();
+            let (lt, rt) = (Typed::new(Expr::Column(l.id), l.ty.clone()), Typed::new(Expr::Column(r.id), r.ty.clone()));
+            on.push(self.operator_typed("=", lt, rt, &Ast::Value(ast::Value::Null.into()))?.expr);
+            let id = match side {
+                Side::Inner | Side::Left => l.id,
+                Side::Right => r.id,
+                Side::Full => {
+                    let id = self.fresh();
+                    computed.push((id, Expr::Coalesce(vec![Expr::Column(l.id), Expr::Column(r.id)])));
+                    id
+                }
+            };
+            merged.push(ScopeCol {
+                table: String::new(),
+                schema: None,
+                id,
+                qualified_only: false,
+                ..if side == Side::Right { r } else { l }
+            });
+            for c in lcols.iter_mut().chain(&mut rcols).filter(|c| c.name == *name) {
+                c.qualified_only = true;
+            }
+        }
+        let mut cols = merged;
+        cols.extend(lcols);
+        cols.extend(rcols);
+        if let ast::JoinConstraint::On(e) = constraint {
+            let tables = ltables.iter().chain(rtables).cloned().collect();
+            let scope = Scope { cols: cols.clone(), tables, no_aggregates: Some("JOIN conditions"), ..Scope::default() };
+            let (cond, _) = self.in_scope(scope, |b| b.condition(e, "JOIN/ON"))?;
+            cond.conjuncts(&mut on);
+        }
+        let (left, right) = (Box::new(left), Box::new(right));
+        let rel = match side {
+            Side::Inner => Rel::Join { kind: JoinKind::Inner, left, right, on },
+            Side::Left => Rel::Join { kind: JoinKind::Left, left, right, on },
+            Side::Right => Rel::Join { kind: JoinKind::Left, left: right, right: left, on },
+            Side::Full => Rel::Join { kind: JoinKind::Full, left, right, on },
+        };
+        if computed.is_empty() {
+            return Ok((rel, cols));
+        }
+        let mut exprs: Vec<(ColId, Expr)> = rel.cols().into_iter().map(|c| (c, Expr::Column(c))).collect();
+        exprs.extend(computed);
+        Ok((Rel::Project { input: Box::new(rel), exprs }, cols))
+    }
+
+    fn table_factor(&mut self, f: &ast::TableFactor, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        match f {
+            ast::TableFactor::Table { name, alias, args: None, sample: None, with_ordinality: false, .. } => {
+                let name_ = Name::from_ast(name)?;
+                let alias_name = alias.as_ref().map(|a| fold(&a.name));
+                let (rel, mut cols) = self.relation(&name_, alias_name.as_deref(), locks, name.span())?;
+                rename_columns(&mut cols, alias.as_ref())?;
+                Ok((rel, cols, vec![alias_name.unwrap_or(name_.name)]))
+            }
+            ast::TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let args = args.args.iter().map(argument).collect::<Result<Vec<_>>>()?;
+                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality)
+            }
+            ast::TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+                let args = args.iter().map(argument).collect::<Result<Vec<_>>>()?;
+                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality)
+            }
+            ast::TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let args: Vec<&Ast> = array_exprs.iter().collect();
+                self.table_function("unnest", &args, alias.as_ref(), *with_ordinality)
+            }
+            ast::TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let hidden = if *lateral { None } else { self.scopes.pop() };
+                let bound = self.query(subquery);
+                self.scopes.extend(hidden);
+                let (mut rel, out) = bound?;
+                if !locks.is_empty() {
+                    lock_tables(&mut rel, locks[0].0);
+                }
+                let table = alias.as_ref().map_or_else(String::new, |a| fold(&a.name));
+                let mut cols = scope_cols(&table, out);
+                rename_columns(&mut cols, alias.as_ref())?;
+                let tables = if table.is_empty() { Vec::new() } else { vec![table] };
+                Ok((rel, cols, tables))
+            }
+            ast::TableFactor::NestedJoin { table_with_joins, alias } => {
+                let (rel, mut cols, tables) = self.joined(table_with_joins, locks)?;
+                let Some(a) = alias else { return Ok((rel, cols, tables)) };
+                let name = fold(&a.name);
+                cols.retain(|c| !c.qualified_only);
+                cols.iter_mut().for_each(|c| c.table = name.clone());
+                rename_columns(&mut cols, alias.as_ref())?;
+                Ok((rel, cols, vec![name]))
+            }
+            ast::TableFactor::Table { .. } => Err(Error::unsupported("TABLESAMPLE is not supported")),
+            other => Err(Error::unsupported(format!("this FROM item is not supported: {other}"))),
+        }
+    }
+
+    /// A named relation: a common table expression, a table, a view or a system table.
+    pub(crate) fn relation(
+        &mut self,
+        name: &Name,
+        alias: Option<&str>,
+        locks: &Locks,
+        span: sqlparser::tokenizer::Span,
+    ) -> Result<(Rel, Vec<ScopeCol>)> {
+        let shown = alias.unwrap_or(&name.name).to_string();
+        if name.schema.is_none()
+            && let Some(cte) = self.ctes.iter().rev().find(|c| c.name == name.name).cloned()
+        {
+            let base = self.fresh_many(cte.cols.len());
+            let ids: Vec<ColId> = (0..cte.cols.len() as u32).map(|i| base + i).collect();
+            let out = cte.cols.into_iter().zip(&ids).map(|((name, ty), id)| OutCol { id: *id, name, ty, origin: None }).collect();
+            let rel = match cte.kind {
+                CteKind::Bound(cte) => Rel::Cte { cte, cols: ids },
+                CteKind::Work(id) => Rel::WorkTable { id, cols: ids },
+            };
+            return Ok((rel, scope_cols(&shown, out)));
+        }
+        let found = self.ctx.catalog.relation(self.ctx.names, name).map_err(|e| self.at(e, span))?;
+        self.descriptors.extend(found.descriptor());
+        match found {
+            Relation::Table(t) => {
+                let locking = locks.iter().find(|(_, of)| of.as_ref().is_none_or(|n| *n == shown)).map_or(Locking::None, |l| l.0);
+                Ok(self.table(t, &shown, locking))
+            }
+            Relation::View(v) => self.view(&v, &shown),
+            Relation::System(t) => {
+                let base = self.fresh_many(t.columns.len());
+                let col = |(i, (name, ty)): (usize, &(&str, Type))| ScopeCol {
+                    table: shown.clone(),
+                    schema: Some(t.schema.to_string()),
+                    name: name.to_string(),
+                    id: base + i as u32,
+                    ty: ty.clone(),
+                    qualified_only: false,
+                    hidden: false,
+                    origin: None,
+                };
+                Ok((Rel::System { table: t, base }, t.columns.iter().enumerate().map(col).collect()))
+            }
+            Relation::Sequence(s) => {
+                let message = format!("cannot read sequence \"{}\" as a table", s.name);
+                Err(self.at(Error::unsupported(message).hint("Use pg_sequences, or currval and lastval."), span))
+            }
+            Relation::Index(..) => Err(self.at(Error::sql("42809", format!("\"{name}\" is an index")), span)),
+        }
+    }
+
+    pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {
+        self.descriptors.insert(t.id);
+        self.groups.insert(t.group);
+        let base = self.fresh_many(t.columns.len());
+        let schema = self.ctx.catalog.schema_by_id(t.schema).map(|s| s.name.clone());
+        let cols = t.live_columns().map(|(o, c)| ScopeCol {
+            table: alias.to_string(),
+            schema: schema.clone(),
+            name: c.name.clone(),
+            id: base + o,
+            ty: c.ty.clone(),
+            qualified_only: false,
+            hidden: c.state == crate::catalog::ColumnState::Hidden,
+            origin: Some((t.id, o)),
+        });
+        let cols = cols.collect();
+        (Rel::Table { table: t, base, alias: alias.to_string(), locking, filters: Vec::new() }, cols)
+    }
+
+    fn view(&mut self, v: &ViewRef, alias: &str) -> Result<(Rel, Vec<ScopeCol>)> {
+        let statement = crate::parse::parse_one_statement(&v.query)?;
+        let crate::parse::Kind::Sql(sql) = &statement.kind else {
+            return Err(Error::internal(format!("the stored query of view \"{}\" is damaged", v.name)));
+        };
+        let ast::Statement::Query(q) = &**sql else {
+            return Err(Error::internal(format!("the stored query of view \"{}\" is damaged", v.name)));
+        };
+        // A view sees nothing of the query that uses it.
+        let scopes = std::mem::take(&mut self.scopes);
+        let ctes = std::mem::take(&mut self.ctes);
+        let bound = self.query(q);
+        (self.scopes, self.ctes) = (scopes, ctes);
+        let (rel, mut out) = bound?;
+        for (c, (name, _)) in out.iter_mut().zip(&v.columns) {
+            c.name.clone_from(name);
+            c.origin = None;
+        }
+        Ok((rel, scope_cols(alias, out)))
+    }
+
+    fn table_function(
+        &mut self,
+        name: &str,
+        args: &[&Ast],
+        alias: Option<&ast::TableAlias>,
+        ordinality: bool,
+    ) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let table = alias.map_or_else(|| name.to_string(), |a| fold(&a.name));
+        let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
+        let (rel, columns, cols) = if functions::kind_of(name) == Some(FunctionKind::Set) {
+            let (f, args) = self.resolve_set(name, args)?;
+            let mut columns = f.columns.clone();
+            if ordinality {
+                columns.push(("ordinality".into(), Type::Int8));
+            }
+            let base = self.fresh_many(columns.len());
+            let cols: Vec<ColId> = (0..columns.len() as u32).map(|i| base + i).collect();
+            (Rel::Function { calls: vec![(f, args)], cols: cols.clone(), ordinality }, columns, cols)
+        } else {
+            // A scalar function is a table of one row.
+            let t = self.call_typed(name, args)?;
+            let id = self.fresh();
+            (Rel::Values { cols: vec![id], rows: vec![vec![t.expr]] }, vec![(name.to_string(), t.ty)], vec![id])
+        };
+        let single = columns.len() == 1 + ordinality as usize;
+        let out = columns.into_iter().zip(cols).enumerate().map(|(i, ((n, ty), id))| {
+            // The column of a scalar set takes the alias's name.
+            let name = if single && i == 0 && (alias.is_some() || n == name) { table.clone() } else { n };
+            OutCol { id, name, ty, origin: None }
+        });
+        let mut cols = scope_cols(&table, out.collect());
+        rename_columns(&mut cols, alias)?;
+        Ok((rel, cols, vec![table]))
+    }
+}
+
+/// Sets the locking of the tables of a subquery in `FROM`.
+fn lock_tables(rel: &mut Rel, locking: Locking) {
+    match rel {
+        Rel::Table { locking: l, .. } => *l = locking,
+        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => {
+            lock_tables(input, locking)
+        }
+        Rel::Join { left, right, .. } => {
+            lock_tables(left, locking);
+            lock_tables(right, locking);
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn scope_cols(table: &str, out: Vec<OutCol>) -> Vec<ScopeCol> {
+    let col = |c: OutCol| ScopeCol {
+        table: table.to_string(),
+        schema: None,
+        name: c.name,
+        id: c.id,
+        ty: c.ty,
+        qualified_only: false,
+        hidden: false,
+        origin: c.origin,
+    };
+    out.into_iter().map(col).collect()
+}
+
+fn rename_columns(cols: &mut [ScopeCol], alias: Option<&ast::TableAlias>) -> Result<()> {
+    let Some(alias) = alias else { return Ok(()) };
+    let visible = cols.iter_mut().filter(|c| !c.hidden);
+    let mut left = alias.columns.len();
+    for (c, new) in visible.zip(&alias.columns) {
+        c.name = fold(&new.name);
+        left -= 1;
+    }
+    if left > 0 {
+        let (have, want) = (alias.columns.len() - left, alias.columns.len());
+        let message = format!("table \"{}\" has {have} columns available but {want} columns specified", fold(&alias.name));
+        return Err(Error::sql("42P10", message));
+    }
+    Ok(())
+}
+
+fn pick<'c>(cols: &'c [ScopeCol], name: &str, side: &str) -> Result<&'c ScopeCol> {
+    let mut found = cols.iter().filter(|c| c.name == name && !c.qualified_only);
+    match (found.next(), found.next()) {
+        (Some(c), None) => Ok(c),
+        (Some(_), Some(_)) => {
+            Err(Error::sql("42702", format!("common column name \"{name}\" appears more than once in {side} table")))
+        }
+        _ => Err(Error::sql("42703", format!("column \"{name}\" specified in USING clause does not exist in {side} table"))),
+    }
+}

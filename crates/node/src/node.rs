@@ -148,7 +148,12 @@ impl<R: Runtime> Node<R> {
             zone: config.place.zone.clone(),
         };
         let identity = match known {
-            Some(identity) => identity,
+            Some(identity) => {
+                node.shared.rpc.identify(identity.cluster, identity.node, config.place.clone());
+                let others = config.join.iter().filter(|a| **a != record.addr && **a != config.listen).cloned().collect();
+                tokio::spawn(join_same_cluster(node.shared.clone(), others));
+                identity
+            }
             None if is_founder(&config.join, &record.addr, &config.listen) => node.found().await?,
             None => node.join(&config.join, &record).await?,
         };
@@ -229,8 +234,17 @@ impl<R: Runtime> Node<R> {
         let replica = ensure_replica(&self.shared, GroupId::CATALOG).await?;
         replica.raft().initialize([NodeId(1)].into()).await?;
         let mut serving = replica.watch_serving();
+        let mut catalog = self.shared.catalog.watch();
         while !*serving.borrow_and_update() {
-            serving.changed().await.map_err(|_| Error::fatal("the catalog's replica stopped"))?;
+            tokio::select! {
+                biased;
+                changed = serving.changed() => changed.map_err(|_| Error::fatal("the catalog's replica stopped"))?,
+                _ = catalog.changed() => {}
+            }
+            // It was founded before; the rows were in the log, or came from another node that leads now.
+            if self.shared.catalog.newest().version > SchemaVersion(0) {
+                return Ok(());
+            }
         }
         if replica.store.newest(meta_key().as_bytes())?.is_some() {
             return Ok(());
@@ -364,6 +378,24 @@ fn successor<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<Nod
     let region = |n: NodeId| nodes.iter().find(|r| r.id == n).is_some_and(|r| r.region == shared.place.region);
     let others = voters.into_iter().filter(|n| *n != shared.me() && shared.is_live(*n));
     others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
+}
+
+/// A directory of one cluster that is told to join another: a mistake that the node says and ends with, instead of serving.
+async fn join_same_cluster<R: Runtime>(shared: Arc<Shared<R>>, addrs: Vec<String>) {
+    for addr in addrs {
+        let ping = members::own_ping(&shared);
+        let answer = shared.rpc.call_addr(&addr, Request::Ping(ping), JOIN_CALL).await;
+        // One that is down says nothing, and need not.
+        if let Err(e) = answer
+            && e.kind() == ErrorKind::Fatal
+        {
+            let e = Error::fatal(format!("the node at {addr} refuses this one"))
+                .detail(e.message())
+                .hint("Choose the --data-dir of that cluster, or leave --join out.");
+            shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+            return;
+        }
+    }
 }
 
 fn is_founder(join: &[String], addr: &str, listen: &str) -> bool {

@@ -25,6 +25,9 @@ const HEADER: usize = 17;
 /// A peer that does not complete the handshake in this time is treated as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Refusals are said at most this often.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Where a node is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place {
@@ -47,6 +50,8 @@ pub struct Rpc<R: Runtime> {
     me: RwLock<Me>,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     links: Option<Links>,
+    /// When a refusal was last said.
+    refused: Mutex<Option<Instant>>,
     /// Messages to other regions, for the budget «0 cross-region messages on a local transaction's path».
     pub cross_region_calls: AtomicU64,
 }
@@ -103,6 +108,7 @@ impl<R: Runtime> Rpc<R> {
             me: RwLock::default(),
             peers: RwLock::default(),
             links,
+            refused: Mutex::new(None),
             cross_region_calls: AtomicU64::new(0),
         })
     }
@@ -281,8 +287,10 @@ impl<R: Runtime> Rpc<R> {
                 Ok((stream, from)) => {
                     let (rpc, handler) = (self.clone(), handler.clone());
                     tokio::spawn(async move {
-                        if let Err(e) = rpc.serve_connection(stream, handler).await {
-                            tracing::debug!("connection from {from} ended: {e}");
+                        match rpc.clone().serve_connection(stream, handler).await {
+                            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => rpc.say_refused(&from, &e),
+                            Err(e) => tracing::debug!("connection from {from} ended: {e}"),
+                            Ok(()) => {}
                         }
                     });
                 }
@@ -294,6 +302,15 @@ impl<R: Runtime> Rpc<R> {
         }
     }
 
+    /// Whoever is refused tries again and again; it is said now and then.
+    fn say_refused(&self, from: &str, why: &io::Error) {
+        let mut said = self.refused.lock();
+        if said.is_none_or(|at| at.elapsed() >= REFUSED_INTERVAL) {
+            *said = Some(Instant::now());
+            tracing::warn!("refused a node at {from}: {why}");
+        }
+    }
+
     async fn serve_connection(self: Arc<Self>, mut stream: R::Stream, handler: Arc<dyn Handler>) -> io::Result<()> {
         let hello: Hello = match tokio::time::timeout(CONNECT_TIMEOUT, read_plain(&mut stream)).await {
             Ok(hello) => hello?,
@@ -302,7 +319,7 @@ impl<R: Runtime> Rpc<R> {
         let me = self.me.read().clone();
         if let Some(why) = refuse(&hello, &me) {
             write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
-            return Err(io::Error::other(why));
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         let welcome = Welcome::Accepted { node: me.node, region: me.place.region.clone(), zone: me.place.zone.clone() };
         write_plain(&mut stream, &welcome).await?;

@@ -30,7 +30,7 @@ fn the_same_seed_gives_the_same_trace() {
         outcome.reports.sort_by_key(|report| report.seed);
     }
     assert_eq!(once.reports, again.reports);
-    assert!(once.reports.iter().all(|report| report.events > 1_000), "something happened");
+    assert!(once.reports.iter().map(|report| report.events).sum::<u64>() > 4_000, "something happened");
 }
 
 #[test]

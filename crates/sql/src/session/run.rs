@@ -110,7 +110,6 @@ impl<E: Environment> Session<E> {
         };
         txn.uses(&prepared.descriptors);
         let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, &mut sink)).await;
-        drop(sink);
         match (fetched, alone) {
             (Ok(Fetched::Suspended { .. }), _) if is_alone => {
                 Err(Error::unsupported("a query of a table created or truncated in this transaction cannot be fetched in parts"))

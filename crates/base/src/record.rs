@@ -258,7 +258,7 @@ mod tests {
         }
         #[test]
         fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {
-            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] = bytes[17] % 4; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
+            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 4; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
             let _ = Payload::decode(Bytes::from(bytes));
         }
         #[test]

@@ -226,13 +226,15 @@ pub fn first(input: &mut BytesMut) -> Result<Option<First>> {
             let (major, minor) = ((version >> 16) as u16, version as u16);
             let mut parameters = Vec::new();
             // The list ends with an empty name. Only 3.x is known to look like this.
-            while major == 3 {
-                let name = body.string()?;
-                if name.is_empty() {
-                    break;
+            if major == 3 {
+                loop {
+                    let name = body.string()?;
+                    if name.is_empty() {
+                        break;
+                    }
+                    let value = body.string()?;
+                    parameters.push((text(&name)?.to_string(), text(&value)?.to_string()));
                 }
-                let value = body.string()?;
-                parameters.push((text(&name)?.to_string(), text(&value)?.to_string()));
             }
             Ok(Some(First::Startup { major, minor, parameters }))
         }

@@ -51,6 +51,10 @@ pub(super) struct Portal {
     pub state: PortalState,
 }
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a portal is one of a few per session, and a box would be an allocation per execution"
+)]
 pub(super) enum PortalState {
     Ready,
     Running(Execution),

@@ -6,7 +6,6 @@
 use crate::client::PgConnector;
 use crate::process::{Node, Spec};
 use meridian_workload::bank::{Bank, BankConfig};
-use meridian_workload::timer::Timer;
 use meridian_workload::{Context, Outcome, RetryPolicy, WallTimer, Worker, Workload};
 use std::sync::Arc;
 use std::time::Duration;

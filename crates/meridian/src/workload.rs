@@ -6,12 +6,13 @@ use crate::start;
 use crate::traffic::Traffic;
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
-use meridian_workload::bank::{Bank, BankConfig};
-use meridian_workload::foreign::{Foreign, ForeignConfig};
-use meridian_workload::inserts::{Inserts, InsertsConfig};
-use meridian_workload::movr::{Movr, MovrConfig};
-use meridian_workload::queue::{Queue, QueueConfig};
-use meridian_workload::{Client, Context, Progress, WallTimer, Workload};
+use meridian_workload::bank::{self, Bank, BankConfig};
+use meridian_workload::foreign::{self, Foreign, ForeignConfig};
+use meridian_workload::inserts::{self, Inserts, InsertsConfig};
+use meridian_workload::movr::{self, Movr, MovrConfig};
+use meridian_workload::queue::{self, Queue, QueueConfig};
+use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,18 +39,22 @@ pub struct Args {
     /// Check at the end what must hold. The exit status is 1 if it does not.
     #[arg(long)]
     check: bool,
-    /// All choices follow from it.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Drop the workload's database first. A workload that is checked knows what it did itself, not what others did before.
+    #[arg(long)]
+    fresh: bool,
+    /// All choices follow from it. Default: another one each time.
+    #[arg(long)]
+    seed: Option<u64>,
 }
 
-fn named(name: &str) -> Result<Arc<dyn Workload>> {
+/// A workload and the database it works in.
+fn named(name: &str) -> Result<(Arc<dyn Workload>, &'static str)> {
     Ok(match name {
-        "movr" => Arc::new(Movr::new(MovrConfig::default())),
-        "bank" => Arc::new(Bank::new(BankConfig::default())),
-        "queue" => Arc::new(Queue::new(QueueConfig::default())),
-        "inserts" => Arc::new(Inserts::new(InsertsConfig::default())),
-        "foreign" => Arc::new(Foreign::new(ForeignConfig::default())),
+        "movr" => (Arc::new(Movr::new(MovrConfig::default())), movr::DATABASE),
+        "bank" => (Arc::new(Bank::new(BankConfig::default())), bank::DATABASE),
+        "queue" => (Arc::new(Queue::new(QueueConfig::default())), queue::DATABASE),
+        "inserts" => (Arc::new(Inserts::new(InsertsConfig::default())), inserts::DATABASE),
+        "foreign" => (Arc::new(Foreign::new(ForeignConfig::default())), foreign::DATABASE),
         other => {
             return Err(
                 Error::sql("22023", format!("there is no workload {other}")).hint("movr, bank, queue, inserts or foreign")
@@ -60,9 +65,15 @@ fn named(name: &str) -> Result<Arc<dyn Workload>> {
 
 pub async fn run(args: Args) -> Result<ExitCode> {
     crate::log_to_stderr("error");
-    let workload = named(&args.workload)?;
+    let (workload, database) = named(&args.workload)?;
     let connector = Arc::new(connector(&args.urls).await?);
-    let context = Context::new(connector, Arc::new(WallTimer::start()), args.seed);
+    let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));
+    let context = Context::new(connector, Arc::new(WallTimer::start()), seed);
+    if args.fresh {
+        let region = &context.connector.regions()[0];
+        let drop = format!("DROP DATABASE IF EXISTS {database}");
+        context.session(region, schema::DATABASE_DEFAULT).execute(&drop).await?;
+    }
     let is_terminal = std::io::stdout().is_terminal();
     let progress = |p: Progress| {
         if is_terminal {
@@ -127,8 +138,7 @@ async fn connector(urls: &[String]) -> Result<PgConnector> {
 
 /// The region a node says it is in. A plain PostgreSQL does not know what it is asked.
 async fn region_of(target: &Target) -> Result<Option<String>> {
-    let mut client =
-        crate::client::PgClient::connect(&target.addr(), &target.user, meridian_workload::schema::DATABASE_DEFAULT).await?;
+    let mut client = crate::client::PgClient::connect(&target.addr(), &target.user, schema::DATABASE_DEFAULT).await?;
     let locality = match client.execute("SHOW LOCALITY").await {
         Ok(rows) => rows.text(0, 0)?.to_string(),
         Err(e) if e.sqlstate() == "42704" => return Ok(None),

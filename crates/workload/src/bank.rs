@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
-const DATABASE: &str = "bank";
+/// The database it works in.
+pub const DATABASE: &str = "bank";
 const BALANCE_START: i64 = 1_000;
 /// Rows per INSERT of the load.
 const LOAD_BATCH: usize = 100;

@@ -15,7 +15,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-const DATABASE: &str = "families";
+/// The database it works in.
+pub const DATABASE: &str = "families";
 
 /// The shape of the families.
 #[derive(Clone, Debug)]

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-const DATABASE: &str = "names";
+/// The database it works in.
+pub const DATABASE: &str = "names";
 const REST: Duration = Duration::from_millis(50);
 
 /// The shape of the contest.

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
-const DATABASE: &str = "queue";
+/// The database it works in.
+pub const DATABASE: &str = "queue";
 
 /// The shape of the queue.
 #[derive(Clone, Debug)]

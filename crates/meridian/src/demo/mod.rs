@@ -37,6 +37,8 @@ const LINES_INTERVAL: Duration = Duration::from_secs(5);
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 /// The shell does not wait longer for every region's first numbers.
 const FIRST_ROWS_PATIENCE: Duration = Duration::from_secs(10);
+/// The exit status of a script that did not come to its end, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
 /// The rows to begin with are the same in every demonstration.
 const LOAD_SEED: u64 = 1;
 
@@ -94,7 +96,7 @@ pub async fn run(args: Args) -> Result<ExitCode> {
         ended = demo.drive(&mut cluster, &dir) => ended,
         () = stopped(&is_typing) => {
             demo.tell("\nending\n");
-            Ok(0)
+            Ok(if demo.manner == Manner::Script { INTERRUPTED } else { 0 })
         }
     };
     demo.end_traffic().await;

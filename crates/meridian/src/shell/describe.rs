@@ -167,14 +167,15 @@ async fn home(shell: &mut Shell, name: &str) -> String {
         // A question that fails would end the transaction.
         return String::new();
     }
-    let quoted: Vec<String> = name.splitn(2, '.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
-    match shell.ask(&format!("SHOW LOCALITY FROM TABLE {}", quoted.join("."))).await {
-        Ok((_, rows)) => {
-            let locality = rows.first().and_then(|row| row.last().cloned().flatten());
-            locality.map(|l| format!("Locality: {l}\n")).unwrap_or_default()
-        }
-        Err(_) => String::new(),
-    }
+    let Ok((columns, rows)) = shell.ask("SHOW TABLES").await else { return String::new() };
+    let at = |name: &str| columns.iter().position(|c| c.name == name);
+    let (Some(schema), Some(table), Some(locality)) = (at("schema_name"), at("table_name"), at("locality")) else {
+        return String::new();
+    };
+    let text = |row: &Vec<Option<String>>, at: usize| row[at].clone().unwrap_or_default();
+    let found = rows.iter().find(|row| format!("{}.{}", text(row, schema), text(row, table)) == name);
+    let locality = found.map(|row| text(row, locality)).unwrap_or_default();
+    if locality.is_empty() { String::new() } else { format!("Locality: {locality}\n") }
 }
 
 fn headed(title: &str, lines: Vec<String>) -> String {

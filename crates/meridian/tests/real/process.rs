@@ -114,6 +114,10 @@ impl Node {
     pub fn url(&self) -> String {
         format!("postgresql://root@{}/defaultdb", self.sql_addr)
     }
+    /// What it printed so far.
+    pub fn log(&self) -> String {
+        self.log.text()
+    }
     /// SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("a child that was not waited for");

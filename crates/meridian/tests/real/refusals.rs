@@ -38,6 +38,37 @@ async fn a_directory_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_of_another_cluster_does_not_join() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Spec::alone(&dir.path().join("node")).start().await;
+    let other = Spec::alone(&dir.path().join("other"));
+    drop(other.start().await);
+    let said = Spec { join: vec![node.addr.clone()], ..other }.refused().await;
+    assert!(said.contains("wrong cluster") && said.contains(&node.addr) && said.contains("--data-dir"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stranger_at_a_members_address_is_no_member() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let first = Spec::alone(&dir.path().join("first")).start().await;
+    let second = Spec { join: vec![first.addr.clone()], ..Spec::alone(&dir.path().join("second")) };
+    let second = second.start().await;
+    let address = second.addr.clone();
+    second.kill();
+    let stranger = Spec { listen: address, ..Spec::alone(&dir.path().join("stranger")) }.start().await;
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !stranger.log().contains("wrong cluster") {
+        assert!(tokio::time::Instant::now() < deadline, "it was not refused: {}", stranger.log());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    for node in [&first, &stranger] {
+        let mut command = meridian();
+        command.arg("sql").arg(node.url()).args(["-c", "SELECT 1"]);
+        assert!(run(command, "").status.success(), "both clusters go on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_others_can_reach_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let spec = Spec { sql_listen: "0.0.0.0:0".into(), ..Spec::alone(&dir.path().join("node")) };

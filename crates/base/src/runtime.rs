@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
 /// Everything a node may ask of the world.
 pub trait Runtime: Clone + Send + Sync + 'static {
@@ -22,6 +23,11 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     fn listen(&self, addr: &str) -> impl Future<Output = io::Result<Self::Listener>> + Send;
     /// Connects to `host:port`.
     fn connect(&self, addr: &str) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// Waits to a finer grain than tokio's timers, which round up to a millisecond: for delays that are injected between
+    /// zones, and only there.
+    fn delay_until(&self, at: Instant) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep_until(at)
+    }
     /// The node's data directory.
     fn disk(&self) -> &Self::Disk;
     /// Runs a future whose steps block on the disk. The server gives it a thread of its own; the simulator a task.

@@ -240,7 +240,7 @@ impl<R: Runtime> Rpc<R> {
             is_closed: AtomicBool::new(false),
             delay,
         });
-        tokio::spawn(write_loop(write, outgoing));
+        tokio::spawn(write_loop(self.runtime.clone(), write, outgoing));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
         tokio::spawn(async move {
             let why = rpc.read_answers(read, &c).await;
@@ -327,7 +327,7 @@ impl<R: Runtime> Rpc<R> {
         let delay = self.delay_to(&me.place, &there);
         let (mut read, write) = tokio::io::split(stream);
         let (out, outgoing) = mpsc::unbounded_channel();
-        tokio::spawn(write_loop(write, outgoing));
+        tokio::spawn(write_loop(self.runtime.clone(), write, outgoing));
         let mut buffer = BytesMut::new();
         while let Some(mut frame) = read_frame(&mut read, &mut buffer).await? {
             let (kind, call, hlc) = take_header(&mut frame);
@@ -404,7 +404,11 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut BytesMut)
 }
 
 /// Writes frames in order, each not before its time, as many at once as are due.
-async fn write_loop<S: AsyncWrite + Unpin>(mut stream: S, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
+async fn write_loop<R: Runtime>(
+    runtime: R,
+    mut stream: impl AsyncWrite + Unpin,
+    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+) {
     let mut queue = VecDeque::new();
     let mut buffer = BytesMut::new();
     loop {
@@ -418,7 +422,7 @@ async fn write_loop<S: AsyncWrite + Unpin>(mut stream: S, mut outgoing: mpsc::Un
             queue.push_back(o);
         }
         if let Some(at) = queue.front().and_then(|o: &Outgoing| o.at) {
-            tokio::time::sleep_until(at).await;
+            runtime.delay_until(at).await;
         }
         let now = Instant::now();
         while queue.front().is_some_and(|o| o.at.is_none_or(|at| at <= now)) && buffer.len() < 1 << 20 {

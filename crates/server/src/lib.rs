@@ -7,6 +7,7 @@
 //!
 //! This crate knows nothing about SQL beyond a session's interface, nor about replication.
 
+mod alarms;
 pub mod assembly;
 pub mod machine;
 pub mod pgwire;

@@ -7,6 +7,7 @@
 //! durable only after an `fsync` of its folder. An error of `fdatasync` is final: the kernel may have dropped the pages, so the
 //! caller must stop rather than try again.
 
+use crate::alarms::Alarms;
 use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime};
 use std::fs::{self, File, OpenOptions};
 use std::future::Future;
@@ -24,6 +25,7 @@ const LOCK_FILE: &str = "LOCK";
 #[derive(Clone)]
 pub struct MachineRuntime {
     disk: MachineDisk,
+    alarms: Alarms,
 }
 
 impl MachineRuntime {
@@ -33,7 +35,7 @@ impl MachineRuntime {
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
         let lock = lock(&root)?;
-        Ok(MachineRuntime { disk: MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) } })
+        Ok(MachineRuntime { disk: MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) }, alarms: Alarms::default() })
     }
     /// The data directory.
     pub fn data_dir(&self) -> &Path {
@@ -96,6 +98,9 @@ impl Runtime for MachineRuntime {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+    async fn delay_until(&self, at: tokio::time::Instant) {
+        self.alarms.wait_until(at.into_std()).await;
     }
     fn disk(&self) -> &MachineDisk {
         &self.disk

@@ -4,6 +4,7 @@
 //! * [`time`]: hybrid-logical-clock timestamps and the rules a clock keeps.
 //! * [`key`]: keys, ranges, and the order-preserving encoding of column values into them.
 //! * [`txn`]: what a gateway sends to a primary: read entries, writes, commit requests, and what comes back.
+//! * [`ballot`]: what the participants of a transaction over several groups say to each other.
 //! * [`record`]: what a group's log contains.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`limits`]: every bound, with its reason.
@@ -12,6 +13,7 @@
 //!
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
+pub mod ballot;
 pub mod error;
 pub mod id;
 pub mod key;
@@ -21,6 +23,7 @@ pub mod runtime;
 pub mod time;
 pub mod txn;
 
+pub use ballot::{BallotMessage, Fresh, Ledger, Peer, Prepare, Refusal, Standing, Vote};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{DescriptorId, GroupId, LogPosition, NodeId, SessionId, TxnId};
 pub use key::{Key, KeyRange, Target};

@@ -34,3 +34,21 @@ pub const WATERMARK_LAG: Duration = Duration::from_secs(30);
 pub const SCHEMA_LEASE: Duration = Duration::from_secs(60);
 /// How often the server retries a statement or transaction by itself before the client gets 40001.
 pub const RETRIES_MAX: u32 = 32;
+/// How long a Prepare may wait at a group for something in flight, the clock or a lease; then the group refuses it, since others
+/// may hold reservations meanwhile (counterexample 17).
+pub const PREPARE_WAIT_MAX: Duration = Duration::from_millis(1_000);
+/// How long a participant waits for the others' votes before it asks for them: more than a Prepare is held and delayed by.
+pub const VOTE_REQUEST_AFTER: Duration = Duration::from_millis(2_000);
+/// How long a gateway waits for a vote before it sends the Prepare again; the answer costs nothing if the vote was only lost.
+pub const PREPARE_RESEND_AFTER: Duration = Duration::from_millis(750);
+/// How long a gateway waits for votes before it asks those that have not voted to refuse.
+pub const PREPARE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a gateway waits for an outcome before it reports that it does not know (40003).
+pub const OUTCOME_TIMEOUT: Duration = Duration::from_secs(20);
+/// Transactions whose votes a group keeps although it has not seen their Prepare; the oldest go first. Losing one costs a
+/// `VoteRequest`.
+pub const EARLY_VOTES_MAX: usize = 10_000;
+/// How long such votes are kept.
+pub const EARLY_VOTES_KEPT: Duration = Duration::from_secs(30);
+/// Newest versions that one refusal carries.
+pub const FRESH_MAX: usize = 64;

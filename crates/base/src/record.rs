@@ -9,16 +9,17 @@
 //! Batch    = count u32 | txn*
 //! txn      = id.hlc u64 | id.gateway u32 | at u64 | count u32 | write*
 //! write    = columns u64 | key len u16 | key | value len u32 (u32::MAX: tombstone) | value
+//! Prepared = count u32 | write* | postcard of the rest
 //! others   = postcard
 //! ```
 //!
 //! Integers are little-endian. Values are slices of the payload's buffer: a row is copied once into the log frame and never
-//! again on its way to the row table. Tags of records that later steps add are reserved here so that the format does not move:
-//! 4 `Prepared`, 5 `Refused`, 6 `Outcome`, 7 `Escrow`.
+//! again on its way to the row table. The tag of a record that a later step adds is reserved here so that the format does not
+//! move: 7 `Escrow`.
 
 use crate::error::{Error, Result};
-use crate::id::{DescriptorId, NodeId, TxnId};
-use crate::key::Key;
+use crate::id::{DescriptorId, GroupId, NodeId, TxnId};
+use crate::key::{Key, Target};
 use crate::time::Timestamp;
 use crate::txn::{ColumnMask, SchemaVersion, Write};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -30,6 +31,10 @@ pub const FORMAT: u8 = 1;
 const TAG_BATCH: u8 = 1;
 const TAG_LEASE: u8 = 2;
 const TAG_SCHEMA: u8 = 3;
+const TAG_PREPARED: u8 = 4;
+const TAG_REFUSED: u8 = 5;
+const TAG_OUTCOME: u8 = 6;
+const TAG_SETTLED: u8 = 8;
 const TOMBSTONE: u32 = u32::MAX;
 
 /// The content of one log entry.
@@ -51,6 +56,14 @@ pub enum Record {
     Lease(Lease),
     /// The catalog's grant: up to `bound` the catalog is at `version`.
     Schema(SchemaGrant),
+    /// This group votes YES for a transaction over several groups, and reserves what it read and writes.
+    Prepared(Box<Prepared>),
+    /// This group votes NO.
+    Refused(TxnId),
+    /// What the votes came to, for a transaction that is prepared here. A commit makes its writes visible.
+    Outcome(Outcome),
+    /// Committed transactions whose outcome is in the log of every participant, with ids at or below the watermark: forgotten.
+    Settled(Vec<TxnId>),
 }
 
 /// A committed transaction's slice.
@@ -59,6 +72,34 @@ pub struct Committed {
     pub id: TxnId,
     pub at: Timestamp,
     pub writes: Vec<Write>,
+}
+
+/// A slice of a transaction over several groups. See [`Record::Prepared`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    pub id: TxnId,
+    /// The vote: it commits here at this timestamp or above.
+    pub at: Timestamp,
+    /// Every participant, this group included; ascending.
+    pub participants: Vec<GroupId>,
+    /// What it read here: nobody writes there until the outcome is known.
+    pub reads: Vec<Reserved>,
+    pub writes: Vec<Write>,
+}
+
+/// Columns of a key or range that were read. Certified already, so it needs no `until`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    pub target: Target,
+    pub columns: ColumnMask,
+}
+
+/// See [`Record::Outcome`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub id: TxnId,
+    /// The commit timestamp; `None`: it aborted.
+    pub at: Option<Timestamp>,
 }
 
 /// See [`Record::Lease`].
@@ -107,6 +148,22 @@ impl Payload {
                     out.put_slice(&postcard::to_stdvec(grant).expect("a grant encodes"));
                     TAG_SCHEMA
                 }
+                Record::Prepared(prepared) => {
+                    encode_prepared(&mut out, prepared);
+                    TAG_PREPARED
+                }
+                Record::Refused(id) => {
+                    out.put_slice(&postcard::to_stdvec(id).expect("an id encodes"));
+                    TAG_REFUSED
+                }
+                Record::Outcome(outcome) => {
+                    out.put_slice(&postcard::to_stdvec(outcome).expect("an outcome encodes"));
+                    TAG_OUTCOME
+                }
+                Record::Settled(ids) => {
+                    out.put_slice(&postcard::to_stdvec(ids).expect("ids encode"));
+                    TAG_SETTLED
+                }
             };
             let len = (out.len() - tag_at - 5) as u32;
             out[tag_at] = tag;
@@ -144,6 +201,10 @@ impl Payload {
                 TAG_BATCH => Record::Batch(decode_batch(body).ok_or_else(|| malformed("batch"))?),
                 TAG_LEASE => Record::Lease(postcard::from_bytes(&body).map_err(|_| malformed("lease"))?),
                 TAG_SCHEMA => Record::Schema(postcard::from_bytes(&body).map_err(|_| malformed("schema grant"))?),
+                TAG_PREPARED => Record::Prepared(Box::new(decode_prepared(body).ok_or_else(|| malformed("prepared"))?)),
+                TAG_REFUSED => Record::Refused(postcard::from_bytes(&body).map_err(|_| malformed("refused"))?),
+                TAG_OUTCOME => Record::Outcome(postcard::from_bytes(&body).map_err(|_| malformed("outcome"))?),
+                TAG_SETTLED => Record::Settled(postcard::from_bytes(&body).map_err(|_| malformed("settled"))?),
                 other => return Err(malformed(&format!("unknown record tag {other}"))),
             });
         }
@@ -159,6 +220,7 @@ impl Record {
     fn size_hint(&self) -> usize {
         match self {
             Record::Batch(txns) => 16 + txns.iter().map(Committed::size_hint).sum::<usize>(),
+            Record::Prepared(prepared) => prepared.size_hint(),
             _ => 96,
         }
     }
@@ -167,8 +229,19 @@ impl Record {
 impl Committed {
     /// About how many bytes it takes in the log.
     pub fn size_hint(&self) -> usize {
-        24 + self.writes.iter().map(|w| 14 + w.key.as_bytes().len() + w.value.as_ref().map_or(0, Bytes::len)).sum::<usize>()
+        24 + writes_size_hint(&self.writes)
     }
+}
+
+impl Prepared {
+    /// About how many bytes it takes in the log.
+    pub fn size_hint(&self) -> usize {
+        64 + writes_size_hint(&self.writes) + 64 * self.reads.len()
+    }
+}
+
+fn writes_size_hint(writes: &[Write]) -> usize {
+    writes.iter().map(|w| 14 + w.key.as_bytes().len() + w.value.as_ref().map_or(0, Bytes::len)).sum()
 }
 
 fn encode_batch(out: &mut BytesMut, txns: &[Committed]) {
@@ -177,53 +250,88 @@ fn encode_batch(out: &mut BytesMut, txns: &[Committed]) {
         out.put_u64_le(txn.id.hlc.0);
         out.put_u32_le(txn.id.gateway.0);
         out.put_u64_le(txn.at.0);
-        out.put_u32_le(txn.writes.len() as u32);
-        for w in &txn.writes {
-            out.put_u64_le(w.columns.0);
-            let key = w.key.as_bytes();
-            out.put_u16_le(u16::try_from(key.len()).expect("keys are bounded by KEY_BYTES_MAX"));
-            out.put_slice(key);
-            match &w.value {
-                Some(v) => {
-                    out.put_u32_le(u32::try_from(v.len()).expect("values are bounded by TXN_BYTES_MAX"));
-                    out.put_slice(v);
-                }
-                None => out.put_u32_le(TOMBSTONE),
+        encode_writes(out, &txn.writes);
+    }
+}
+
+/// A count and the writes.
+fn encode_writes(out: &mut BytesMut, writes: &[Write]) {
+    out.put_u32_le(writes.len() as u32);
+    for w in writes {
+        out.put_u64_le(w.columns.0);
+        let key = w.key.as_bytes();
+        out.put_u16_le(u16::try_from(key.len()).expect("keys are bounded by KEY_BYTES_MAX"));
+        out.put_slice(key);
+        match &w.value {
+            Some(v) => {
+                out.put_u32_le(u32::try_from(v.len()).expect("values are bounded by TXN_BYTES_MAX"));
+                out.put_slice(v);
             }
+            None => out.put_u32_le(TOMBSTONE),
         }
     }
 }
 
+fn need(b: &Bytes, n: usize) -> Option<()> {
+    (b.remaining() >= n).then_some(())
+}
+
 fn decode_batch(mut body: Bytes) -> Option<Vec<Committed>> {
-    let need = |b: &Bytes, n: usize| (b.remaining() >= n).then_some(());
     need(&body, 4)?;
     let count = body.get_u32_le() as usize;
     let mut txns = Vec::with_capacity(count.min(body.remaining() / 24));
     for _ in 0..count {
-        need(&body, 24)?;
+        need(&body, 20)?;
         let id = TxnId { hlc: Timestamp(body.get_u64_le()), gateway: NodeId(body.get_u32_le()) };
         let at = Timestamp(body.get_u64_le());
-        let writes = body.get_u32_le() as usize;
-        let mut txn = Committed { id, at, writes: Vec::with_capacity(writes.min(body.remaining() / 14)) };
-        for _ in 0..writes {
-            need(&body, 10)?;
-            let columns = ColumnMask(body.get_u64_le());
-            let key_len = body.get_u16_le() as usize;
-            need(&body, key_len + 4)?;
-            let key = Key::new(&body[..key_len]);
-            body.advance(key_len);
-            let value_len = body.get_u32_le();
-            let value = if value_len == TOMBSTONE {
-                None
-            } else {
-                need(&body, value_len as usize)?;
-                Some(body.split_to(value_len as usize))
-            };
-            txn.writes.push(Write { key, value, columns });
-        }
-        txns.push(txn);
+        txns.push(Committed { id, at, writes: decode_writes(&mut body)? });
     }
     body.is_empty().then_some(txns)
+}
+
+fn decode_writes(body: &mut Bytes) -> Option<Vec<Write>> {
+    need(body, 4)?;
+    let count = body.get_u32_le() as usize;
+    let mut writes = Vec::with_capacity(count.min(body.remaining() / 14));
+    for _ in 0..count {
+        need(body, 10)?;
+        let columns = ColumnMask(body.get_u64_le());
+        let key_len = body.get_u16_le() as usize;
+        need(body, key_len + 4)?;
+        let key = Key::new(&body[..key_len]);
+        body.advance(key_len);
+        let value_len = body.get_u32_le();
+        let value = if value_len == TOMBSTONE {
+            None
+        } else {
+            need(body, value_len as usize)?;
+            Some(body.split_to(value_len as usize))
+        };
+        writes.push(Write { key, value, columns });
+    }
+    Some(writes)
+}
+
+/// What [`Prepared`] has beside its writes.
+#[derive(Serialize, Deserialize)]
+struct PreparedRest {
+    id: TxnId,
+    at: Timestamp,
+    participants: Vec<GroupId>,
+    reads: Vec<Reserved>,
+}
+
+fn encode_prepared(out: &mut BytesMut, prepared: &Prepared) {
+    encode_writes(out, &prepared.writes);
+    let Prepared { id, at, participants, reads, .. } = prepared;
+    let rest = PreparedRest { id: *id, at: *at, participants: participants.clone(), reads: reads.clone() };
+    out.put_slice(&postcard::to_stdvec(&rest).expect("a prepared transaction encodes"));
+}
+
+fn decode_prepared(mut body: Bytes) -> Option<Prepared> {
+    let writes = decode_writes(&mut body)?;
+    let PreparedRest { id, at, participants, reads } = postcard::from_bytes(&body).ok()?;
+    Some(Prepared { id, at, participants, reads, writes })
 }
 
 #[cfg(test)]
@@ -242,9 +350,37 @@ mod tests {
         }
     }
 
+    prop_compose! {
+        fn prepared()(txn in committed(), groups: Vec<u32>, reads in prop::collection::vec((any::<Vec<u8>>(), any::<u64>(), any::<bool>()), 0..4)) -> Prepared {
+            let reserved = |(key, columns, range): (Vec<u8>, u64, bool)| {
+                let key = Key::new(&key);
+                let target = match range {
+                    true => Target::Range(crate::key::KeyRange::new(key.clone(), key.successor())),
+                    false => Target::Key(key),
+                };
+                Reserved { target, columns: ColumnMask(columns) }
+            };
+            Prepared {
+                id: txn.id,
+                at: txn.at,
+                participants: groups.into_iter().map(GroupId).collect(),
+                reads: reads.into_iter().map(reserved).collect(),
+                writes: txn.writes,
+            }
+        }
+    }
+
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(closed: u64, f: u64, txns in prop::collection::vec(committed(), 0..5), ceiling: u64) {
+        fn what_is_written_is_read_back(
+            closed: u64,
+            f: u64,
+            txns in prop::collection::vec(committed(), 0..5),
+            ceiling: u64,
+            prepared in prepared(),
+            at: Option<u64>,
+        ) {
+            let id = prepared.id;
             let payload = Payload {
                 closed: Timestamp(closed),
                 watermark: Timestamp(f),
@@ -252,13 +388,17 @@ mod tests {
                     Record::Batch(txns),
                     Record::Lease(Lease { primary: NodeId(3), ceiling: Timestamp(ceiling) }),
                     Record::Schema(SchemaGrant { seq: 7, changed: vec![(DescriptorId(1), SchemaVersion(2))], ..Default::default() }),
+                    Record::Prepared(Box::new(prepared)),
+                    Record::Refused(id),
+                    Record::Outcome(Outcome { id, at: at.map(Timestamp) }),
+                    Record::Settled(vec![id, id]),
                 ],
             };
             prop_assert_eq!(Payload::decode(payload.encode()).unwrap(), payload);
         }
         #[test]
         fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {
-            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 4; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
+            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 9; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
             let _ = Payload::decode(Bytes::from(bytes));
         }
         #[test]
@@ -267,6 +407,18 @@ mod tests {
             let mut bytes = payload.encode().to_vec();
             let i = at.index(bytes.len());
             bytes[i] ^= with;
+            let _ = Payload::decode(Bytes::from(bytes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_prepared_record_never_panics(prepared in prepared(), at: prop::sample::Index, with: u8, cut: prop::sample::Index) {
+            let payload = Payload { records: vec![Record::Prepared(Box::new(prepared))], ..Default::default() };
+            let mut bytes = payload.encode().to_vec();
+            let i = at.index(bytes.len());
+            bytes[i] ^= with;
+            bytes.truncate(cut.index(bytes.len()) + 1);
             let _ = Payload::decode(Bytes::from(bytes));
         }
     }

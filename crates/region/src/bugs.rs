@@ -24,11 +24,17 @@ pub enum PlantedBug {
     SkipRangeCheck,
     /// 32: a schema step counts a group as lowered although it was granted a new lease meanwhile.
     StepNotTiedToGrants,
+    /// 1: a replica reads at one snapshot, whatever is prepared below it.
+    ReplicaReadSkipsPrepared,
+    /// 8: a read-only round over several groups looks at what is committed only.
+    RoundIgnoresWriters,
+    /// Reservations end when the vote is in the log and not with the outcome.
+    DropReservationEarly,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 10] = [
+    pub const ALL: [PlantedBug; 13] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -39,6 +45,9 @@ impl PlantedBug {
         PlantedBug::NewestMaskOnly,
         PlantedBug::SkipRangeCheck,
         PlantedBug::StepNotTiedToGrants,
+        PlantedBug::ReplicaReadSkipsPrepared,
+        PlantedBug::RoundIgnoresWriters,
+        PlantedBug::DropReservationEarly,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -54,6 +63,9 @@ impl PlantedBug {
             PlantedBug::NewestMaskOnly => "newest-mask-only",
             PlantedBug::SkipRangeCheck => "skip-range-check",
             PlantedBug::StepNotTiedToGrants => "step-not-tied-to-grants",
+            PlantedBug::ReplicaReadSkipsPrepared => "replica-read-skips-prepared",
+            PlantedBug::RoundIgnoresWriters => "round-ignores-writers",
+            PlantedBug::DropReservationEarly => "drop-reservation-early",
         }
     }
     /// The reverse of [`PlantedBug::name`].

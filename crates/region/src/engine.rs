@@ -18,25 +18,33 @@
 //! ```
 //!
 //! Timestamps are issued in the order of certification, handed to the log in that order, and applied in that order. So when
-//! a version is applied, nothing below it is in flight; that is what makes [`Engine::read_only_snapshot`] free.
+//! a version of a single-group transaction is applied, nothing below it is in flight; that is what makes
+//! [`Engine::read_only_snapshot`] free.
 //!
-//! # What later steps add
+//! # Transactions over several groups
 //!
-//! A prepared transaction is a writer that does not end by itself: it goes into the conflict index beside those in flight,
-//! with its reserved ranges, and [`Certified::Wait`] covers it. Everything else (votes, outcomes) is the state's.
+//! Their part is in [`several`]. A prepared transaction is a writer that does not end by itself, and its version may appear
+//! below what is there already. So it is not in the conflict index but in [`Reservations`] while it is prepared, and in
+//! [`Decided`] afterwards; every test here asks all three.
+
+mod several;
+
+pub use several::{Deciding, Preparation, Refused, Round, prepared_record};
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
+use crate::decided::Decided;
+use crate::reservations::Reservations;
 use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
 use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
-use meridian_base::record::{Lease, Payload, Record, SchemaGrant};
+use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GroupId, Key, NodeId, ReadEntry, SchemaUse,
-    Target, Timestamp, TxnId,
+    Target, Timestamp, TxnId, Write,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
@@ -46,7 +54,7 @@ pub enum Certified {
     /// It passed and is in flight now, at this timestamp: append `Committed { id, at, writes }` to the next batch, in the
     /// order of these answers. Acknowledge it when [`Engine::applied`] has seen it.
     Append { at: Timestamp },
-    /// Something in flight, the clock or a grant must come first: certify again when the ticket wakes. It holds nothing
+    /// Something in flight or prepared, the clock or a grant must come first: certify again when the ticket wakes. It holds nothing
     /// meanwhile. The caller bounds the wait; giving up is [`Engine::cancel`] and is not an outcome (see
     /// [`Certified::NotReady`]).
     Wait(Ticket),
@@ -74,8 +82,12 @@ pub enum NotReady {
 pub enum ReadGate {
     /// Read the store at `s`; the entry's `until` is `s`.
     Ready,
-    /// A writer at or below `s` is in flight, or the clock has not reached `s`: ask again when the ticket wakes.
+    /// A writer at or below `s` is in flight or prepared, or the clock has not reached `s`: ask again when the ticket wakes.
     Wait(Ticket),
+    /// There is a version above `s` that may have been acknowledged before this transaction began, because its timestamp came
+    /// from another group's faster clock (counterexample 20): move the transaction's earlier entries here to this timestamp
+    /// ([`Engine::move_forward`]) or restart, and ask again at it.
+    MoveTo(Timestamp),
     /// `s` is below the garbage-collection threshold: the transaction restarts (40001).
     TooOld,
     /// As in [`Certified::NotReady`].
@@ -102,6 +114,9 @@ pub enum SchemaCheck {
     Changed(Conflict),
 }
 
+/// Versions of transactions over several groups that are remembered with their votes; below that the store is asked.
+const DECIDED_MAX: usize = CONFLICT_INDEX_ENTRIES_MAX / 4;
+
 /// What a primary keeps in memory for the length of its term. See the module's essay.
 #[derive(Debug)]
 pub struct Engine {
@@ -109,9 +124,16 @@ pub struct Engine {
     group: GroupId,
     bugs: PlantedBugs,
     index: ConflictIndex,
-    /// Certified and not applied. Invariant: every timestamp is above `GroupState::newest`.
+    /// Certified and not applied.
     in_flight: BTreeMap<Timestamp, TxnId>,
     in_flight_ids: BTreeMap<TxnId, Timestamp>,
+    /// What prepared transactions hold, those on their way into the log included.
+    held: Reservations,
+    /// Prepared here, and the record is not applied.
+    preparing: BTreeMap<Timestamp, TxnId>,
+    /// The outcome is on its way into the log.
+    deciding: BTreeSet<TxnId>,
+    decided: Decided,
     /// Handed to the log up to here.
     appended: Timestamp,
     /// Nothing will be issued at or below it. Invariant: at or above everything this group's primaries ever issued, served a
@@ -152,6 +174,10 @@ impl Engine {
             index: ConflictIndex::new(state.newest(), CONFLICT_INDEX_ENTRIES_MAX, bugs),
             in_flight: BTreeMap::new(),
             in_flight_ids: BTreeMap::new(),
+            held: state.reservations().clone(),
+            preparing: BTreeMap::new(),
+            deciding: BTreeSet::new(),
+            decided: Decided::new(state.newest_outcome(), DECIDED_MAX),
             appended: Timestamp::MIN,
             floor: start_above.max(state.newest()),
             start_above,
@@ -163,10 +189,11 @@ impl Engine {
         }
     }
 
-    /// The same with another bound on the conflict index than `CONFLICT_INDEX_ENTRIES_MAX`.
+    /// The same with another bound on what is remembered of recent writes than `CONFLICT_INDEX_ENTRIES_MAX`.
     pub fn with_index_limit(self, writes_max: usize) -> Engine {
         let index = ConflictIndex::new(self.index.low_water(), writes_max, self.bugs);
-        Engine { index, ..self }
+        let decided = Decided::new(self.decided.low_water(), writes_max);
+        Engine { index, decided, ..self }
     }
 
     /// How long the physical clock still takes to pass the last ceiling (design: leases: it *waits*, it does not jump).
@@ -225,22 +252,14 @@ impl Engine {
         if let Err(answer) = self.certify_reads(versions, &request.reads) {
             return answer;
         }
-        // Above the version it read elsewhere, and above the step that made its schema version (counterexamples 10, 31). The
-        // clock is never moved there: it may be a future-time timestamp.
-        let above = request.min_commit.max(self.schema_above(state, &request.schema));
-        if now < above {
-            return Certified::Wait(self.waits.issue(WaitFor::Clock(above)));
+        if let Some((_, other)) = self.disturbed(&request.writes) {
+            return Certified::Wait(self.waits.issue(WaitFor::Outcome(other)));
         }
-        clock.advance_to(self.floor.max(above));
-        let at = clock.tick(physical_micros);
-        if at > self.ceiling {
-            return Certified::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
-        }
-        if at > self.schema_bound(state) {
-            return Certified::Wait(self.waits.issue(WaitFor::Grant));
-        }
-        debug_assert!(at > self.floor && at > state.newest());
-        self.floor = at;
+        let at = match self.draw(state, request, clock, physical_micros) {
+            Ok(at) => at,
+            Err(Undrawn::Wait(ticket)) => return Certified::Wait(ticket),
+            Err(Undrawn::NotReady(why)) => return Certified::NotReady(why),
+        };
         if request.writes.is_empty() {
             // Its reads were current at `at`; nothing to append, and nothing to remember: asked again, it is tested again.
             return Certified::Done(CommitOutcome::Committed(at));
@@ -251,6 +270,33 @@ impl Engine {
         self.in_flight.insert(at, request.id);
         self.in_flight_ids.insert(request.id, at);
         Certified::Append { at }
+    }
+
+    /// Draws the timestamp of a slice that has passed all other tests.
+    fn draw(
+        &mut self,
+        state: &GroupState,
+        request: &CommitRequest,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Result<Timestamp, Undrawn> {
+        // Above the version it read elsewhere, and above the step that made its schema version (counterexamples 10, 31). The
+        // clock is never moved there: it may be a future-time timestamp.
+        let above = request.min_commit.max(self.schema_above(state, &request.schema));
+        if clock.now(physical_micros) < above {
+            return Err(Undrawn::Wait(self.waits.issue(WaitFor::Clock(above))));
+        }
+        clock.advance_to(self.floor.max(above));
+        let at = clock.tick(physical_micros);
+        if at > self.ceiling {
+            return Err(Undrawn::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease))));
+        }
+        if at > self.schema_bound(state) {
+            return Err(Undrawn::Wait(self.waits.issue(WaitFor::Grant)));
+        }
+        debug_assert!(at > self.floor && at > state.newest());
+        self.floor = at;
+        Ok(at)
     }
 
     /// What the group already knows about a transaction (counterexample 6). An answer that the log gives needs no lease.
@@ -274,15 +320,35 @@ impl Engine {
             match self.touched(versions, &entry.target, entry.columns, entry.until) {
                 Touch::No => {}
                 // A later entry may still be in conflict, which is the better answer: it needs no wait.
-                Touch::InFlight(at) => wait_for = wait_for.max(Some(at)),
+                Touch::InFlight(at) => wait_for = wait_for.max(Some(WaitFor::Applied(at))),
+                Touch::Prepared(id) => wait_for = wait_for.max(Some(WaitFor::Outcome(id))),
                 Touch::Committed(key) => return Err(conflict(key, ConflictReason::ConcurrentWrite)),
                 Touch::TooOld => return Err(conflict(entry.target.start().clone(), ConflictReason::BelowGcThreshold)),
             }
         }
         match wait_for {
-            Some(at) if !self.bugs.has(PlantedBug::ReadInFlight) => Err(Certified::Wait(self.waits.issue(WaitFor::Applied(at)))),
-            _ => Ok(()),
+            Some(WaitFor::Applied(_)) if self.bugs.has(PlantedBug::ReadInFlight) => Ok(()),
+            Some(what) => Err(Certified::Wait(self.waits.issue(what))),
+            None => Ok(()),
         }
+    }
+
+    /// Item 2: a write that a prepared transaction's reads or writes are in the way of.
+    fn disturbed(&self, writes: &[Write]) -> Option<(Key, TxnId)> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let in_the_way = |w: &Write| Some((w.key.clone(), self.held.disturbed(&w.key, w.columns)?));
+        writes.iter().find_map(in_the_way).filter(|(_, id)| self.is_held(*id))
+    }
+
+    /// The first prepared writer at or below `through`.
+    fn held_writer(&self, target: &Target, columns: ColumnMask, through: Timestamp) -> Option<TxnId> {
+        self.held.writer(target, columns, through).map(|(id, _)| id).filter(|id| self.is_held(*id))
+    }
+
+    fn is_held(&self, id: TxnId) -> bool {
+        !self.bugs.has(PlantedBug::DropReservationEarly) || self.preparing.values().any(|p| *p == id)
     }
 
     /// The one test behind certification and moving forward.
@@ -295,17 +361,24 @@ impl Engine {
             Touched::InFlight(at) => Some(at),
             Touched::No => None,
         };
+        if let Some(key) = self.decided.changed_after(target, columns, until) {
+            return Touch::Committed(key);
+        }
         let skip_store = self.bugs.has(PlantedBug::SkipRangeCheck) && matches!(target, Target::Range(_));
-        if until < self.index.low_water()
+        if until < self.index.low_water().max(self.decided.low_water())
             && !skip_store
             && let Some((key, _)) = versions.changed_after(target, columns, until)
         {
             return Touch::Committed(key);
         }
-        in_flight.map_or(Touch::No, Touch::InFlight)
+        match (in_flight, self.held_writer(target, columns, Timestamp::MAX)) {
+            (Some(at), _) => Touch::InFlight(at),
+            (None, Some(id)) => Touch::Prepared(id),
+            (None, None) => Touch::No,
+        }
     }
 
-    /// Everything in flight at or below `through` has been handed to the log, in order: closed timestamps may pass it.
+    /// Everything certified or prepared at or below `through` has been handed to the log, in order: closed timestamps may pass it.
     /// Called when a batch is cut, before its payload's [`Engine::closed_target`] is taken.
     pub fn appended(&mut self, through: Timestamp) {
         self.appended = self.appended.max(through);
@@ -342,8 +415,28 @@ impl Engine {
                     }
                     self.waits.wake(WaitFor::Grant, woken);
                 }
+                Record::Prepared(prepared) => {
+                    self.preparing.remove(&prepared.at);
+                    debug_assert!(self.held.contains(prepared.id), "certified here, in this term");
+                }
+                Record::Outcome(outcome) => self.outcome_applied(outcome, woken),
+                Record::Refused(_) | Record::Settled(_) => {}
             }
         }
+    }
+
+    /// The writes are visible, the reservations end.
+    fn outcome_applied(&mut self, outcome: &Outcome, woken: &mut Vec<Ticket>) {
+        self.deciding.remove(&outcome.id);
+        if let Some(slice) = self.held.remove(outcome.id)
+            && let Some(at) = outcome.at
+        {
+            self.floor = self.floor.max(at);
+            for (key, columns) in &slice.writes {
+                self.decided.add(key, *columns, at, slice.at);
+            }
+        }
+        self.waits.wake(WaitFor::Outcome(outcome.id), woken);
     }
 
     /// Ends a transaction that was in flight; `false` if there was none.
@@ -368,9 +461,17 @@ impl Engine {
     }
 }
 
+/// Why there is no timestamp yet.
+enum Undrawn {
+    Wait(Ticket),
+    NotReady(NotReady),
+}
+
 enum Touch {
     No,
     InFlight(Timestamp),
+    /// A prepared transaction writes it, and nothing in flight does.
+    Prepared(TxnId),
     Committed(Key),
     TooOld,
 }
@@ -491,16 +592,18 @@ impl Engine {
         Snapshot { at: clock.tick(physical_micros).max(self.floor).max(state.newest()), settled: false }
     }
 
-    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied. Whatever was
-    /// acknowledged before it began is at or below that, and nothing below it is in flight, so it waits for nothing. If the
-    /// schema version it planned with is younger than that, the version's commit timestamp, which is not settled.
+    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied or prepared. Whatever was
+    /// acknowledged before it began is at or below that, or has a vote at or below it, for which the gate waits. Without
+    /// anything prepared it waits for nothing. If the schema version it planned with is younger, the version's commit timestamp,
+    /// which is not settled.
     pub fn read_only_snapshot(&self, state: &GroupState, schema: &SchemaUse) -> Snapshot {
-        debug_assert!(self.in_flight.first_key_value().is_none_or(|(first, _)| *first > state.newest()));
-        let at = state.newest().max(self.schema_above(state, schema));
-        Snapshot { at, settled: at == state.newest() }
+        let settled = self.settled_through(state);
+        let at = state.newest().max(self.held.last().unwrap_or_default()).max(self.schema_above(state, schema));
+        Snapshot { at, settled: settled == Some(at) }
     }
 
-    /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in flight at or below it.
+    /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in flight or prepared at or below
+    /// it.
     pub fn read_gate<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -529,7 +632,14 @@ impl Engine {
             return ReadGate::TooOld;
         }
         self.floor = self.floor.max(s);
-        if s <= state.newest() || self.bugs.has(PlantedBug::ReadInFlight) {
+        if let Some(to) = self.missed(versions, target, columns, s) {
+            return ReadGate::MoveTo(to);
+        }
+        if let Some(id) = self.held_writer(target, columns, s) {
+            return ReadGate::Wait(self.waits.issue(WaitFor::Outcome(id)));
+        }
+        let in_flight_before = self.in_flight.first_key_value().is_some_and(|(first, _)| *first <= s);
+        if !in_flight_before || self.bugs.has(PlantedBug::ReadInFlight) {
             return ReadGate::Ready;
         }
         match self.index.last_in_flight(target, columns, s) {
@@ -538,16 +648,35 @@ impl Engine {
         }
     }
 
-    /// Whether read entries may move forward to `s` (after waiting in a queue): only if nothing has touched them since their
-    /// `until`, committed or in flight. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
+    /// Counterexample 20, second half: a version above `s` whose vote is at or below it, or not known any more.
+    fn missed<V: Versions>(&self, versions: &V, target: &Target, columns: ColumnMask, s: Timestamp) -> Option<Timestamp> {
+        if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            return None;
+        }
+        let known = self.decided.missed(target, columns, s);
+        let forgotten = self.decided.low_water();
+        if s < forgotten && versions.changed_after(target, columns, s).is_some() {
+            return known.max(Some(forgotten));
+        }
+        known
+    }
+
+    /// Whether read entries may move forward to `s` (after waiting in a queue, or on [`ReadGate::MoveTo`]): only if nothing has
+    /// touched them since their `until`, committed, in flight or prepared. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
     pub fn move_forward<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
         if self.phase != Phase::Serving || s > self.ceiling {
             return false;
         }
-        let idle = self.in_flight.is_empty();
+        let idle = self.in_flight.is_empty() && self.held.is_empty();
         let untouched = |e: &ReadEntry| {
             let nothing_since = e.until >= s || (idle && e.until >= state.newest());
-            nothing_since || matches!(self.touched(versions, &e.target, e.columns, e.until), Touch::No)
+            nothing_since
+                || match self.touched(versions, &e.target, e.columns, e.until) {
+                    Touch::No => true,
+                    // It commits at its vote or above: nothing at or below `s` if that is above it.
+                    Touch::Prepared(_) => self.held_writer(&e.target, e.columns, s).is_none(),
+                    _ => false,
+                }
         };
         if !entries.iter().all(untouched) {
             return false;
@@ -560,13 +689,17 @@ impl Engine {
 // --- what the group's records carry
 
 impl Engine {
-    /// The closed timestamp to promise now: below every certified transaction that is not in the log, at most the ceiling.
+    /// The closed timestamp to promise now: below every certified transaction that is not in the log, at most the ceiling. What is
+    /// prepared *in the log* does not hold it back: the promise excepts those.
     pub fn closed_target(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
         if !self.may_serve(clock, physical_micros) {
             return state.closed();
         }
         let mut closed = clock.now(physical_micros).min(self.ceiling);
-        if let Some((first, _)) = self.in_flight.range((Excluded(self.appended), Unbounded)).next() {
+        let not_in_the_log = (Excluded(self.appended), Unbounded);
+        for (first, _) in
+            self.in_flight.range(not_in_the_log).next().into_iter().chain(self.preparing.range(not_in_the_log).next())
+        {
             closed = closed.min(first.prev());
         }
         let closed = closed.max(state.closed());

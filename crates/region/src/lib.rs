@@ -40,16 +40,20 @@
 
 pub mod bugs;
 pub mod conflict_index;
+pub mod decided;
 pub mod engine;
 mod index_key;
 pub mod queue;
+pub mod reservations;
 pub mod schema_lease;
 pub mod state;
 pub mod versions;
 pub mod waits;
 
 pub use bugs::{PlantedBug, PlantedBugs};
-pub use engine::{Certified, Engine, NotReady, ReadGate, SchemaCheck, Snapshot};
+pub use engine::{
+    Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, Snapshot, prepared_record,
+};
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};
 pub use state::GroupState;

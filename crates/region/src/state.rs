@@ -5,17 +5,25 @@
 //! with the store, at one log position, and travels in snapshots, so a new primary finds here everything it must respect
 //! before it serves anything (design: replication, «Log records»).
 //!
-//! The tables of prepared and refused transactions belong here when the multi-region commit lands: they too are determined
-//! by the log alone.
+//! The tables of transactions over several groups are here too ([`Ledger`]): prepared (with their slices), refused, decided.
+//! What becomes visible follows the log as everything else does: the writes of a prepared transaction are applied with its
+//! `Outcome` record ([`GroupState::effect`]), by every replica at the same entry. How long a row of these tables is kept:
+//!
+//! * *prepared*: until its outcome;
+//! * *committed*: until every participant has its outcome in the log and the id is at or below the watermark (`Settled`);
+//! * *refused* and *aborted*: until the id is at or below the watermark. From then on the group answers «forgotten», which every
+//!   participant takes for a NO. An abort has at least one NO behind it, and a NO is said for ever, so whoever still has to
+//!   learn of the abort does without this group's row.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
-use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
-use meridian_base::{Error, LogPosition, NodeId, Result, Timestamp, TxnId};
+use crate::reservations::Reservations;
+use meridian_base::record::{Committed, Lease, Outcome, Payload, Prepared, Record, SchemaGrant};
+use meridian_base::{ColumnMask, Error, GroupId, Ledger, LogPosition, NodeId, Result, Standing, Target, Timestamp, TxnId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the encoding of [`GroupState`]. A larger one is refused instead of guessed at.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// Built by applying the log's payloads in order; flushed with the store and part of every snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +36,25 @@ pub struct GroupState {
     grant: SchemaGrant,
     /// Invariant: every id is above `watermark`.
     outcomes: BTreeMap<TxnId, Timestamp>,
+    prepared: BTreeMap<TxnId, Prepared>,
+    /// What `prepared` holds; derived from it.
+    reservations: Reservations,
+    /// Invariant: every id is above `watermark`; in `aborted` too.
+    refused: BTreeSet<TxnId>,
+    /// With the vote.
+    aborted: BTreeMap<TxnId, Timestamp>,
+    unsettled: BTreeMap<TxnId, Unsettled>,
+    /// The largest timestamp at which a transaction over several groups committed here.
+    newest_outcome: Timestamp,
     bugs: PlantedBugs,
+}
+
+/// A transaction over several groups that committed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Unsettled {
+    vote: Timestamp,
+    at: Timestamp,
+    participants: Vec<GroupId>,
 }
 
 impl GroupState {
@@ -48,14 +74,28 @@ impl GroupState {
                 Record::Batch(txns) => txns.iter().for_each(|txn| self.apply_committed(txn)),
                 Record::Lease(lease) => self.apply_lease(lease),
                 Record::Schema(grant) => self.apply_grant(grant),
+                Record::Prepared(prepared) => self.apply_prepared(prepared),
+                Record::Refused(id) => self.apply_refused(*id),
+                Record::Outcome(outcome) => self.apply_outcome(outcome),
+                Record::Settled(ids) => ids.iter().for_each(|id| self.apply_settled(*id)),
             }
         }
         self.closed = self.closed.max(payload.closed);
-        self.watermark = self.watermark.max(payload.watermark);
+        self.raise_watermark(payload.watermark);
+        true
+    }
+
+    fn raise_watermark(&mut self, to: Timestamp) {
+        self.watermark = self.watermark.max(to);
         while self.outcomes.first_key_value().is_some_and(|(id, _)| id.hlc <= self.watermark) {
             self.outcomes.pop_first();
         }
-        true
+        while self.refused.first().is_some_and(|id| id.hlc <= self.watermark) {
+            self.refused.pop_first();
+        }
+        while self.aborted.first_key_value().is_some_and(|(id, _)| id.hlc <= self.watermark) {
+            self.aborted.pop_first();
+        }
     }
 
     /// Entries that are not payloads (membership, a term's first entry) only move the position.
@@ -78,6 +118,53 @@ impl GroupState {
         self.newest = self.newest.max(txn.at);
         if txn.id.hlc > self.watermark {
             self.outcomes.entry(txn.id).or_insert(txn.at);
+        }
+    }
+
+    /// A vote never changes (T4): the first record of a transaction counts.
+    fn apply_prepared(&mut self, prepared: &Prepared) {
+        assert!(
+            prepared.at > self.closed || self.bugs != PlantedBugs::NONE,
+            "{} is prepared at {}, which was closed at {} before log entry {}",
+            prepared.id,
+            prepared.at,
+            self.closed,
+            self.applied
+        );
+        if self.has_voted(prepared.id) {
+            return;
+        }
+        self.reservations.add(prepared.id, prepared.at, &prepared.reads, &prepared.writes);
+        self.prepared.insert(prepared.id, prepared.clone());
+    }
+
+    fn apply_refused(&mut self, id: TxnId) {
+        if !self.has_voted(id) {
+            self.refused.insert(id);
+        }
+    }
+
+    fn has_voted(&self, id: TxnId) -> bool {
+        !matches!(self.standing(id), Standing::Unknown | Standing::Forgotten)
+    }
+
+    fn apply_outcome(&mut self, outcome: &Outcome) {
+        let Some(prepared) = self.prepared.remove(&outcome.id) else { return };
+        self.reservations.remove(outcome.id);
+        let (id, vote) = (outcome.id, prepared.at);
+        let Some(at) = outcome.at else {
+            self.aborted.insert(id, vote);
+            return;
+        };
+        assert!(at >= vote, "{id} commits at {at}, below this group's vote {vote}");
+        self.newest = self.newest.max(at);
+        self.newest_outcome = self.newest_outcome.max(at);
+        self.unsettled.insert(id, Unsettled { vote, at, participants: prepared.participants });
+    }
+
+    fn apply_settled(&mut self, id: TxnId) {
+        if id.hlc <= self.watermark {
+            self.unsettled.remove(&id);
         }
     }
 
@@ -135,6 +222,72 @@ impl GroupState {
     }
 }
 
+// --- transactions over several groups
+
+impl GroupState {
+    /// What an `Outcome` record makes visible: the writes of the prepared transaction, at its commit timestamp. Asked *before*
+    /// [`GroupState::apply`] of the record's payload, for the store. `None`: nothing, since it aborts, or is not prepared here
+    /// (any more).
+    pub fn effect(&self, outcome: &Outcome) -> Option<Committed> {
+        let at = outcome.at?;
+        let prepared = self.prepared.get(&outcome.id)?;
+        Some(Committed { id: outcome.id, at, writes: prepared.writes.clone() })
+    }
+
+    /// Prepared here, outcome not in the log, in the order of their ids.
+    pub fn prepared(&self) -> impl ExactSizeIterator<Item = &Prepared> {
+        self.prepared.values()
+    }
+    /// What those hold.
+    pub(crate) fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+    /// Where a *replica* (no engine needed, none asked) may read a target for a read planned at `s`: `s` itself, or just below
+    /// the first prepared writer that the read would have to wait for. Read the store there; the entry's `until` is the same.
+    /// `s` is at or below a closed timestamp that this replica has applied the log up to.
+    pub fn replica_read(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Timestamp {
+        if self.bugs.has(PlantedBug::ReplicaReadSkipsPrepared) {
+            return s;
+        }
+        self.reservations.writer(target, columns, s).map_or(s, |(_, vote)| vote.prev())
+    }
+    /// The largest timestamp at which a transaction over several groups committed here.
+    pub fn newest_outcome(&self) -> Timestamp {
+        self.newest_outcome
+    }
+    /// How many refusals, aborts and unsettled commits are remembered.
+    pub fn ballots_len(&self) -> usize {
+        self.refused.len() + self.aborted.len() + self.unsettled.len()
+    }
+}
+
+impl Ledger for GroupState {
+    fn standing(&self, id: TxnId) -> Standing {
+        if let Some(prepared) = self.prepared.get(&id) {
+            Standing::Prepared(prepared.at)
+        } else if let Some(unsettled) = self.unsettled.get(&id) {
+            Standing::Decided { vote: unsettled.vote, at: Some(unsettled.at) }
+        } else if let Some(vote) = self.aborted.get(&id) {
+            Standing::Decided { vote: *vote, at: None }
+        } else if self.refused.contains(&id) {
+            Standing::Refused
+        } else if id.hlc <= self.watermark {
+            Standing::Forgotten
+        } else {
+            Standing::Unknown
+        }
+    }
+    fn participants(&self, id: TxnId) -> &[GroupId] {
+        let prepared = self.prepared.get(&id).map(|p| &p.participants);
+        prepared.or_else(|| self.unsettled.get(&id).map(|u| &u.participants)).map_or(&[], Vec::as_slice)
+    }
+    fn unsettled(&self) -> Vec<TxnId> {
+        let mut ids: Vec<TxnId> = self.prepared.keys().chain(self.unsettled.keys()).copied().collect();
+        ids.sort();
+        ids
+    }
+}
+
 /// The encoding, after the format byte. Outcomes are sorted and as differences: a busy group remembers half a minute of
 /// them, and they are written at every flush.
 #[derive(Serialize, Deserialize)]
@@ -147,6 +300,11 @@ struct Encoded {
     grant: SchemaGrant,
     /// The id's clock less the one before, the gateway, the commit timestamp less the id's clock.
     outcomes: Vec<(u64, NodeId, i64)>,
+    prepared: Vec<Prepared>,
+    refused: BTreeSet<TxnId>,
+    aborted: BTreeMap<TxnId, Timestamp>,
+    unsettled: BTreeMap<TxnId, Unsettled>,
+    newest_outcome: Timestamp,
 }
 
 impl GroupState {
@@ -166,6 +324,11 @@ impl GroupState {
             lease: self.lease.clone(),
             grant: self.grant.clone(),
             outcomes: outcomes.collect(),
+            prepared: self.prepared.values().cloned().collect(),
+            refused: self.refused.clone(),
+            aborted: self.aborted.clone(),
+            unsettled: self.unsettled.clone(),
+            newest_outcome: self.newest_outcome,
         };
         postcard::to_extend(&encoded, vec![FORMAT]).expect("a group's state encodes")
     }
@@ -178,7 +341,7 @@ impl GroupState {
             return Err(Error::fatal(format!("group state format {format} is newer than this program's ({FORMAT})"))
                 .hint("Start the version of meridian that wrote this data directory, or a newer one."));
         }
-        if *format == 0 {
+        if *format < FORMAT {
             return Err(malformed());
         }
         let (encoded, rest) = postcard::take_from_bytes::<Encoded>(body).map_err(|_| malformed())?;
@@ -191,8 +354,28 @@ impl GroupState {
             last = last.checked_add(step).ok_or_else(malformed)?;
             outcomes.insert(TxnId { hlc: Timestamp(last), gateway }, Timestamp(last.wrapping_add(after as u64)));
         }
-        let Encoded { applied, closed, watermark, newest, lease, grant, .. } = Encoded { outcomes: Vec::new(), ..encoded };
-        Ok(GroupState { applied, closed, watermark, newest, lease, grant, outcomes, bugs })
+        let mut reservations = Reservations::default();
+        let mut prepared = BTreeMap::new();
+        for p in encoded.prepared {
+            reservations.add(p.id, p.at, &p.reads, &p.writes);
+            prepared.insert(p.id, p);
+        }
+        Ok(GroupState {
+            applied: encoded.applied,
+            closed: encoded.closed,
+            watermark: encoded.watermark,
+            newest: encoded.newest,
+            lease: encoded.lease,
+            grant: encoded.grant,
+            outcomes,
+            prepared,
+            reservations,
+            refused: encoded.refused,
+            aborted: encoded.aborted,
+            unsettled: encoded.unsettled,
+            newest_outcome: encoded.newest_outcome,
+            bugs,
+        })
     }
 }
 

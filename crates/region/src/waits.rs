@@ -5,7 +5,7 @@
 //! the engine's event functions return, and the caller (which attached a oneshot to it) tries again from the start. A wake is
 //! a hint and never a promise: the second try may wait again.
 
-use meridian_base::Timestamp;
+use meridian_base::{Timestamp, TxnId};
 use std::collections::BTreeMap;
 
 /// One wait. Never reused within a term.
@@ -17,6 +17,8 @@ pub struct Ticket(pub u64);
 pub enum WaitFor {
     /// The in-flight transaction with this timestamp is applied.
     Applied(Timestamp),
+    /// The outcome of this prepared transaction is applied.
+    Outcome(TxnId),
     /// The clock has passed this.
     Clock(Timestamp),
     /// A newer schema grant is applied.

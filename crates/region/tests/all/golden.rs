@@ -95,6 +95,7 @@ impl Script {
     fn wait(&mut self, who: &str, ticket: Ticket) {
         let what = match self.engine().waits_for(ticket).expect("the ticket is out") {
             WaitFor::Applied(at) => format!("until {} is applied", show(at)),
+            WaitFor::Outcome(id) => format!("for the outcome of {id}"),
             WaitFor::Clock(t) => format!("for the clock to pass {}", show(t)),
             WaitFor::Grant => "for a schema grant".into(),
             WaitFor::Lease => "for a lease".into(),
@@ -234,6 +235,7 @@ impl Script {
             }
             ReadGate::Wait(ticket) => self.wait(who, ticket),
             ReadGate::TooOld => self.say(format!("{who}: read too long ago")),
+            ReadGate::MoveTo(to) => self.say(format!("{who} must read at {}", show(to))),
             ReadGate::NotReady(why) => self.not_ready(who, why),
         }
     }

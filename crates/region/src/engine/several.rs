@@ -1,0 +1,271 @@
+//! What the primary does for transactions over several groups: certify and reserve a slice, take an outcome, check a read-only
+//! round (design: transactions, «Several participants» and «Read-only, fresh, several groups»).
+//!
+//! Who votes what, and what the outcome is, crate `commit` knows. Here is what it means for timestamps and for others:
+//!
+//! * from [`Preparation::Append`] until its `Outcome` record is applied, the slice's keys and ranges are reserved: single-group
+//!   transactions and fresh reads that meet them wait, other prepares are refused at once, so nobody waits in a circle;
+//! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So whatever is certified or
+//!   read after that is above it, here and, since the timestamp is below the ceiling, under every successor.
+
+use super::{Engine, NotReady, Phase, Planned, Touch, schema_changed};
+use crate::bugs::PlantedBug;
+use crate::state::GroupState;
+use crate::versions::Versions;
+use crate::waits::{Ticket, WaitFor};
+use meridian_base::limits::FRESH_MAX;
+use meridian_base::record::{Outcome, Prepared, Reserved};
+use meridian_base::{
+    Clock, CommitRequest, Conflict, ConflictReason, Key, KeyRange, Ledger, ReadEntry, Standing, Target, Timestamp, TxnId,
+};
+
+/// The answer to [`Engine::prepare`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// It passed and its reservations are held, at this timestamp: append the `Prepared` record (see [`prepared_record`]) to the
+    /// log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
+    Append { at: Timestamp },
+    /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`. It holds nothing meanwhile.
+    Wait(Ticket),
+    /// The vote is NO, once that is in the log.
+    Refuse(Refused),
+    /// The log knows this transaction, or it is on its way there: the vote is what that says.
+    Known,
+    /// As in `Certified::NotReady`.
+    NotReady(NotReady),
+}
+
+/// Why certification failed, and what the retry wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub conflict: Conflict,
+    /// Keys that were read and have changed since (not all of them if there are very many). The newest version at the timestamp
+    /// is what it should have read, and the timestamp the `until` of such a read: `base::Fresh` once the store is asked.
+    pub stale: Vec<(Key, Timestamp)>,
+}
+
+/// The answer to [`Engine::decide`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deciding {
+    /// The clock is there: append this record. Once per transaction and term.
+    Log(Outcome),
+    /// The clock must not be moved so far: ask again when the ticket wakes. The reservations stay.
+    Wait(Ticket),
+    /// It is decided already, or on its way into the log.
+    Known,
+    /// As in `Certified::NotReady`.
+    NotReady(NotReady),
+}
+
+/// The answer to [`Engine::read_round`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// Every entry is the newest at `t`, and nothing will appear at or below it.
+    Passed,
+    /// A writer is in flight or prepared, or the clock must come first.
+    Wait(Ticket),
+    /// Something has changed.
+    Refuse(Refused),
+    /// As in `Certified::NotReady`.
+    NotReady(NotReady),
+}
+
+/// The record of a slice that has passed.
+pub fn prepared_record(request: &CommitRequest, participants: &[meridian_base::GroupId], at: Timestamp) -> Prepared {
+    Prepared {
+        id: request.id,
+        at,
+        participants: participants.to_vec(),
+        reads: reserved(&request.reads),
+        writes: request.writes.clone(),
+    }
+}
+
+fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {
+    reads.iter().map(|e| Reserved { target: e.target.clone(), columns: e.columns }).collect()
+}
+
+impl Engine {
+    /// Certifies a slice (design: certification, items 1, 2 and 4) and reserves what it reads and writes.
+    pub fn prepare<V: Versions>(
+        &mut self,
+        state: &GroupState,
+        versions: &V,
+        request: &CommitRequest,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Preparation {
+        let is_new = matches!(state.standing(request.id), Standing::Unknown | Standing::Forgotten);
+        if !is_new || self.held.contains(request.id) {
+            return Preparation::Known;
+        }
+        let now = clock.now(physical_micros);
+        if let Err(why) = self.ready(now) {
+            return Preparation::NotReady(why);
+        }
+        match self.planned_with(state, &request.schema) {
+            Planned::Current => {}
+            Planned::Ahead => return Preparation::Wait(self.waits.issue(WaitFor::Grant)),
+            Planned::Stale => {
+                return Preparation::Refuse(Refused { conflict: schema_changed(request), stale: Vec::new() });
+            }
+        }
+        let mut in_flight = None;
+        let mut reserved_by_other = None;
+        for entry in &request.reads {
+            match self.touched(versions, &entry.target, entry.columns, entry.until) {
+                Touch::No => {}
+                Touch::InFlight(at) => in_flight = in_flight.max(Some(at)),
+                Touch::Prepared(_) => reserved_by_other = reserved_by_other.or(Some(entry.target.start().clone())),
+                Touch::Committed(_) | Touch::TooOld => {
+                    return Preparation::Refuse(self.refused(state, versions, &request.reads, now));
+                }
+            }
+        }
+        reserved_by_other = reserved_by_other.or_else(|| self.disturbed(&request.writes).map(|(key, _)| key));
+        if let Some(key) = reserved_by_other {
+            let conflict = Conflict { key, reason: ConflictReason::ReservedByPrepared };
+            return Preparation::Refuse(Refused { conflict, stale: Vec::new() });
+        }
+        if let Some(at) = in_flight
+            && !self.bugs.has(PlantedBug::ReadInFlight)
+        {
+            return Preparation::Wait(self.waits.issue(WaitFor::Applied(at)));
+        }
+        match self.draw(state, request, clock, physical_micros) {
+            Ok(at) => {
+                self.held.add(request.id, at, &reserved(&request.reads), &request.writes);
+                self.preparing.insert(at, request.id);
+                Preparation::Append { at }
+            }
+            Err(super::Undrawn::Wait(ticket)) => Preparation::Wait(ticket),
+            Err(super::Undrawn::NotReady(why)) => Preparation::NotReady(why),
+        }
+    }
+
+    /// The outcome of a prepared transaction is known, by its votes: the record to log. The clock is moved to the commit
+    /// timestamp if that is where another group's clock may be; a future-time timestamp is waited for (design: «A participant
+    /// that cannot move its clock to `c`»).
+    pub fn decide(
+        &mut self,
+        state: &GroupState,
+        id: TxnId,
+        at: Option<Timestamp>,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Deciding {
+        if self.phase != Phase::Serving {
+            return Deciding::NotReady(NotReady::NotPrimary);
+        }
+        if !matches!(state.standing(id), Standing::Prepared(_)) || self.deciding.contains(&id) {
+            return Deciding::Known;
+        }
+        if let Some(at) = at {
+            match self.reach(at, clock, physical_micros) {
+                Ok(()) => {}
+                Err(super::Undrawn::Wait(ticket)) => return Deciding::Wait(ticket),
+                Err(super::Undrawn::NotReady(why)) => return Deciding::NotReady(why),
+            }
+        }
+        self.deciding.insert(id);
+        Deciding::Log(Outcome { id, at })
+    }
+
+    /// Moves clock and floor to `t`, if a clock may be moved there.
+    fn reach(&mut self, t: Timestamp, clock: &Clock, physical_micros: u64) -> Result<(), super::Undrawn> {
+        let now = clock.now(physical_micros);
+        self.ready(now).map_err(super::Undrawn::NotReady)?;
+        if t > self.ceiling.min(Timestamp::from_micros(physical_micros).plus(clock.max_offset()).max(now)) {
+            return Err(super::Undrawn::Wait(self.waits.issue(WaitFor::Clock(t))));
+        }
+        clock.advance_to(t);
+        self.floor = self.floor.max(t);
+        Ok(())
+    }
+
+    /// One group's part of a fresh read-only transaction over several: every entry is still the newest, with nothing in flight or
+    /// prepared that touches it, and from here on nothing appears at or below `t`, the largest of the gateway's clock and every
+    /// version read. Nothing is logged or held. The schema is checked with [`Engine::check_read`] at `t`.
+    pub fn read_round<V: Versions>(
+        &mut self,
+        state: &GroupState,
+        versions: &V,
+        entries: &[ReadEntry],
+        t: Timestamp,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Round {
+        let now = clock.now(physical_micros);
+        if let Err(why) = self.ready(now) {
+            return Round::NotReady(why);
+        }
+        let mut wait_for = None;
+        for entry in entries {
+            match self.touched(versions, &entry.target, entry.columns, entry.until) {
+                Touch::No => {}
+                Touch::InFlight(at) => wait_for = Some(WaitFor::Applied(at)),
+                Touch::Prepared(id) => wait_for = Some(WaitFor::Outcome(id)),
+                Touch::Committed(_) | Touch::TooOld => return Round::Refuse(self.refused(state, versions, entries, now)),
+            }
+        }
+        if let Some(what) = wait_for
+            && !self.bugs.has(PlantedBug::RoundIgnoresWriters)
+        {
+            return Round::Wait(self.waits.issue(what));
+        }
+        match self.reach(t, clock, physical_micros) {
+            Ok(()) => Round::Passed,
+            Err(super::Undrawn::Wait(ticket)) => Round::Wait(ticket),
+            Err(super::Undrawn::NotReady(why)) => Round::NotReady(why),
+        }
+    }
+
+    /// Explains why these entries do not hold any more. The floor goes to `now`, so that what the retry is told stays true.
+    fn refused<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], now: Timestamp) -> Refused {
+        self.floor = self.floor.max(now);
+        let now = match self.in_flight.first_key_value() {
+            Some((first, _)) => now.min(first.prev()),
+            None => now.max(state.newest()),
+        };
+        let mut conflict = None;
+        let mut stale: Vec<(Key, Timestamp)> = Vec::new();
+        for entry in entries {
+            if entry.until < versions.gc_threshold() {
+                let key = entry.target.start().clone();
+                conflict = conflict.or(Some(Conflict { key, reason: ConflictReason::BelowGcThreshold }));
+                continue;
+            }
+            let mut left = vec![entry.target.clone()];
+            while let Some(target) = left.pop().filter(|_| stale.len() < FRESH_MAX) {
+                let Some((key, _)) = versions.changed_after(&target, entry.columns, entry.until) else { continue };
+                if let Target::Range(range) = target {
+                    left.push(Target::Range(KeyRange::new(key.successor(), range.end)));
+                    left.push(Target::Range(KeyRange::new(range.start, key.clone())));
+                }
+                conflict = conflict.or_else(|| Some(Conflict { key: key.clone(), reason: ConflictReason::ConcurrentWrite }));
+                let until = state.replica_read(&Target::Key(key.clone()), meridian_base::ColumnMask::ALL, now);
+                if !stale.iter().any(|(k, _)| *k == key) {
+                    stale.push((key, until));
+                }
+            }
+        }
+        let key = entries.first().map_or(Key::MIN, |e| e.target.start().clone());
+        let conflict = conflict.unwrap_or(Conflict { key, reason: ConflictReason::ConcurrentWrite });
+        Refused { conflict, stale }
+    }
+
+    /// Nothing at or below this timestamp is in flight or prepared, or ever will be, and whatever has been acknowledged so far
+    /// is at or below it: the snapshot of a read-only transaction that needs no [`Engine::read_gate`]. `None` while something
+    /// is certified, prepared, or decided below what is in flight. For a reader without the lock the caller keeps it where it can
+    /// be read *in one load*, and sets it anew under the lock after every [`Engine::applied`], [`Engine::prepare`] and at the end of the term.
+    pub fn settled_through(&self, state: &GroupState) -> Option<Timestamp> {
+        let newest = state.newest();
+        let is_settled = self.held.is_empty() && self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest);
+        is_settled.then_some(newest)
+    }
+
+    /// Transactions that hold reservations here, those on their way into the log included.
+    pub fn held_len(&self) -> usize {
+        self.held.len()
+    }
+}

@@ -1,0 +1,208 @@
+//! What prepared transactions hold: the keys they write, the keys and ranges they read (design: certification, items 1 and 2).
+//!
+//! A prepared transaction does not end by itself and not in the order of timestamps, so its keys are not in the conflict index
+//! but here, with the transaction's id, until its outcome is applied. The group's state keeps one of these from the log, for
+//! readers at every replica; the engine keeps one that also has what is certified and on its way into the log.
+
+use crate::index_key::IndexKey;
+use meridian_base::record::Reserved;
+use meridian_base::{ColumnMask, Key, KeyRange, Target, Timestamp, TxnId, Write};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included};
+
+/// One transaction's hold on a key or range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Hold {
+    id: TxnId,
+    at: Timestamp,
+    columns: ColumnMask,
+}
+
+/// What one transaction holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Footprint {
+    /// Its vote.
+    pub at: Timestamp,
+    pub reads: Vec<Target>,
+    pub writes: Vec<(Key, ColumnMask)>,
+}
+
+/// See the module's essay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reservations {
+    writers: BTreeMap<IndexKey, Vec<Hold>>,
+    readers: BTreeMap<IndexKey, Vec<Hold>>,
+    /// Few: one per range that a prepared transaction has read.
+    ranges: Vec<(KeyRange, Hold)>,
+    by_id: BTreeMap<TxnId, Footprint>,
+    by_time: BTreeSet<(Timestamp, TxnId)>,
+}
+
+impl Reservations {
+    /// A transaction prepared at `at` holds these; nothing changes if it does already.
+    pub fn add(&mut self, id: TxnId, at: Timestamp, reads: &[Reserved], writes: &[Write]) {
+        if self.by_id.contains_key(&id) {
+            return;
+        }
+        for read in reads {
+            let hold = Hold { id, at, columns: read.columns };
+            match &read.target {
+                Target::Key(key) => self.readers.entry(IndexKey::new(key)).or_default().push(hold),
+                Target::Range(range) => self.ranges.push((range.clone(), hold)),
+            }
+        }
+        for write in writes {
+            let hold = Hold { id, at, columns: write.columns };
+            self.writers.entry(IndexKey::new(&write.key)).or_default().push(hold);
+        }
+        let reads = reads.iter().map(|r| r.target.clone()).collect();
+        let writes = writes.iter().map(|w| (w.key.clone(), w.columns)).collect();
+        self.by_id.insert(id, Footprint { at, reads, writes });
+        self.by_time.insert((at, id));
+    }
+
+    /// The transaction has ended; gives what it held.
+    pub fn remove(&mut self, id: TxnId) -> Option<Footprint> {
+        let footprint = self.by_id.remove(&id)?;
+        self.by_time.remove(&(footprint.at, id));
+        for (key, _) in &footprint.writes {
+            release(&mut self.writers, key, id);
+        }
+        for target in &footprint.reads {
+            match target {
+                Target::Key(key) => release(&mut self.readers, key, id),
+                Target::Range(_) => self.ranges.retain(|(_, hold)| hold.id != id),
+            }
+        }
+        Some(footprint)
+    }
+
+    /// The earliest prepared writer at or below `through` of these columns of the target.
+    pub fn writer(&self, target: &Target, columns: ColumnMask, through: Timestamp) -> Option<(TxnId, Timestamp)> {
+        if self.by_time.first().is_none_or(|(first, _)| *first > through) {
+            return None;
+        }
+        let meets = |hold: &&Hold| hold.at <= through && hold.columns.intersects(columns);
+        let earliest = |holds: &[Hold]| holds.iter().filter(meets).map(|h| (h.at, h.id)).min();
+        let found = match target {
+            Target::Key(key) => self.writers.get(&IndexKey::new(key)).and_then(|holds| earliest(holds)),
+            Target::Range(range) if range.is_empty() => None,
+            Target::Range(range) => {
+                let (start, end) = (IndexKey::new(&range.start), IndexKey::new(&range.end));
+                let inside = self.writers.range((Included(&start), Excluded(&end)));
+                inside.filter_map(|(_, holds)| earliest(holds)).min()
+            }
+        };
+        found.map(|(at, id)| (id, at))
+    }
+
+    /// A prepared transaction that a write of these columns of the key would disturb: it writes the key, or has read what the
+    /// write changes.
+    pub fn disturbed(&self, key: &Key, columns: ColumnMask) -> Option<TxnId> {
+        if self.by_id.is_empty() {
+            return None;
+        }
+        let index_key = IndexKey::new(key);
+        if let Some(hold) = self.writers.get(&index_key).and_then(|holds| holds.first()) {
+            return Some(hold.id);
+        }
+        let meets = |hold: &&Hold| hold.columns.intersects(columns);
+        let reader = self.readers.get(&index_key).and_then(|holds| holds.iter().find(meets));
+        let covering =
+            || self.ranges.iter().filter(|(range, _)| range.contains(key.as_bytes())).map(|(_, hold)| hold).find(meets);
+        reader.or_else(covering).map(|hold| hold.id)
+    }
+
+    /// The latest vote among those that hold something.
+    pub fn last(&self) -> Option<Timestamp> {
+        self.by_time.last().map(|(at, _)| *at)
+    }
+    /// How many transactions hold something.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+    /// Whether this transaction holds something.
+    pub fn contains(&self, id: TxnId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+}
+
+fn release(map: &mut BTreeMap<IndexKey, Vec<Hold>>, key: &Key, id: TxnId) {
+    let key = IndexKey::new(key);
+    if let Some(holds) = map.get_mut(&key) {
+        holds.retain(|hold| hold.id != id);
+        if holds.is_empty() {
+            map.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_base::NodeId;
+    use proptest::prelude::*;
+
+    fn key(k: u8) -> Key {
+        Key::new(&[k])
+    }
+    fn target(from: u8, to: Option<u8>) -> Target {
+        to.map_or(Target::Key(key(from)), |to| Target::Range(KeyRange::new(key(from), key(to))))
+    }
+    fn txn(n: u64) -> TxnId {
+        TxnId { hlc: Timestamp(n), gateway: NodeId(1) }
+    }
+
+    type Slice = (u64, Vec<(u8, Option<u8>, u64)>, Vec<(u8, u64)>);
+
+    fn slices() -> impl Strategy<Value = Vec<Slice>> {
+        let read = (0..6u8, prop::option::of(0..8u8), 1..8u64);
+        let slice = (1..50u64, prop::collection::vec(read, 0..4), prop::collection::vec((0..6u8, 1..8u64), 0..4));
+        prop::collection::vec(slice, 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn it_answers_like_the_list_of_slices(
+            slices in slices(),
+            gone in prop::collection::vec(any::<bool>(), 6),
+            from in 0..6u8, to in prop::option::of(0..8u8), columns in 1..8u64, through in 0..60u64,
+        ) {
+            let mut held = Reservations::default();
+            let mut model = Vec::new();
+            for (n, (at, reads, writes)) in slices.iter().enumerate() {
+                let reads: Vec<_> = reads.iter().map(|(f, t, c)| Reserved { target: target(*f, *t), columns: ColumnMask(*c) }).collect();
+                let mut writes: Vec<_> = writes.iter().map(|(k, c)| Write { key: key(*k), value: None, columns: ColumnMask(*c) }).collect();
+                writes.sort_by(|a, b| a.key.cmp(&b.key));
+                writes.dedup_by(|a, b| a.key == b.key);
+                held.add(txn(n as u64), Timestamp(*at), &reads, &writes);
+                model.push((txn(n as u64), Timestamp(*at), reads, writes));
+            }
+            for (n, gone) in gone.iter().enumerate() {
+                prop_assert_eq!(*gone && held.remove(txn(n as u64)).is_some(), *gone && n < slices.len());
+            }
+            model.retain(|(id, ..)| !gone[id.hlc.0 as usize]);
+            let (asked, columns, through) = (target(from, to), ColumnMask(columns), Timestamp(through));
+            let writes = |t: &(TxnId, Timestamp, Vec<Reserved>, Vec<Write>)| {
+                t.1 <= through && t.3.iter().any(|w| asked.contains(w.key.as_bytes()) && w.columns.intersects(columns))
+            };
+            let first = model.iter().filter(|t| writes(t)).map(|t| t.1).min();
+            prop_assert_eq!(held.writer(&asked, columns, through).map(|(_, at)| at), first);
+            let disturbs = |t: &&(TxnId, Timestamp, Vec<Reserved>, Vec<Write>)| {
+                t.3.iter().any(|w| w.key == key(from))
+                    || t.2.iter().any(|r| r.target.contains(key(from).as_bytes()) && r.columns.intersects(columns))
+            };
+            let disturbed: Vec<_> = model.iter().filter(disturbs).map(|t| t.0).collect();
+            let found = held.disturbed(&key(from), columns);
+            prop_assert_eq!(found.is_some(), !disturbed.is_empty());
+            prop_assert!(found.is_none_or(|id| disturbed.contains(&id)));
+            prop_assert_eq!(held.last(), model.iter().map(|t| t.1).max());
+            for (id, ..) in &model { held.remove(*id); }
+            prop_assert_eq!(held, Reservations::default());
+        }
+    }
+}

@@ -118,6 +118,8 @@ pub enum Standing {
 pub trait Ledger {
     /// What the log says about a transaction.
     fn standing(&self, id: TxnId) -> Standing;
+    /// The design's `F`, durable: ids at or below it are not new.
+    fn watermark(&self) -> Timestamp;
     /// The participants of a transaction that is prepared, or that has committed and is not settled; else empty.
     fn participants(&self, id: TxnId) -> &[GroupId];
     /// Every transaction that [`Ledger::participants`] answers for, ascending.

@@ -39,6 +39,9 @@ pub const RETRIES_MAX: u32 = 32;
 pub const PREPARE_WAIT_MAX: Duration = Duration::from_millis(1_000);
 /// How long a participant waits for the others' votes before it asks for them: more than a Prepare is held and delayed by.
 pub const VOTE_REQUEST_AFTER: Duration = Duration::from_millis(2_000);
+/// How long a participant waits for the others' acknowledgements of an outcome before it asks for them. Nobody waits for those
+/// but the space that the outcome takes.
+pub const OUTCOME_ACK_AFTER: Duration = Duration::from_secs(5);
 /// How long a gateway waits for a vote before it sends the Prepare again; the answer costs nothing if the vote was only lost.
 pub const PREPARE_RESEND_AFTER: Duration = Duration::from_millis(750);
 /// How long a gateway waits for votes before it asks those that have not voted to refuse.

@@ -29,7 +29,7 @@
 
 mod several;
 
-pub use several::{Deciding, Preparation, Refused, Round, prepared_record};
+pub use several::{Deciding, Preparation, Refused, Round};
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};

@@ -277,6 +277,9 @@ impl Ledger for GroupState {
             Standing::Unknown
         }
     }
+    fn watermark(&self) -> Timestamp {
+        self.watermark
+    }
     fn participants(&self, id: TxnId) -> &[GroupId] {
         let prepared = self.prepared.get(&id).map(|p| &p.participants);
         prepared.or_else(|| self.unsettled.get(&id).map(|u| &u.participants)).map_or(&[], Vec::as_slice)

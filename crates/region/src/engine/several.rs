@@ -14,7 +14,7 @@ use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::limits::FRESH_MAX;
-use meridian_base::record::{Outcome, Prepared, Reserved};
+use meridian_base::record::{Outcome, Reserved};
 use meridian_base::{
     Clock, CommitRequest, Conflict, ConflictReason, Key, KeyRange, Ledger, ReadEntry, Standing, Target, Timestamp, TxnId,
 };
@@ -22,8 +22,7 @@ use meridian_base::{
 /// The answer to [`Engine::prepare`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preparation {
-    /// It passed and its reservations are held, at this timestamp: append the `Prepared` record (see [`prepared_record`]) to the
-    /// log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
+    /// It passed and its reservations are held, at this timestamp: append the `Prepared` record to the log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
     Append { at: Timestamp },
     /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`. It holds nothing meanwhile.
     Wait(Ticket),
@@ -68,17 +67,6 @@ pub enum Round {
     Refuse(Refused),
     /// As in `Certified::NotReady`.
     NotReady(NotReady),
-}
-
-/// The record of a slice that has passed.
-pub fn prepared_record(request: &CommitRequest, participants: &[meridian_base::GroupId], at: Timestamp) -> Prepared {
-    Prepared {
-        id: request.id,
-        at,
-        participants: participants.to_vec(),
-        reads: reserved(&request.reads),
-        writes: request.writes.clone(),
-    }
 }
 
 fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {

@@ -1,0 +1,554 @@
+//! A participant: what a group's primary does for transactions over several groups, for the length of one term.
+//!
+//! What is durable is the [`Ledger`]'s; here is what the primary adds in memory: Prepares that wait, records on their way into
+//! the log, votes of others, and who still has to acknowledge. All of it may be lost: a new term asks again.
+//!
+//! How the caller joins it with the group's engine and log, all under the lock that guards the three:
+//!
+//! 1. [`Action::Certify`]: while [`Participant::certifying`] gives the request, ask `Engine::prepare`, waiting as it says; report
+//!    with [`Participant::certified`] in the same hold of the lock.
+//! 2. [`Action::Log`]: append the record, in order with the other records of the group.
+//! 3. [`Action::Decide`]: ask `Engine::decide`, waiting as it says, and append its record.
+//! 4. When a payload is applied to the state: `Engine::applied`, then [`Participant::applied`].
+//! 5. [`Participant::tick`] when [`Participant::next_tick`] is due.
+
+use crate::bugs::{PlantedBug, PlantedBugs};
+use meridian_base::limits::{EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER};
+use meridian_base::record::{Outcome, Payload, Prepared, Record, Reserved};
+use meridian_base::{BallotMessage, CommitRequest, GroupId, Ledger, Peer, Prepare, Refusal, Standing, Timestamp, TxnId, Vote};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Timers that one [`Participant::tick`] serves: after a failover there may be many at once.
+const TIMERS_PER_TICK_MAX: usize = 512;
+/// Ids that one `Settled` record names.
+const SETTLED_PER_RECORD_MAX: usize = 512;
+/// A wait that brings nothing is doubled so often: a group that is cut off for minutes is not asked every other second about
+/// each of its transactions.
+const DOUBLINGS_MAX: u32 = 3;
+
+/// What the caller does for a participant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send this, once; if it is lost, a timer or the other side asks again.
+    Send { to: Peer, message: BallotMessage },
+    /// Append this to the log. If it is lost, so is the term.
+    Log(Record),
+    /// Certify [`Participant::certifying`]'s slice and report.
+    Certify(TxnId),
+    /// The outcome is known: log it as soon as the clock allows. Aborts too go through the engine, which releases on both.
+    Decide { id: TxnId, at: Option<Timestamp> },
+}
+
+/// See the module's essay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Participant {
+    group: GroupId,
+    bugs: PlantedBugs,
+    ballots: BTreeMap<TxnId, Ballot>,
+    timers: BTreeSet<(Timestamp, TxnId)>,
+    /// Ballots of which only votes are known.
+    early: usize,
+    /// Committed and acknowledged by all; forgotten once the id is at or below the watermark.
+    acknowledged: BTreeSet<TxnId>,
+}
+
+/// What is in memory about one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ballot {
+    phase: Phase,
+    /// The others' votes; `None` is a NO.
+    votes: BTreeMap<GroupId, Option<Timestamp>>,
+    /// Whom to answer when this group's vote is durable, beside those who get it anyway.
+    askers: BTreeSet<Peer>,
+    /// Who has the outcome in the log.
+    acks: BTreeSet<GroupId>,
+    due: Timestamp,
+    /// Timers that brought nothing so far.
+    tries: u32,
+}
+
+/// Where the transaction stands, as far as the log does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Unknown: only votes of others have come.
+    Early,
+    /// Unknown: the Prepare is held back until `due`.
+    Held(Box<Prepare>),
+    /// Unknown: the caller certifies, until `due` at the latest.
+    Certifying(Box<Prepare>),
+    /// `Prepared` is on its way into the log.
+    Preparing,
+    /// `Refused` is on its way into the log; then these are told.
+    Refusing { participants: Vec<GroupId>, refusal: Refusal },
+    /// Prepared, in the log; votes are missing.
+    Prepared,
+    /// All votes are known. `Outcome` is on its way into the log, or waits for the clock.
+    Deciding,
+    /// Committed, in the log; acknowledgements are missing, or the watermark.
+    Committed,
+    /// `Settled` is on its way into the log.
+    Settling,
+}
+
+impl Ballot {
+    fn new(phase: Phase, due: Timestamp) -> Ballot {
+        Ballot { phase, votes: BTreeMap::new(), askers: BTreeSet::new(), acks: BTreeSet::new(), due, tries: 0 }
+    }
+    fn has_no(&self) -> bool {
+        self.votes.values().any(Option::is_none)
+    }
+}
+
+impl Participant {
+    /// The participant of a new term, over what the log says. Nothing is sent yet: [`Participant::tick`] asks for what is missing.
+    pub fn start(group: GroupId, ledger: &impl Ledger, now: Timestamp, bugs: PlantedBugs) -> Participant {
+        let mut participant = Participant {
+            group,
+            bugs,
+            ballots: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            early: 0,
+            acknowledged: BTreeSet::new(),
+        };
+        for id in ledger.unsettled() {
+            let phase = match ledger.standing(id) {
+                Standing::Prepared(_) => Phase::Prepared,
+                Standing::Decided { at: Some(_), .. } => Phase::Committed,
+                _ => continue,
+            };
+            if !bugs.has(PlantedBug::AnswerFromMemory) {
+                participant.insert(id, Ballot::new(phase, now));
+            }
+        }
+        participant
+    }
+
+    /// The slice to certify, while that is wanted.
+    pub fn certifying(&self, id: TxnId) -> Option<&CommitRequest> {
+        match &self.ballots.get(&id)?.phase {
+            Phase::Certifying(prepare) => Some(&prepare.slice),
+            _ => None,
+        }
+    }
+
+    /// The participants whose votes, or acknowledgements of the outcome, are missing.
+    pub fn waits_for(&self, ledger: &impl Ledger, id: TxnId) -> Vec<GroupId> {
+        let Some(ballot) = self.ballots.get(&id) else { return Vec::new() };
+        let others = ledger.participants(id).iter().copied().filter(|g| *g != self.group);
+        match ballot.phase {
+            Phase::Prepared => others.filter(|g| !ballot.votes.contains_key(g)).collect(),
+            Phase::Committed => others.filter(|g| !ballot.acks.contains(g)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How many transactions are in memory here.
+    pub fn len(&self) -> usize {
+        self.ballots.len()
+    }
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.ballots.is_empty()
+    }
+}
+
+// --- messages
+
+impl Participant {
+    /// A message has come.
+    pub fn receive(&mut self, ledger: &impl Ledger, message: BallotMessage, now: Timestamp, out: &mut Vec<Action>) {
+        match message {
+            BallotMessage::Prepare(prepare) => self.prepare(ledger, prepare, now, out),
+            BallotMessage::Vote { id, from, vote } => self.vote(ledger, id, from, vote, now, out),
+            BallotMessage::VoteRequest { id, from } => self.vote_request(ledger, id, from, now, out),
+            BallotMessage::OutcomeAck { id, from, reply } => self.outcome_ack(ledger, id, from, reply, out),
+        }
+    }
+
+    fn prepare(&mut self, ledger: &impl Ledger, prepare: Box<Prepare>, now: Timestamp, out: &mut Vec<Action>) {
+        let id = prepare.id();
+        let standing = ledger.standing(id);
+        let is_new = match standing {
+            Standing::Unknown => true,
+            Standing::Forgotten => self.bugs.has(PlantedBug::LatePrepareAsNew),
+            _ => false,
+        };
+        if !is_new {
+            return self.answer(standing, id, Peer::Gateway(id.gateway), out);
+        }
+        match self.ballots.get(&id).map(|b| &b.phase) {
+            None | Some(Phase::Early) => {}
+            // The first one is on its way to a vote.
+            Some(_) => return,
+        }
+        let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
+        let has_no = ballot.has_no();
+        ballot.due = now.plus(prepare.hold);
+        let participants = prepare.participants.clone();
+        ballot.phase = Phase::Held(prepare);
+        let is_held = ballot.due > now;
+        self.insert(id, ballot);
+        if has_no {
+            self.refuse(id, participants, Refusal::default(), out);
+        } else if !is_held {
+            self.certify(id, now, out);
+        }
+    }
+
+    /// The hold is over, or somebody asks for the vote already.
+    fn certify(&mut self, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(mut ballot) = self.remove(id) else { return };
+        if let Phase::Held(prepare) = ballot.phase {
+            ballot.phase = Phase::Certifying(prepare);
+            ballot.due = match self.bugs.has(PlantedBug::WaitWithoutBound) {
+                true => Timestamp::MAX,
+                false => now.plus(PREPARE_WAIT_MAX),
+            };
+            out.push(Action::Certify(id));
+        }
+        self.insert(id, ballot);
+    }
+
+    /// What certification says: the vote's timestamp, reserved already, or why not. Ignored if it is no longer wanted; so it is
+    /// asked in one hold of the lock with [`Participant::certifying`].
+    pub fn certified(&mut self, id: TxnId, answer: Result<Timestamp, Refusal>, out: &mut Vec<Action>) {
+        let Some(Phase::Certifying(prepare)) = self.ballots.get(&id).map(|b| &b.phase) else { return };
+        let participants = prepare.participants.clone();
+        let at = match answer {
+            Ok(at) => at,
+            Err(refusal) => return self.refuse(id, participants, refusal, out),
+        };
+        let prepared = prepared(prepare, at);
+        let is_unlogged = prepared.writes.is_empty() && self.bugs.has(PlantedBug::UnloggedReadOnlyVote);
+        if self.bugs.has(PlantedBug::VoteBeforeDurable) || is_unlogged {
+            self.tell(id, &participants, &Vote::Yes(at), out);
+        }
+        if let Some(mut ballot) = self.remove(id) {
+            ballot.phase = Phase::Preparing;
+            ballot.due = Timestamp::MAX;
+            self.insert(id, ballot);
+        }
+        if !is_unlogged {
+            out.push(Action::Log(Record::Prepared(Box::new(prepared))));
+        }
+    }
+
+    fn refuse(&mut self, id: TxnId, participants: Vec<GroupId>, refusal: Refusal, out: &mut Vec<Action>) {
+        let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, Timestamp::MAX));
+        ballot.phase = Phase::Refusing { participants, refusal };
+        ballot.due = Timestamp::MAX;
+        self.insert(id, ballot);
+        out.push(Action::Log(Record::Refused(id)));
+    }
+
+    fn vote(&mut self, ledger: &impl Ledger, id: TxnId, from: GroupId, vote: Vote, now: Timestamp, out: &mut Vec<Action>) {
+        let is_open = matches!(ledger.standing(id), Standing::Unknown | Standing::Prepared(_));
+        if !is_open || from == self.group {
+            return;
+        }
+        if !self.ballots.contains_key(&id) {
+            self.make_room(now);
+            self.insert(id, Ballot::new(Phase::Early, now.plus(EARLY_VOTES_KEPT)));
+        }
+        let Some(ballot) = self.ballots.get_mut(&id) else { return };
+        let at = match vote {
+            Vote::Yes(at) => Some(at),
+            Vote::No(_) | Vote::Forgotten => None,
+        };
+        // A vote does not change; should two differ, the first counts.
+        ballot.votes.entry(from).or_insert(at);
+        match &ballot.phase {
+            Phase::Prepared => self.decide(ledger, id, out),
+            // An early NO is answered without preparing.
+            Phase::Held(prepare) | Phase::Certifying(prepare) if at.is_none() => {
+                let participants = prepare.participants.clone();
+                self.refuse(id, participants, Refusal::default(), out);
+            }
+            _ => {}
+        }
+    }
+
+    /// «Vote, or refuse.»
+    fn vote_request(&mut self, ledger: &impl Ledger, id: TxnId, from: Peer, now: Timestamp, out: &mut Vec<Action>) {
+        let standing = ledger.standing(id);
+        if self.bugs.has(PlantedBug::AnswerFromMemory) && !self.ballots.contains_key(&id) {
+            return self.send_vote(from, id, Vote::No(Refusal::default()), out);
+        }
+        if standing != Standing::Unknown {
+            return self.answer(standing, id, from, out);
+        }
+        let is_unheard = self.ballots.get(&id).is_none_or(|b| b.phase == Phase::Early);
+        if is_unheard {
+            self.refuse(id, Vec::new(), Refusal::default(), out);
+        } else if matches!(self.ballots.get(&id), Some(Ballot { phase: Phase::Held(_), .. })) {
+            self.certify(id, now, out);
+        }
+        if let Some(ballot) = self.ballots.get_mut(&id) {
+            ballot.askers.insert(from);
+        }
+    }
+
+    fn outcome_ack(&mut self, ledger: &impl Ledger, id: TxnId, from: GroupId, reply: bool, out: &mut Vec<Action>) {
+        let standing = ledger.standing(id);
+        if let Some(ballot) = self.ballots.get_mut(&id) {
+            ballot.acks.insert(from);
+        }
+        if reply && matches!(standing, Standing::Decided { at: Some(_), .. } | Standing::Forgotten) {
+            self.send_ack(from, id, false, out);
+        }
+        if matches!(standing, Standing::Decided { at: Some(_), .. }) {
+            self.settle_if_acknowledged(ledger, id, out);
+        }
+    }
+
+    /// Says what the log says.
+    fn answer(&self, standing: Standing, id: TxnId, to: Peer, out: &mut Vec<Action>) {
+        let vote = match standing {
+            Standing::Prepared(vote) | Standing::Decided { vote, .. } => Vote::Yes(vote),
+            Standing::Refused => Vote::No(Refusal::default()),
+            Standing::Forgotten => Vote::Forgotten,
+            Standing::Unknown => return,
+        };
+        self.send_vote(to, id, vote, out);
+    }
+
+    /// Sends a vote to every other participant, the gateway, and whoever has asked.
+    fn tell(&self, id: TxnId, participants: &[GroupId], vote: &Vote, out: &mut Vec<Action>) {
+        let askers = self.ballots.get(&id).map(|b| &b.askers).into_iter().flatten().copied();
+        let others = participants.iter().filter(|g| **g != self.group).map(|g| Peer::Group(*g));
+        let mut peers: BTreeSet<Peer> = askers.chain(others).collect();
+        if !participants.is_empty() {
+            peers.insert(Peer::Gateway(id.gateway));
+        }
+        for to in peers {
+            self.send_vote(to, id, vote.clone(), out);
+        }
+    }
+
+    fn send_vote(&self, to: Peer, id: TxnId, mut vote: Vote, out: &mut Vec<Action>) {
+        if let (Peer::Group(_), Vote::No(refusal)) = (to, &mut vote) {
+            *refusal = Refusal::default();
+        }
+        out.push(Action::Send { to, message: BallotMessage::Vote { id, from: self.group, vote } });
+    }
+    fn send_ack(&self, to: GroupId, id: TxnId, reply: bool, out: &mut Vec<Action>) {
+        out.push(Action::Send { to: Peer::Group(to), message: BallotMessage::OutcomeAck { id, from: self.group, reply } });
+    }
+}
+
+/// The record of a slice that has passed at `at`.
+fn prepared(prepare: &Prepare, at: Timestamp) -> Prepared {
+    let slice = &prepare.slice;
+    Prepared {
+        id: slice.id,
+        at,
+        participants: prepare.participants.clone(),
+        reads: slice.reads.iter().map(|e| Reserved { target: e.target.clone(), columns: e.columns }).collect(),
+        writes: slice.writes.clone(),
+    }
+}
+
+// --- votes and outcomes
+
+impl Participant {
+    /// Prepared: if the votes give an outcome, takes it.
+    fn decide(&mut self, ledger: &impl Ledger, id: TxnId, out: &mut Vec<Action>) {
+        let (Standing::Prepared(own), Some(ballot)) = (ledger.standing(id), self.ballots.get(&id)) else { return };
+        let others = ledger.participants(id).iter().filter(|g| **g != self.group);
+        let votes: Option<Vec<Timestamp>> = others.map(|g| ballot.votes.get(g).copied().flatten()).collect();
+        let at = match votes {
+            _ if ballot.has_no() => None,
+            Some(votes) => votes.into_iter().max().max(Some(own)),
+            None => return,
+        };
+        self.take_outcome(ledger, id, at, out);
+    }
+
+    fn take_outcome(&mut self, ledger: &impl Ledger, id: TxnId, at: Option<Timestamp>, out: &mut Vec<Action>) {
+        let Some(mut ballot) = self.remove(id) else { return };
+        ballot.phase = Phase::Deciding;
+        ballot.due = Timestamp::MAX;
+        self.insert(id, ballot);
+        out.push(Action::Decide { id, at });
+        if self.bugs.has(PlantedBug::AckBeforeDurable) && at.is_some() {
+            self.acknowledge(ledger, id, out);
+        }
+    }
+
+    /// Tells the other participants that this group will not ask for votes again.
+    fn acknowledge(&self, ledger: &impl Ledger, id: TxnId, out: &mut Vec<Action>) {
+        for to in ledger.participants(id).iter().filter(|g| **g != self.group) {
+            self.send_ack(*to, id, false, out);
+        }
+    }
+
+    /// A payload is durable, and applied to the ledger.
+    pub fn applied(&mut self, ledger: &impl Ledger, payload: &Payload, now: Timestamp, out: &mut Vec<Action>) {
+        for record in &payload.records {
+            match record {
+                Record::Prepared(prepared) => self.prepared_applied(ledger, prepared.id, now, out),
+                Record::Refused(id) => self.refused_applied(*id, out),
+                Record::Outcome(outcome) => self.outcome_applied(ledger, outcome, now, out),
+                Record::Settled(ids) => {
+                    for id in ids {
+                        self.remove(*id);
+                    }
+                }
+                Record::Batch(_) | Record::Lease(_) | Record::Schema(_) => {}
+            }
+        }
+        self.settle(ledger, out);
+    }
+
+    fn prepared_applied(&mut self, ledger: &impl Ledger, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
+        let (Standing::Prepared(vote), Some(mut ballot)) = (ledger.standing(id), self.remove(id)) else { return };
+        ballot.phase = Phase::Prepared;
+        ballot.due = now.plus(VOTE_REQUEST_AFTER);
+        self.insert(id, ballot);
+        self.tell(id, ledger.participants(id), &Vote::Yes(vote), out);
+        if let Some(ballot) = self.ballots.get_mut(&id) {
+            ballot.askers.clear();
+        }
+        self.decide(ledger, id, out);
+    }
+
+    fn refused_applied(&mut self, id: TxnId, out: &mut Vec<Action>) {
+        let Some(ballot) = self.ballots.get(&id) else { return };
+        if let Phase::Refusing { participants, refusal } = &ballot.phase {
+            self.tell(id, participants, &Vote::No(refusal.clone()), out);
+        }
+        self.remove(id);
+    }
+
+    fn outcome_applied(&mut self, ledger: &impl Ledger, outcome: &Outcome, now: Timestamp, out: &mut Vec<Action>) {
+        let id = outcome.id;
+        let Some(mut ballot) = self.remove(id) else { return };
+        if outcome.at.is_none() {
+            return;
+        }
+        ballot.phase = Phase::Committed;
+        ballot.due = now.plus(OUTCOME_ACK_AFTER);
+        ballot.tries = 0;
+        self.insert(id, ballot);
+        self.acknowledge(ledger, id, out);
+        self.settle_if_acknowledged(ledger, id, out);
+    }
+
+    fn settle_if_acknowledged(&mut self, ledger: &impl Ledger, id: TxnId, out: &mut Vec<Action>) {
+        let Some(ballot) = self.ballots.get(&id).filter(|b| b.phase == Phase::Committed) else { return };
+        let mut others = ledger.participants(id).iter().filter(|g| **g != self.group);
+        if others.all(|g| ballot.acks.contains(g)) || self.bugs.has(PlantedBug::ForgetBeforeAcks) {
+            self.acknowledged.insert(id);
+            self.set_due(id, Timestamp::MAX);
+            self.settle(ledger, out);
+        }
+    }
+
+    /// Forgets what everybody has acknowledged and the watermark has passed.
+    fn settle(&mut self, ledger: &impl Ledger, out: &mut Vec<Action>) {
+        let mut ids = Vec::new();
+        while ids.len() < SETTLED_PER_RECORD_MAX
+            && let Some(id) = self.acknowledged.first().copied().filter(|id| id.hlc <= ledger.watermark())
+        {
+            self.acknowledged.pop_first();
+            if let Some(ballot) = self.ballots.get_mut(&id) {
+                ballot.phase = Phase::Settling;
+            }
+            ids.push(id);
+        }
+        if !ids.is_empty() {
+            out.push(Action::Log(Record::Settled(ids)));
+        }
+    }
+}
+
+// --- time
+
+impl Participant {
+    /// What time alone makes happen.
+    pub fn tick(&mut self, ledger: &impl Ledger, now: Timestamp, out: &mut Vec<Action>) {
+        for _ in 0..TIMERS_PER_TICK_MAX {
+            let Some((_, id)) = self.timers.first().copied().filter(|(due, _)| *due <= now) else { break };
+            self.due(ledger, id, now, out);
+        }
+    }
+
+    /// When [`Participant::tick`] has something to do.
+    pub fn next_tick(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(due, _)| *due)
+    }
+
+    fn due(&mut self, ledger: &impl Ledger, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(ballot) = self.ballots.get(&id) else { return };
+        match &ballot.phase {
+            Phase::Early => {
+                self.remove(id);
+            }
+            Phase::Held(_) => self.certify(id, now, out),
+            Phase::Certifying(prepare) => {
+                let participants = prepare.participants.clone();
+                self.refuse(id, participants, Refusal::default(), out);
+            }
+            Phase::Prepared if self.bugs.has(PlantedBug::DecideByBound) => self.take_outcome(ledger, id, None, out),
+            Phase::Prepared => {
+                for to in self.waits_for(ledger, id) {
+                    let message = BallotMessage::VoteRequest { id, from: Peer::Group(self.group) };
+                    out.push(Action::Send { to: Peer::Group(to), message });
+                }
+                self.again_after(id, VOTE_REQUEST_AFTER, now);
+                // A new term finds transactions whose only participant is this group, or none missing.
+                self.decide(ledger, id, out);
+            }
+            Phase::Committed => {
+                for to in self.waits_for(ledger, id) {
+                    self.send_ack(to, id, true, out);
+                }
+                self.again_after(id, OUTCOME_ACK_AFTER, now);
+                self.settle_if_acknowledged(ledger, id, out);
+            }
+            Phase::Preparing | Phase::Refusing { .. } | Phase::Deciding | Phase::Settling => self.set_due(id, Timestamp::MAX),
+        }
+    }
+
+    fn again_after(&mut self, id: TxnId, after: Duration, now: Timestamp) {
+        let Some(ballot) = self.ballots.get_mut(&id) else { return };
+        let tries = ballot.tries.min(DOUBLINGS_MAX);
+        ballot.tries += 1;
+        self.set_due(id, now.plus(after * (1 << tries)));
+    }
+
+    fn set_due(&mut self, id: TxnId, due: Timestamp) {
+        if let Some(mut ballot) = self.remove(id) {
+            ballot.due = due;
+            self.insert(id, ballot);
+        }
+    }
+
+    fn insert(&mut self, id: TxnId, ballot: Ballot) {
+        if ballot.due != Timestamp::MAX {
+            self.timers.insert((ballot.due, id));
+        }
+        self.early += usize::from(ballot.phase == Phase::Early);
+        self.ballots.insert(id, ballot);
+    }
+
+    fn remove(&mut self, id: TxnId) -> Option<Ballot> {
+        let ballot = self.ballots.remove(&id)?;
+        self.timers.remove(&(ballot.due, id));
+        self.early -= usize::from(ballot.phase == Phase::Early);
+        Some(ballot)
+    }
+
+    /// The votes that would be dropped next are dropped now, if there are too many.
+    fn make_room(&mut self, now: Timestamp) {
+        if self.early < EARLY_VOTES_MAX {
+            return;
+        }
+        let is_early = |(_, id): &&(Timestamp, TxnId)| self.ballots.get(id).is_some_and(|b| b.phase == Phase::Early);
+        let from = (now, TxnId::default());
+        if let Some((_, id)) = self.timers.range(from..).find(is_early).copied() {
+            self.remove(id);
+        }
+    }
+}

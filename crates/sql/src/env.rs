@@ -22,6 +22,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> impl Future<Output = Result<Arc<Catalog>>> + Send;
     /// Microseconds since 1970. One call per statement.
     fn now_micros(&self) -> u64;
+    /// Whether reading in these groups may take a message to another region, or a commit over several groups.
+    fn is_far(&self, groups: &[GroupId]) -> bool {
+        let _ = groups;
+        false
+    }
     /// A random number, for `random()` and `gen_random_uuid()`.
     fn random(&self) -> u64;
     /// Where this node is.
@@ -70,6 +75,9 @@ pub struct TxnOptions {
     pub lock_timeout: Option<std::time::Duration>,
     /// How many attempts of the same work came before this one.
     pub attempt: u32,
+    /// Nobody sees what it reads before it has committed: it may read at a replica what its commit certifies. (One that writes
+    /// may always: what a client sees inside an open transaction is speculative.)
+    pub is_held_back: bool,
 }
 
 /// How a read treats others that want the same rows (design: transactions, wait queues).
@@ -146,7 +154,7 @@ pub trait Transaction: Send {
     }
     /// A page of a scan; call again with [`ScanRows::rest`] for more.
     fn scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<ScanRows>> + Send;
-    /// Buffers a write. 53200 if the transaction grows too large; 0A000 with a hint if it would touch a second group.
+    /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
     /// Names the descriptors the transaction depends on; it is certified that none of them changed.
     fn uses(&mut self, descriptors: &[DescriptorId]);
@@ -154,6 +162,11 @@ pub trait Transaction: Send {
     fn savepoint(&mut self) -> Savepoint;
     /// Forgets the writes since the mark. What was read stays read.
     fn rollback_to(&mut self, to: Savepoint);
+    /// Certifies what was read so far: before an error that rests on it is told to the client. An error of kind `Retry`: it was
+    /// out of date, and the transaction is to run again.
+    fn confirm(&mut self) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
     /// Commits. Without writes there is nothing to wait for in a read-only transaction.
     fn commit(self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
     /// Drops the writes and leaves the wait queues. Dropping the transaction does the same.

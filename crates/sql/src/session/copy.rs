@@ -204,7 +204,7 @@ impl<E: Environment> Session<E> {
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
-        let block = self.begun(read_only);
+        let block = self.begun(read_only, false);
         block.statements += 1;
         block.has_touched_rows |= !prepared.groups.is_empty();
         let env = &self.env;
@@ -234,7 +234,8 @@ impl<E: Environment> Session<E> {
             schema: catalog.version,
             schema_committed_at: catalog.committed_at,
             lock_timeout: self.system.settings().now().lock_timeout,
-            attempt: 0,
+            attempt: self.attempt,
+            is_held_back: false,
         }
     }
 
@@ -314,7 +315,7 @@ impl<E: Environment> Session<E> {
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).ddl.is_some();
         let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
-        let block = self.begun(false);
+        let block = self.begun(false, false);
         block.statements += 1;
         block.has_touched_rows = true;
         let env = &self.env;
@@ -331,7 +332,10 @@ impl<E: Environment> Session<E> {
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&load.prepared.descriptors);
-        let inserted = interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await?;
+        let inserted = match interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await {
+            Ok(inserted) => inserted,
+            Err(e) => return Err(super::run::confirmed(e, txn).await),
+        };
         if let Some(txn) = alone {
             txn.commit().await?;
         }

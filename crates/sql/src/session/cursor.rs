@@ -53,7 +53,7 @@ impl<E: Environment> Session<E> {
         let from = prepared.columns[0].ty.clone();
         self.eval.catalog = catalog.clone();
         self.block(now);
-        let block = self.begun(false);
+        let block = self.begun(false, false);
         block.has_touched_rows |= !prepared.groups.is_empty();
         let env = &self.env;
         let system = super::system::StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };

@@ -10,7 +10,7 @@ use crate::exec::{Affected, ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, R
 use crate::parse::Statement;
 use crate::plan::{self, PlanContext, Prepared, Tag};
 use crate::types::{Datum, EvalContext, RowView, Type};
-use meridian_base::{Error, Result, limits};
+use meridian_base::{Error, ErrorKind, Result, limits};
 use std::fmt::Write as _;
 use std::future::Future;
 use std::sync::Arc;
@@ -84,11 +84,12 @@ impl<E: Environment> Session<E> {
         self.refuse_write(prepared)?;
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
-        let block = self.begun(read_only);
+        // What is held back: everything of an implicit transaction that could still fail.
+        let is_explicit = self.block.as_ref().is_some_and(|b| b.explicit);
+        let is_speculative = !is_explicit && (!read_only || self.env.is_far(&prepared.groups));
+        let block = self.begun(read_only, is_speculative);
         block.statements += 1;
         block.has_touched_rows |= !prepared.groups.is_empty();
-        // What is held back: everything of an implicit transaction that could still fail.
-        let is_speculative = !block.explicit && !read_only;
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
         let execution = execution.as_mut().expect("an execution");
         let block = self.block.as_mut().expect("an open transaction");
@@ -110,13 +111,16 @@ impl<E: Environment> Session<E> {
         };
         txn.uses(&prepared.descriptors);
         let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, &mut sink)).await;
-        match (fetched, alone) {
-            (Ok(Fetched::Suspended { .. }), _) if is_alone => {
-                Err(Error::unsupported("a query of a table created or truncated in this transaction cannot be fetched in parts"))
-            }
-            (Ok(fetched), Some(txn)) => txn.commit().await.map(|_| fetched),
-            (fetched, _) => fetched,
+        let fetched = match fetched {
+            Ok(fetched) => fetched,
+            Err(e) => return Err(confirmed(e, txn).await),
+        };
+        let Some(txn) = alone else { return Ok(fetched) };
+        if matches!(fetched, Fetched::Suspended { .. }) {
+            let message = "a query of a table created or truncated in this transaction cannot be fetched in parts";
+            return Err(Error::unsupported(message));
         }
+        txn.commit().await.map(|_| fetched)
     }
     /// A transaction for one statement of a block with schema changes.
     fn transaction_of_its_own(&self, catalog: &Catalog) -> E::Txn {
@@ -126,7 +130,8 @@ impl<E: Environment> Session<E> {
             schema: catalog.version,
             schema_committed_at: catalog.committed_at,
             lock_timeout: self.system.settings().now().lock_timeout,
-            attempt: 0,
+            attempt: self.attempt,
+            is_held_back: false,
         })
     }
     fn refuse_write(&self, prepared: &Prepared) -> Result<()> {
@@ -143,6 +148,14 @@ impl<E: Environment> Session<E> {
             Tag::Explain => "EXPLAIN ANALYZE",
         };
         refuse_in_read_only(true, what)
+    }
+}
+
+/// An error that may be told: what it rests on was true, or the error is another one (design: transactions, «At the gateway»).
+pub(super) async fn confirmed<T: Transaction>(error: Error, txn: &mut T) -> Error {
+    match error.kind() {
+        ErrorKind::Statement => txn.confirm().await.err().unwrap_or(error),
+        _ => error,
     }
 }
 

@@ -85,7 +85,7 @@ impl<E: Environment> Session<E> {
         self.block.as_mut().expect("just opened")
     }
     /// The same with a transaction below it, and the catalog it works with.
-    pub(super) fn begun(&mut self, read_only_statement: bool) -> &mut Block<E::Txn> {
+    pub(super) fn begun(&mut self, read_only_statement: bool, is_held_back: bool) -> &mut Block<E::Txn> {
         let catalog = self.catalog();
         let lock_timeout = self.system.settings().now().lock_timeout;
         let (session, attempt) = (self.options.id, self.attempt);
@@ -98,6 +98,7 @@ impl<E: Environment> Session<E> {
                 schema_committed_at: catalog.committed_at,
                 lock_timeout,
                 attempt,
+                is_held_back,
             }));
         }
         block

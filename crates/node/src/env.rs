@@ -104,6 +104,14 @@ impl<R: Runtime> Environment for Env<R> {
         }
     }
 
+    fn is_far(&self, groups: &[GroupId]) -> bool {
+        match groups {
+            [] => false,
+            [group] => self.0.local_primary(*group).is_none() && !self.0.is_primary_near(*group),
+            _ => true,
+        }
+    }
+
     fn now_micros(&self) -> u64 {
         self.0.runtime.physical_micros()
     }

@@ -16,12 +16,16 @@
 //! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
 //! settled snapshot take no lock at all.
 
+mod ballots;
 pub mod catalog;
+mod closed;
 mod ddl;
 pub mod env;
+mod follower;
 mod identity;
 mod members;
 pub mod node;
+mod outbox;
 pub mod primary;
 pub mod replica;
 pub mod rpc;
@@ -37,6 +41,7 @@ pub use shared::{Sessions, Shared};
 
 /// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.
 pub use meridian_raft::LogOptions;
+pub use meridian_commit as commit;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::session;

@@ -28,10 +28,10 @@ pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::
     nodes.into_iter().map(|n| placement::Node { live: shared.is_live(n.id), id: n.id, region: n.region, zone: n.zone }).collect()
 }
 
-/// Where a group's replicas belong. Non-voters outside the home region come with multi-region transactions, which read them.
+/// Where a group's replicas belong: voters at home, a non-voter in every other region of its databases.
 pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
     let policy =
-        Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: Survival::Restricted };
+        Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: Survival::Zone };
     placement::place(nodes, &policy, current)
 }
 
@@ -65,7 +65,7 @@ async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
 
 /// What this node tells others.
 pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
-    Ping { physical_micros: shared.runtime.physical_micros(), incarnation: shared.incarnation, leads: shared.leads() }
+    Ping { physical_micros: shared.runtime.physical_micros(), incarnation: shared.incarnation, leads: shared.leads(), holds: shared.holds() }
 }
 
 /// A ping or its answer arrived.
@@ -84,11 +84,13 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, ping: Ping, mea
         round_trip: Duration::ZERO,
         incarnation: ping.incarnation,
         leads: Vec::new(),
+        holds: Vec::new(),
         clock_offset_micros: 0,
     });
     peer.heard = Instant::now();
     peer.incarnation = ping.incarnation;
     peer.leads = ping.leads;
+    peer.holds = ping.holds;
     if let Some((round_trip, offset)) = measured {
         peer.round_trip = round_trip;
         peer.clock_offset_micros = offset;

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// How a node is started.
@@ -43,6 +43,8 @@ pub struct NodeConfig {
     pub timing: Timing,
     pub gc_ttl: Duration,
     pub bugs: PlantedBugs,
+    /// Rules of the commit over several groups left out; in the simulator.
+    pub ballot_bugs: meridian_commit::PlantedBugs,
 }
 
 /// Elections.
@@ -92,6 +94,7 @@ impl NodeConfig {
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
             bugs: PlantedBugs::NONE,
+            ballot_bugs: meridian_commit::PlantedBugs::NONE,
         }
     }
 }
@@ -127,6 +130,7 @@ impl<R: Runtime> Node<R> {
         let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
+        let (outbox, work) = mpsc::unbounded_channel();
         let shared = Shared::new(
             runtime.clone(),
             clock,
@@ -136,8 +140,11 @@ impl<R: Runtime> Node<R> {
             log,
             store,
             config.bugs,
+            config.ballot_bugs,
             config.timing,
+            outbox,
         );
+        tokio::spawn(crate::outbox::work_loop(shared.clone(), work));
         let node = Node { shared, addr: addr.clone() };
         node.start_io(config.gc_ttl);
         let record = NodeRecord {
@@ -221,6 +228,7 @@ impl<R: Runtime> Node<R> {
         tokio::spawn(start_groups(shared.clone()));
         tokio::spawn(members::ping_loop(shared.clone()));
         tokio::spawn(members::placement_loop(shared.clone()));
+        tokio::spawn(crate::closed::promise_loop(shared.clone()));
         self.await_catalog().await?;
         tokio::spawn(keep_record(shared.clone(), record));
         Ok(())
@@ -422,8 +430,10 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         clock,
         hook,
         shared.flusher.clone(),
+        shared.outbox.clone(),
         shared.failure.clone(),
         shared.bugs,
+        shared.ballot_bugs,
     )?;
     let mut options = raft::GroupOptions::new(group, shared.me());
     let timing = if is_catalog { shared.timing.across_regions() } else { shared.timing };
@@ -560,9 +570,16 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Read { group, .. }
         | Request::Commit { group, .. }
         | Request::Release { group, .. }
-        | Request::Grant { group, .. } => Some(*group),
+        | Request::Grant { group, .. }
+        | Request::ReadReplica { group, .. }
+        | Request::Check { group, .. }
+        | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } => Some(GroupId::CATALOG),
-        Request::Ping(_) | Request::Status | Request::AwaitVersion { .. } => None,
+        Request::Ping(_)
+        | Request::Status
+        | Request::AwaitVersion { .. }
+        | Request::Closed(_)
+        | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
 }
@@ -582,9 +599,29 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
         Request::Commit { group, session, request } => {
             let replica = primary(group)?;
-            let outcome = replica.commit(&request).await?;
+            let (outcome, fresh) = replica.commit(&request).await?;
             replica.release_locks(owner(session));
-            Ok(Response::Commit(outcome))
+            Ok(Response::Commit(outcome, fresh))
+        }
+        Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
+        Request::Closed(promises) => {
+            for promise in &promises {
+                if let Some(replica) = shared.replica(promise.group) {
+                    replica.promised(promise);
+                }
+            }
+            Ok(Response::Done)
+        }
+        Request::Check { group, entries, schema, at } => {
+            Ok(Response::Checked(primary(group)?.check(&entries, &schema, at).await?))
+        }
+        Request::Ballot { group: Some(group), message } => {
+            primary(group)?.ballot(message)?;
+            Ok(Response::Done)
+        }
+        Request::Ballot { group: None, message } => {
+            crate::txn::voted(shared, message);
+            Ok(Response::Done)
         }
         Request::Release { group, session } => {
             primary(group)?.release_locks(owner(session));

@@ -3,14 +3,14 @@
 //! The functions here are called directly on the session's task when the gateway is the primary's node, and from a call of
 //! another node otherwise. They take the replica's lock for a moment, never across an await, and wait on tickets outside it.
 
-use crate::replica::{Core, Replica, StoreVersions};
+use crate::replica::{Core, Pending, Replica, StoreVersions};
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, GroupId, Key, KeyRange, NodeId,
-    ReadEntry, Result, Target, Timestamp,
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GroupId, Key, KeyRange, NodeId,
+    ReadEntry, Result, Target, Timestamp, limits,
 };
 use meridian_region::{
     Certified, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, ReadGate, SchemaCheck, Snapshot, Ticket,
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How long a request may wait at a primary for a lease, a grant or a writer in flight before the gateway has to look again.
-const WAIT_MAX: Duration = Duration::from_secs(5);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
@@ -44,14 +44,14 @@ pub fn conflict_error(conflict: &Conflict) -> Error {
 }
 
 /// One wait at a primary.
-enum Step<T> {
+pub(crate) enum Step<T> {
     Ready(T),
     Wait(Ticket, oneshot::Receiver<()>),
 }
 
 impl<R: Runtime> Replica<R> {
     /// Leadership is still this node's by the lease, in real time and below the ceiling: checked when an answer leaves.
-    fn check_lease(&self) -> Result<()> {
+    pub(crate) fn check_lease(&self) -> Result<()> {
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
         if self.is_serving() && is_below_ceiling && self.raft().lease_valid() { Ok(()) } else { Err(not_primary(self.id)) }
     }
@@ -63,8 +63,12 @@ impl<R: Runtime> Replica<R> {
     }
 
     /// Repeats a step under the lock until it does not ask to wait any more.
-    async fn until_ready<T>(&self, mut step: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
-        let deadline = Instant::now() + WAIT_MAX;
+    pub(crate) async fn until_ready<T>(
+        &self,
+        patience: Duration,
+        mut step: impl FnMut(&mut Core) -> Result<Step<T>>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + patience;
         loop {
             let (ticket, woken) = {
                 let mut core = self.core.lock();
@@ -85,7 +89,7 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
-    fn wait<T>(core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
+    pub(crate) fn wait<T>(core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
         let woken = Self::waker(core, ticket);
         Ok(Step::Wait(ticket, woken))
     }
@@ -109,9 +113,8 @@ impl<R: Runtime> Replica<R> {
         if locking != WireLocking::None && !self.lock_key(gateway, view, key, locking).await? {
             return Ok(None);
         }
-        let s = self.snapshot(view).await?;
-        let target = Target::Key(key.clone());
-        self.gate(view, &target, columns, s).await?;
+        self.snapshot(view).await?;
+        let s = self.gate(view, &Target::Key(key.clone()), columns).await?;
         let found = self.store.get(key.as_bytes(), s)?;
         self.check_lease()?;
         Ok(found)
@@ -139,9 +142,9 @@ impl<R: Runtime> Replica<R> {
         }
         let bound = self.fast.grant_bound.load(Ordering::Acquire);
         let version = self.fast.grant_version.load(Ordering::Acquire);
-        let s = self.store.applied_ts();
+        let s = Timestamp(self.fast.settled.load(Ordering::Acquire));
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
-        (holds && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove)).then_some(s)
+        (holds && s != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove)).then_some(s)
     }
 
     /// Where the transaction reads in this group; chosen at its first read.
@@ -149,7 +152,7 @@ impl<R: Runtime> Replica<R> {
         if let Some(s) = view.snapshot {
             return Ok(s);
         }
-        let opened = self.until_ready(|core| self.open(core, view)).await?;
+        let opened = self.until_ready(WAIT_MAX, |core| self.open(core, view)).await?;
         (view.snapshot, view.is_settled) = (Some(opened.at), opened.settled);
         Ok(opened.at)
     }
@@ -173,7 +176,7 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
-    fn not_ready<T>(&self, core: &mut Core, why: NotReady) -> Result<Step<T>> {
+    pub(crate) fn not_ready<T>(&self, core: &mut Core, why: NotReady) -> Result<Step<T>> {
         match why {
             NotReady::NeedLease(ticket) => {
                 let Core { state, engine: Some(engine), records, .. } = core else { return Err(not_primary(self.id)) };
@@ -187,9 +190,21 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
-    /// Waits until the target may be read at `s`.
-    async fn gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<()> {
-        self.until_ready(|core| {
+    /// Waits until the target may be read at the transaction's snapshot, which moves if that would miss what was acknowledged
+    /// before the transaction began. Gives the snapshot.
+    async fn gate(&self, view: &mut View, target: &Target, columns: ColumnMask) -> Result<Timestamp> {
+        loop {
+            let s = self.snapshot(view).await?;
+            match self.try_gate(target, columns, s).await? {
+                None => return Ok(s),
+                Some(to) => self.move_to(view, to).await?,
+            }
+        }
+    }
+
+    /// `Some`: not here, but there.
+    async fn try_gate(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
+        self.until_ready(WAIT_MAX, |core| {
             let physical = self.physical();
             let versions = StoreVersions::new(&self.store);
             let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
@@ -198,7 +213,8 @@ impl<R: Runtime> Replica<R> {
                 return Err(e);
             }
             match gate {
-                ReadGate::Ready => Ok(Step::Ready(())),
+                ReadGate::Ready => Ok(Step::Ready(None)),
+                ReadGate::MoveTo(to) => Ok(Step::Ready(Some(to))),
                 ReadGate::Wait(ticket) => Self::wait(core, ticket),
                 ReadGate::NotReady(why) => self.not_ready(core, why),
                 ReadGate::TooOld => {
@@ -206,9 +222,7 @@ impl<R: Runtime> Replica<R> {
                 }
             }
         })
-        .await?;
-        debug_assert!(view.snapshot.is_none_or(|v| v <= s));
-        Ok(())
+        .await
     }
 
     /// Several reads, for a gateway on another node, or for scans.
@@ -254,9 +268,7 @@ impl<R: Runtime> Replica<R> {
                     s
                 }
                 None => {
-                    let s = self.snapshot(view).await?;
-                    self.gate(view, &Target::Range(range.clone()), columns, s).await?;
-                    s
+                    self.gate(view, &Target::Range(range.clone()), columns).await?
                 }
             };
             let page = self.store.scan(range, s, reverse, limits)?;
@@ -359,8 +371,13 @@ impl<R: Runtime> Replica<R> {
         if view.snapshot.is_none() {
             return Ok(());
         }
-        let s = self.until_ready(|core| self.open(core, view)).await?.at;
-        let moved = {
+        let s = self.until_ready(WAIT_MAX, |core| self.open(core, view)).await?.at;
+        self.move_to(view, s).await
+    }
+
+    /// Moves the transaction's snapshot to `s`, if nothing it read has changed by then.
+    async fn move_to(&self, view: &mut View, s: Timestamp) -> Result<()> {
+        let moved = view.has_entries && {
             let mut core = self.core.lock();
             let versions = StoreVersions::new(&self.store);
             let Core { state, engine: Some(engine), .. } = &mut *core else { return Err(not_primary(self.id)) };
@@ -372,7 +389,8 @@ impl<R: Runtime> Replica<R> {
         };
         if !moved {
             return Err(Error::retry("could not serialize access: concurrent write")
-                .detail("A row that the transaction had read was changed while it waited for another one."));
+                .detail("A row that the transaction had read was changed while it waited for another one.")
+                .hint("Run the transaction again."));
         }
         view.snapshot = Some(s);
         view.entries.iter_mut().for_each(|e: &mut ReadEntry| e.until = s);
@@ -380,7 +398,7 @@ impl<R: Runtime> Replica<R> {
     }
 
     async fn check_schema(&self, view: &View, s: Timestamp) -> Result<()> {
-        self.until_ready(|core| {
+        self.until_ready(WAIT_MAX, |core| {
             let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
             match engine.check_read(state, &view.schema, s) {
                 SchemaCheck::Passed => Ok(Step::Ready(())),
@@ -409,14 +427,15 @@ impl<R: Runtime> Replica<R> {
 
     // --- commits
 
-    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id.
-    pub async fn commit(&self, request: &CommitRequest) -> Result<CommitOutcome> {
+    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id. With a conflict, the
+    /// newest versions of what was out of date.
+    pub async fn commit(&self, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         while self.over_budget() {
             // Applied rows wait for the disk; so do commits, with nothing held.
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let certified = self
-            .until_ready(|core| {
+            .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
                 let versions = StoreVersions::new(&self.store);
                 let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
@@ -426,7 +445,8 @@ impl<R: Runtime> Replica<R> {
                 }
                 match certified {
                     Certified::Append { at } => {
-                        core.pending.push(Committed { id: request.id, at, writes: request.writes.clone() });
+                        let txn = Committed { id: request.id, at, writes: request.writes.clone() };
+                        core.pending.push(Pending::Committed(txn));
                         let (tx, applied) = oneshot::channel();
                         core.acks.insert(at, tx);
                         self.pump(core);
@@ -439,12 +459,31 @@ impl<R: Runtime> Replica<R> {
             })
             .await?;
         match certified {
-            InFlight::Done(outcome) => Ok(outcome),
+            InFlight::Done(CommitOutcome::Conflict(conflict)) => {
+                let fresh = self.out_of_date(&request.reads)?;
+                Ok((CommitOutcome::Conflict(conflict), fresh))
+            }
+            InFlight::Done(outcome) => Ok((outcome, Vec::new())),
             // A dropped sender means that the term ended: the gateway asks again with the same id.
             InFlight::Applied(at, applied) => {
-                applied.await.map(|()| CommitOutcome::Committed(at)).map_err(|_| not_primary(self.id))
+                let committed = (CommitOutcome::Committed(at), Vec::new());
+                applied.await.map(|()| committed).map_err(|_| not_primary(self.id))
             }
         }
+    }
+
+    /// The newest versions of what was read and has changed since, for the retry of a gateway that reads at a replica.
+    fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
+        let mut fresh: Vec<Fresh> = Vec::new();
+        for entry in reads.iter().filter(|e| e.until >= self.store.gc_threshold()) {
+            if fresh.len() >= limits::FRESH_MAX {
+                break;
+            }
+            let Some((key, _)) = self.store.changed_after(&entry.target, entry.columns, entry.until)? else { continue };
+            let Some(newest) = self.store.newest(key.as_bytes())? else { continue };
+            fresh.push(Fresh { key, value: newest.value, version: newest.at, until: newest.at });
+        }
+        Ok(fresh)
     }
 
     // --- schema grants

@@ -15,9 +15,12 @@
 //!    asks the new primary with the same transaction id.
 
 use bytes::Bytes;
-use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
+use crate::outbox::Work;
+use crate::wire::ClosedPromise;
+use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp};
+use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
 use meridian_region::{Ended, Ending, Engine, GroupState, Place, PlantedBugs, Queues, Ticket, Versions};
@@ -29,10 +32,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// Batches handed to the log and not yet applied. Two keep the log busy while the engine certifies the next.
-const BATCHES_IN_FLIGHT_MAX: usize = 2;
+/// Batches handed to the log and not yet applied. The log gathers what comes while it syncs; with fewer batches than that has
+/// room for, what came too late for one would wait for two.
+const BATCHES_IN_FLIGHT_MAX: usize = 16;
 /// How often an idle primary looks at its clock: leases, waits for the clock, lock timeouts.
 const TICK: Duration = Duration::from_millis(25);
 /// Applied but not flushed changes are flushed at least this often, so that a restart replays little.
@@ -69,21 +73,29 @@ pub struct Replica<R: Runtime> {
     hook: Option<Arc<dyn ApplyHook>>,
     /// Held while entries are applied, so that a cut falls between two of them.
     applying: Mutex<()>,
-    flusher: Arc<tokio::sync::Notify>,
+    flusher: Arc<Notify>,
+    pub(crate) outbox: mpsc::UnboundedSender<Work>,
+    /// The commit protocol's next timer has moved.
+    pub(crate) ticker: Notify,
     failure: watch::Sender<Option<Error>>,
     serving: watch::Sender<bool>,
     pub(crate) bugs: PlantedBugs,
+    ballot_bugs: meridian_commit::PlantedBugs,
 }
 
 /// What changes under the lock.
 pub(crate) struct Core {
     pub state: GroupState,
     pub engine: Option<Engine>,
+    /// This group's part in transactions over several, for the engine's term.
+    pub participant: Option<Participant>,
     pub term: u64,
+    /// The last one heard from a primary.
+    pub promise: ClosedPromise,
     pub queues: Queues,
     pub membership: MembershipBlob,
     /// Certified, not yet handed to the log, in the order of their timestamps.
-    pub pending: Vec<Committed>,
+    pub pending: Vec<Pending>,
     /// Other records to log.
     pub records: Vec<Record>,
     batches_in_flight: usize,
@@ -97,9 +109,28 @@ pub(crate) struct Core {
     pub grants: Vec<(u64, oneshot::Sender<Timestamp>)>,
 }
 
+/// What certification has passed.
+pub(crate) enum Pending {
+    /// A transaction of this group alone.
+    Committed(Committed),
+    /// A slice of one over several groups.
+    Prepared(Box<Prepared>),
+}
+
+impl Pending {
+    fn at(&self) -> Timestamp {
+        match self {
+            Pending::Committed(txn) => txn.at,
+            Pending::Prepared(prepared) => prepared.at,
+        }
+    }
+}
+
 /// What a read-only transaction checks without the lock.
 #[derive(Default)]
 pub(crate) struct FastPath {
+    /// [`Engine::settled_through`], or 0.
+    pub settled: AtomicU64,
     /// An engine is here, its lease record is applied and it has not given it up.
     pub serving: AtomicBool,
     pub ceiling: AtomicU64,
@@ -109,16 +140,18 @@ pub(crate) struct FastPath {
 
 impl<R: Runtime> Replica<R> {
     /// A replica over what the store holds. [`Replica::start`] joins it to its group.
-    pub fn new(
+    pub(crate) fn new(
         id: GroupId,
         node: NodeId,
         node_store: &Store,
         runtime: R,
         clock: Arc<Clock>,
         hook: Option<Arc<dyn ApplyHook>>,
-        flusher: Arc<tokio::sync::Notify>,
+        flusher: Arc<Notify>,
+        outbox: mpsc::UnboundedSender<Work>,
         failure: watch::Sender<Option<Error>>,
         bugs: PlantedBugs,
+        ballot_bugs: meridian_commit::PlantedBugs,
     ) -> Result<Arc<Replica<R>>> {
         let store = node_store.group(id)?;
         let (state, membership) = match store.recovered() {
@@ -138,7 +171,9 @@ impl<R: Runtime> Replica<R> {
             core: Mutex::new(Core {
                 state,
                 engine: None,
+                participant: None,
                 term: 0,
+                promise: ClosedPromise { group: id, closed: Timestamp::MIN, index: 0 },
                 queues: Queues::default(),
                 membership,
                 pending: Vec::new(),
@@ -155,9 +190,12 @@ impl<R: Runtime> Replica<R> {
             hook,
             applying: Mutex::new(()),
             flusher,
+            outbox,
+            ticker: Notify::new(),
             failure,
             serving: watch::Sender::new(false),
             bugs,
+            ballot_bugs,
         }))
     }
 
@@ -210,10 +248,12 @@ impl<R: Runtime> Replica<R> {
             if role.is_leader && self.core.lock().term != role.term {
                 self.lead(role.term).await;
             }
-            match tokio::time::timeout(TICK, roles.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => break,
-                Err(_) => self.tick(),
+            let pause = self.participant_due().map_or(TICK, |due| TICK.min(due));
+            tokio::select! {
+                biased;
+                changed = roles.changed() => if changed.is_err() { break },
+                () = self.ticker.notified() => {}
+                () = tokio::time::sleep(pause) => self.tick(),
             }
         }
         self.end_term_unless(None);
@@ -234,7 +274,10 @@ impl<R: Runtime> Replica<R> {
             let mut core = self.core.lock();
             let engine = Engine::start(self.node, self.id, &core.state, self.bugs);
             let wait = engine.start_wait(self.physical());
+            let now = Timestamp::from_micros(self.physical());
+            let participant = Participant::start(self.id, &core.state, now, self.ballot_bugs);
             core.engine = Some(engine);
+            core.participant = Some(participant);
             core.term = term;
             core.queues = Queues::default();
             core.batches_in_flight = 0;
@@ -260,6 +303,7 @@ impl<R: Runtime> Replica<R> {
         core.queues.expire(Timestamp::from_micros(physical), &mut ended);
         core.wake(woken);
         core.end_waits(ended);
+        self.tick_participant(core);
         self.pump(core);
     }
 
@@ -313,6 +357,8 @@ impl<R: Runtime> Replica<R> {
 
     fn end_term(&self, core: &mut Core) {
         self.set_serving(false);
+        self.fast.settled.store(0, Ordering::Release);
+        core.participant = None;
         if let Some(mut engine) = core.engine.take() {
             let _ = engine.lost();
         }
@@ -335,12 +381,23 @@ impl<R: Runtime> Replica<R> {
             return;
         }
         let mut records = std::mem::take(&mut core.records);
-        let batch = std::mem::take(&mut core.pending);
-        if let Some(last) = batch.last() {
-            let through = last.at;
-            if let Some(engine) = &mut core.engine {
-                engine.appended(through);
+        let pending = std::mem::take(&mut core.pending);
+        if let (Some(last), Some(engine)) = (pending.last(), &mut core.engine) {
+            engine.appended(last.at());
+        }
+        let mut batch = Vec::new();
+        for p in pending {
+            match p {
+                Pending::Committed(txn) => batch.push(txn),
+                Pending::Prepared(prepared) => {
+                    if !batch.is_empty() {
+                        records.push(Record::Batch(std::mem::take(&mut batch)));
+                    }
+                    records.push(Record::Prepared(prepared));
+                }
             }
+        }
+        if !batch.is_empty() {
             records.push(Record::Batch(batch));
         }
         let payload = self.payload(core, records);
@@ -388,15 +445,16 @@ impl<R: Runtime> Replica<R> {
             return Ok(());
         }
         let payload = Payload::decode(entry.payload)?;
-        let mut applied_any = false;
+        self.store.apply(entry.position, &[])?;
         for record in &payload.records {
-            if let Record::Batch(txns) = record {
-                self.store.apply(entry.position, txns)?;
-                applied_any = true;
+            match record {
+                Record::Batch(txns) => self.store.apply(entry.position, txns)?,
+                Record::Outcome(outcome) => {
+                    let effect = self.core.lock().state.effect(outcome);
+                    self.store.apply(entry.position, effect.as_slice())?;
+                }
+                _ => {}
             }
-        }
-        if !applied_any {
-            self.store.apply(entry.position, &[])?;
         }
         if let Some(hook) = &self.hook {
             for record in &payload.records {
@@ -416,6 +474,8 @@ impl<R: Runtime> Replica<R> {
         let Some(engine) = &mut core.engine else { return };
         let mut woken = Vec::new();
         engine.applied(&core.state, payload, &mut woken);
+        let settled = engine.settled_through(&core.state);
+        self.fast.settled.store(settled.unwrap_or_default().0, Ordering::Release);
         core.wake(woken);
         for record in &payload.records {
             match record {
@@ -428,8 +488,10 @@ impl<R: Runtime> Replica<R> {
                 }
                 Record::Lease(lease) => self.lease_applied(core, lease),
                 Record::Schema(grant) => self.grant_applied(core, grant),
+                Record::Prepared(_) | Record::Refused(_) | Record::Outcome(_) | Record::Settled(_) => {}
             }
         }
+        self.participant_applied(core, payload);
         if position.term == core.term {
             core.batches_in_flight = core.batches_in_flight.saturating_sub(1);
         }
@@ -505,6 +567,10 @@ impl<R: Runtime> Replica<R> {
 }
 
 impl Core {
+    /// Everything certified is applied, and nothing else is on its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.batches_in_flight == 0 && self.pending.is_empty() && self.records.is_empty()
+    }
     pub(crate) fn wake(&mut self, woken: Vec<Ticket>) {
         for ticket in woken {
             if let Some(waker) = self.wakers.remove(&ticket) {

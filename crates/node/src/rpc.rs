@@ -137,11 +137,16 @@ impl<R: Runtime> Rpc<R> {
         peer.is_remote_region.store(is_remote, Ordering::Relaxed);
     }
 
+    /// Whether a node is known and in this node's region.
+    pub fn is_near(&self, node: NodeId) -> bool {
+        self.peers.read().get(&node).is_some_and(|p| !p.is_remote_region.load(Ordering::Relaxed))
+    }
+
     /// Asks a node that this one knows.
     pub async fn call(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
-        if peer.is_remote_region.load(Ordering::Relaxed) && !matches!(request, Request::Ping(_) | Request::Raft { .. }) {
+        if peer.is_remote_region.load(Ordering::Relaxed) && !matches!(request, Request::Ping(_) | Request::Raft { .. } | Request::Closed(_)) {
             self.cross_region_calls.fetch_add(1, Ordering::Relaxed);
         }
         let addr = peer.addr.read().clone();

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
@@ -39,10 +39,16 @@ pub struct Shared<R: Runtime> {
     pub(crate) peers: RwLock<BTreeMap<NodeId, PeerState>>,
     leaders: RwLock<BTreeMap<GroupId, (NodeId, u64)>>,
     pub(crate) ddl: crate::ddl::Inbox,
+    /// What is newer than the replicas in this region.
+    pub(crate) overlay: crate::txn::overlay::Overlay,
+    /// Transactions of this gateway that wait for votes.
+    pub(crate) ballots: crate::txn::Ballots,
+    pub(crate) outbox: mpsc::UnboundedSender<crate::outbox::Work>,
     pub(crate) flusher: Arc<tokio::sync::Notify>,
     pub(crate) failure: watch::Sender<Option<Error>>,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) bugs: PlantedBugs,
+    pub(crate) ballot_bugs: meridian_commit::PlantedBugs,
     pub(crate) timing: crate::node::Timing,
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
@@ -61,6 +67,7 @@ pub(crate) struct PeerState {
     pub round_trip: Duration,
     pub incarnation: u64,
     pub leads: Vec<(GroupId, u64)>,
+    pub holds: Vec<GroupId>,
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
     pub clock_offset_micros: i64,
 }
@@ -82,7 +89,9 @@ impl<R: Runtime> Shared<R> {
         log: NodeLog<R>,
         store: Store,
         bugs: PlantedBugs,
+        ballot_bugs: meridian_commit::PlantedBugs,
         timing: crate::node::Timing,
+        outbox: mpsc::UnboundedSender<crate::outbox::Work>,
     ) -> Arc<Shared<R>> {
         let incarnation = runtime.random();
         Arc::new(Shared {
@@ -100,10 +109,14 @@ impl<R: Runtime> Shared<R> {
             peers: RwLock::default(),
             leaders: RwLock::default(),
             ddl: crate::ddl::Inbox::default(),
+            overlay: Default::default(),
+            ballots: Default::default(),
+            outbox,
             flusher: Arc::new(tokio::sync::Notify::new()),
             failure: watch::Sender::new(None),
             stopping: watch::Sender::new(false),
             bugs,
+            ballot_bugs,
             timing,
             sessions: RwLock::new(None),
         })
@@ -126,6 +139,11 @@ impl<R: Runtime> Shared<R> {
     /// The groups this node serves as primary, with their terms.
     pub(crate) fn leads(&self) -> Vec<(GroupId, u64)> {
         self.all_replicas().iter().filter_map(|r| Some((r.id, r.serving_term()?))).collect()
+    }
+
+    /// The groups this node holds a replica of.
+    pub(crate) fn holds(&self) -> Vec<GroupId> {
+        self.replicas.read().keys().copied().collect()
     }
 
     /// Where to ask: this node, whoever is known to serve the group, whoever the log says leads; and if all that was wrong
@@ -163,6 +181,39 @@ impl<R: Runtime> Shared<R> {
             return;
         }
         self.leaders.write().insert(group, (node, term));
+    }
+
+    /// The replica on this node, if it is the group's primary and answers.
+    #[inline]
+    pub(crate) fn local_primary(&self, group: GroupId) -> Option<Arc<Replica<R>>> {
+        self.replica(group).filter(|r| r.is_serving())
+    }
+
+    /// Whether this node holds a replica of the group.
+    pub(crate) fn is_held_here(&self, group: GroupId) -> bool {
+        self.replicas.read().contains_key(&group)
+    }
+
+    /// Live nodes of this region, other than this one, that hold a replica of the group; the nearest first.
+    pub(crate) fn replicas_near(&self, group: GroupId) -> Vec<NodeId> {
+        let peers = self.peers.read();
+        let near = peers.iter().filter(|(node, p)| {
+            p.heard.elapsed() < LIVENESS_TIMEOUT && p.holds.contains(&group) && self.rpc.is_near(**node)
+        });
+        let mut near: Vec<(Duration, NodeId)> = near.map(|(node, p)| (p.round_trip, *node)).collect();
+        near.sort();
+        near.into_iter().map(|(_, node)| node).collect()
+    }
+
+    /// Whether the group's primary is in this region; before it is known, whether its home is.
+    pub(crate) fn is_primary_near(&self, group: GroupId) -> bool {
+        match self.route(group, 0) {
+            Some(Route::Local(_)) => true,
+            _ => match self.leaders.read().get(&group) {
+                Some((node, _)) => *node == self.me() || self.rpc.is_near(*node),
+                None => self.catalog.group(group).is_none_or(|g| g.home == self.place.region),
+            },
+        }
     }
 
     /// The route was wrong; look again.

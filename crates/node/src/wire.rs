@@ -12,7 +12,7 @@
 use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Error, GroupId, Key, KeyRange, NodeId, ReadEntry, SchemaUse, SchemaVersion,
+    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry, SchemaUse, SchemaVersion,
     SessionId, Timestamp,
 };
 use meridian_sql::catalog::CatalogChange;
@@ -60,11 +60,31 @@ pub enum Request {
         view: View,
         ops: Vec<ReadOp>,
     },
+    /// Reads at the replica on the node asked, at its closed timestamp.
+    ReadReplica {
+        group: GroupId,
+        view: ReplicaView,
+        ops: Vec<ReadOp>,
+    },
+    /// From a group's primary to whoever holds a replica: what it promises, while its log has nothing to say.
+    Closed(Vec<ClosedPromise>),
     /// A transaction's slice to certify and commit.
     Commit {
         group: GroupId,
         session: SessionId,
         request: CommitRequest,
+    },
+    /// Part of a read-only round: whether all of this is still the newest at the group's primary, whose clock is then above `at`.
+    Check {
+        group: GroupId,
+        entries: Vec<ReadEntry>,
+        schema: SchemaUse,
+        at: Timestamp,
+    },
+    /// A message of the commit over several groups, for a group's primary, or for a gateway.
+    Ballot {
+        group: Option<GroupId>,
+        message: BallotMessage,
     },
     /// The transaction is over without a commit: leave the wait queues.
     Release {
@@ -102,7 +122,10 @@ pub enum Request {
 pub enum Response {
     Raft(Bytes),
     Read(ReadAnswer),
-    Commit(CommitOutcome),
+    ReadReplica(ReplicaAnswer),
+    /// With a conflict, the newest versions of what was out of date.
+    Commit(CommitOutcome, Vec<Fresh>),
+    Checked(std::result::Result<(), (Conflict, Vec<Fresh>)>),
     Done,
     Joined(Joined),
     Pong(Ping),
@@ -135,8 +158,39 @@ pub struct View {
     /// The commit timestamp of the schema version it uses; a fresh snapshot is not below it.
     pub schema_committed_at: Timestamp,
     pub lock_timeout: Option<Duration>,
-    /// What it read in this group so far, only with locking reads: a wait in a queue may move the snapshot.
+    /// What it read in this group so far: a wait, or an uncertain version, may move the snapshot.
     pub entries: Vec<ReadEntry>,
+    /// `entries` is all of it. If it is not, a read that would move the snapshot restarts the transaction.
+    pub has_entries: bool,
+}
+
+/// What a replica that is not the primary needs to know of the transaction that reads.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ReplicaView {
+    /// Where it reads in this group; `None` at its first read there.
+    pub snapshot: Option<Timestamp>,
+    /// A snapshot below this is of no use: the schema version it planned with did not hold yet.
+    pub above: Timestamp,
+}
+
+/// What a replica found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReplicaAnswer {
+    /// Where the transaction reads in this group from now on.
+    pub snapshot: Timestamp,
+    /// The largest version timestamp read.
+    pub newest: Timestamp,
+    /// With each result the `until` of what it read: one for each key, or one for the page.
+    pub results: Vec<(ReadResult, Vec<Timestamp>)>,
+}
+
+/// «No version will appear at or below `closed` that is not in the log by entry `index`, except those of transactions prepared
+/// by then» (design: replication, closed timestamps).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedPromise {
+    pub group: GroupId,
+    pub closed: Timestamp,
+    pub index: u64,
 }
 
 /// One read.
@@ -224,6 +278,8 @@ pub struct Ping {
     pub incarnation: u64,
     /// Groups the sender is ready to serve as primary, with their terms.
     pub leads: Vec<(GroupId, u64)>,
+    /// Groups the sender holds a replica of.
+    pub holds: Vec<GroupId>,
 }
 
 /// A line of `meridian node status`.

@@ -1,0 +1,232 @@
+//! A group's primary as a participant of transactions over several groups: the protocol (crate `commit`) joined to
+//! certification and the log's tables (crate `region`).
+//!
+//! ```text
+//!  message ──▶ Participant ──Certify──▶ Engine::prepare ──▶ Prepared in the log ──applied──▶ vote to everybody
+//!                   ▲  └──────Decide──▶ Engine::decide  ──▶ Outcome  in the log ──applied──▶ writes visible, reservations gone
+//!                   └── applied records, messages, time
+//! ```
+//!
+//! Both live behind the replica's lock for one term; what takes time goes through the [`crate::outbox`].
+
+use crate::outbox::Work;
+use crate::primary::Step;
+use crate::replica::{Core, Pending, Replica, StoreVersions};
+use meridian_base::record::{Payload, Record};
+use meridian_base::runtime::Runtime;
+use meridian_base::{
+    BallotMessage, Conflict, ConflictReason, Fresh, Key, ReadEntry, Refusal, Result, SchemaUse, Timestamp, TxnId, limits,
+};
+use meridian_commit::Action;
+use meridian_region::{Deciding, Preparation, Round, SchemaCheck};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// An outcome waits for the clock or for the lease at most this long at a time; then the term has other worries.
+const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What came of certifying a slice.
+enum Certified {
+    Voted,
+    /// It is not wanted any more.
+    Over,
+}
+
+impl<R: Runtime> Replica<R> {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.physical())
+    }
+
+    /// A message for this group's primary.
+    pub(crate) fn ballot(&self, message: BallotMessage) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
+        let mut actions = Vec::new();
+        participant.receive(&core.state, message, self.now(), &mut actions);
+        self.act(core, actions);
+        Ok(())
+    }
+
+    /// What the protocol wants done.
+    pub(crate) fn act(&self, core: &mut Core, actions: Vec<Action>) {
+        for action in actions {
+            let work = match action {
+                Action::Log(Record::Prepared(prepared)) => {
+                    // Between the transactions certified before and after it.
+                    core.pending.push(Pending::Prepared(prepared));
+                    continue;
+                }
+                Action::Log(record) => {
+                    core.records.push(record);
+                    continue;
+                }
+                Action::Send { to, message } => Work::Send { to, message },
+                Action::Certify(id) => Work::Certify { group: self.id, id },
+                Action::Decide { id, at } => Work::Decide { group: self.id, id, at },
+            };
+            // The receiver lives as long as the node.
+            let _ = self.outbox.send(work);
+        }
+        self.pump(core);
+        self.ticker.notify_one();
+    }
+
+    /// Time passes for the protocol.
+    pub(crate) fn tick_participant(&self, core: &mut Core) {
+        let now = self.now();
+        let Some(participant) = &mut core.participant else { return };
+        if participant.next_tick().is_none_or(|due| due > now) {
+            return;
+        }
+        let mut actions = Vec::new();
+        participant.tick(&core.state, now, &mut actions);
+        self.act(core, actions);
+    }
+
+    /// When the protocol next has something to do.
+    pub(crate) fn participant_due(&self) -> Option<Duration> {
+        let due = self.core.lock().participant.as_ref()?.next_tick()?;
+        Some(due.since(self.now()))
+    }
+
+    /// A payload is applied: votes that are durable now may leave.
+    pub(crate) fn participant_applied(&self, core: &mut Core, payload: &Payload) {
+        let now = self.now();
+        let Some(participant) = &mut core.participant else { return };
+        let mut actions = Vec::new();
+        participant.applied(&core.state, payload, now, &mut actions);
+        if !actions.is_empty() {
+            self.act(core, actions);
+        }
+    }
+
+    /// Certifies a slice and votes. What is in its way is waited for, bounded (counterexample 17).
+    pub(crate) async fn certify_slice(&self, id: TxnId) {
+        let certifying = self.until_ready(limits::PREPARE_WAIT_MAX, |core| self.try_certify(core, id)).await;
+        match certifying {
+            Ok(Certified::Voted | Certified::Over) => {}
+            Err(e) => {
+                tracing::debug!("{}: {id} is refused: {e}", self.id);
+                let mut core = self.core.lock();
+                let reason = ConflictReason::ReservedByPrepared;
+                let conflict = core.participant.as_ref().and_then(|p| p.certifying(id)).map(|slice| Conflict {
+                    key: slice.writes.first().map_or(Key::MIN, |w| w.key.clone()),
+                    reason,
+                });
+                self.certified(&mut core, id, Err(Refusal { conflict, fresh: Vec::new() }));
+            }
+        }
+    }
+
+    fn certified(&self, core: &mut Core, id: TxnId, result: std::result::Result<Timestamp, Refusal>) {
+        let Some(participant) = &mut core.participant else { return };
+        let mut actions = Vec::new();
+        participant.certified(id, result, &mut actions);
+        self.act(core, actions);
+    }
+
+    fn try_certify(&self, core: &mut Core, id: TxnId) -> Result<Step<Certified>> {
+        let physical = self.physical();
+        let Core { state, engine: Some(engine), participant: Some(participant), .. } = &mut *core else {
+            return Err(crate::primary::not_primary(self.id));
+        };
+        let Some(slice) = participant.certifying(id) else { return Ok(Step::Ready(Certified::Over)) };
+        let versions = StoreVersions::new(&self.store);
+        let preparation = engine.prepare(state, &versions, slice, &self.clock, physical);
+        if let Some(e) = versions.failure.into_inner() {
+            return Err(e);
+        }
+        match preparation {
+            Preparation::Append { at } => {
+                // Read-only transactions may not pass it by any more.
+                self.fast.settled.store(0, Ordering::Release);
+                self.certified(core, id, Ok(at));
+                Ok(Step::Ready(Certified::Voted))
+            }
+            Preparation::Refuse(refused) => {
+                let fresh = self.fresh(&refused.stale)?;
+                self.certified(core, id, Err(Refusal { conflict: Some(refused.conflict), fresh }));
+                Ok(Step::Ready(Certified::Voted))
+            }
+            Preparation::Known => Ok(Step::Ready(Certified::Over)),
+            Preparation::Wait(ticket) => Self::wait(core, ticket),
+            Preparation::NotReady(why) => self.not_ready(core, why),
+        }
+    }
+
+    /// The newest versions of what failed certification.
+    pub(crate) fn fresh(&self, stale: &[(Key, Timestamp)]) -> Result<Vec<Fresh>> {
+        let mut fresh = Vec::with_capacity(stale.len());
+        for (key, until) in stale {
+            let found = self.store.get(key.as_bytes(), *until)?;
+            let version = found.as_ref().map_or(Timestamp::MIN, |v| v.at);
+            fresh.push(Fresh { key: key.clone(), value: found.and_then(|v| v.value), version, until: *until });
+        }
+        Ok(fresh)
+    }
+
+    /// All votes are known: logs the outcome, once the clock may be at its timestamp.
+    pub(crate) async fn decide(&self, id: TxnId, at: Option<Timestamp>) {
+        loop {
+            let decided = self.until_ready(DECIDE_PATIENCE, |core| {
+                let physical = self.physical();
+                let Core { state, engine: Some(engine), records, .. } = &mut *core else {
+                    return Err(crate::primary::not_primary(self.id));
+                };
+                match engine.decide(state, id, at, &self.clock, physical) {
+                    Deciding::Log(outcome) => {
+                        records.push(Record::Outcome(outcome));
+                        self.pump(core);
+                        Ok(Step::Ready(()))
+                    }
+                    Deciding::Known => Ok(Step::Ready(())),
+                    Deciding::Wait(ticket) => Self::wait(core, ticket),
+                    Deciding::NotReady(why) => self.not_ready(core, why),
+                }
+            });
+            match decided.await {
+                Ok(()) => return,
+                // A primary of another term decides by the same votes.
+                Err(_) if self.core.lock().engine.is_none() => return,
+                Err(e) => tracing::debug!("{}: the outcome of {id} waits: {e}", self.id),
+            }
+        }
+    }
+
+    /// Part of a read-only round over several groups: whether everything is still the newest, with nobody about to change it.
+    pub async fn check(
+        &self,
+        entries: &[ReadEntry],
+        schema: &SchemaUse,
+        at: Timestamp,
+    ) -> Result<std::result::Result<(), (Conflict, Vec<Fresh>)>> {
+        let checked = self
+            .until_ready(crate::primary::WAIT_MAX, |core| {
+                let physical = self.physical();
+                let Core { state, engine: Some(engine), .. } = &mut *core else {
+                    return Err(crate::primary::not_primary(self.id));
+                };
+                let versions = StoreVersions::new(&self.store);
+                let round = engine.read_round(state, &versions, entries, at, &self.clock, physical);
+                if let Some(e) = versions.failure.into_inner() {
+                    return Err(e);
+                }
+                match round {
+                    Round::Passed => {}
+                    Round::Wait(ticket) => return Self::wait(core, ticket),
+                    Round::NotReady(why) => return self.not_ready(core, why),
+                    Round::Refuse(refused) => return Ok(Step::Ready(Err((refused.conflict, self.fresh(&refused.stale)?)))),
+                }
+                match engine.check_read(state, schema, at) {
+                    SchemaCheck::Passed => Ok(Step::Ready(Ok(()))),
+                    SchemaCheck::Wait(ticket) => Self::wait(core, ticket),
+                    SchemaCheck::Changed(conflict) => Ok(Step::Ready(Err((conflict, Vec::new())))),
+                }
+            })
+            .await?;
+        self.check_lease()?;
+        Ok(checked)
+    }
+}
+

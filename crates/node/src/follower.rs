@@ -1,0 +1,70 @@
+//! Reads at a replica that is not the primary: what it knows at its closed timestamp, at once and without a message.
+//!
+//! What is read here is speculative. Each result says up to when it is known to be the newest (`until`), and the transaction's
+//! certification decides (design: transactions, «At the gateway»). A transaction that is prepared and not decided may put a
+//! version below the closed timestamp; a read passes it by, and its `until` stays below what was prepared.
+
+use crate::replica::Replica;
+use crate::wire::{ReadOp, ReadResult, ReplicaAnswer, ReplicaView};
+use meridian_base::runtime::Runtime;
+use meridian_base::{ColumnMask, Error, KeyRange, Result, Target, Timestamp};
+use meridian_store::ScanLimits;
+
+/// Rows in one page.
+const PAGE_ROWS_MAX: usize = 1_024;
+
+impl<R: Runtime> Replica<R> {
+    /// Several reads at one snapshot. `Unavailable` if the replica is not there yet: the gateway asks elsewhere.
+    pub fn read_closed(&self, view: &ReplicaView, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
+        let closed = self.core.lock().closed();
+        let snapshot = view.snapshot.unwrap_or(closed);
+        if snapshot > closed || closed < view.above || snapshot == Timestamp::MIN {
+            return Err(Error::unavailable(format!("the replica of group {} here is behind", self.id)));
+        }
+        let mut answer = ReplicaAnswer { snapshot, ..ReplicaAnswer::default() };
+        for op in ops {
+            let result = match op {
+                ReadOp::Get { keys, columns, .. } => {
+                    let (mut values, mut untils) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
+                    for key in keys {
+                        untils.push(self.until(&Target::Key(key.clone()), *columns, snapshot));
+                        let found = self.store.get(key.as_bytes(), snapshot)?;
+                        answer.newest = answer.newest.max(found.as_ref().map_or(Timestamp::MIN, |v| v.at));
+                        values.push(found.and_then(|v| v.value));
+                    }
+                    (ReadResult::Values(values), untils)
+                }
+                ReadOp::Scan { range, columns, reverse, limit, .. } => {
+                    self.scan_closed(range, *columns, *reverse, *limit, snapshot, &mut answer.newest)?
+                }
+            };
+            answer.results.push(result);
+        }
+        Ok(answer)
+    }
+
+    fn scan_closed(
+        &self,
+        range: &KeyRange,
+        columns: ColumnMask,
+        reverse: bool,
+        limit: Option<u64>,
+        snapshot: Timestamp,
+        newest: &mut Timestamp,
+    ) -> Result<(ReadResult, Vec<Timestamp>)> {
+        let rows_max = limit.map_or(PAGE_ROWS_MAX, |l| (l as usize).clamp(1, PAGE_ROWS_MAX));
+        let until = self.until(&Target::Range(range.clone()), columns, snapshot);
+        let page = self.store.scan(range, snapshot, reverse, ScanLimits { rows: rows_max, ..ScanLimits::default() })?;
+        let mut rows = Vec::with_capacity(page.rows.len());
+        for (key, version) in page.rows {
+            *newest = (*newest).max(version.at);
+            rows.extend(version.value.map(|value| (key, value)));
+        }
+        Ok((ReadResult::Page { rows, rest: page.rest }, vec![until]))
+    }
+
+    /// Up to when what is read at `snapshot` is known to be the newest.
+    fn until(&self, target: &Target, columns: ColumnMask, snapshot: Timestamp) -> Timestamp {
+        self.core.lock().state.replica_read(target, columns, snapshot)
+    }
+}

@@ -1,0 +1,212 @@
+//! What a commit takes.
+//!
+//! | what was touched | what happens | round trips |
+//! | --- | --- | --- |
+//! | nothing, or one group, fresh, without writes | nothing: what was read was the newest, at one moment | 0 |
+//! | several groups or a replica, without writes | a round: each primary checks that everything is still the newest | 1 |
+//! | one group, with writes | certification at its primary | 1 |
+//! | several groups, with writes | a ballot: each certifies its slice and votes (crate `commit`) | 1 |
+
+use super::Txn;
+use super::overlay::Newer;
+use super::part::Part;
+use crate::shared::Route;
+use crate::wire::{Request, Response};
+use futures::future::join_all;
+use meridian_base::runtime::Runtime;
+use meridian_base::{
+    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GroupId, NodeId, ReadEntry, Result,
+    SchemaUse, Timestamp, TxnId, Write,
+};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a commit is repeated before its outcome is reported as unknown (40003). Below `WATERMARK_LAG`, so that a primary
+/// never has to say «forgotten» to a gateway that is still asking.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
+const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long a round looks for primaries that answer.
+const ROUND_PATIENCE: Duration = Duration::from_secs(10);
+
+fn another_question() -> Error {
+    Error::internal("a node answered another question")
+}
+
+pub(super) fn unknown_outcome(why: &str) -> Error {
+    Error::unknown_outcome("the outcome of the commit is unknown")
+        .detail(why.to_string())
+        .hint("Look at the data before running the transaction again.")
+}
+
+impl<R: Runtime> Txn<R> {
+    pub(super) async fn commit_everywhere(&mut self) -> Result<Option<Timestamp>> {
+        if let Some(e) = self.failed.take() {
+            return Err(e);
+        }
+        if self.parts.iter().all(|p| p.writes.is_empty()) {
+            return self.confirm_reads().await.map(|()| None);
+        }
+        let touched: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].is_touched()).collect();
+        match touched[..] {
+            [at] => self.commit_one(at).await.map(Some),
+            _ => self.ballot(touched).await.map(Some),
+        }
+    }
+
+    /// Certifies what was read, without a commit.
+    pub(super) async fn confirm_reads(&mut self) -> Result<()> {
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        let read: Vec<&Part> = self.parts.iter().filter(|p| !p.view.entries.is_empty()).collect();
+        if read.iter().all(|p| p.is_fresh()) && read.len() <= 1 {
+            return Ok(());
+        }
+        let now = self.shared.clock.now(self.shared.runtime.physical_micros());
+        let at = now.max(self.newest).max(self.options.schema_committed_at);
+        let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at))).await;
+        for (group, check) in read.iter().map(|p| p.group).zip(checks) {
+            if let Err(conflict) = check? {
+                let e = self.refused(group, conflict);
+                self.failed = Some(e.clone());
+                return Err(e);
+            }
+        }
+        Ok(())
+    }
+
+    /// One group's part of a round.
+    async fn check(
+        &self,
+        group: GroupId,
+        entries: &[ReadEntry],
+        at: Timestamp,
+    ) -> Result<std::result::Result<(), (Conflict, Vec<Fresh>)>> {
+        let deadline = Instant::now() + ROUND_PATIENCE;
+        let mut attempt = 0;
+        loop {
+            let answer = match self.shared.route(group, attempt) {
+                Some(Route::Local(replica)) => replica.check(entries, &self.schema, at).await,
+                Some(Route::Remote(node)) => {
+                    let call = Request::Check { group, entries: entries.to_vec(), schema: self.schema.clone(), at };
+                    match self.shared.rpc.call(node, call, CALL_TIMEOUT).await {
+                        Ok(Response::Checked(answer)) => Ok(answer),
+                        Ok(Response::NotPrimary { hint }) => Err(self.shared.not_primary_there(group, node, hint)),
+                        Ok(_) => Err(another_question()),
+                        Err(e) => Err(e),
+                    }
+                }
+                None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
+            };
+            match answer {
+                Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
+                    self.shared.forget_route(group);
+                    super::backoff(attempt).await;
+                    attempt += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    pub(super) fn new_id(&self) -> TxnId {
+        TxnId { hlc: self.shared.clock.tick(self.shared.runtime.physical_micros()), gateway: self.shared.me() }
+    }
+
+    /// A part's slice, as its primary certifies it. The part keeps nothing.
+    pub(super) fn slice(&mut self, at: usize, id: TxnId) -> CommitRequest {
+        let part = &mut self.parts[at];
+        CommitRequest {
+            id,
+            reads: std::mem::take(&mut part.view.entries),
+            writes: std::mem::take(&mut part.writes).into_values().collect(),
+            min_commit: self.newest.max(self.options.schema_committed_at),
+            schema: SchemaUse { version: self.schema.version, descriptors: self.schema.descriptors.clone() },
+        }
+    }
+
+    /// A transaction of one group. One id for as long as it takes: a primary that lost its leadership half-way may have
+    /// committed, and its successor then answers with what became of that id.
+    async fn commit_one(&mut self, at: usize) -> Result<Timestamp> {
+        let group = self.parts[at].group;
+        let id = self.new_id();
+        let request = self.slice(at, id);
+        let deadline = Instant::now() + COMMIT_PATIENCE;
+        let mut attempt = 0;
+        loop {
+            let outcome = match self.shared.route(group, attempt) {
+                Some(Route::Local(replica)) => replica.commit(&request).await,
+                Some(Route::Remote(node)) => self.commit_remotely(node, at, &request).await,
+                None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
+            };
+            match outcome {
+                Ok((CommitOutcome::Committed(c), _)) => {
+                    self.learn_own(group, &request.writes, c);
+                    return Ok(c);
+                }
+                Ok((CommitOutcome::Conflict(conflict), fresh)) => return Err(self.refused(group, (conflict, fresh))),
+                Ok((CommitOutcome::Forgotten, _)) => {
+                    return Err(unknown_outcome("its id is older than what the group remembers"));
+                }
+                Err(e) if e.kind() == ErrorKind::Unavailable => {
+                    if Instant::now() >= deadline {
+                        return Err(unknown_outcome(e.message()));
+                    }
+                    self.shared.forget_route(group);
+                    super::backoff(attempt).await;
+                    attempt += 1;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    async fn commit_remotely(
+        &mut self,
+        node: NodeId,
+        at: usize,
+        request: &CommitRequest,
+    ) -> Result<(CommitOutcome, Vec<Fresh>)> {
+        let group = self.parts[at].group;
+        let call = Request::Commit { group, session: self.options.session, request: request.clone() };
+        match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {
+            Response::Commit(outcome, fresh) => {
+                // The primary has emptied the queues.
+                self.parts[at].has_locks = false;
+                Ok((outcome, fresh))
+            }
+            Response::NotPrimary { hint } => Err(self.shared.not_primary_there(group, node, hint)),
+            _ => Err(another_question()),
+        }
+    }
+
+    /// What a session wrote at a distant group, it sees at once.
+    pub(super) fn learn_own(&self, group: GroupId, writes: &[Write], at: Timestamp) {
+        if self.shared.is_primary_near(group) {
+            return;
+        }
+        for write in writes {
+            let newer = Newer { value: write.value.clone(), version: at, until: at };
+            self.shared.overlay.learn(group, write.key.clone(), newer);
+        }
+    }
+
+    /// A primary refused: what it told for the next attempt, and the error.
+    pub(super) fn refused(&self, group: GroupId, (mut conflict, fresh): (Conflict, Vec<Fresh>)) -> Error {
+        for f in fresh {
+            self.shared.overlay.learn(group, f.key, Newer { value: f.value, version: f.version, until: f.until });
+        }
+        let is_fresh = self.parts.iter().find(|p| p.group == group).is_none_or(|p| p.is_fresh());
+        if !is_fresh && conflict.reason == ConflictReason::ConcurrentWrite {
+            conflict.reason = ConflictReason::StaleRemoteRead;
+        }
+        self.explain(&conflict)
+    }
+}
+
+impl Part {
+    /// Whether the group takes part in the commit.
+    fn is_touched(&self) -> bool {
+        !self.writes.is_empty() || !self.view.entries.is_empty()
+    }
+}

@@ -1,0 +1,299 @@
+//! A transaction at its gateway: what it read, a write buffer that overlays its own reads, and the commit.
+//!
+//! What it does in each group is a [`Part`]: the read entries that certification will test, and the writes. [`reads`] decides
+//! where a read goes, [`commit`] what a commit takes: nothing, one group's certification, a round of checks, or the ballot of
+//! several groups. What a client sees inside an open transaction is speculative until its commit succeeds; an error that ends
+//! it is told only after [`Transaction::confirm`] (design: transactions, «At the gateway»).
+
+mod ballot;
+mod commit;
+pub(crate) mod overlay;
+mod part;
+mod reads;
+
+pub(crate) use ballot::{Ballots, voted};
+
+use crate::primary::conflict_error;
+use crate::shared::{Route, Shared};
+use crate::wire::{Request, View};
+use bytes::Bytes;
+use meridian_base::runtime::Runtime;
+use meridian_base::{
+    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, Result, SchemaUse, Timestamp, Write, limits,
+};
+use meridian_region::Owner;
+use meridian_sql::catalog::Descriptor;
+use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use part::Part;
+use std::sync::Arc;
+use std::time::Duration;
+
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
+const RELEASE_ATTEMPTS: u32 = 5;
+const BACKOFF_MAX: Duration = Duration::from_millis(100);
+
+/// See the module's essay.
+pub struct Txn<R: Runtime> {
+    shared: Arc<Shared<R>>,
+    options: TxnOptions,
+    began: Timestamp,
+    schema: SchemaUse,
+    /// In the order of first use; seldom more than three.
+    parts: Vec<Part>,
+    /// What each write replaced, and in which part, for savepoints.
+    undo: Vec<(usize, Key, Option<Write>)>,
+    bytes: usize,
+    /// The largest version timestamp read.
+    newest: Timestamp,
+    /// Certification has failed, or a read could not go on: only a new transaction helps.
+    failed: Option<Error>,
+}
+
+impl<R: Runtime> Txn<R> {
+    pub(crate) fn new(shared: Arc<Shared<R>>, options: TxnOptions) -> Txn<R> {
+        let began = shared.clock.now(shared.runtime.physical_micros());
+        let schema = SchemaUse { version: options.schema, descriptors: Vec::new() };
+        Txn {
+            shared,
+            options,
+            began,
+            schema,
+            parts: Vec::with_capacity(1),
+            undo: Vec::new(),
+            bytes: 0,
+            newest: Timestamp::MIN,
+            failed: None,
+        }
+    }
+
+    /// The place of a group's part; made at its first use.
+    fn part(&mut self, group: GroupId) -> Result<usize> {
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        if let Some(at) = self.parts.iter().position(|p| p.group == group) {
+            return Ok(at);
+        }
+        let view = View {
+            session: self.options.session,
+            began: self.began,
+            read_only: self.options.read_only,
+            snapshot: None,
+            is_settled: false,
+            schema: self.schema.clone(),
+            schema_committed_at: self.options.schema_committed_at,
+            lock_timeout: self.options.lock_timeout,
+            entries: Vec::new(),
+            has_entries: true,
+        };
+        self.parts.push(Part::new(group, view));
+        Ok(self.parts.len() - 1)
+    }
+
+    fn note_failure(&mut self, e: Error) -> Error {
+        if e.is_retry() {
+            self.failed = Some(e.clone());
+        }
+        e
+    }
+
+    /// Certification's answer, with the table's name.
+    fn explain(&self, conflict: &Conflict) -> Error {
+        let e = conflict_error(conflict);
+        let mut bytes = conflict.key.as_bytes();
+        let Some(index) = meridian_base::key::decode::index(&mut bytes) else { return e };
+        let catalog = self.shared.catalog.active();
+        let table = catalog.descriptors.values().find_map(|d| match &**d {
+            Descriptor::Table(t) if t.indexes.iter().any(|i| i.id == index) => Some(t.name.clone()),
+            _ => None,
+        });
+        match table {
+            Some(name) => e.detail(format!("table \"{name}\", key {:?}", conflict.key)).table(name),
+            None => e,
+        }
+    }
+
+    fn leave_queues(&mut self) {
+        let session = self.options.session;
+        for part in &mut self.parts {
+            if !std::mem::take(&mut part.has_locks) {
+                continue;
+            }
+            let group = part.group;
+            match self.shared.route(group, 0) {
+                Some(Route::Local(replica)) => replica.release_locks(Owner { gateway: self.shared.me(), session }),
+                Some(Route::Remote(node)) => {
+                    let shared = self.shared.clone();
+                    tokio::spawn(async move {
+                        // If all of this is lost, the entries end with the session's next transaction there or with its gateway.
+                        for attempt in 0..RELEASE_ATTEMPTS {
+                            let release = Request::Release { group, session };
+                            if shared.rpc.call(node, release, RELEASE_TIMEOUT).await.is_ok() {
+                                return;
+                            }
+                            backoff(attempt + 3).await;
+                        }
+                    });
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+async fn backoff(attempt: u32) {
+    let pause = Duration::from_millis(5 << attempt.min(5)).min(BACKOFF_MAX);
+    tokio::time::sleep(pause).await;
+}
+
+impl<R: Runtime> Transaction for Txn<R> {
+    async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
+        let at = self.part(group)?;
+        let part = &mut self.parts[at];
+        if let Some(own) = part.writes.get(key) {
+            return Ok(own.value.clone());
+        }
+        if locking == Locking::None
+            && let Some(value) = part.take_prefetched(key, columns)
+        {
+            return Ok(value);
+        }
+        self.read_key(at, key, columns, locking).await
+    }
+
+    async fn get_many(
+        &mut self,
+        group: GroupId,
+        keys: &[Key],
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let at = self.part(group)?;
+        if self.shared.local_primary(group).is_some() {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                values.push(self.get(group, key, columns, locking).await?);
+            }
+            return Ok(values);
+        }
+        let unknown: Vec<Key> = keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect();
+        let mut fetched = Vec::new();
+        if !unknown.is_empty() {
+            fetched = self.read_keys(at, unknown.clone(), columns, locking).await?;
+        }
+        let part = &mut self.parts[at];
+        for (key, (_, until)) in unknown.into_iter().zip(&fetched) {
+            part.record(meridian_base::Target::Key(key), columns, *until);
+        }
+        let mut fetched = fetched.into_iter();
+        Ok(keys
+            .iter()
+            .map(|k| match part.writes.get(k) {
+                Some(own) => own.value.clone(),
+                None => fetched.next().and_then(|(value, _)| value),
+            })
+            .collect())
+    }
+
+    fn is_distant(&self, group: GroupId) -> bool {
+        self.is_elsewhere(group)
+    }
+
+    async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {
+        let at = self.part(group)?;
+        let keys: Vec<Key> = keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect();
+        if keys.is_empty() || !self.is_elsewhere(group) {
+            return Ok(());
+        }
+        let columns = columns | ColumnMask::EXISTENCE;
+        let found = self.read_keys(at, keys.clone(), columns, Locking::None).await?;
+        let part = &mut self.parts[at];
+        part.prefetched = keys.into_iter().zip(found).collect();
+        part.prefetched_columns = columns;
+        Ok(())
+    }
+
+    async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
+        let at = self.part(group)?;
+        if scan.range.is_empty() {
+            return Ok(ScanRows::default());
+        }
+        self.read_page(at, scan).await
+    }
+
+    fn write(&mut self, group: GroupId, mut write: Write) -> Result<()> {
+        let at = self.part(group)?;
+        if self.options.read_only {
+            return Err(Error::sql("25006", "cannot write in a read-only transaction"));
+        }
+        if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {
+            return Err(Error::sql("54000", "index row is too large").detail(format!(
+                "The key has {} bytes; the limit is {}.",
+                write.key.as_bytes().len(),
+                limits::KEY_BYTES_MAX
+            )));
+        }
+        self.bytes += write.key.as_bytes().len() + write.value.as_ref().map_or(0, Bytes::len) + 32;
+        if self.bytes > limits::TXN_BYTES_MAX {
+            return Err(Error::sql("53200", "transaction too large")
+                .detail(format!("Its writes exceed {} MiB.", limits::TXN_BYTES_MAX >> 20))
+                .hint("Split the work into several transactions."));
+        }
+        let writes = &mut self.parts[at].writes;
+        let before = writes.remove(&write.key);
+        if let Some(before) = &before {
+            write.columns |= before.columns;
+        }
+        self.undo.push((at, write.key.clone(), before));
+        writes.insert(write.key.clone(), write);
+        Ok(())
+    }
+
+    fn uses(&mut self, descriptors: &[DescriptorId]) {
+        for d in descriptors {
+            if !self.schema.descriptors.contains(d) {
+                self.schema.descriptors.push(*d);
+                self.parts.iter_mut().for_each(|p| p.view.schema.descriptors.push(*d));
+            }
+        }
+    }
+
+    fn savepoint(&mut self) -> Savepoint {
+        Savepoint(self.undo.len())
+    }
+
+    fn rollback_to(&mut self, to: Savepoint) {
+        while self.undo.len() > to.0 {
+            let (at, key, before) = self.undo.pop().expect("longer than the mark");
+            let writes = &mut self.parts[at].writes;
+            match before {
+                Some(write) => writes.insert(key, write),
+                None => writes.remove(&key),
+            };
+        }
+    }
+
+    async fn confirm(&mut self) -> Result<()> {
+        self.confirm_reads().await
+    }
+
+    async fn commit(mut self) -> Result<Option<Timestamp>> {
+        let committed = self.commit_everywhere().await;
+        self.leave_queues();
+        committed
+    }
+
+    fn rollback(mut self) {
+        self.leave_queues();
+    }
+
+    fn has_writes(&self) -> bool {
+        self.parts.iter().any(|p| !p.writes.is_empty())
+    }
+}
+
+impl<R: Runtime> Drop for Txn<R> {
+    fn drop(&mut self) {
+        self.leave_queues();
+    }
+}

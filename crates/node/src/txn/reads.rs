@@ -1,0 +1,255 @@
+//! Where a transaction reads (design: transactions, «At the gateway»).
+//!
+//! * A group whose primary is in this region: there, fresh, at one snapshot.
+//! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this gateway knows to be newer laid over
+//!   it. No message leaves the region; certification decides whether it was current.
+//! * The same after it was out of date twice, or when a row must not be waited for or be left out (`NOWAIT`, `SKIP LOCKED`): at the
+//!   distant primary, where the wait queue is.
+
+use super::Txn;
+use super::part::{Part, covered, merged, without};
+use crate::primary::is_not_primary;
+use crate::shared::Route;
+use crate::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
+use bytes::Bytes;
+use meridian_base::runtime::Runtime;
+use meridian_base::{ColumnMask, Error, ErrorKind, GroupId, Key, NodeId, Result, Target, Timestamp};
+use meridian_sql::env::{Locking, OnLocked, Scan, ScanRows};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a read looks for a primary that answers before the statement fails with 57P03.
+const READ_PATIENCE: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+/// A replica in the region answers at once or is not worth waiting for.
+const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
+/// Attempts that came before the one which reads at distant primaries: the first failed on a stale replica, the second on what
+/// it was told.
+const ATTEMPTS_AT_REPLICAS: u32 = 2;
+/// Read entries that travel with every read, so that the primary can move the snapshot; more of them only with locking reads.
+const ENTRIES_SENT_MAX: usize = 32;
+
+/// A result, with the `until` of each key, or of the page.
+type Found = (ReadResult, Vec<Timestamp>);
+
+fn another_question() -> Error {
+    Error::internal("a node answered another question")
+}
+
+impl<R: Runtime> Txn<R> {
+    /// One key that this transaction has not written.
+    pub(super) async fn read_key(
+        &mut self,
+        at: usize,
+        key: &Key,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Option<Bytes>> {
+        let part = &mut self.parts[at];
+        part.has_locks |= locking != Locking::None;
+        if let Some(replica) = self.shared.local_primary(part.group) {
+            part.prefetched.clear();
+            let me = self.shared.me();
+            match replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into()).await {
+                Ok(version) => {
+                    let version = version.inspect(|v| self.newest = self.newest.max(v.at));
+                    let until = part.view.snapshot.expect("a read has a snapshot");
+                    part.record(Target::Key(key.clone()), columns, until);
+                    return Ok(version.and_then(|v| v.value));
+                }
+                Err(e) if is_not_primary(&e) => {}
+                Err(e) => return Err(self.note_failure(e)),
+            }
+        }
+        let mut found = self.read_keys(at, vec![key.clone()], columns, locking).await?;
+        let (value, until) = found.pop().ok_or_else(another_question)?;
+        self.parts[at].record(Target::Key(key.clone()), columns, until);
+        Ok(value)
+    }
+
+    /// Several keys that this transaction has not written, with the `until` of each. Nothing is recorded.
+    pub(super) async fn read_keys(
+        &mut self,
+        at: usize,
+        keys: Vec<Key>,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<(Option<Bytes>, Timestamp)>> {
+        let op = ReadOp::Get { keys: keys.clone(), columns: columns | ColumnMask::EXISTENCE, locking: locking.into() };
+        let (ReadResult::Values(values), untils) = self.ask(at, op, locking).await? else { return Err(another_question()) };
+        if values.len() != keys.len() || untils.len() != keys.len() {
+            return Err(another_question());
+        }
+        let group = self.parts[at].group;
+        let mut found: Vec<(Option<Bytes>, Timestamp)> = values.into_iter().zip(untils).collect();
+        if !self.parts[at].is_fresh() {
+            for (key, found) in keys.iter().zip(&mut found) {
+                if let Some(newer) = self.shared.overlay.get(group, key, found.1) {
+                    self.newest = self.newest.max(newer.version);
+                    *found = (newer.value, newer.until);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// A page of a scan, recorded, with the transaction's own writes in it.
+    pub(super) async fn read_page(&mut self, at: usize, scan: Scan) -> Result<ScanRows> {
+        let op = ReadOp::Scan {
+            range: scan.range.clone(),
+            columns: scan.columns | ColumnMask::EXISTENCE,
+            reverse: scan.reverse,
+            limit: scan.limit.map(|l| l as u64),
+            locking: scan.locking.into(),
+        };
+        let (ReadResult::Page { mut rows, rest }, untils) = self.ask(at, op, scan.locking).await? else {
+            return Err(another_question());
+        };
+        let until = *untils.first().ok_or_else(another_question)?;
+        let covered = covered(&scan.range, rest.as_ref(), scan.reverse);
+        let part = &mut self.parts[at];
+        let newer = match part.is_fresh() {
+            true => Vec::new(),
+            false => self.shared.overlay.range(part.group, &covered, until),
+        };
+        if !covered.is_empty() {
+            for piece in without(&covered, newer.iter().map(|(key, _)| key.clone())) {
+                part.record(Target::Range(piece), scan.columns, until);
+            }
+            for (key, newer) in &newer {
+                part.record(Target::Key(key.clone()), scan.columns, newer.until);
+                self.newest = self.newest.max(newer.version);
+            }
+            rows = merged(rows, newer.into_iter().map(|(key, newer)| (key, newer.value)), scan.reverse);
+        }
+        Ok(ScanRows { rows: part.overlay(rows, &covered, scan.reverse), rest })
+    }
+
+    /// Whether reads of this group cost a message, so that fetching ahead pays.
+    pub(super) fn is_elsewhere(&self, group: GroupId) -> bool {
+        self.shared.local_primary(group).is_none() && !(self.may_read_at_replicas() && self.shared.is_held_here(group))
+    }
+
+    fn may_read_at_replicas(&self) -> bool {
+        self.options.attempt < ATTEMPTS_AT_REPLICAS && (!self.options.read_only || self.options.is_held_back)
+    }
+
+    fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
+        let waits_or_none = match locking {
+            Locking::None => true,
+            Locking::Exclusive(busy) | Locking::Shared(busy) => busy == OnLocked::Wait,
+        };
+        waits_or_none && self.may_read_at_replicas() && !self.shared.is_primary_near(group)
+    }
+
+    /// One read, wherever it belongs.
+    async fn ask(&mut self, at: usize, op: ReadOp, locking: Locking) -> Result<Found> {
+        let group = self.parts[at].group;
+        if self.reads_at_replica(group, locking)
+            && let Some(found) = self.ask_replica(at, &op).await
+        {
+            return Ok(found);
+        }
+        self.parts[at].has_locks |= locking != Locking::None;
+        let result = self.ask_primary(at, op, locking).await?;
+        let until = self.parts[at].view.snapshot.ok_or_else(another_question)?;
+        let untils = match &result {
+            ReadResult::Values(values) => vec![until; values.len()],
+            ReadResult::Page { .. } => vec![until],
+        };
+        Ok((result, untils))
+    }
+
+    /// The nearest replica's answer; `None` if none in this region can give one.
+    async fn ask_replica(&mut self, at: usize, op: &ReadOp) -> Option<Found> {
+        let part = &self.parts[at];
+        let view = ReplicaView { snapshot: part.replica_snapshot, above: self.options.schema_committed_at };
+        let ops = std::slice::from_ref(op);
+        let mut answer = self.shared.replica(part.group).and_then(|replica| replica.read_closed(&view, ops).ok());
+        if answer.is_none() {
+            for node in self.shared.replicas_near(part.group) {
+                answer = self.ask_replica_of(node, part.group, view, ops).await;
+                if answer.is_some() {
+                    break;
+                }
+            }
+        }
+        let mut answer = answer?;
+        let found = answer.results.pop()?;
+        self.newest = self.newest.max(answer.newest);
+        self.parts[at].replica_snapshot = Some(answer.snapshot);
+        Some(found)
+    }
+
+    async fn ask_replica_of(&self, node: NodeId, group: GroupId, view: ReplicaView, ops: &[ReadOp]) -> Option<ReplicaAnswer> {
+        let call = Request::ReadReplica { group, view, ops: ops.to_vec() };
+        match self.shared.rpc.call(node, call, REPLICA_TIMEOUT).await {
+            Ok(Response::ReadReplica(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// One read at the primary, wherever it is now.
+    async fn ask_primary(&mut self, at: usize, op: ReadOp, locking: Locking) -> Result<ReadResult> {
+        let deadline = Instant::now() + READ_PATIENCE;
+        let group = self.parts[at].group;
+        let ops = vec![op];
+        let mut attempt = 0;
+        loop {
+            let answer = match self.shared.route(group, attempt) {
+                Some(Route::Local(replica)) => {
+                    let part = &mut self.parts[at];
+                    let before = part.view.snapshot;
+                    let answer = replica.read(self.shared.me(), &mut part.view, &ops).await;
+                    if before.is_some() && before != part.view.snapshot {
+                        part.prefetched.clear();
+                    }
+                    answer
+                }
+                Some(Route::Remote(node)) => self.ask_primary_at(node, at, &ops, locking).await,
+                None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
+            };
+            match answer {
+                Ok(mut answer) => {
+                    self.newest = self.newest.max(answer.newest);
+                    return answer.results.pop().ok_or_else(another_question);
+                }
+                Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
+                    self.shared.forget_route(group);
+                    super::backoff(attempt).await;
+                    attempt += 1;
+                }
+                Err(e) => return Err(self.note_failure(e)),
+            }
+        }
+    }
+
+    async fn ask_primary_at(&mut self, node: NodeId, at: usize, ops: &[ReadOp], locking: Locking) -> Result<ReadAnswer> {
+        let part = &mut self.parts[at];
+        let has_entries = locking != Locking::None || part.view.entries.len() <= ENTRIES_SENT_MAX;
+        let entries = if has_entries { part.view.entries.clone() } else { Vec::new() };
+        let view = View { entries, has_entries, schema: part.view.schema.clone(), ..part.view };
+        // A wait in a queue has its own bounds; the call must not end it.
+        let timeout = if locking == Locking::None { CALL_TIMEOUT } else { Duration::from_secs(3600) };
+        let call = Request::Read { group: part.group, view, ops: ops.to_vec() };
+        match self.shared.rpc.call(node, call, timeout).await? {
+            Response::Read(answer) => {
+                part.moved(answer.snapshot, answer.is_settled);
+                Ok(answer)
+            }
+            Response::NotPrimary { hint } => Err(self.shared.not_primary_there(part.group, node, hint)),
+            _ => Err(another_question()),
+        }
+    }
+}
+
+impl Part {
+    /// The primary reads at `snapshot` from now on. If it read elsewhere before, it has checked every entry up to there.
+    fn moved(&mut self, snapshot: Timestamp, is_settled: bool) {
+        if self.view.snapshot.is_some_and(|before| before != snapshot) {
+            self.prefetched.clear();
+            self.view.entries.iter_mut().for_each(|e| e.until = e.until.max(snapshot));
+        }
+        (self.view.snapshot, self.view.is_settled) = (Some(snapshot), is_settled);
+    }
+}

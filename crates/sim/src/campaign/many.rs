@@ -3,9 +3,11 @@
 use super::options::Options;
 use super::report::Report;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
@@ -67,6 +69,9 @@ struct Running {
     seed: u64,
     child: Child,
     started: Instant,
+    /// Where its outputs go: files, since a pipe that nobody reads stops a process whose panic has much to say.
+    out: PathBuf,
+    err: PathBuf,
 }
 
 /// Runs a campaign; `done` hears of every report as it comes.
@@ -80,7 +85,7 @@ pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Out
     loop {
         let has_time = deadline.is_none_or(|d| Instant::now() < d);
         while running.len() < campaign.jobs && next < end && has_time {
-            running.push(Running { seed: next, child: start(campaign, next)?, started: Instant::now() });
+            running.push(start(campaign, next)?);
             next += 1;
         }
         if running.is_empty() {
@@ -112,36 +117,38 @@ pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Out
     Ok(outcome)
 }
 
-fn start(campaign: &Campaign, seed: u64) -> io::Result<Child> {
+#[allow(clippy::disallowed_methods, reason = "outside of the simulation: it limits real processes")]
+fn start(campaign: &Campaign, seed: u64) -> io::Result<Running> {
     let program = match &campaign.program {
         Some(program) => program.clone(),
         None => std::env::current_exe()?,
     };
-    Command::new(program)
+    // Distinct even for two campaigns of one process.
+    static NEXT_FILE: AtomicU64 = AtomicU64::new(0);
+    let name = format!("meridian-sim-{}-{}", std::process::id(), NEXT_FILE.fetch_add(1, Ordering::Relaxed));
+    let (out, err) = (std::env::temp_dir().join(format!("{name}.out")), std::env::temp_dir().join(format!("{name}.err")));
+    let child = Command::new(program)
         .args(&campaign.prefix)
         .args(["--seed", &seed.to_string(), "--json"])
         .args(campaign.options.to_args())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+        .stdout(File::create(&out)?)
+        .stderr(File::create(&err)?)
+        .spawn()?;
+    Ok(Running { seed, child, started: Instant::now(), out, err })
 }
 
 /// The report that a process printed; one that died without is a violation by itself.
 fn collect(run: Running) -> io::Result<Report> {
-    let Running { seed, mut child, started } = run;
-    let mut text = String::new();
-    if let Some(mut out) = child.stdout.take() {
-        out.read_to_string(&mut text)?;
-    }
+    let Running { seed, mut child, started, out, err } = run;
+    let status = child.wait()?;
+    let (text, errors) = (std::fs::read(&out)?, std::fs::read(&err)?);
+    std::fs::remove_file(&out)?;
+    std::fs::remove_file(&err)?;
+    let (text, errors) = (String::from_utf8_lossy(&text), String::from_utf8_lossy(&errors));
     if let Some(report) = text.lines().last().and_then(|line| serde_json::from_str::<Report>(line).ok()) {
         return Ok(report);
     }
-    let mut errors = String::new();
-    if let Some(mut out) = child.stderr.take() {
-        out.read_to_string(&mut errors)?;
-    }
-    let status = child.wait()?;
     let mut report = Report { seed, ..Report::default() };
     let panic = errors.lines().position(|line| line.contains("panicked at"));
     let shown: Vec<&str> = errors.lines().skip(panic.unwrap_or(0)).take(3).collect();

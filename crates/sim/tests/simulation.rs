@@ -1,7 +1,8 @@
 //! Whole Meridian clusters in the simulator: the fixed seeds of `cargo test`.
 
+use meridian_node::PlantedBug;
 use meridian_sim::campaign::many::{self, Campaign, Outcome};
-use meridian_sim::campaign::options::Options;
+use meridian_sim::campaign::options::{Options, WorkloadKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,4 +39,43 @@ fn fixed_seeds_pass() {
     let outcome = run(&campaign(100, 12, Options { duration: Some(Duration::from_secs(8)), ..Options::default() }));
     let failed: Vec<String> = outcome.reports.iter().filter(|r| !r.is_ok()).map(|r| r.to_string()).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Some seed of a few must show the bug, and the same seeds without it must pass.
+fn is_caught(bug: PlantedBug, first_seed: u64, seeds: u64) {
+    let options = |bug| Options {
+        workload: Some(WorkloadKind::ListAppend),
+        shape: Some((1, 3)),
+        duration: Some(Duration::from_secs(10)),
+        bug,
+        ..Options::default()
+    };
+    let with = run(&campaign(first_seed, seeds, options(Some(bug))));
+    assert!(with.reports.iter().any(|report| !report.is_ok()), "{} was not caught", bug.name());
+    let without = run(&campaign(first_seed, seeds, options(None)));
+    let failed: Vec<String> = without.reports.iter().filter(|r| !r.is_ok()).map(|r| r.to_string()).collect();
+    assert!(failed.is_empty(), "without the bug: {}", failed.join("\n"));
+}
+
+/// Counterexample 18.
+#[test]
+fn reading_in_flight_writes_is_caught() {
+    is_caught(PlantedBug::ReadInFlight, 1, 2);
+}
+
+/// Counterexample 6.
+#[test]
+fn a_commit_that_is_not_idempotent_is_caught() {
+    is_caught(PlantedBug::CommitNotIdempotent, 5, 4);
+}
+
+/// Counterexample 28.
+#[test]
+fn comparing_only_the_newest_mask_is_caught() {
+    is_caught(PlantedBug::NewestMaskOnly, 2, 2);
+}
+
+#[test]
+fn phantoms_of_uncertified_ranges_are_caught() {
+    is_caught(PlantedBug::SkipRangeCheck, 1, 2);
 }

@@ -14,6 +14,7 @@ use meridian_base::{
 };
 use meridian_region::{
     Certified, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, ReadGate, SchemaCheck, Snapshot, Ticket,
+    WaitFor,
 };
 use meridian_store::{ScanLimits, Version};
 use std::sync::atomic::Ordering;
@@ -82,8 +83,9 @@ impl<R: Runtime> Replica<R> {
                 Ok(Ok(())) => std::mem::forget(guard),
                 Ok(Err(_)) => return Err(not_primary(self.id)),
                 Err(_) => {
+                    let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
                     return Err(Error::unavailable(format!("the primary of group {} waited too long", self.id))
-                        .detail("for a lease, a schema grant, or a transaction in flight"));
+                        .detail(format!("for {}", what.map_or("a new term", waited_for))));
                 }
             }
         }
@@ -183,6 +185,9 @@ impl<R: Runtime> Replica<R> {
                 if let Some(lease) = engine.renew_lease(state, &self.clock, self.physical()) {
                     records.push(Record::Lease(lease));
                     self.pump(core);
+                    if core.engine.is_none() {
+                        return Err(not_primary(self.id));
+                    }
                 }
                 Self::wait(core, ticket)
             }
@@ -516,6 +521,16 @@ impl<R: Runtime> Replica<R> {
             Ok(Ok(bound)) => Ok(bound),
             _ => Err(not_primary(self.id)),
         }
+    }
+}
+
+/// What a primary waits for, in words.
+fn waited_for(what: WaitFor) -> &'static str {
+    match what {
+        WaitFor::Applied(_) => "a transaction in flight",
+        WaitFor::Clock(_) => "its clock",
+        WaitFor::Lease => "a lease",
+        WaitFor::Grant => "a schema grant",
     }
 }
 

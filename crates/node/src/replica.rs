@@ -15,6 +15,7 @@
 //!    asks the new primary with the same transaction id.
 
 use bytes::Bytes;
+use futures::FutureExt;
 use crate::outbox::Work;
 use crate::wire::ClosedPromise;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, SchemaGrant};
@@ -28,7 +29,7 @@ use meridian_store::{Export, GroupStore, Import, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -99,6 +100,8 @@ pub(crate) struct Core {
     /// Other records to log.
     pub records: Vec<Record>,
     batches_in_flight: usize,
+    /// What became of the last payloads handed to the log, in order; those applied are dropped from the front.
+    proposals: VecDeque<raft::ProposeTicket>,
     /// This term's lease was given up: leadership is being handed over.
     gave_up: bool,
     /// Whom to tell that a transaction is applied.
@@ -179,6 +182,7 @@ impl<R: Runtime> Replica<R> {
                 pending: Vec::new(),
                 records: Vec::new(),
                 batches_in_flight: 0,
+                proposals: VecDeque::new(),
                 gave_up: false,
                 acks: BTreeMap::new(),
                 wakers: BTreeMap::new(),
@@ -293,6 +297,7 @@ impl<R: Runtime> Replica<R> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let physical = self.physical();
+        self.end_term_if_dropped(core);
         let Some(engine) = &mut core.engine else { return };
         let mut woken = Vec::new();
         engine.tick(&self.clock, physical, &mut woken);
@@ -362,9 +367,12 @@ impl<R: Runtime> Replica<R> {
         if let Some(mut engine) = core.engine.take() {
             let _ = engine.lost();
         }
+        // If this replica still leads, a new engine starts from the log as after an election.
+        core.term = 0;
         core.pending.clear();
         core.records.clear();
         core.batches_in_flight = 0;
+        core.proposals.clear();
         // Dropping the senders tells whoever waits.
         core.acks.clear();
         core.wakers.clear();
@@ -402,9 +410,26 @@ impl<R: Runtime> Replica<R> {
         }
         let payload = self.payload(core, records);
         match self.raft().propose(payload.encode()) {
-            Ok(_ticket) => core.batches_in_flight += 1,
+            Ok(ticket) => {
+                core.batches_in_flight += 1;
+                core.proposals.push_back(ticket);
+                self.end_term_if_dropped(core);
+            }
             Err(e) => {
                 tracing::debug!("{}: append refused: {e}", self.id);
+                self.end_term(core);
+            }
+        }
+    }
+
+    /// A payload that was taken and then dropped (the log's protocol may lose its leadership for a moment and get it back in the
+    /// same term) ends the term: what it carried, a lease or certified transactions, would be waited for in vain, and later
+    /// payloads must not overtake it.
+    fn end_term_if_dropped(&self, core: &mut Core) {
+        while let Some(ended) = core.proposals.front_mut().and_then(|ticket| ticket.now_or_never()) {
+            core.proposals.pop_front();
+            if let Err(e) = ended {
+                tracing::info!("{}: an append was dropped: {e}", self.id);
                 self.end_term(core);
             }
         }

@@ -110,10 +110,11 @@ impl<R: Runtime> Replica<R> {
                 tracing::debug!("{}: {id} is refused: {e}", self.id);
                 let mut core = self.core.lock();
                 let reason = ConflictReason::ReservedByPrepared;
-                let conflict = core.participant.as_ref().and_then(|p| p.certifying(id)).map(|slice| Conflict {
-                    key: slice.writes.first().map_or(Key::MIN, |w| w.key.clone()),
-                    reason,
-                });
+                let conflict = core
+                    .participant
+                    .as_ref()
+                    .and_then(|p| p.certifying(id))
+                    .map(|slice| Conflict { key: slice.writes.first().map_or(Key::MIN, |w| w.key.clone()), reason });
                 self.certified(&mut core, id, Err(Refusal { conflict, fresh: Vec::new() }));
             }
         }
@@ -229,4 +230,3 @@ impl<R: Runtime> Replica<R> {
         Ok(checked)
     }
 }
-

@@ -11,11 +11,13 @@
 //!
 //! * [`txn`]: a transaction at its gateway. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
 //!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
-//! * `members`: liveness, placement, leadership. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
+//! * `members`: liveness, placement, leadership. * `address_book`: where the others
+//!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
 //! settled snapshot take no lock at all.
 
+mod address_book;
 mod ballots;
 pub mod catalog;
 mod closed;
@@ -39,9 +41,9 @@ pub use node::{Node, NodeConfig, Timing, status_of};
 pub use rpc::{Links, Place};
 pub use shared::{Sessions, Shared};
 
+pub use meridian_commit as commit;
 /// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.
 pub use meridian_raft::LogOptions;
-pub use meridian_commit as commit;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::session;

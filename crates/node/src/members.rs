@@ -30,8 +30,7 @@ pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::
 
 /// Where a group's replicas belong: voters at home, a non-voter in every other region of its databases.
 pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
-    let policy =
-        Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: Survival::Zone };
+    let policy = Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: Survival::Zone };
     placement::place(nodes, &policy, current)
 }
 
@@ -65,7 +64,12 @@ async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
 
 /// What this node tells others.
 pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
-    Ping { physical_micros: shared.runtime.physical_micros(), incarnation: shared.incarnation, leads: shared.leads(), holds: shared.holds() }
+    Ping {
+        physical_micros: shared.runtime.physical_micros(),
+        incarnation: shared.incarnation,
+        leads: shared.leads(),
+        holds: shared.holds(),
+    }
 }
 
 /// A ping or its answer arrived.

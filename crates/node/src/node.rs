@@ -1,5 +1,6 @@
 //! A node: founding or joining a cluster, answering other nodes, and stopping cleanly.
 
+use crate::address_book;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
 use crate::env::Env;
 use crate::identity::{self, Identity};
@@ -193,6 +194,7 @@ impl<R: Runtime> Node<R> {
                         identity::save(&self.shared.runtime, identity).await?;
                         self.shared.id.store(joined.node.0, Ordering::Relaxed);
                         joined.nodes.iter().for_each(|n| self.shared.rpc.learn(n));
+                        address_book::save(&self.shared.runtime, &joined.nodes).await;
                         return Ok(identity);
                     }
                     Ok(_) => last = Some(Error::unavailable(format!("node at {addr} is not ready"))),
@@ -215,7 +217,8 @@ impl<R: Runtime> Node<R> {
         let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
         let mut groups: BTreeSet<GroupId> = shared.log.groups().into_iter().chain(shared.store.groups()).collect();
         groups.insert(GroupId::CATALOG);
-        // The catalog first: its content tells where the other nodes are.
+        address_book::load(&shared.runtime).iter().filter(|n| n.id != identity.node).for_each(|n| shared.rpc.learn(n));
+        // The catalog first: its content tells where the other nodes are now.
         ensure_replica(shared, GroupId::CATALOG).await?;
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
         tokio::spawn(shared.rpc.clone().serve(listener, handler));
@@ -227,6 +230,7 @@ impl<R: Runtime> Node<R> {
         }
         tokio::spawn(start_groups(shared.clone()));
         tokio::spawn(members::ping_loop(shared.clone()));
+        tokio::spawn(address_book::keep(shared.clone()));
         tokio::spawn(members::placement_loop(shared.clone()));
         tokio::spawn(crate::closed::promise_loop(shared.clone()));
         self.await_catalog().await?;

@@ -21,11 +21,21 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Something to do for a group that this node leads.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Send { to: Peer, message: BallotMessage },
+    Send {
+        to: Peer,
+        message: BallotMessage,
+    },
     /// Certify a transaction's slice and vote.
-    Certify { group: GroupId, id: TxnId },
+    Certify {
+        group: GroupId,
+        id: TxnId,
+    },
     /// All votes are known.
-    Decide { group: GroupId, id: TxnId, at: Option<Timestamp> },
+    Decide {
+        group: GroupId,
+        id: TxnId,
+        at: Option<Timestamp>,
+    },
 }
 
 /// Does the work as it comes, each piece in a task of its own.

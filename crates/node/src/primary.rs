@@ -146,7 +146,8 @@ impl<R: Runtime> Replica<R> {
         let version = self.fast.grant_version.load(Ordering::Acquire);
         let s = Timestamp(self.fast.settled.load(Ordering::Acquire));
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
-        (holds && s != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove)).then_some(s)
+        (holds && s != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove))
+            .then_some(s)
     }
 
     /// Where the transaction reads in this group; chosen at its first read.
@@ -272,9 +273,7 @@ impl<R: Runtime> Replica<R> {
                     (view.snapshot, view.is_settled) = (Some(s), true);
                     s
                 }
-                None => {
-                    self.gate(view, &Target::Range(range.clone()), columns).await?
-                }
+                None => self.gate(view, &Target::Range(range.clone()), columns).await?,
             };
             let page = self.store.scan(range, s, reverse, limits)?;
             let mut rows: Vec<(Key, Bytes)> = Vec::with_capacity(page.rows.len());

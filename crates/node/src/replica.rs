@@ -14,10 +14,10 @@
 //! 4. An append that fails, or the loss of leadership, ends the term: the engine is dropped, whoever waits is told so, and
 //!    asks the new primary with the same transaction id.
 
-use bytes::Bytes;
-use futures::FutureExt;
 use crate::outbox::Work;
 use crate::wire::ClosedPromise;
+use bytes::Bytes;
+use futures::FutureExt;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp};

@@ -146,7 +146,9 @@ impl<R: Runtime> Rpc<R> {
     pub async fn call(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
-        if peer.is_remote_region.load(Ordering::Relaxed) && !matches!(request, Request::Ping(_) | Request::Raft { .. } | Request::Closed(_)) {
+        if peer.is_remote_region.load(Ordering::Relaxed)
+            && !matches!(request, Request::Ping(_) | Request::Raft { .. } | Request::Closed(_))
+        {
             self.cross_region_calls.fetch_add(1, Ordering::Relaxed);
         }
         let addr = peer.addr.read().clone();

@@ -197,9 +197,9 @@ impl<R: Runtime> Shared<R> {
     /// Live nodes of this region, other than this one, that hold a replica of the group; the nearest first.
     pub(crate) fn replicas_near(&self, group: GroupId) -> Vec<NodeId> {
         let peers = self.peers.read();
-        let near = peers.iter().filter(|(node, p)| {
-            p.heard.elapsed() < LIVENESS_TIMEOUT && p.holds.contains(&group) && self.rpc.is_near(**node)
-        });
+        let near = peers
+            .iter()
+            .filter(|(node, p)| p.heard.elapsed() < LIVENESS_TIMEOUT && p.holds.contains(&group) && self.rpc.is_near(**node));
         let mut near: Vec<(Duration, NodeId)> = near.map(|(node, p)| (p.round_trip, *node)).collect();
         near.sort();
         near.into_iter().map(|(_, node)| node).collect()

@@ -12,8 +12,8 @@
 use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
-    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry, SchemaUse, SchemaVersion,
-    SessionId, Timestamp,
+    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry,
+    SchemaUse, SchemaVersion, SessionId, Timestamp,
 };
 use meridian_sql::catalog::CatalogChange;
 use meridian_sql::env::Locking;

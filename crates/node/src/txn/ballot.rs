@@ -6,7 +6,9 @@ use super::commit::unknown_outcome;
 use crate::outbox;
 use crate::shared::{Route, Shared};
 use meridian_base::runtime::Runtime;
-use meridian_base::{BallotMessage, Conflict, ConflictReason, Error, GroupId, Key, Prepare, Result, Timestamp, TxnId, Vote, Write};
+use meridian_base::{
+    BallotMessage, Conflict, ConflictReason, Error, GroupId, Key, Prepare, Result, Timestamp, TxnId, Vote, Write,
+};
 use meridian_commit::{Coordination, Verdict};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +84,8 @@ impl<R: Runtime> Txn<R> {
             Verdict::Aborted(refusals) => {
                 let mut error = None;
                 for (group, refusal) in refusals {
-                    let conflict = refusal.conflict.unwrap_or(Conflict { key: Key::MIN, reason: ConflictReason::ConcurrentWrite });
+                    let conflict =
+                        refusal.conflict.unwrap_or(Conflict { key: Key::MIN, reason: ConflictReason::ConcurrentWrite });
                     let e = self.refused(group, (conflict, refusal.fresh));
                     error.get_or_insert(e);
                 }

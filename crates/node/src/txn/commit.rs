@@ -161,12 +161,7 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
-    async fn commit_remotely(
-        &mut self,
-        node: NodeId,
-        at: usize,
-        request: &CommitRequest,
-    ) -> Result<(CommitOutcome, Vec<Fresh>)> {
+    async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
         let call = Request::Commit { group, session: self.options.session, request: request.clone() };
         match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {

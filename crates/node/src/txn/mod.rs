@@ -18,9 +18,7 @@ use crate::shared::{Route, Shared};
 use crate::wire::{Request, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
-use meridian_base::{
-    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, Result, SchemaUse, Timestamp, Write, limits,
-};
+use meridian_base::{ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, Result, SchemaUse, Timestamp, Write, limits};
 use meridian_region::Owner;
 use meridian_sql::catalog::Descriptor;
 use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};

@@ -1,0 +1,118 @@
+//! Where the other nodes are: the file `nodes`, for the moment after a start.
+//!
+//! The catalog says where nodes are, and the catalog is in a replicated log: what of it is not flushed yet comes back only when
+//! the log's members have elected a leader, for which they must find each other. After a power failure of a whole young
+//! cluster nobody would know anybody. So every node keeps a copy of the addresses beside its identity, written anew when they
+//! change. It is advice: a copy that is missing, old or damaged costs time, never correctness, since nodes say who they are
+//! when they are connected to.
+
+use crate::shared::Shared;
+use crate::wire::NodeRecord;
+use meridian_base::NodeId;
+use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use std::io;
+use std::sync::Arc;
+
+const FILE: &str = "nodes";
+const HEADER: &str = "meridian nodes, format 1";
+/// A file that is longer is not ours: more nodes than any cluster has, at the longest addresses.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// The addresses that were last written down. None, if there is no file that can be read.
+pub(crate) fn load<R: Runtime>(runtime: &R) -> Vec<NodeRecord> {
+    match read(runtime) {
+        Ok(text) => parse(&text),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(e) => {
+            tracing::warn!("cannot read {}: {e}", runtime.disk().describe(FILE));
+            Vec::new()
+        }
+    }
+}
+
+/// Writes the addresses down, all at once.
+pub(crate) async fn save<R: Runtime>(runtime: &R, nodes: &[NodeRecord]) {
+    if let Err(e) = write(runtime, &format(nodes)).await {
+        tracing::info!("cannot write {}: {e}", runtime.disk().describe(FILE));
+    }
+}
+
+/// Keeps the copy equal to what the catalog says.
+pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>) {
+    let mut changed = shared.catalog.watch();
+    let mut written = format(&load(&shared.runtime));
+    loop {
+        changed.borrow_and_update();
+        let nodes = shared.catalog.nodes();
+        let text = format(&nodes);
+        if !nodes.is_empty() && text != written {
+            save(&shared.runtime, &nodes).await;
+            written = text;
+        }
+        if changed.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn read<R: Runtime>(runtime: &R) -> io::Result<String> {
+    let file = runtime.disk().open(FILE, false)?;
+    let mut bytes = vec![0; file.len()?.min(BYTES_MAX) as usize];
+    let read = file.read_at(0, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+async fn write<R: Runtime>(runtime: &R, text: &str) -> io::Result<()> {
+    let disk = runtime.disk();
+    let new = format!("{FILE}.new");
+    let file = disk.open(&new, true)?;
+    file.set_len(0)?;
+    file.write_at(0, text.as_bytes())?;
+    file.sync().await?;
+    disk.rename(&new, FILE)
+}
+
+fn format(nodes: &[NodeRecord]) -> String {
+    let lines = nodes.iter().map(|n| format!("{} {}\n", n.id.0, n.addr));
+    format!("{HEADER}\n{}", lines.collect::<String>())
+}
+
+/// Lines that do not parse are passed over.
+fn parse(text: &str) -> Vec<NodeRecord> {
+    let Some(lines) = text.strip_prefix(HEADER) else { return Vec::new() };
+    let of_line = |line: &str| {
+        let (id, addr) = line.split_once(' ')?;
+        let id = NodeId(id.parse().ok()?);
+        let known_later = String::new;
+        let addr = addr.to_string();
+        Some(NodeRecord { id, addr, sql_addr: known_later(), region: known_later(), zone: known_later() })
+    };
+    lines.lines().filter_map(of_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn node(id: u32, addr: &str) -> NodeRecord {
+        NodeRecord { id: NodeId(id), addr: addr.into(), sql_addr: String::new(), region: String::new(), zone: String::new() }
+    }
+
+    #[test]
+    fn what_was_written_is_read_back_and_damage_is_passed_over() {
+        let nodes = [node(1, "a.example:7000"), node(12, "[::1]:7001")];
+        assert_eq!(parse(&format(&nodes)), nodes);
+        assert_eq!(parse(&format(&nodes).replace("\n1 ", "\nx ")), nodes[1..]);
+        assert_eq!(parse("1 a.example:7000\n"), []);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_the_parser(text: String) {
+            let _ = parse(&text);
+            let _ = parse(&format!("{HEADER}\n{text}"));
+        }
+    }
+}

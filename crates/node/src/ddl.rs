@@ -5,6 +5,7 @@
 //! commit; this file logs, sends and commits. A coordinator that dies leaves its log; its successor starts from there.
 
 use crate::catalog::{Meta, change_rows, lease_group, lease_key, lease_range, meta_key, node_key, read_row, row, scan_all};
+use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
@@ -23,10 +24,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 const TICK: Duration = Duration::from_millis(100);
 /// A node that does not answer for as long is about to be taken for dead.
 const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// For clocks that run at different speeds.
+const SPREAD_MARGIN: Duration = Duration::from_millis(100);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -388,14 +392,23 @@ async fn send_grant<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, grant: 
     Err(not_primary(group))
 }
 
-/// Waits until every live node plans with the version: a name that was acknowledged exists is found everywhere. (What is
-/// committed is safe without this, by the schema lease; but «does not exist» is an answer that no group certifies.)
+/// Waits until every node plans with the version, or plans nothing until it has heard of it (see [`crate::freshness`]): a name
+/// that was acknowledged exists is found everywhere. (What is committed is safe without this, by the schema lease; but «does
+/// not exist» is an answer that no group certifies.)
 async fn spread_to_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion) {
-    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
-    let calls = others.map(|n| shared.rpc.call(n.id, Request::AwaitVersion { version }, SPREAD_TIMEOUT));
-    for answer in futures::future::join_all(calls).await {
-        if let Err(e) = answer {
-            tracing::info!("a node may not know schema version {} yet: {e}", version.0);
+    let start = Instant::now();
+    let others: Vec<_> = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me()).collect();
+    let live = others.iter().filter(|n| shared.is_live(n.id));
+    let calls = live.map(|n| shared.rpc.call(n.id, Request::AwaitVersion { version }, SPREAD_TIMEOUT));
+    let answers = futures::future::join_all(calls).await;
+    let known = answers.iter().filter(|answer| answer.is_ok()).count();
+    if known < others.len() {
+        tracing::info!("{} nodes may not know schema version {} yet", others.len() - known, version.0);
+        tokio::time::sleep_until(start + CONFIRMED_FOR + SPREAD_MARGIN).await;
+        // On the slowest clock, too, the version's time has come then.
+        let everywhere = shared.catalog.newest().committed_at.plus(shared.clock.max_offset());
+        while Timestamp::from_micros(shared.runtime.physical_micros()) <= everywhere {
+            tokio::time::sleep(TICK).await;
         }
     }
 }

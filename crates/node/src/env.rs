@@ -64,6 +64,13 @@ impl<R: Runtime> Env<R> {
         }
     }
 
+    /// Waits until this node's copy of the catalog may be planned with: before a session is opened, and before a statement is
+    /// planned. It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03
+    /// if that takes too long.
+    pub async fn catch_up(&self) -> Result<()> {
+        self.0.catch_up().await
+    }
+
     /// Waits until this node plans with `version` or a later one.
     pub async fn await_version(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
         let deadline = Instant::now() + STEP_TIMEOUT;

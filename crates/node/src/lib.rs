@@ -11,7 +11,8 @@
 //!
 //! * [`txn`]: a transaction at its gateway. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
 //!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
-//! * `members`: liveness, placement, leadership. * `address_book`: where the others
+//! * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
+//!   may be planned with. * `address_book`: where the others
 //!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
@@ -24,6 +25,7 @@ mod closed;
 mod ddl;
 pub mod env;
 mod follower;
+mod freshness;
 mod identity;
 mod members;
 pub mod node;

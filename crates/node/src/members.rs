@@ -57,6 +57,9 @@ async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
         return;
     };
     let round_trip = sent.elapsed();
+    if let Some(version) = pong.certified {
+        shared.freshness.confirm(version, sent);
+    }
     let half = round_trip.as_micros() as i64 / 2;
     let offset = pong.physical_micros as i64 + half - shared.runtime.physical_micros() as i64;
     hear(shared, node, pong, Some((round_trip, offset)));
@@ -69,11 +72,14 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
         incarnation: shared.incarnation,
         leads: shared.leads(),
         holds: shared.holds(),
+        schema: shared.newest_schema(),
+        certified: shared.certified_schema(),
     }
 }
 
 /// A ping or its answer arrived.
 pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, ping: Ping, measured: Option<(Duration, i64)>) {
+    shared.freshness.hear(ping.schema);
     for (group, term) in &ping.leads {
         shared.learn_leader(*group, node, *term);
     }

@@ -1,6 +1,7 @@
 //! What all parts of a node share: who it is, its replicas, and where the primaries are.
 
 use crate::catalog::CatalogCache;
+use crate::freshness::Freshness;
 use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::rpc::{Place, Rpc};
@@ -38,6 +39,7 @@ pub struct Shared<R: Runtime> {
     pub(crate) making_replica: tokio::sync::Mutex<()>,
     pub(crate) peers: RwLock<BTreeMap<NodeId, PeerState>>,
     leaders: RwLock<BTreeMap<GroupId, (NodeId, u64)>>,
+    pub(crate) freshness: Freshness,
     pub(crate) ddl: crate::ddl::Inbox,
     /// What is newer than the replicas in this region.
     pub(crate) overlay: crate::txn::overlay::Overlay,
@@ -108,6 +110,7 @@ impl<R: Runtime> Shared<R> {
             making_replica: tokio::sync::Mutex::new(()),
             peers: RwLock::default(),
             leaders: RwLock::default(),
+            freshness: Freshness::new(),
             ddl: crate::ddl::Inbox::default(),
             overlay: Default::default(),
             ballots: Default::default(),

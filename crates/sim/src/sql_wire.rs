@@ -25,7 +25,7 @@ const FRAME_BYTES_MAX: u32 = 64 << 20;
 pub trait Gateway: Send + Sync + 'static {
     type Session: SqlSession;
     /// A new session.
-    fn open(&self, database: &str) -> Result<Self::Session>;
+    fn open(&self, database: &str) -> impl Future<Output = Result<Self::Session>> + Send;
 }
 
 /// A session on a node.
@@ -79,7 +79,7 @@ pub async fn serve(runtime: SimRuntime, gateway: Arc<impl Gateway>) -> io::Resul
 
 async fn serve_one(mut stream: SimStream, gateway: Arc<impl Gateway>) -> io::Result<()> {
     let Some(database) = read_frame::<String>(&mut stream).await? else { return Ok(()) };
-    let mut session = match gateway.open(&database) {
+    let mut session = match gateway.open(&database).await {
         Ok(session) => session,
         Err(error) => return write_frame(&mut stream, &Answer::Err(error)).await,
     };

@@ -7,7 +7,7 @@ use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, Result, SessionId};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
-use meridian_node::{Backend, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions};
+use meridian_node::{Backend, Env, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions};
 use meridian_workload::{Rows, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -103,23 +103,32 @@ pub struct MeridianGateway {
 impl Gateway for MeridianGateway {
     type Session = MeridianSession;
 
-    fn open(&self, database: &str) -> Result<MeridianSession> {
+    async fn open(&self, database: &str) -> Result<MeridianSession> {
+        self.node.env().catch_up().await?;
         let options = SessionOptions {
             id: SessionId(self.next_session.fetch_add(1, Ordering::Relaxed)),
             user: "sim".to_string(),
             database: database.to_string(),
             ..SessionOptions::default()
         };
-        Ok(MeridianSession(Session::new(self.node.env(), options, self.shared.clone())?))
+        let env = self.node.env();
+        Ok(MeridianSession { session: Session::new(env.clone(), options, self.shared.clone())?, env })
     }
 }
 
 /// One session.
-pub struct MeridianSession(Session<SimRuntime>);
+pub struct MeridianSession {
+    session: Session<SimRuntime>,
+    env: Env<SimRuntime>,
+}
 
 impl SqlSession for MeridianSession {
     async fn run(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
-        let results = self.0.query_text(&with_literals(sql, params)).await?;
+        // The end of a block is never refused: it plans nothing.
+        if !matches!(sql, "COMMIT" | "ROLLBACK") {
+            self.env.catch_up().await?;
+        }
+        let results = self.session.query_text(&with_literals(sql, params)).await?;
         let last = results.into_iter().next_back().unwrap_or_default();
         if sql == "COMMIT" && last.tag == "ROLLBACK" {
             return Err(Error::sql("25P02", "the transaction had failed and was rolled back"));

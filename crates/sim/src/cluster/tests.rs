@@ -56,7 +56,7 @@ impl Software for Counter {
 
 impl Gateway for CounterNode {
     type Session = CounterSession;
-    fn open(&self, _: &str) -> Result<CounterSession> {
+    async fn open(&self, _: &str) -> Result<CounterSession> {
         Ok(CounterSession { runtime: self.runtime.clone(), careless: self.careless, value: self.value.clone() })
     }
 }

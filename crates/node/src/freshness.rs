@@ -1,0 +1,135 @@
+//! Whether this node's copy of the catalog may be planned with.
+//!
+//! A plan made with an old copy does no harm: primaries certify the schema that was used. But «does not exist» is an answer that
+//! no primary certifies, and a copy may be old because the node was restarted, or cut off while a schema change was
+//! acknowledged. An error that rests on unverified state must not be sent (counterexample 16), so nothing is planned unless
+//!
+//! * the copy is at least as new as every version that this node has *heard* of, and
+//! * a primary that holds a schema lease (or the catalog's own) *confirmed*, less than [`CONFIRMED_FOR`] ago, what the newest
+//!   version is. A primary on this node confirms at once; the others do so with every ping.
+//!
+//! It suffices because a schema change is acknowledged only when every group's primary knows it or has no lease any more, and
+//! after that every node plans with it or [`CONFIRMED_FOR`], and the version's own time, have passed (`ddl`): a primary that confirms the version before
+//! does so earlier, and a node that hears of nothing newer waits before it is too late.
+
+use crate::replica::Replica;
+use crate::shared::Shared;
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, GroupId, Result, SchemaVersion};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a confirmation is good for: a few pings.
+pub(crate) const CONFIRMED_FOR: Duration = Duration::from_secs(2);
+/// How long a statement waits for one: longer than a failover takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(2);
+
+/// What a node knows about the newest version. See the module's essay.
+pub(crate) struct Freshness {
+    base: Instant,
+    heard: AtomicU64,
+    /// Nanoseconds after `base` until which the last confirmation is good.
+    until: AtomicU64,
+}
+
+impl Freshness {
+    pub fn new() -> Freshness {
+        Freshness { base: Instant::now(), heard: AtomicU64::new(0), until: AtomicU64::new(0) }
+    }
+    /// There is such a version.
+    pub fn hear(&self, version: SchemaVersion) {
+        self.heard.fetch_max(version.0, Ordering::AcqRel);
+    }
+    /// At `when`, there was no version newer than this that had been acknowledged.
+    pub fn confirm(&self, version: SchemaVersion, when: Instant) {
+        self.hear(version);
+        let until = (when + CONFIRMED_FOR).saturating_duration_since(self.base).as_nanos() as u64;
+        self.until.fetch_max(until, Ordering::AcqRel);
+    }
+    fn is_confirmed(&self) -> bool {
+        (self.base.elapsed().as_nanos() as u64) < self.until.load(Ordering::Acquire)
+    }
+    fn covers(&self, version: SchemaVersion) -> bool {
+        version.0 >= self.heard.load(Ordering::Acquire)
+    }
+}
+
+impl<R: Runtime> Shared<R> {
+    /// The newest version that this node has seen anywhere: for pings.
+    pub(crate) fn newest_schema(&self) -> SchemaVersion {
+        let of_groups = self.all_replicas().into_iter().map(|r| r.core.lock().state.grant().version).max();
+        self.catalog.newest().version.max(of_groups.unwrap_or_default())
+    }
+
+    /// The newest version that may have been acknowledged by now, if a primary here knows.
+    pub(crate) fn certified_schema(&self) -> Option<SchemaVersion> {
+        self.all_replicas().iter().find_map(|replica| self.certified_by(replica))
+    }
+
+    fn certified_by(&self, replica: &Replica<R>) -> Option<SchemaVersion> {
+        if !replica.is_serving() {
+            return None;
+        }
+        let version = match replica.id {
+            GroupId::CATALOG => self.catalog.newest().version,
+            _ => {
+                let core = replica.core.lock();
+                let grant = core.state.grant();
+                (replica.clock.now(replica.physical()) <= grant.bound).then_some(grant.version)?
+            }
+        };
+        // Checked last: what was looked at before was this primary's to say.
+        replica.raft().lease_valid().then_some(version)
+    }
+
+    /// Whether the present copy may be planned with.
+    fn is_fresh(&self) -> bool {
+        if !self.freshness.is_confirmed() {
+            let now = Instant::now();
+            let Some(version) = self.certified_schema() else { return false };
+            self.freshness.confirm(version, now);
+        }
+        // A version whose time has not come on this clock is not acknowledged yet, unless all nodes plan with it (`ddl`).
+        let active = self.catalog.at(self.runtime.physical_micros()).version;
+        self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().version)
+    }
+
+    /// Waits until it may, for a bounded time.
+    pub(crate) async fn catch_up(&self) -> Result<()> {
+        if self.is_fresh() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while !self.is_fresh() {
+            if Instant::now() > deadline {
+                return Err(Error::unavailable("this node does not know the present schema")
+                    .detail("It has not heard from a primary lately, or its copy of the catalog lags behind.")
+                    .hint("Try again, or connect to another node."));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_is_fresh_while_a_confirmation_is_good_and_nothing_newer_was_heard_of() {
+        let freshness = Freshness::new();
+        assert!(!freshness.is_confirmed());
+        let asked = Instant::now();
+        tokio::time::advance(CONFIRMED_FOR / 2).await;
+        freshness.confirm(SchemaVersion(3), asked);
+        assert!(freshness.is_confirmed() && freshness.covers(SchemaVersion(3)) && !freshness.covers(SchemaVersion(2)));
+        tokio::time::advance(CONFIRMED_FOR / 2).await;
+        assert!(!freshness.is_confirmed(), "it counts from the question, not from the answer");
+        freshness.confirm(SchemaVersion(2), Instant::now());
+        freshness.hear(SchemaVersion(4));
+        assert!(freshness.is_confirmed() && !freshness.covers(SchemaVersion(3)));
+    }
+}

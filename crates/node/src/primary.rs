@@ -527,6 +527,7 @@ impl<R: Runtime> Replica<R> {
 fn waited_for(what: WaitFor) -> &'static str {
     match what {
         WaitFor::Applied(_) => "a transaction in flight",
+        WaitFor::Outcome(_) => "a prepared transaction",
         WaitFor::Clock(_) => "its clock",
         WaitFor::Lease => "a lease",
         WaitFor::Grant => "a schema grant",

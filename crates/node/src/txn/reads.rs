@@ -24,8 +24,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 /// A replica in the region answers at once or is not worth waiting for.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
 /// Attempts that came before the one which reads at distant primaries: the first failed on a stale replica, the second on what
-/// it was told.
+/// it was told. Who only reads needs no certification there, so it goes there at once after the first.
 const ATTEMPTS_AT_REPLICAS: u32 = 2;
+const ATTEMPTS_AT_REPLICAS_READ_ONLY: u32 = 1;
 /// Read entries that travel with every read, so that the primary can move the snapshot; more of them only with locking reads.
 const ENTRIES_SENT_MAX: usize = 32;
 
@@ -131,7 +132,10 @@ impl<R: Runtime> Txn<R> {
     }
 
     fn may_read_at_replicas(&self) -> bool {
-        self.options.attempt < ATTEMPTS_AT_REPLICAS && (!self.options.read_only || self.options.is_held_back)
+        match self.options.read_only {
+            true => self.options.is_held_back && self.options.attempt < ATTEMPTS_AT_REPLICAS_READ_ONLY,
+            false => self.options.attempt < ATTEMPTS_AT_REPLICAS,
+        }
     }
 
     fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {

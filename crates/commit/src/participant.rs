@@ -17,6 +17,7 @@ use meridian_base::limits::{EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER
 use meridian_base::record::{Outcome, Payload, Prepared, Record, Reserved};
 use meridian_base::{BallotMessage, CommitRequest, GroupId, Ledger, Peer, Prepare, Refusal, Standing, Timestamp, TxnId, Vote};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// Timers that one [`Participant::tick`] serves: after a failover there may be many at once.
@@ -89,6 +90,19 @@ enum Phase {
     Committed,
     /// `Settled` is on its way into the log.
     Settling,
+}
+
+/// For models: when a timer is due is not part of what a participant is, and a Prepare is its id.
+impl Hash for Participant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.acknowledged.hash(state);
+        for (id, ballot) in &self.ballots {
+            (id, std::mem::discriminant(&ballot.phase), &ballot.votes, &ballot.askers, &ballot.acks).hash(state);
+            if let Phase::Refusing { participants, .. } = &ballot.phase {
+                participants.hash(state);
+            }
+        }
+    }
 }
 
 impl Ballot {
@@ -168,7 +182,7 @@ impl Participant {
 
     fn prepare(&mut self, ledger: &impl Ledger, prepare: Box<Prepare>, now: Timestamp, out: &mut Vec<Action>) {
         let id = prepare.id();
-        let standing = ledger.standing(id);
+        let standing = self.standing(ledger, id);
         let is_new = match standing {
             Standing::Unknown => true,
             Standing::Forgotten => self.bugs.has(PlantedBug::LatePrepareAsNew),
@@ -177,10 +191,8 @@ impl Participant {
         if !is_new {
             return self.answer(standing, id, Peer::Gateway(id.gateway), out);
         }
-        match self.ballots.get(&id).map(|b| &b.phase) {
-            None | Some(Phase::Early) => {}
-            // The first one is on its way to a vote.
-            Some(_) => return,
+        if self.is_voting(id) {
+            return; // The first one is on its way to a vote.
         }
         let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
         let has_no = ballot.has_no();
@@ -194,6 +206,21 @@ impl Participant {
         } else if !is_held {
             self.certify(id, now, out);
         }
+    }
+
+    /// What the log says; but what began to vote before the watermark passed it is not forgotten: it votes.
+    fn standing(&self, ledger: &impl Ledger, id: TxnId) -> Standing {
+        match ledger.standing(id) {
+            Standing::Forgotten if self.is_voting(id) => Standing::Unknown,
+            standing => standing,
+        }
+    }
+
+    /// A Prepare is here, or a record is on its way into the log.
+    fn is_voting(&self, id: TxnId) -> bool {
+        let voting =
+            |phase: &Phase| matches!(phase, Phase::Held(_) | Phase::Certifying(_) | Phase::Preparing | Phase::Refusing { .. });
+        self.ballots.get(&id).is_some_and(|b| voting(&b.phase))
     }
 
     /// The hold is over, or somebody asks for the vote already.
@@ -243,7 +270,7 @@ impl Participant {
     }
 
     fn vote(&mut self, ledger: &impl Ledger, id: TxnId, from: GroupId, vote: Vote, now: Timestamp, out: &mut Vec<Action>) {
-        let is_open = matches!(ledger.standing(id), Standing::Unknown | Standing::Prepared(_));
+        let is_open = matches!(self.standing(ledger, id), Standing::Unknown | Standing::Prepared(_));
         if !is_open || from == self.group {
             return;
         }
@@ -271,15 +298,14 @@ impl Participant {
 
     /// «Vote, or refuse.»
     fn vote_request(&mut self, ledger: &impl Ledger, id: TxnId, from: Peer, now: Timestamp, out: &mut Vec<Action>) {
-        let standing = ledger.standing(id);
+        let standing = self.standing(ledger, id);
         if self.bugs.has(PlantedBug::AnswerFromMemory) && !self.ballots.contains_key(&id) {
             return self.send_vote(from, id, Vote::No(Refusal::default()), out);
         }
         if standing != Standing::Unknown {
             return self.answer(standing, id, from, out);
         }
-        let is_unheard = self.ballots.get(&id).is_none_or(|b| b.phase == Phase::Early);
-        if is_unheard {
+        if !self.is_voting(id) {
             self.refuse(id, Vec::new(), Refusal::default(), out);
         } else if matches!(self.ballots.get(&id), Some(Ballot { phase: Phase::Held(_), .. })) {
             self.certify(id, now, out);

@@ -32,7 +32,7 @@ const SWEEP_SLOTS: usize = 64;
 const MARKS: usize = 64;
 
 /// See the module's essay.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ConflictIndex {
     slots: BTreeMap<IndexKey, Slot>,
     /// Invariant: at or below `applied_through`.
@@ -74,7 +74,7 @@ struct Version {
 const NONE: Version = Version { at: Timestamp::MIN, columns: ColumnMask::NONE };
 
 /// One key. Two versions are inline: most keys have one mask, committed, and one writer in flight.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     inline: [Version; 2],
     /// Boxed, since it is rare and there are hundreds of thousands of slots: 8 bytes instead of 24.

@@ -21,7 +21,7 @@ struct Version {
 }
 
 /// See the module's essay.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decided {
     keys: BTreeMap<IndexKey, Vec<Version>>,
     order: BTreeMap<Timestamp, Vec<IndexKey>>,

@@ -118,7 +118,7 @@ pub enum SchemaCheck {
 const DECIDED_MAX: usize = CONFLICT_INDEX_ENTRIES_MAX / 4;
 
 /// What a primary keeps in memory for the length of its term. See the module's essay.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Engine {
     node: NodeId,
     group: GroupId,

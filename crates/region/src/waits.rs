@@ -28,7 +28,7 @@ pub enum WaitFor {
 }
 
 /// The tickets that are out.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Waits {
     issued: u64,
     out: BTreeMap<Ticket, WaitFor>,

@@ -343,10 +343,7 @@ impl Participant {
     fn tell(&self, id: TxnId, participants: &[GroupId], vote: &Vote, out: &mut Vec<Action>) {
         let askers = self.ballots.get(&id).map(|b| &b.askers).into_iter().flatten().copied();
         let others = participants.iter().filter(|g| **g != self.group).map(|g| Peer::Group(*g));
-        let mut peers: BTreeSet<Peer> = askers.chain(others).collect();
-        if !participants.is_empty() {
-            peers.insert(Peer::Gateway(id.gateway));
-        }
+        let peers: BTreeSet<Peer> = askers.chain(others).chain([Peer::Gateway(id.gateway)]).collect();
         for to in peers {
             self.send_vote(to, id, vote.clone(), out);
         }

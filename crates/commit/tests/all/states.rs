@@ -1,1 +1,293 @@
+//! The state table of `docs/design/transaction-states.md`: a participant over the real tables is brought into every state, every
+//! event happens to it there, and what it does is written down as the table has it.
 
+use crate::world::{Group, Scenario, Slice, WATERMARK, group_id, prepare, txn};
+use meridian_base::record::Record;
+use meridian_base::{BallotMessage, Peer, Refusal, Standing, Timestamp, Vote};
+use meridian_commit::{Action, PlantedBug, PlantedBugs};
+use std::time::Duration;
+
+const TABLE: &str = include_str!("../../../../docs/design/transaction-states.md");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unknown,
+    Waiting,
+    Preparing,
+    Refusing,
+    Prepared,
+    Refused,
+    Deciding,
+    Committed,
+    Aborted,
+    Forgotten,
+}
+const STATES: [State; 10] = [
+    State::Unknown,
+    State::Waiting,
+    State::Preparing,
+    State::Refusing,
+    State::Prepared,
+    State::Refused,
+    State::Deciding,
+    State::Committed,
+    State::Aborted,
+    State::Forgotten,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Prepare,
+    Yes,
+    No,
+    VoteRequest,
+    OutcomeAck,
+    Durable,
+    FailOver,
+    Timer,
+    Watermark,
+}
+const EVENTS: [Event; 9] = [
+    Event::Prepare,
+    Event::Yes,
+    Event::No,
+    Event::VoteRequest,
+    Event::OutcomeAck,
+    Event::Durable,
+    Event::FailOver,
+    Event::Timer,
+    Event::Watermark,
+];
+
+/// A transaction of two groups; this is the first one.
+fn scenario(bugs: PlantedBugs) -> Scenario {
+    let slice = |group| Slice { group, reads: &[1], writes: &[1] };
+    Scenario {
+        skews: &[0, 0],
+        transactions: vec![vec![slice(0), slice(1)]],
+        crashes: 0,
+        watermark: true,
+        timers: true,
+        waits: true,
+        gateway_asks: false,
+        hold: false,
+        bugs,
+    }
+}
+
+struct Case {
+    group: Group,
+    out: Vec<Action>,
+}
+
+impl Case {
+    fn new(bugs: PlantedBugs) -> Case {
+        Case { group: Group::new(0, &scenario(bugs)), out: Vec::new() }
+    }
+
+    fn receive(&mut self, message: BallotMessage) {
+        self.group.receive(message, &mut self.out);
+        self.log();
+    }
+    /// What is to be logged is on its way; decisions are the engine's.
+    fn log(&mut self) {
+        for action in &self.out {
+            match action {
+                Action::Log(record) => self.group.pending.push(record.clone()),
+                Action::Decide { id, at } => self.group.decide(*id, *at),
+                Action::Send { .. } | Action::Certify(_) => {}
+            }
+        }
+    }
+    fn certify(&mut self) {
+        self.out.clear();
+        self.group.certify(txn(0), &mut self.out);
+        self.log();
+    }
+    fn durable(&mut self) {
+        self.out.clear();
+        self.group.durable(&mut self.out);
+        self.log();
+    }
+    fn happen(&mut self, event: Event) {
+        self.out.clear();
+        let (id, from) = (txn(0), group_id(1));
+        match event {
+            Event::Prepare => {
+                let slices = &scenario(PlantedBugs::NONE).transactions[0];
+                self.receive(BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], false))));
+            }
+            Event::Yes => self.receive(BallotMessage::Vote { id, from, vote: Vote::Yes(Timestamp::from_micros(5)) }),
+            Event::No => self.receive(BallotMessage::Vote { id, from, vote: Vote::No(Refusal::default()) }),
+            Event::VoteRequest => self.receive(BallotMessage::VoteRequest { id, from: Peer::Group(from) }),
+            Event::OutcomeAck => self.receive(BallotMessage::OutcomeAck { id, from, reply: true }),
+            Event::Durable => self.durable(),
+            Event::FailOver => self.group.fail_over(0, PlantedBugs::NONE),
+            Event::Timer => {
+                self.group.timer(&mut self.out);
+                self.log();
+            }
+            Event::Watermark => {
+                self.group.watermark(&mut self.out);
+                self.log();
+            }
+        }
+    }
+
+    fn is(state: State) -> Case {
+        let mut case = Case::new(PlantedBugs::NONE);
+        let events: &[Event] = match state {
+            State::Unknown => &[],
+            State::Waiting | State::Preparing => &[Event::Prepare],
+            State::Refusing => &[Event::VoteRequest],
+            State::Refused => &[Event::VoteRequest, Event::Durable],
+            State::Prepared | State::Deciding | State::Committed | State::Aborted => &[Event::Prepare],
+            State::Forgotten => &[Event::Watermark],
+        };
+        events.iter().for_each(|e| case.happen(*e));
+        if matches!(state, State::Preparing | State::Prepared | State::Deciding | State::Committed | State::Aborted) {
+            case.certify();
+        }
+        if matches!(state, State::Prepared | State::Deciding | State::Committed | State::Aborted) {
+            case.durable();
+        }
+        match state {
+            State::Deciding => case.happen(Event::Yes),
+            State::Committed => [Event::Yes, Event::Durable].into_iter().for_each(|e| case.happen(e)),
+            State::Aborted => [Event::No, Event::Durable].into_iter().for_each(|e| case.happen(e)),
+            _ => {}
+        }
+        assert_eq!(case.state(), state);
+        case
+    }
+
+    fn state(&self) -> State {
+        let pending = self.group.pending.last();
+        match (self.group.standing(0), pending) {
+            (Standing::Prepared(_), Some(Record::Outcome(_))) => State::Deciding,
+            (Standing::Prepared(_), _) => State::Prepared,
+            (Standing::Refused, _) => State::Refused,
+            (Standing::Decided { at: Some(_), .. }, _) => State::Committed,
+            (Standing::Decided { at: None, .. }, _) => State::Aborted,
+            (_, Some(Record::Prepared(_))) => State::Preparing,
+            (_, Some(Record::Refused(_))) => State::Refusing,
+            (_, _) if self.group.participant.certifying(txn(0)).is_some() => State::Waiting,
+            (Standing::Forgotten, _) => State::Forgotten,
+            (Standing::Unknown, _) => State::Unknown,
+        }
+    }
+
+    /// What it did, in the words of the table.
+    fn did(&self) -> String {
+        let mut did: Vec<String> = Vec::new();
+        let mut say = |what: &str, to: Option<&Peer>| {
+            let whom = match to {
+                Some(Peer::Gateway(_)) => " to the gateway",
+                Some(Peer::Group(_)) => " to the group",
+                None => "",
+            };
+            did.push(format!("{what}{whom}"));
+        };
+        for action in &self.out {
+            match action {
+                Action::Send { to, message } => match message {
+                    BallotMessage::Vote { vote: Vote::Yes(_), .. } => say("YES", Some(to)),
+                    BallotMessage::Vote { vote: Vote::No(_), .. } => say("NO", Some(to)),
+                    BallotMessage::Vote { vote: Vote::Forgotten, .. } => say("FORGOTTEN", Some(to)),
+                    BallotMessage::VoteRequest { .. } => say("VoteRequest", Some(to)),
+                    BallotMessage::OutcomeAck { reply, .. } => say(if *reply { "OutcomeAck?" } else { "OutcomeAck" }, Some(to)),
+                    BallotMessage::Prepare(_) => say("Prepare", Some(to)),
+                },
+                Action::Log(Record::Prepared(_)) => say("**log** Prepared", None),
+                Action::Log(Record::Refused(_)) => say("**log** Refused", None),
+                Action::Log(Record::Settled(_)) => say("**log** Settled", None),
+                Action::Log(_) => say("**log** something else", None),
+                Action::Certify(_) => say("certify", None),
+                Action::Decide { at: Some(_), .. } => say("**log** Outcome(commit)", None),
+                Action::Decide { at: None, .. } => say("**log** Outcome(abort)", None),
+            }
+        }
+        if did.is_empty() { "–".into() } else { did.join(", ") }
+    }
+}
+
+fn cell(state: State, event: Event) -> String {
+    let mut case = Case::is(state);
+    if event == Event::Durable && case.group.pending.is_empty() {
+        return "–".into();
+    }
+    case.happen(event);
+    let to = case.state();
+    let arrow = if to == state { String::new() } else { format!(" → {to:?}") };
+    format!("{}{arrow}", case.did())
+}
+
+fn table() -> String {
+    let header: Vec<String> = EVENTS.iter().map(|e| format!("{e:?}")).collect();
+    let mut lines = vec![format!("| | {} |", header.join(" | ")), format!("| --- |{}", " --- |".repeat(EVENTS.len()))];
+    for state in STATES {
+        let cells: Vec<String> = EVENTS.iter().map(|e| cell(state, *e)).collect();
+        lines.push(format!("| **{state:?}** | {} |", cells.join(" | ")));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_document_has_the_table_of_the_code() {
+    let table = table();
+    let documented =
+        TABLE.split_once("<!-- participant table, from the code -->").and_then(|(_, rest)| rest.split_once("<!-- end -->"));
+    let documented = documented.expect("the table is marked").0.trim();
+    assert!(documented == table, "docs/design/transaction-states.md should have\n\n{table}\n");
+}
+
+/// Counterexample 17: what another group has reserved ends although this one cannot certify.
+#[test]
+fn a_prepare_does_not_wait_for_ever() {
+    for bug in [false, true] {
+        let bugs = if bug { PlantedBugs::only(PlantedBug::WaitWithoutBound) } else { PlantedBugs::NONE };
+        let mut case = Case::new(bugs);
+        case.happen(Event::Prepare);
+        case.happen(Event::VoteRequest);
+        case.happen(Event::Timer);
+        assert_eq!(case.state() == State::Refusing, !bug);
+    }
+}
+
+/// A Prepare that is held back is certified when the hold is over, or when somebody asks.
+#[test]
+fn a_prepare_that_is_held_is_certified_when_somebody_asks() {
+    for asked in [false, true] {
+        let mut case = Case::new(PlantedBugs::NONE);
+        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let mut held = prepare(0, slices, &slices[0], true);
+        held.hold = Duration::from_millis(40);
+        case.receive(BallotMessage::Prepare(Box::new(held)));
+        assert_eq!(case.did(), "–");
+        case.happen(if asked { Event::VoteRequest } else { Event::Timer });
+        assert_eq!(case.did(), "certify");
+        case.certify();
+        case.durable();
+        assert_eq!(case.did(), "YES to the group, YES to the gateway", "once each");
+    }
+}
+
+/// The tables after a million transactions are as large as after none, if everybody acknowledges.
+#[test]
+fn what_is_settled_takes_no_space() {
+    let mut case = Case::new(PlantedBugs::NONE);
+    for event in [Event::Prepare, Event::Yes, Event::OutcomeAck] {
+        case.happen(event);
+    }
+    case.certify();
+    case.durable();
+    assert_eq!(case.state(), State::Deciding, "the other's vote was there already");
+    case.durable();
+    assert_eq!(case.state(), State::Committed);
+    case.happen(Event::Watermark);
+    assert_eq!(case.did(), "**log** Settled");
+    case.durable();
+    assert_eq!(case.state(), State::Forgotten);
+    assert!(case.group.participant.is_empty() && case.group.state.ballots_len() == 0);
+    assert!(txn(0).hlc < WATERMARK);
+}

@@ -140,7 +140,7 @@ pub fn key(k: u8) -> Key {
 }
 
 impl Group {
-    fn new(n: usize, scenario: &Scenario) -> Group {
+    pub fn new(n: usize, scenario: &Scenario) -> Group {
         let id = group_id(n);
         let bugs = meridian_region::PlantedBugs::NONE;
         let mut state = GroupState::new(bugs);
@@ -203,7 +203,7 @@ impl Group {
     }
 
     /// A new primary, with what the log has. Its state comes from an encoded snapshot.
-    fn fail_over(&mut self, survivors: usize, bugs: PlantedBugs) {
+    pub fn fail_over(&mut self, survivors: usize, bugs: PlantedBugs) {
         let pending = std::mem::take(&mut self.pending);
         for record in pending.into_iter().take(survivors) {
             let payload = Payload { records: vec![record], ..self.payload() };
@@ -311,28 +311,15 @@ impl World {
         let group = Rc::make_mut(&mut self.groups[n].0);
         let mut out = Vec::new();
         match event {
-            Event::Deliver(i) => {
-                group.participant.receive(&group.state, messages.get(i).1.clone(), group.time, &mut out);
-            }
+            Event::Deliver(i) => group.receive(messages.get(i).1.clone(), &mut out),
             Event::Certify(_, t) => group.certify(txn(t), &mut out),
-            Event::Durable(_) => {
-                let payload = Payload { records: vec![group.pending.remove(0)], ..group.payload() };
-                group.apply(&payload);
-                group.participant.applied(&group.state, &payload, group.time, &mut out);
-            }
+            Event::Durable(_) => group.durable(&mut out),
             Event::Crash(_, survivors) => {
                 group.crashes += 1;
                 group.fail_over(survivors, scenario.bugs);
             }
-            Event::Timer(_) => {
-                group.time = group.time.plus(Duration::from_secs(3_600));
-                group.participant.tick(&group.state, group.time, &mut out);
-            }
-            Event::Watermark(_) => {
-                let payload = Payload { watermark: WATERMARK, ..group.payload() };
-                group.apply(&payload);
-                group.participant.applied(&group.state, &payload, group.time, &mut out);
-            }
+            Event::Timer(_) => group.timer(&mut out),
+            Event::Watermark(_) => group.watermark(&mut out),
             Event::ClockPasses(_) => group.clock_passes(),
         }
         let mut sent = Vec::new();
@@ -407,6 +394,30 @@ impl World {
 }
 
 impl Group {
+    pub fn receive(&mut self, message: BallotMessage, out: &mut Vec<Action>) {
+        self.participant.receive(&self.state, message, self.time, out);
+    }
+
+    /// The first record on its way is in the log.
+    pub fn durable(&mut self, out: &mut Vec<Action>) {
+        let payload = Payload { records: vec![self.pending.remove(0)], ..self.payload() };
+        self.apply(&payload);
+        self.participant.applied(&self.state, &payload, self.time, out);
+    }
+
+    /// So much time passes that every timer is due.
+    pub fn timer(&mut self, out: &mut Vec<Action>) {
+        self.time = self.time.plus(Duration::from_secs(3_600));
+        self.participant.tick(&self.state, self.time, out);
+    }
+
+    /// The watermark passes every id.
+    pub fn watermark(&mut self, out: &mut Vec<Action>) {
+        let payload = Payload { watermark: WATERMARK, ..self.payload() };
+        self.apply(&payload);
+        self.participant.applied(&self.state, &payload, self.time, out);
+    }
+
     fn say(&mut self, message: &BallotMessage) {
         if let BallotMessage::Vote { id, vote, .. } = message {
             let said = match vote {
@@ -418,7 +429,7 @@ impl Group {
         }
     }
 
-    fn certify(&mut self, id: TxnId, out: &mut Vec<Action>) {
+    pub fn certify(&mut self, id: TxnId, out: &mut Vec<Action>) {
         let Some(request) = self.participant.certifying(id).cloned() else { return };
         let answer = self.with_clock(|g, clock| g.engine.prepare(&g.state, &g.store, &request, clock, g.physical));
         let answer = match answer {
@@ -429,7 +440,7 @@ impl Group {
         self.participant.certified(id, answer, out);
     }
 
-    fn decide(&mut self, id: TxnId, at: Option<Timestamp>) {
+    pub fn decide(&mut self, id: TxnId, at: Option<Timestamp>) {
         match self.with_clock(|g, clock| g.engine.decide(&g.state, id, at, clock, g.physical)) {
             Deciding::Log(outcome) => self.pending.push(Record::Outcome(outcome)),
             Deciding::Wait(_) | Deciding::NotReady(_) => {
@@ -458,7 +469,7 @@ impl Group {
     }
 }
 
-fn prepare(n: usize, slices: &[Slice], slice: &Slice, is_held: bool) -> Prepare {
+pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, is_held: bool) -> Prepare {
     let read = |k: &u8| ReadEntry { target: Target::Key(key(*k)), columns: ColumnMask::ALL, until: Timestamp(1) };
     let value = bytes::Bytes::from(vec![n as u8]);
     let write = |k: &u8| Write { key: key(*k), value: Some(value.clone()), columns: ColumnMask::ALL };

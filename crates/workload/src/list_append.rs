@@ -7,6 +7,10 @@
 //! A row holds two lists in two columns, and each is a key of its own: two transactions may meet in one row without
 //! touching the same column, which certification tells apart.
 //!
+//! A share of the transactions picks the region anew for every step, so one transaction reads and appends keys of several
+//! regions; a range read is then often made in every region, one after the other, where only one snapshot over all of them
+//! will do. The history needs no regions: a key's number says which one it belongs to.
+//!
 //! Every attempt is a record of its own, with values never used before: the appends of an attempt that was refused must
 //! never be seen by anybody.
 
@@ -15,7 +19,7 @@ use crate::history::{Op, Outcome, Record};
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;
 use crate::session::{Attempted, RetryPolicy, Session, Statements};
-use crate::stats::StatsKey;
+use crate::stats::{Locality, StatsKey};
 use async_trait::async_trait;
 use meridian_base::{Error, Result};
 use rand::Rng;
@@ -39,6 +43,8 @@ pub struct ListAppendConfig {
     /// Most operations in one transaction.
     pub operations_max: usize,
     pub other_region_share: f64,
+    /// Share of transactions whose steps are spread over the regions.
+    pub several_regions_share: f64,
     /// Pause between two transactions of a worker.
     pub think_time: Duration,
 }
@@ -50,6 +56,7 @@ impl Default for ListAppendConfig {
             appends_per_key: 24,
             operations_max: 4,
             other_region_share: 0.1,
+            several_regions_share: 0.0,
             think_time: Duration::ZERO,
         }
     }
@@ -77,6 +84,22 @@ enum Step {
     Append { key: i64, value: i64, how: How },
 }
 
+/// Where a step goes.
+#[derive(Debug, PartialEq, Eq)]
+struct Home {
+    schema: String,
+    /// What a key of the table is higher by in the history.
+    offset: i64,
+}
+
+impl Home {
+    fn of(context: &Context, region: &str) -> Home {
+        let regions = context.connector.regions();
+        let index = regions.iter().position(|r| r == region).expect("a region of the cluster");
+        Home { schema: schema::schema_of(region), offset: index as i64 * KEYS_OF_REGION }
+    }
+}
+
 /// The statements that an append is made of: each takes another way through the database.
 #[derive(Clone, Copy, Debug)]
 enum How {
@@ -97,10 +120,33 @@ impl ListAppend {
         ListAppend { config, state: Mutex::default() }
     }
 
-    fn plan(&self, region: &str, rng: &mut SmallRng) -> Vec<Step> {
+    /// The steps of one transaction, each in one of `regions` (its place among them).
+    fn plan(&self, regions: &[&str], rng: &mut SmallRng) -> Vec<(usize, Step)> {
         let mut state = self.state.lock().expect("no panic while planning");
         let count = rng.random_range(1..=self.config.operations_max);
-        (0..count).map(|_| state.step(&self.config, region, rng)).collect()
+        let mut steps = Vec::with_capacity(count);
+        for _ in 0..count {
+            let at = if regions.len() > 1 { rng.random_range(0..regions.len()) } else { 0 };
+            let step = state.step(&self.config, regions[at], rng);
+            if matches!(step, Step::ReadRange { .. }) && regions.len() > 1 && rng.random_bool(0.5) {
+                for (other, region) in regions.iter().enumerate().filter(|(other, _)| *other != at) {
+                    steps.push((other, state.range(&self.config, region, rng)));
+                }
+            }
+            steps.push((at, step));
+        }
+        steps
+    }
+
+    /// The regions that a worker's next transaction picks from, and under what it is counted.
+    fn choose<'r>(&self, regions: &'r [String], worker: &'r Worker, rng: &mut SmallRng) -> (StatsKey, Vec<&'r str>) {
+        let region = worker.region.clone();
+        if regions.len() > 1 && crate::run::chance(self.config.several_regions_share, rng) {
+            let key = StatsKey { region, operation: "transaction over regions", locality: Locality::Other };
+            return (key, regions.iter().map(String::as_str).collect());
+        }
+        let (home, locality) = crate::run::pick_region(regions, &worker.region, self.config.other_region_share, rng);
+        (StatsKey { region, operation: "transaction", locality }, vec![home])
     }
 
     async fn attempt(
@@ -108,20 +154,19 @@ impl ListAppend {
         context: &Context,
         session: &mut Session,
         worker: &Worker,
-        region: &str,
+        regions: &[&str],
         rng: &mut SmallRng,
     ) -> Tried {
-        let steps: Arc<[Step]> = self.plan(region, rng).into();
-        let offset = key_offset(context, region);
-        let schema = schema::schema_of(region);
+        let steps: Arc<[(usize, Step)]> = self.plan(regions, rng).into();
+        let homes: Arc<[Home]> = regions.iter().map(|region| Home::of(context, region)).collect();
         let done: Arc<Mutex<Vec<Op>>> = Arc::default();
         let invoked = context.timer.now_micros();
         let attempted = session
             .transaction(rng, |statements| {
-                let (steps, schema, done) = (steps.clone(), schema.clone(), done.clone());
+                let (steps, homes, done) = (steps.clone(), homes.clone(), done.clone());
                 Box::pin(async move {
-                    for step in steps.iter() {
-                        perform(statements, &schema, *step, offset, &done).await?;
+                    for (at, step) in steps.iter() {
+                        perform(statements, &homes[*at], *step, &done).await?;
                     }
                     Ok(())
                 })
@@ -156,13 +201,7 @@ impl State {
         let (key, _) = keys[rng.random_range(0..keys.len())];
         match rng.random_range(0..10) {
             0..=2 => Step::Read { key },
-            3..=4 => {
-                let least = keys.iter().map(|(k, _)| *k).min().expect("filled");
-                let most = keys.iter().map(|(k, _)| *k).max().expect("filled");
-                // Beyond the newest key, so that the next one to be inserted is a phantom of this range.
-                let from = rng.random_range(least..=most);
-                Step::ReadRange { from, to: rng.random_range(from + 1..=most + 3) }
-            }
+            3..=4 => self.range(config, region, rng),
             kind => {
                 let how = match kind {
                     5..=6 => How::ReadThenWrite,
@@ -173,6 +212,16 @@ impl State {
                 Step::Append { key, value: self.take_value(config, region, key), how }
             }
         }
+    }
+
+    fn range(&mut self, config: &ListAppendConfig, region: &str, rng: &mut SmallRng) -> Step {
+        self.fill(config, region);
+        let keys = &self.keys[region];
+        let least = keys.iter().map(|(k, _)| *k).min().expect("filled");
+        let most = keys.iter().map(|(k, _)| *k).max().expect("filled");
+        // Beyond the newest key, so that the next one to be inserted is a phantom of this range.
+        let from = rng.random_range(least..=most);
+        Step::ReadRange { from, to: rng.random_range(from + 1..=most + 3) }
     }
 
     fn fill(&mut self, config: &ListAppendConfig, region: &str) {
@@ -196,20 +245,9 @@ impl State {
     }
 }
 
-fn key_offset(context: &Context, region: &str) -> i64 {
-    let regions = context.connector.regions();
-    let index = regions.iter().position(|r| r == region).expect("a region of the cluster");
-    index as i64 * KEYS_OF_REGION
-}
-
 /// Runs one step and notes what it did. An append is noted before it is sent: it may have happened even if it fails.
-async fn perform(
-    statements: &mut Statements<'_>,
-    schema: &str,
-    step: Step,
-    offset: i64,
-    done: &Arc<Mutex<Vec<Op>>>,
-) -> Result<()> {
+async fn perform(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Arc<Mutex<Vec<Op>>>) -> Result<()> {
+    let Home { schema, offset } = home;
     let note = |op: Op| done.lock().expect("no panic while noting").push(op);
     match step {
         Step::Read { key } => {
@@ -217,7 +255,7 @@ async fn perform(
             note(Op::ReadList { key: key + offset, values });
         }
         Step::ReadRange { from, to } => {
-            let lists = read_range(statements, schema, from, to, offset).await?;
+            let lists = read_range(statements, home, from, to).await?;
             note(Op::ReadRange { from: from + offset, to: to + offset, lists });
         }
         Step::Append { key, value, how: how @ (How::ReadThenWrite | How::LockThenWrite) } => {
@@ -272,13 +310,8 @@ async fn read_list(statements: &mut Statements<'_>, schema: &str, key: i64, lock
 }
 
 /// The lists of the keys of a range whose rows are there.
-async fn read_range(
-    statements: &mut Statements<'_>,
-    schema: &str,
-    from: i64,
-    to: i64,
-    offset: i64,
-) -> Result<BTreeMap<i64, Vec<i64>>> {
+async fn read_range(statements: &mut Statements<'_>, home: &Home, from: i64, to: i64) -> Result<BTreeMap<i64, Vec<i64>>> {
+    let Home { schema, offset } = home;
     let sql = format!("SELECT k, v, w FROM {schema}.lists WHERE k >= $1 AND k < $2");
     let params: [Value; 2] = [(from / 2).into(), ((to + 1) / 2).into()];
     let rows = statements.query(&sql, &params).await?;
@@ -338,10 +371,9 @@ impl Workload for ListAppend {
         let mut session = Session::new(context.connector.clone(), &worker.region, DATABASE, once);
         let regions = context.connector.regions();
         while !context.stop.is_stopped() {
-            let (region, locality) = crate::run::pick_region(&regions, &worker.region, self.config.other_region_share, &mut rng);
-            let key = StatsKey { region: worker.region.clone(), operation: "transaction", locality };
+            let (key, among) = self.choose(&regions, &worker, &mut rng);
             let started = context.timer.now_micros();
-            match self.attempt(context, &mut session, &worker, region, &mut rng).await {
+            match self.attempt(context, &mut session, &worker, &among, &mut rng).await {
                 Tried::Committed => {
                     let took = Duration::from_micros(context.timer.now_micros() - started);
                     context.stats.success(&key, took, 0);
@@ -371,13 +403,12 @@ impl Workload for ListAppend {
     async fn check(&self, context: &Context) -> Result<Verdict> {
         let mut verdict = Verdict::default();
         for region in context.connector.regions() {
-            let schema = schema::schema_of(&region);
-            let offset = key_offset(context, &region);
+            let home = Arc::new(Home::of(context, &region));
             let mut session = context.session(&region, DATABASE);
             let invoked = context.timer.now_micros();
             let lists = crate::run::until_answered(context, &mut session, |statements| {
-                let schema = schema.clone();
-                Box::pin(async move { read_range(statements, &schema, 0, KEYS_OF_REGION, offset).await })
+                let home = home.clone();
+                Box::pin(async move { read_range(statements, &home, 0, KEYS_OF_REGION).await })
             })
             .await?;
             verdict.examined += lists.len() as u64;
@@ -386,7 +417,7 @@ impl Workload for ListAppend {
                 invoked,
                 completed: Some(context.timer.now_micros()),
                 outcome: Outcome::Committed,
-                ops: vec![Op::ReadRange { from: offset, to: offset + KEYS_OF_REGION, lists }],
+                ops: vec![Op::ReadRange { from: home.offset, to: home.offset + KEYS_OF_REGION, lists }],
             });
         }
         Ok(verdict)
@@ -406,7 +437,7 @@ mod tests {
         let mut values = BTreeSet::new();
         let mut appends: BTreeMap<i64, u32> = BTreeMap::new();
         for _ in 0..500 {
-            for step in workload.plan("r", &mut rng) {
+            for (_, step) in workload.plan(&["r"], &mut rng) {
                 if let Step::Append { key, value, .. } = step {
                     assert!(values.insert(value), "value {value} twice");
                     *appends.entry(key).or_default() += 1;
@@ -415,6 +446,32 @@ mod tests {
         }
         assert!(appends.len() > 100, "keys are replaced");
         assert!(appends.values().all(|n| *n <= 3));
+    }
+
+    #[test]
+    fn a_plan_over_regions_reads_ranges_of_all_and_appends_in_each() {
+        let workload = ListAppend::new(ListAppendConfig::default());
+        let mut rng = SmallRng::seed_from_u64(7);
+        let (mut spread, mut all_ranges) = (0, 0);
+        let mut appended = BTreeSet::new();
+        for _ in 0..500 {
+            let steps = workload.plan(&["a", "b", "c"], &mut rng);
+            let regions = |steps: &[&(usize, Step)]| steps.iter().map(|(at, _)| *at).collect::<BTreeSet<_>>().len();
+            spread += usize::from(regions(&steps.iter().collect::<Vec<_>>()) > 1);
+            let ranges: Vec<_> = steps.iter().filter(|(_, step)| matches!(step, Step::ReadRange { .. })).collect();
+            all_ranges += usize::from(regions(&ranges) == 3);
+            appended.extend(steps.iter().filter(|(_, step)| matches!(step, Step::Append { .. })).map(|(at, _)| *at));
+        }
+        assert!(spread > 250, "{spread} of 500 transactions touch several regions");
+        assert!(all_ranges > 50, "{all_ranges} of 500 transactions read ranges of all regions");
+        assert_eq!(appended, BTreeSet::from([0, 1, 2]));
+    }
+
+    #[test]
+    fn a_share_of_0_draws_what_it_drew_before() {
+        let (mut one, mut other) = (SmallRng::seed_from_u64(3), SmallRng::seed_from_u64(3));
+        assert!(!crate::run::chance(0.0, &mut one));
+        assert_eq!(one.random::<u64>(), other.random::<u64>());
     }
 
     #[test]

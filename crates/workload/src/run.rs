@@ -155,6 +155,12 @@ pub(crate) fn pick_region<'r>(regions: &'r [String], own: &'r str, other_share: 
     (others[rng.random_range(0..others.len())], Locality::Other)
 }
 
+/// True with this probability. An impossible thing draws nothing, so that a share of 0 leaves all other choices of a seed as
+/// they were before the share existed.
+pub(crate) fn chance(share: f64, rng: &mut SmallRng) -> bool {
+    share > 0.0 && rng.random_bool(share)
+}
+
 /// Whose rows they are, seen from a client's region.
 pub(crate) fn locality_of(home: &str, client: &str) -> Locality {
     if home == client { Locality::Own } else { Locality::Other }

@@ -40,6 +40,24 @@ impl<T> Attempted<T> {
     }
 }
 
+/// What a transaction block says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing: it may write.
+    Usual,
+    /// That it only reads.
+    ReadOnly,
+}
+
+impl Mode {
+    fn begin(self) -> &'static str {
+        match self {
+            Mode::Usual => "BEGIN",
+            Mode::ReadOnly => "BEGIN READ ONLY",
+        }
+    }
+}
+
 /// How often and how fast a transaction is run again after 40001 or 40P01.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
@@ -149,12 +167,20 @@ impl Session {
     /// Runs `body` between BEGIN and COMMIT, again and again while the server says that it may succeed.
     ///
     /// The body must not keep state from one call to the next: each call is a new transaction.
-    pub async fn transaction<T, F>(&mut self, rng: &mut SmallRng, mut body: F) -> Attempted<T>
+    pub async fn transaction<T, F>(&mut self, rng: &mut SmallRng, body: F) -> Attempted<T>
+    where
+        F: for<'c> FnMut(&'c mut Statements<'_>) -> BoxFuture<'c, Result<T>>,
+    {
+        self.transaction_in(Mode::Usual, rng, body).await
+    }
+
+    /// As [`Session::transaction`], in a mode.
+    pub async fn transaction_in<T, F>(&mut self, mode: Mode, rng: &mut SmallRng, mut body: F) -> Attempted<T>
     where
         F: for<'c> FnMut(&'c mut Statements<'_>) -> BoxFuture<'c, Result<T>>,
     {
         for attempt in 0.. {
-            let error = match self.attempt(&mut body).await {
+            let error = match self.attempt(mode, &mut body).await {
                 Attempted::Failed(error) if is_retryable(&error) && attempt < self.policy.retries_max => error,
                 other => return other,
             };
@@ -165,12 +191,12 @@ impl Session {
         unreachable!("the loop ends by returning")
     }
 
-    async fn attempt<T, F>(&mut self, body: &mut F) -> Attempted<T>
+    async fn attempt<T, F>(&mut self, mode: Mode, body: &mut F) -> Attempted<T>
     where
         F: for<'c> FnMut(&'c mut Statements<'_>) -> BoxFuture<'c, Result<T>>,
     {
         let limit = self.policy.statement_timeout;
-        if let Err(error) = self.execute("BEGIN").await {
+        if let Err(error) = self.execute(mode.begin()).await {
             return Attempted::Failed(error);
         }
         let client = self.client.as_mut().expect("BEGIN went through it").as_mut();

@@ -133,7 +133,7 @@ impl<R: Runtime> Replica<R> {
             return Err(crate::primary::not_primary(self.id));
         };
         let Some(slice) = participant.certifying(id) else { return Ok(Step::Ready(Certified::Over)) };
-        let versions = StoreVersions::new(&self.store);
+        let versions = StoreVersions::new(&self.store, self.bugs);
         let preparation = engine.prepare(state, &versions, slice, &self.clock, physical);
         if let Some(e) = versions.failure.into_inner() {
             return Err(e);
@@ -208,7 +208,7 @@ impl<R: Runtime> Replica<R> {
                 let Core { state, engine: Some(engine), .. } = &mut *core else {
                     return Err(crate::primary::not_primary(self.id));
                 };
-                let versions = StoreVersions::new(&self.store);
+                let versions = StoreVersions::new(&self.store, self.bugs);
                 let round = engine.read_round(state, &versions, entries, at, &self.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);

@@ -201,7 +201,7 @@ impl CatalogCache {
     }
 
     fn load(&self, store: &GroupStore) -> Result<()> {
-        let at = store.applied_ts();
+        let at = newest_readable(store);
         let Some(meta) = store.newest(meta_key().as_bytes())? else { return Ok(()) };
         let committed_at = meta.at;
         let meta: Meta = read_row(meta.value.as_deref().unwrap_or_default())?;
@@ -271,6 +271,12 @@ impl ApplyHook for CatalogCache {
             tracing::error!("{e}");
         }
     }
+}
+
+/// Where to read the newest versions: the newest timestamp applied, or, if nothing was written for so long that garbage
+/// collection has passed it, where that is. It never passes what is closed, so nothing appears below it either.
+pub(crate) fn newest_readable(store: &GroupStore) -> Timestamp {
+    store.applied_ts().max(store.gc_threshold())
 }
 
 /// All rows of a range.

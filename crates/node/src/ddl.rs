@@ -4,7 +4,9 @@
 //! `region::SchemaLeases`, the pure state machine of the schema lease: that says what to log, what to send and when a step may
 //! commit; this file logs, sends and commits. A coordinator that dies leaves its log; its successor starts from there.
 
-use crate::catalog::{Meta, change_rows, lease_group, lease_key, lease_range, meta_key, node_key, read_row, row, scan_all};
+use crate::catalog::{
+    Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
+};
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
@@ -115,7 +117,7 @@ struct Step {
 
 impl<R: Runtime> Coordinator<R> {
     fn start(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>, inbox: mpsc::UnboundedSender<Job>) -> Result<Coordinator<R>> {
-        let at = replica.store.applied_ts();
+        let at = newest_readable(&replica.store);
         let meta = match replica.store.newest(meta_key().as_bytes())? {
             Some(v) => read_row(v.value.as_deref().unwrap_or_default())?,
             None => Meta::default(),
@@ -235,7 +237,7 @@ impl<R: Runtime> Coordinator<R> {
             }
             if !writes.is_empty() {
                 // Every write to the catalog is this task's, so its version is what it was when the rows were made.
-                let read_at = self.replica.store.applied_ts();
+                let read_at = newest_readable(&self.replica.store);
                 match self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await {
                     Ok(_) => {
                         for (group, seq) in logged {
@@ -282,7 +284,7 @@ impl<R: Runtime> Coordinator<R> {
 
     async fn commit_step(&mut self, above: Timestamp, seqs: BTreeMap<GroupId, u64>, more: &mut Vec<Action>) -> Result<()> {
         let Some(step) = &self.step else { return Ok(()) };
-        let read_at = self.replica.store.applied_ts();
+        let read_at = newest_readable(&self.replica.store);
         let all_leases = ReadEntry { target: Target::Range(lease_range()), columns: ColumnMask::ALL, until: read_at };
         let reads = vec![entry(meta_key(), read_at), all_leases];
         let mut found = BTreeMap::new();
@@ -329,7 +331,7 @@ impl<R: Runtime> Coordinator<R> {
             meta.next_node += 1;
         }
         let writes = vec![row(meta_key(), &meta)?, row(node_key(record.id), &record)?];
-        let read_at = self.replica.store.applied_ts();
+        let read_at = newest_readable(&self.replica.store);
         self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await?;
         self.meta = meta;
         Ok(record.id)

@@ -84,8 +84,10 @@ impl<R: Runtime> Replica<R> {
                 Ok(Err(_)) => return Err(not_primary(self.id)),
                 Err(_) => {
                     let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
+                    let what = what.map_or("a new term", waited_for);
+                    tracing::info!("{}: a request waited too long for {what}", self.id);
                     return Err(Error::unavailable(format!("the primary of group {} waited too long", self.id))
-                        .detail(format!("for {}", what.map_or("a new term", waited_for))));
+                        .detail(format!("for {what}")));
                 }
             }
         }
@@ -144,9 +146,11 @@ impl<R: Runtime> Replica<R> {
         }
         let bound = self.fast.grant_bound.load(Ordering::Acquire);
         let version = self.fast.grant_version.load(Ordering::Acquire);
-        let s = Timestamp(self.fast.settled.load(Ordering::Acquire));
+        let settled = Timestamp(self.fast.settled.load(Ordering::Acquire));
+        // What was written last may be older than what is kept.
+        let s = settled.max(self.store.gc_threshold());
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
-        (holds && s != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove))
+        (holds && settled != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove))
             .then_some(s)
     }
 
@@ -165,7 +169,10 @@ impl<R: Runtime> Replica<R> {
         let physical = self.physical();
         let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
         let mut opened = match view.read_only {
-            true => engine.read_only_snapshot(state, &view.schema),
+            true => {
+                let newest = engine.read_only_snapshot(state, &view.schema);
+                Snapshot { at: newest.at.max(newest_readable(&self.store)), ..newest }
+            }
             false => engine.fresh_snapshot(state, view.began, &self.clock, physical),
         };
         if opened.at < view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
@@ -212,7 +219,7 @@ impl<R: Runtime> Replica<R> {
     async fn try_gate(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
         self.until_ready(WAIT_MAX, |core| {
             let physical = self.physical();
-            let versions = StoreVersions::new(&self.store);
+            let versions = StoreVersions::new(&self.store, self.bugs);
             let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
             let gate = engine.read_gate(state, &versions, target, columns, s, &self.clock, physical);
             if let Some(e) = versions.failure.into_inner() {
@@ -383,7 +390,7 @@ impl<R: Runtime> Replica<R> {
     async fn move_to(&self, view: &mut View, s: Timestamp) -> Result<()> {
         let moved = view.has_entries && {
             let mut core = self.core.lock();
-            let versions = StoreVersions::new(&self.store);
+            let versions = StoreVersions::new(&self.store, self.bugs);
             let Core { state, engine: Some(engine), .. } = &mut *core else { return Err(not_primary(self.id)) };
             let may = engine.move_forward(state, &versions, &view.entries, s);
             if let Some(e) = versions.failure.into_inner() {
@@ -441,7 +448,7 @@ impl<R: Runtime> Replica<R> {
         let certified = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
-                let versions = StoreVersions::new(&self.store);
+                let versions = StoreVersions::new(&self.store, self.bugs);
                 let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
                 let certified = engine.certify(state, &versions, request, &self.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {

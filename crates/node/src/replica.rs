@@ -24,7 +24,7 @@ use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId,
 use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
-use meridian_region::{Ended, Ending, Engine, GroupState, Place, PlantedBugs, Queues, Ticket, Versions};
+use meridian_region::{Ended, Ending, Engine, GroupState, Place, PlantedBug, PlantedBugs, Queues, Ticket, Versions};
 use meridian_store::{Export, GroupStore, Import, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -621,12 +621,13 @@ fn decode_flushed(blob: &[u8], bugs: PlantedBugs) -> Result<(GroupState, Members
 /// What the engine may ask of the store. A store that fails answers so that nothing passes, and the failure is kept.
 pub(crate) struct StoreVersions<'a> {
     store: &'a GroupStore,
+    bugs: PlantedBugs,
     pub failure: RefCell<Option<Error>>,
 }
 
 impl<'a> StoreVersions<'a> {
-    pub fn new(store: &'a GroupStore) -> StoreVersions<'a> {
-        StoreVersions { store, failure: RefCell::new(None) }
+    pub fn new(store: &'a GroupStore, bugs: PlantedBugs) -> StoreVersions<'a> {
+        StoreVersions { store, bugs, failure: RefCell::new(None) }
     }
 }
 
@@ -641,6 +642,11 @@ impl Versions for StoreVersions<'_> {
             .map(|v| v.at)
     }
     fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
+        let after = match self.bugs.has(PlantedBug::CertifyBelowGc) {
+            // Against what is left (counterexample 11).
+            true => after.max(self.store.gc_threshold()),
+            false => after,
+        };
         match self.store.changed_after(target, columns, after) {
             Ok(found) => found,
             Err(e) => {

@@ -43,6 +43,8 @@ pub struct NodeConfig {
     pub max_offset: Duration,
     pub timing: Timing,
     pub gc_ttl: Duration,
+    /// How often old versions are collected.
+    pub gc_interval: Duration,
     pub bugs: PlantedBugs,
     /// Rules of the commit over several groups left out; in the simulator.
     pub ballot_bugs: meridian_commit::PlantedBugs,
@@ -94,6 +96,7 @@ impl NodeConfig {
             max_offset: limits::MAX_OFFSET_DEFAULT,
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
+            gc_interval: GC_INTERVAL_DEFAULT,
             bugs: PlantedBugs::NONE,
             ballot_bugs: meridian_commit::PlantedBugs::NONE,
         }
@@ -115,7 +118,7 @@ impl<R: Runtime> Clone for Node<R> {
 /// How long joining may take before the node gives up with an error.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 const JOIN_CALL: Duration = Duration::from_secs(10);
-const GC_INTERVAL: Duration = Duration::from_secs(60);
+const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 
 impl<R: Runtime> Node<R> {
     /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements.
@@ -147,7 +150,7 @@ impl<R: Runtime> Node<R> {
         );
         tokio::spawn(crate::outbox::work_loop(shared.clone(), work));
         let node = Node { shared, addr: addr.clone() };
-        node.start_io(config.gc_ttl);
+        node.start_io(config.gc_ttl, config.gc_interval);
         let record = NodeRecord {
             id: NodeId(0),
             addr,
@@ -283,7 +286,7 @@ impl<R: Runtime> Node<R> {
     }
 
     /// Flushing and garbage collection, on a thread of their own.
-    fn start_io(&self, gc_ttl: Duration) {
+    fn start_io(&self, gc_ttl: Duration, gc_interval: Duration) {
         let shared = self.shared.clone();
         self.shared.runtime.spawn_io("flush", async move {
             let mut collected = shared.runtime.physical_micros();
@@ -293,7 +296,7 @@ impl<R: Runtime> Node<R> {
                     return;
                 }
                 let now = shared.runtime.physical_micros();
-                let is_gc_due = now.saturating_sub(collected) >= GC_INTERVAL.as_micros() as u64;
+                let is_gc_due = now.saturating_sub(collected) >= gc_interval.as_micros() as u64;
                 if is_gc_due {
                     collected = now;
                 }
@@ -325,7 +328,7 @@ impl<R: Runtime> Node<R> {
                             shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
                         }
                     }
-                    () = tokio::time::sleep(GC_INTERVAL) => shared.flusher.notify_one(),
+                    () = tokio::time::sleep(gc_interval) => shared.flusher.notify_one(),
                 }
             }
         });

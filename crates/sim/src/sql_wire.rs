@@ -26,6 +26,8 @@ pub trait Gateway: Send + Sync + 'static {
     type Session: SqlSession;
     /// A new session.
     fn open(&self, database: &str) -> impl Future<Output = Result<Self::Session>> + Send;
+    /// Ends the process in good order.
+    fn shut_down(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// A session on a node.

@@ -24,11 +24,13 @@ pub struct ForeignConfig {
     pub parents: i64,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
+    /// Some transactions stay open for up to this long before they commit.
+    pub pause_max: Duration,
 }
 
 impl Default for ForeignConfig {
     fn default() -> ForeignConfig {
-        ForeignConfig { parents: 5, think_time: Duration::ZERO }
+        ForeignConfig { parents: 5, think_time: Duration::ZERO, pause_max: Duration::ZERO }
     }
 }
 
@@ -66,7 +68,12 @@ impl Foreign {
             0..=3 => {
                 let child = self.next_child.fetch_add(1, Ordering::Relaxed);
                 let sql = "INSERT INTO children (id, parent_id) VALUES ($1, $2)";
-                ("insert child", expecting("23503", session.single(rng, sql, &[child.into(), parent.into()]).await))
+                let pause = crate::run::draw_pause(self.config.pause_max, rng);
+                let inserted = match pause.is_zero() {
+                    true => session.single(rng, sql, &[child.into(), parent.into()]).await.map(|_| ()),
+                    false => session.transaction(rng, |s| Box::pin(insert_slowly(s, child, parent, pause))).await,
+                };
+                ("insert child", expecting("23503", inserted))
             }
             4..=5 => {
                 let sql = "INSERT INTO parents (id) VALUES ($1)";
@@ -92,6 +99,13 @@ impl Foreign {
             }
         }
     }
+}
+
+async fn insert_slowly(statements: &mut Statements<'_>, child: i64, parent: i64, pause: Duration) -> Result<()> {
+    let sql = "INSERT INTO children (id, parent_id) VALUES ($1, $2)";
+    statements.query(sql, &[child.into(), parent.into()]).await?;
+    tokio::time::sleep(pause).await;
+    Ok(())
 }
 
 async fn delete_family(statements: &mut Statements<'_>, parent: i64) -> Result<()> {

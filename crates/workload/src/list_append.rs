@@ -47,6 +47,8 @@ pub struct ListAppendConfig {
     pub several_regions_share: f64,
     /// Pause between two transactions of a worker.
     pub think_time: Duration,
+    /// Some transactions stay open for up to this long between two of their statements.
+    pub pause_max: Duration,
 }
 
 impl Default for ListAppendConfig {
@@ -58,6 +60,7 @@ impl Default for ListAppendConfig {
             other_region_share: 0.1,
             several_regions_share: 0.0,
             think_time: Duration::ZERO,
+            pause_max: Duration::ZERO,
         }
     }
 }
@@ -160,12 +163,17 @@ impl ListAppend {
         let steps: Arc<[(usize, Step)]> = self.plan(regions, rng).into();
         let homes: Arc<[Home]> = regions.iter().map(|region| Home::of(context, region)).collect();
         let done: Arc<Mutex<Vec<Op>>> = Arc::default();
+        let pause = crate::run::draw_pause(self.config.pause_max, rng);
+        let pause_before = rng.random_range(0..steps.len());
         let invoked = context.timer.now_micros();
         let attempted = session
             .transaction(rng, |statements| {
                 let (steps, homes, done) = (steps.clone(), homes.clone(), done.clone());
                 Box::pin(async move {
-                    for (at, step) in steps.iter() {
+                    for (index, (at, step)) in steps.iter().enumerate() {
+                        if index == pause_before && !pause.is_zero() {
+                            tokio::time::sleep(pause).await;
+                        }
                         perform(statements, &homes[*at], *step, &done).await?;
                     }
                     Ok(())

@@ -146,6 +146,14 @@ fn is_own_fault(error: &Error) -> bool {
     matches!(&error.sqlstate()[..2], "42" | "0A" | "22" | "26" | "34" | "3D" | "3F" | "XX")
 }
 
+/// How long a transaction stays open for no reason: most do not, some for up to `longest`.
+pub(crate) fn draw_pause(longest: Duration, rng: &mut SmallRng) -> Duration {
+    if longest.is_zero() || rng.random_bool(0.7) {
+        return Duration::ZERO;
+    }
+    Duration::from_millis(rng.random_range(1..=longest.as_millis().max(1) as u64))
+}
+
 /// The region whose rows an operation touches: mostly the client's own.
 pub(crate) fn pick_region<'r>(regions: &'r [String], own: &'r str, other_share: f64, rng: &mut SmallRng) -> (&'r str, Locality) {
     let others: Vec<&String> = regions.iter().filter(|r| *r != own).collect();

@@ -23,6 +23,7 @@ use std::time::Duration;
 const DATABASE: &str = "steps";
 /// Values of the indexed column.
 const GROUPS: i64 = 5;
+const INSERT: &str = "INSERT INTO stock (id, grp) VALUES ($1, $2)";
 
 /// The shape of the workload.
 #[derive(Clone, Debug)]
@@ -31,11 +32,13 @@ pub struct SchemaStepsConfig {
     pub change_pause: Duration,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
+    /// Some transactions stay open for up to this long before they commit.
+    pub pause_max: Duration,
 }
 
 impl Default for SchemaStepsConfig {
     fn default() -> SchemaStepsConfig {
-        SchemaStepsConfig { change_pause: Duration::from_millis(200), think_time: Duration::ZERO }
+        SchemaStepsConfig { change_pause: Duration::from_millis(200), think_time: Duration::ZERO, pause_max: Duration::ZERO }
     }
 }
 
@@ -145,6 +148,13 @@ impl SchemaSteps {
     }
 }
 
+/// A transaction that is open while the schema changes around it.
+async fn insert_slowly(statements: &mut Statements<'_>, id: i64, group: i64, pause: Duration) -> Result<()> {
+    statements.query(INSERT, &[id.into(), group.into()]).await?;
+    tokio::time::sleep(pause).await;
+    Ok(())
+}
+
 /// The ids of one group, by its value (which an index may serve) and by reading everything.
 async fn compare(statements: &mut Statements<'_>, group: i64) -> Result<(BTreeSet<i64>, BTreeSet<i64>)> {
     let found = statements.query("SELECT id FROM stock WHERE grp = $1", &[group.into()]).await?;
@@ -188,14 +198,17 @@ impl Workload for SchemaSteps {
             let (operation, attempted) = match rng.random_range(0..10) {
                 0..=3 => {
                     let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-                    let sql = "INSERT INTO stock (id, grp) VALUES ($1, $2)";
-                    let inserted = session.single(&mut rng, sql, &[id.into(), group.into()]).await;
+                    let pause = crate::run::draw_pause(self.config.pause_max, &mut rng);
+                    let inserted = match pause.is_zero() {
+                        true => session.single(&mut rng, INSERT, &[id.into(), group.into()]).await.map(|_| ()),
+                        false => session.transaction(&mut rng, |s| Box::pin(insert_slowly(s, id, group, pause))).await,
+                    };
                     match &inserted {
                         Attempted::Committed(_) => _ = self.lock().inserted.insert(id),
                         Attempted::Failed(_) => _ = self.lock().refused.insert(id),
                         Attempted::Unknown(..) => {}
                     }
-                    ("insert", inserted.map(|_| ()))
+                    ("insert", inserted)
                 }
                 4..=7 => {
                     let id = rng.random_range(0..=self.next_id.load(Ordering::Relaxed));

@@ -20,6 +20,7 @@ Runs whole clusters in the deterministic simulator and judges what their clients
   --duration S     simulated seconds of work (default: drawn)
   --calm           nothing fails
   --bug NAME       plant a bug, to see it caught
+  --provoke NAME   the same run as with --bug, without the bug
   --trace          print every event (with --seed)
   --log FILTER     print what nodes log, as in info or meridian_raft=debug (with --seed)
   --history FILE   write what the clients saw, as lines of JSON (with --seed)
@@ -128,6 +129,10 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
                 let name = value()?;
                 parsed.options.bug = Some(PlantedBug::from_name(name).ok_or(format!("no bug {name}"))?);
             }
+            "--provoke" => {
+                let name = value()?;
+                parsed.options.provoke = Some(PlantedBug::from_name(name).ok_or(format!("no bug {name}"))?);
+            }
             "--calm" => parsed.options.calm = true,
             "--trace" => parsed.options.trace = true,
             "--history" => parsed.options.history = Some(value()?.clone()),
@@ -161,7 +166,9 @@ mod tests {
 
     #[test]
     fn options_survive_the_way_to_a_child_process() {
-        let parsed = parse(&args("--workload queue --shape 2x3 --duration 7 --bug read-in-flight --calm")).expect("valid");
+        let parsed =
+            parse(&args("--workload queue --shape 2x3 --duration 7 --bug read-in-flight --provoke certify-below-gc --calm"))
+                .expect("valid");
         let again = parse(&parsed.options.to_args()).expect("valid");
         assert_eq!(format!("{:?}", parsed.options), format!("{:?}", again.options));
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
-pub const PROMISED: [&str; 15] = [
+pub const PROMISED: [&str; 18] = [
     "process killed",
     "power lost",
     "restart",
@@ -26,6 +26,9 @@ pub const PROMISED: [&str; 15] = [
     "connections reset",
     "clock jump",
     "slow disk",
+    "sync failed",
+    "process stopped in good order",
+    "node added",
     "outcome unknown to a client",
 ];
 /// In fewer seeds, chance may leave one out.

@@ -11,6 +11,7 @@ pub mod many;
 pub mod options;
 pub mod report;
 pub mod run;
+mod scenario;
 
 pub use cli::main;
 pub use options::Options;

@@ -74,7 +74,7 @@ impl WorkloadKind {
     }
 
     /// The workload, small and contended, in a shape drawn from the seed.
-    pub(super) fn build(self, rng: &mut SmallRng) -> Arc<dyn Workload> {
+    pub(super) fn build(self, rng: &mut SmallRng, pause_max: Duration) -> Arc<dyn Workload> {
         let think_time = Duration::from_millis([0, 2, 5, 20][rng.random_range(0..4)]);
         match self {
             WorkloadKind::Bank => Arc::new(Bank::new(BankConfig {
@@ -86,6 +86,7 @@ impl WorkloadKind {
                 keys_active: rng.random_range(1..8),
                 appends_per_key: rng.random_range(4..32),
                 think_time,
+                pause_max,
                 ..ListAppendConfig::default()
             })),
             WorkloadKind::Registers => Arc::new(Registers::new(RegistersConfig {
@@ -95,9 +96,9 @@ impl WorkloadKind {
             })),
             WorkloadKind::Inserts => Arc::new(Inserts::new(InsertsConfig { think_time, ..InsertsConfig::default() })),
             WorkloadKind::Queue => Arc::new(Queue::new(QueueConfig { think_time, ..QueueConfig::default() })),
-            WorkloadKind::Foreign => Arc::new(Foreign::new(ForeignConfig { think_time, ..ForeignConfig::default() })),
+            WorkloadKind::Foreign => Arc::new(Foreign::new(ForeignConfig { think_time, pause_max, ..ForeignConfig::default() })),
             WorkloadKind::SchemaSteps => {
-                Arc::new(SchemaSteps::new(SchemaStepsConfig { think_time, ..SchemaStepsConfig::default() }))
+                Arc::new(SchemaSteps::new(SchemaStepsConfig { think_time, pause_max, ..SchemaStepsConfig::default() }))
             }
             WorkloadKind::Movr => Arc::new(Movr::new(MovrConfig {
                 users_per_region: 9,
@@ -123,6 +124,8 @@ pub struct Options {
     /// How long workers work, in simulated time; `None`: drawn.
     pub duration: Option<Duration>,
     pub bug: Option<PlantedBug>,
+    /// The run is one in which this bug would show; the same as with `bug`, but the bug is not there.
+    pub provoke: Option<PlantedBug>,
     /// Nothing fails.
     pub calm: bool,
     /// Where to write the history, as lines of JSON.
@@ -145,6 +148,9 @@ impl Options {
         }
         if let Some(bug) = self.bug {
             push("--bug", bug.name().to_string());
+        }
+        if let Some(bug) = self.provoke {
+            push("--provoke", bug.name().to_string());
         }
         if self.calm {
             args.push("--calm".to_string());

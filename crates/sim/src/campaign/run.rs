@@ -8,14 +8,15 @@
 
 use super::options::{Options, WorkloadKind};
 use super::report::Report;
+use super::scenario::Scenario;
 use crate::checkers;
-use crate::cluster::meridian::Meridian;
+use crate::cluster::meridian::{Meridian, Tuning};
 use crate::cluster::{FaultPlan, Faults, Machines, Software, Topology};
 use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
-use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
+use meridian_base::limits::MAX_OFFSET_DEFAULT;
 use meridian_base::{Error, Result};
-use meridian_node::{PlantedBug, PlantedBugs};
+use meridian_node::PlantedBugs;
 use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -67,13 +68,15 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     };
     let kind = options.workload.unwrap_or_else(|| WorkloadKind::draw(&mut rng));
     let duration = options.duration.unwrap_or_else(|| Duration::from_secs(rng.random_range(5..20)));
-    let plan = if options.calm { FaultPlan::none() } else { draw_plan(&mut rng) };
+    let mut scenario = if options.calm { Scenario::calm() } else { Scenario::draw(&mut rng) };
+    if let Some(bug) = options.provoke.or(options.bug) {
+        scenario.provoke(bug);
+    }
+    if kind == WorkloadKind::SchemaSteps {
+        // The order of schema changes in real time is promised for clocks within `max_offset`.
+        scenario.plan.beyond = None;
+    }
     let bugs = options.bug.map_or(PlantedBugs::NONE, PlantedBugs::only);
-    // Collecting at once is what shows certification below the threshold.
-    let gc_ttl = match options.bug {
-        Some(PlantedBug::CertifyBelowGc) => Duration::from_millis(500),
-        _ => GC_TTL_DEFAULT,
-    };
 
     let world = World::new(options.trace);
     let mut report = Report {
@@ -83,7 +86,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         ..Report::default()
     };
     let clients = Clients {
-        workload: kind.build(&mut rng),
+        workload: kind.build(&mut rng, scenario.pause_max),
         regions: Arc::new(topology.nodes_by_region()),
         world: world.clone(),
         stop: Stop::new(),
@@ -92,26 +95,19 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         seed,
     };
     let workers_per_region = rng.random_range(2..5);
-    let software = Meridian::new(bugs, MAX_OFFSET_DEFAULT, gc_ttl);
+    let software = Meridian::new(Tuning {
+        bugs,
+        max_offset: MAX_OFFSET_DEFAULT,
+        timing: scenario.timing,
+        gc_ttl: scenario.gc_ttl,
+        gc_interval: scenario.gc_interval,
+    });
     let mut run = Run { machines: Machines::new(world.clone(), topology, software, seed), clients, faults: None, rng };
-    if let Err(violation) = run.all(plan, duration, workers_per_region, &mut report) {
+    if let Err(violation) = run.all(scenario.plan, duration, workers_per_region, &mut report) {
         report.violate(violation);
     }
     run.judge(kind, options, &mut report);
     report
-}
-
-fn draw_plan(rng: &mut SmallRng) -> FaultPlan {
-    let mut plan = FaultPlan::all(MAX_OFFSET_DEFAULT);
-    plan.every = Duration::from_millis(rng.random_range(300..3_000));
-    // Some runs lack a kind of fault, so that what it would hide can show.
-    plan.machines = rng.random_bool(0.85);
-    plan.links = rng.random_bool(0.85);
-    plan.disks = rng.random_bool(0.8);
-    if rng.random_bool(0.2) {
-        plan.skew_max = Duration::ZERO;
-    }
-    plan
 }
 
 struct Run<S: Software> {

@@ -5,7 +5,7 @@
 //! At the end everything is healed, and the cluster has to come back.
 
 use super::machines::{Link, Machines, link};
-use super::software::Software;
+use super::software::{self, Software};
 use crate::world::disk::PowerLoss;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -23,10 +23,16 @@ pub struct FaultPlan {
     pub jump_max: Duration,
     /// Machines fail.
     pub machines: bool,
+    /// Of the machines' faults, the share that are processes told to stop in good order.
+    pub stops: f64,
     /// Links fail.
     pub links: bool,
-    /// Disks are slow or full.
+    /// Disks are slow or full, or a sync fails.
     pub disks: bool,
+    /// Once, a node is added to the cluster.
+    pub joins: bool,
+    /// Clocks jump farther than this, which is more than is allowed.
+    pub beyond: Option<Duration>,
 }
 
 impl FaultPlan {
@@ -37,8 +43,11 @@ impl FaultPlan {
             skew_max: max_offset.mul_f64(0.35),
             jump_max: max_offset.mul_f64(0.1),
             machines: true,
+            stops: 0.15,
             links: true,
             disks: true,
+            joins: true,
+            beyond: None,
         }
     }
     /// Nothing fails.
@@ -48,8 +57,11 @@ impl FaultPlan {
             skew_max: Duration::ZERO,
             jump_max: Duration::ZERO,
             machines: false,
+            stops: 0.0,
             links: false,
             disks: false,
+            joins: false,
+            beyond: None,
         }
     }
 }
@@ -123,7 +135,11 @@ impl Faults {
     /// Takes down processes that are doomed, and has those that ended by themselves started again.
     fn notice_deaths<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         for (node, error) in machines.take_ended() {
-            machines.world.coverage.hit("node stopped itself");
+            machines.world.coverage.hit(match error.message() {
+                software::STOPPED => "process stopped in good order",
+                message if message.contains("clock differs") => "node stopped because of its clock",
+                _ => "node stopped itself",
+            });
             machines.host(&node).event(&format!("ended: {error}"), 0);
             tracing::info!("{node} ended: {error}");
             machines.kill(&node);
@@ -166,7 +182,9 @@ impl Faults {
             0..=34 if self.plan.machines => self.fail_machine(machines, now),
             35..=74 if self.plan.links => self.fail_links(machines, now),
             75..=89 if self.plan.disks => self.fail_disk(machines, now),
-            90..=99 if !self.plan.jump_max.is_zero() => self.jump_clock(machines, now),
+            90..=95 if !self.plan.jump_max.is_zero() => self.jump_clock(machines, now),
+            96..=97 if self.plan.joins => self.join(machines),
+            98..=99 if self.plan.beyond.is_some() => self.jump_beyond(machines, now),
             _ => {}
         }
     }
@@ -188,6 +206,11 @@ impl Faults {
     fn fail_machine<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         let Some(node) = self.pick_node(machines) else { return };
         self.busy.insert(node.clone());
+        if self.rng.random_bool(self.plan.stops) {
+            // `notice_deaths` does the rest.
+            machines.host(&node).stop();
+            return;
+        }
         if self.rng.random_bool(0.5) {
             // It dies at one of its next operations, and `notice_deaths` does the rest.
             machines.host(&node).arm(self.rng.random_range(0..400));
@@ -273,7 +296,11 @@ impl Faults {
         let Some(node) = self.pick_node(machines) else { return };
         self.busy.insert(node.clone());
         let lasts = now + Duration::from_millis(self.rng.random_range(300..5_000));
-        if self.rng.random_bool(0.7) {
+        if self.rng.random_bool(0.15) {
+            // The node must stop by itself: after a failed sync nobody knows what is on the disk.
+            machines.host(&node).fail_next_sync();
+            self.busy.remove(&node);
+        } else if self.rng.random_bool(0.7) {
             machines.world.coverage.hit("slow disk");
             let slowest = Duration::from_millis(self.rng.random_range(20..600));
             machines.host(&node).set_sync_time(Duration::from_millis(5), slowest);
@@ -295,6 +322,27 @@ impl Faults {
         // Back again after a while, so that jumps do not add up.
         let lasts = now + Duration::from_millis(self.rng.random_range(100..5_000));
         self.ends.push((lasts, End::JumpBack { node, micros: -micros }));
+    }
+
+    /// A clock that nobody may follow: its node has to notice and to stop. Later it is set right.
+    fn jump_beyond<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(allowed) = self.plan.beyond.take() else { return };
+        let Some(node) = self.pick_node(machines) else { return };
+        let far = (allowed.as_micros() as f64 * self.rng.random_range(2.0..8.0)) as i64;
+        let micros = if self.rng.random_bool(0.5) { far } else { -far };
+        machines.world.coverage.hit("clock beyond max_offset");
+        machines.host(&node).jump_clock(micros);
+        let lasts = now + Duration::from_millis(self.rng.random_range(1_000..6_000));
+        self.ends.push((lasts, End::JumpBack { node, micros: -micros }));
+    }
+
+    fn join<S: Software>(&mut self, machines: &mut Machines<S>) {
+        self.plan.joins = false;
+        machines.world.coverage.hit("node added");
+        let skew = self.plan.skew_max.as_micros() as i64;
+        let error = self.rng.random_range(-skew..=skew);
+        let beside = self.rng.random_range(0..machines.topology.nodes.len());
+        machines.grow(beside, error);
     }
 
     fn end<S: Software>(&mut self, machines: &mut Machines<S>, end: End) {

@@ -79,6 +79,14 @@ impl<S: Software> Machines<S> {
         self.place(&spec.name, &spec.region);
     }
 
+    /// Adds a node to the region and zone of another one.
+    pub fn grow(&mut self, beside: usize, clock_error_micros: i64) {
+        let name = format!("n{}", self.topology.nodes.len() + 1);
+        let spec = NodeSpec { name, ..self.topology.nodes[beside].clone() };
+        self.topology.nodes.push(spec.clone());
+        self.add_node(&spec, clock_error_micros, 0);
+    }
+
     /// Adds a client's machine, which runs `work` once.
     pub fn add_client<F>(&mut self, name: &str, region: &str, work: impl FnOnce(Arc<Host>) -> F)
     where

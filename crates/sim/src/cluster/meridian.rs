@@ -7,7 +7,7 @@ use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, Result, SessionId};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
-use meridian_node::{Backend, Env, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions};
+use meridian_node::{Backend, Env, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing};
 use meridian_workload::{Rows, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -18,19 +18,27 @@ use std::time::Duration;
 /// The port of messages between nodes.
 const NODE_PORT: u16 = 7000;
 
-/// Meridian, with what a run wants it to be like.
-pub struct Meridian {
+/// What a run wants its nodes to be like.
+#[derive(Clone, Debug)]
+pub struct Tuning {
     pub bugs: PlantedBugs,
     pub max_offset: Duration,
+    pub timing: Timing,
     pub gc_ttl: Duration,
+    pub gc_interval: Duration,
+}
+
+/// Meridian.
+pub struct Meridian {
+    tuning: Tuning,
     /// The stores' memory, per machine: it outlives processes.
     disks: Mutex<BTreeMap<String, MemoryDisk>>,
 }
 
 impl Meridian {
-    /// With planted bugs, or none.
-    pub fn new(bugs: PlantedBugs, max_offset: Duration, gc_ttl: Duration) -> Meridian {
-        Meridian { bugs, max_offset, gc_ttl, disks: Mutex::default() }
+    /// Nodes that are all tuned alike.
+    pub fn new(tuning: Tuning) -> Meridian {
+        Meridian { tuning, disks: Mutex::default() }
     }
     fn disk(&self, machine: &str) -> MemoryDisk {
         self.disks.lock().entry(machine.to_string()).or_default().clone()
@@ -41,9 +49,11 @@ impl Meridian {
         let store = Backend::Memory(self.disk(&spec.name));
         let mut config = NodeConfig::new(place, &addr(NODE_PORT), &addr(SQL_PORT), store);
         config.join = vec![format!("{}:{NODE_PORT}", spec.founder)];
-        config.max_offset = self.max_offset;
-        config.gc_ttl = self.gc_ttl;
-        config.bugs = self.bugs;
+        config.max_offset = self.tuning.max_offset;
+        config.timing = self.tuning.timing;
+        config.gc_ttl = self.tuning.gc_ttl;
+        config.gc_interval = self.tuning.gc_interval;
+        config.bugs = self.tuning.bugs;
         // Small segments and little memory, so that a short run sees many of them come and go.
         config.log_options = LogOptions { segment_bytes: 256 << 10, prepare_bytes: 32 << 10, ..LogOptions::default() };
         config.store_options = StoreOptions { dirty_bytes_max: 256 << 10, ..StoreOptions::default() };
@@ -102,6 +112,10 @@ pub struct MeridianGateway {
 
 impl Gateway for MeridianGateway {
     type Session = MeridianSession;
+
+    async fn shut_down(&self) {
+        self.node.shutdown().await;
+    }
 
     async fn open(&self, database: &str) -> Result<MeridianSession> {
         self.node.env().catch_up().await?;

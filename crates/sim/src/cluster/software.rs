@@ -6,6 +6,11 @@ use crate::world::SimRuntime;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use meridian_base::{Error, Result};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The error of a process that ended because it was told to.
+pub const STOPPED: &str = "stopped as it was told";
+const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
 /// A process that has come up.
 pub struct Started<G> {
@@ -35,10 +40,16 @@ pub async fn run(software: Arc<impl Software>, runtime: SimRuntime, spec: NodeSp
         Err(error) => return error,
     };
     runtime.host().mark_started();
+    let host = runtime.host().clone();
     tokio::select! {
         biased;
         error = started.failure => error,
-        served = sql_wire::serve(runtime, started.gateway) => match served {
+        () = host.told_to_stop() => {
+            // Whoever told it has no patience without end.
+            let _ = tokio::time::timeout(SHUTDOWN_MAX, started.gateway.shut_down()).await;
+            Error::unavailable(STOPPED)
+        }
+        served = sql_wire::serve(runtime, started.gateway.clone()) => match served {
             Ok(()) => Error::internal("the listener ended"),
             Err(e) => Error::fatal(format!("cannot serve clients: {e}")),
         },

@@ -56,6 +56,7 @@ impl Software for Counter {
 
 impl Gateway for CounterNode {
     type Session = CounterSession;
+    async fn shut_down(&self) {}
     async fn open(&self, _: &str) -> Result<CounterSession> {
         Ok(CounterSession { runtime: self.runtime.clone(), careless: self.careless, value: self.value.clone() })
     }

@@ -358,6 +358,10 @@ impl DiskFile for SimFile {
         if self.host.operate() {
             std::future::pending::<()>().await;
         }
+        if self.host.sync_fails_now() {
+            self.host.world.coverage.hit("sync failed");
+            return Err(io::Error::other("input/output error"));
+        }
         self.with(|file| file.end_sync(id));
         self.host.event("sync", id);
         Ok(())

@@ -12,6 +12,7 @@ use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// A machine. It outlives its processes.
 pub struct Host {
@@ -32,6 +33,10 @@ pub struct Host {
     started: AtomicBool,
     /// Without power the machine does not even refuse connections.
     powered: AtomicBool,
+    /// The process is told to stop.
+    stop: Notify,
+    /// The next sync fails.
+    sync_fails: AtomicBool,
     sync_micros_min: AtomicU64,
     sync_micros_max: AtomicU64,
 }
@@ -50,6 +55,8 @@ impl Host {
             up: AtomicBool::new(false),
             started: AtomicBool::new(false),
             powered: AtomicBool::new(true),
+            stop: Notify::new(),
+            sync_fails: AtomicBool::new(false),
             sync_micros_min: AtomicU64::new(200),
             sync_micros_max: AtomicU64::new(2_000),
         })
@@ -92,6 +99,22 @@ impl Host {
     pub(super) fn draw_sync_time(&self) -> Duration {
         let (min, max) = (self.sync_micros_min.load(Ordering::Relaxed), self.sync_micros_max.load(Ordering::Relaxed));
         Duration::from_micros(self.with_rng(|rng| rng.random_range(min..=max)))
+    }
+
+    /// Tells the process to stop in good order, if it has come up; otherwise it hears of it when it has.
+    pub fn stop(&self) {
+        self.stop.notify_one();
+    }
+    /// Resolves when the process is told to.
+    pub async fn told_to_stop(&self) {
+        self.stop.notified().await;
+    }
+    /// The next sync fails, and makes nothing durable.
+    pub fn fail_next_sync(&self) {
+        self.sync_fails.store(true, Ordering::Relaxed);
+    }
+    pub(super) fn sync_fails_now(&self) -> bool {
+        self.sync_fails.swap(false, Ordering::Relaxed)
     }
 
     /// The process dies at its `operations`th operation from now.

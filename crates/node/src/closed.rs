@@ -65,6 +65,14 @@ impl<R: Runtime> Replica<R> {
         Some(ClosedPromise { group: self.id, closed, index: core.state.applied().index })
     }
 
+    /// No version will appear at or below it: garbage collection never passes it. A replica that lags still applies older
+    /// versions, and what is prepared may commit at its vote.
+    pub(crate) fn settled(&self) -> Timestamp {
+        let core = self.core.lock();
+        let prepared = core.state.prepared().map(|p| p.at).min();
+        prepared.map_or(core.state.closed(), |at| at.prev().min(core.state.closed()))
+    }
+
     /// A primary's promise arrived.
     pub(crate) fn promised(&self, promise: &ClosedPromise) {
         let mut core = self.core.lock();

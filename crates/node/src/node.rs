@@ -303,9 +303,8 @@ impl<R: Runtime> Node<R> {
                 for replica in shared.all_replicas() {
                     let mut done = replica.flush().map(|_| ());
                     if done.is_ok() && is_gc_due {
-                        // Never above what is closed here: a replica that lags still applies older versions.
-                        let closed = replica.core.lock().state.closed();
-                        done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl).min(closed));
+                        let settled = replica.settled();
+                        done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl).min(settled));
                     }
                     if let Err(e) = done {
                         replica.fail(e);

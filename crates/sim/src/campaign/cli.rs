@@ -4,6 +4,7 @@ use super::many::{self, Campaign};
 use super::options::{Options, WorkloadKind};
 use super::run::run_seed;
 use meridian_node::PlantedBug;
+use meridian_node::commit::PlantedBug as BallotBug;
 use std::time::Duration;
 
 /// What `--help` says.
@@ -127,7 +128,11 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
             "--duration" => parsed.options.duration = Some(Duration::from_secs(number(value()?)?)),
             "--bug" => {
                 let name = value()?;
-                parsed.options.bug = Some(PlantedBug::from_name(name).ok_or(format!("no bug {name}"))?);
+                parsed.options.bug = PlantedBug::from_name(name);
+                parsed.options.ballot_bug = BallotBug::from_name(name);
+                if parsed.options.bug.is_none() && parsed.options.ballot_bug.is_none() {
+                    return Err(format!("no bug {name}"));
+                }
             }
             "--provoke" => {
                 let name = value()?;

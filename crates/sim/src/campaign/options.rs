@@ -1,6 +1,7 @@
 //! What a run may be told. What it is not told it draws from its seed.
 
 use meridian_node::PlantedBug;
+use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_workload::Workload;
 use meridian_workload::bank::{Bank, BankConfig};
 use meridian_workload::foreign::{Foreign, ForeignConfig};
@@ -74,12 +75,13 @@ impl WorkloadKind {
     }
 
     /// The workload, small and contended, in a shape drawn from the seed.
-    pub(super) fn build(self, rng: &mut SmallRng, pause_max: Duration) -> Arc<dyn Workload> {
+    pub(super) fn build(self, rng: &mut SmallRng, pause_max: Duration, several_regions_share: f64) -> Arc<dyn Workload> {
         let think_time = Duration::from_millis([0, 2, 5, 20][rng.random_range(0..4)]);
         match self {
             WorkloadKind::Bank => Arc::new(Bank::new(BankConfig {
                 accounts_per_region: rng.random_range(2..12),
                 think_time,
+                several_regions_share,
                 ..BankConfig::default()
             })),
             WorkloadKind::ListAppend => Arc::new(ListAppend::new(ListAppendConfig {
@@ -87,6 +89,7 @@ impl WorkloadKind {
                 appends_per_key: rng.random_range(4..32),
                 think_time,
                 pause_max,
+                several_regions_share,
                 ..ListAppendConfig::default()
             })),
             WorkloadKind::Registers => Arc::new(Registers::new(RegistersConfig {
@@ -124,6 +127,8 @@ pub struct Options {
     /// How long workers work, in simulated time; `None`: drawn.
     pub duration: Option<Duration>,
     pub bug: Option<PlantedBug>,
+    /// The same, in the commit over several groups.
+    pub ballot_bug: Option<BallotBug>,
     /// The run is one in which this bug would show; the same as with `bug`, but the bug is not there.
     pub provoke: Option<PlantedBug>,
     /// Nothing fails.
@@ -147,6 +152,9 @@ impl Options {
             push("--duration", format!("{}", duration.as_secs()));
         }
         if let Some(bug) = self.bug {
+            push("--bug", bug.name().to_string());
+        }
+        if let Some(bug) = self.ballot_bug {
             push("--bug", bug.name().to_string());
         }
         if let Some(bug) = self.provoke {

@@ -16,7 +16,7 @@ use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
 use meridian_base::limits::MAX_OFFSET_DEFAULT;
 use meridian_base::{Error, Result};
-use meridian_node::PlantedBugs;
+use meridian_node::{PlantedBugs, commit};
 use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -77,6 +77,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         scenario.plan.beyond = None;
     }
     let bugs = options.bug.map_or(PlantedBugs::NONE, PlantedBugs::only);
+    let ballot_bugs = options.ballot_bug.map_or(commit::PlantedBugs::NONE, commit::PlantedBugs::only);
 
     let world = World::new(options.trace);
     let mut report = Report {
@@ -86,7 +87,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         ..Report::default()
     };
     let clients = Clients {
-        workload: kind.build(&mut rng, scenario.pause_max),
+        workload: kind.build(&mut rng, scenario.pause_max, scenario.several_regions_share),
         regions: Arc::new(topology.nodes_by_region()),
         world: world.clone(),
         stop: Stop::new(),
@@ -97,6 +98,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     let workers_per_region = rng.random_range(2..5);
     let software = Meridian::new(Tuning {
         bugs,
+        ballot_bugs,
         max_offset: MAX_OFFSET_DEFAULT,
         timing: scenario.timing,
         gc_ttl: scenario.gc_ttl,

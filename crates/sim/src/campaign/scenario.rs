@@ -17,6 +17,8 @@ pub(super) struct Scenario {
     pub gc_interval: Duration,
     /// Some transactions stay open for up to this long.
     pub pause_max: Duration,
+    /// Share of transactions that touch several regions, where there are several.
+    pub several_regions_share: f64,
 }
 
 impl Scenario {
@@ -28,6 +30,7 @@ impl Scenario {
             gc_ttl: GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
             pause_max: Duration::ZERO,
+            several_regions_share: 0.5,
         }
     }
 
@@ -44,6 +47,7 @@ impl Scenario {
         if rng.random_bool(0.3) {
             scenario.pause_max = Duration::from_millis(rng.random_range(100..2_500));
         }
+        scenario.several_regions_share = [0.0, 0.3, 0.8][rng.random_range(0..3)];
         scenario
     }
 
@@ -69,6 +73,10 @@ impl Scenario {
             }
             // The primary's clock must be ahead of the reader's gateway.
             PlantedBug::SnapshotDoesNotMove => self.plan.skew_max = MAX_OFFSET_DEFAULT.mul_f64(0.35),
+            // Transactions over several regions must meet each other.
+            PlantedBug::ReplicaReadSkipsPrepared | PlantedBug::RoundIgnoresWriters | PlantedBug::DropReservationEarly => {
+                self.several_regions_share = 0.8;
+            }
             PlantedBug::CommitNotIdempotent
             | PlantedBug::ReadInFlight
             | PlantedBug::NewestMaskOnly

@@ -7,7 +7,9 @@ use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, Result, SessionId};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
-use meridian_node::{Backend, Env, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing};
+use meridian_node::{
+    Backend, Env, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
+};
 use meridian_workload::{Rows, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ const NODE_PORT: u16 = 7000;
 #[derive(Clone, Debug)]
 pub struct Tuning {
     pub bugs: PlantedBugs,
+    pub ballot_bugs: commit::PlantedBugs,
     pub max_offset: Duration,
     pub timing: Timing,
     pub gc_ttl: Duration,
@@ -54,6 +57,7 @@ impl Meridian {
         config.gc_ttl = self.tuning.gc_ttl;
         config.gc_interval = self.tuning.gc_interval;
         config.bugs = self.tuning.bugs;
+        config.ballot_bugs = self.tuning.ballot_bugs;
         // Small segments and little memory, so that a short run sees many of them come and go.
         config.log_options = LogOptions { segment_bytes: 256 << 10, prepare_bytes: 32 << 10, ..LogOptions::default() };
         config.store_options = StoreOptions { dirty_bytes_max: 256 << 10, ..StoreOptions::default() };

@@ -3,6 +3,7 @@
 //! The functions here are called directly on the session's task when the gateway is the primary's node, and from a call of
 //! another node otherwise. They take the replica's lock for a moment, never across an await, and wait on tickets outside it.
 
+use crate::catalog::newest_readable;
 use crate::replica::{Core, Pending, Replica, StoreVersions};
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;

@@ -4,5 +4,6 @@ mod golden;
 mod rng;
 mod schema_lease;
 mod serializability;
+mod several;
 mod states;
 mod store;

@@ -19,24 +19,24 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 const MAX_OFFSET: Duration = Duration::from_millis(250);
-const KEYS: u8 = 6;
-const COLUMNS: u32 = 3;
+pub const KEYS: u8 = 6;
+pub const COLUMNS: u32 = 3;
 const GROUP: GroupId = GroupId(2);
 
-fn key(k: u8) -> Key {
+pub fn key(k: u8) -> Key {
     Key::new(&[k])
 }
-fn keys_of(target: &Target) -> Vec<Key> {
+pub fn keys_of(target: &Target) -> Vec<Key> {
     (0..KEYS).map(key).filter(|k| target.contains(k.as_bytes())).collect()
 }
-fn single(column: u32) -> ColumnMask {
+pub fn single(column: u32) -> ColumnMask {
     ColumnMask(1 << column)
 }
 
 /// A row says who wrote each of its columns.
-type Row = [TxnId; COLUMNS as usize];
+pub type Row = [TxnId; COLUMNS as usize];
 
-fn encode(row: &Row) -> Bytes {
+pub fn encode(row: &Row) -> Bytes {
     row.iter().flat_map(|id| [id.hlc.0.to_le_bytes(), u64::from(id.gateway.0).to_le_bytes()]).flatten().collect()
 }
 fn decode(bytes: &[u8]) -> Row {
@@ -45,9 +45,9 @@ fn decode(bytes: &[u8]) -> Row {
 }
 
 /// What a read saw: per key and column, who wrote it.
-type Seen = Vec<(Key, u32, Option<TxnId>)>;
+pub type Seen = Vec<(Key, u32, Option<TxnId>)>;
 
-fn look(store: &Store, target: &Target, columns: ColumnMask, s: Timestamp) -> Seen {
+pub fn look(store: &Store, target: &Target, columns: ColumnMask, s: Timestamp) -> Seen {
     let mut seen = Vec::new();
     for k in keys_of(target) {
         let row = store.get(&k, s).and_then(|v| v.value.as_deref()).map(decode);

@@ -378,11 +378,12 @@ impl Participant {
     /// Prepared: if the votes give an outcome, takes it.
     fn decide(&mut self, ledger: &impl Ledger, id: TxnId, out: &mut Vec<Action>) {
         let (Standing::Prepared(own), Some(ballot)) = (ledger.standing(id), self.ballots.get(&id)) else { return };
-        let others = ledger.participants(id).iter().filter(|g| **g != self.group);
-        let votes: Option<Vec<Timestamp>> = others.map(|g| ballot.votes.get(g).copied().flatten()).collect();
+        let others = || ledger.participants(id).iter().filter(|g| **g != self.group);
+        let is_no = |g: &GroupId| ballot.votes.get(g) == Some(&None);
+        let votes: Option<Vec<Timestamp>> = others().map(|g| ballot.votes.get(g).copied().flatten()).collect();
         let at = match votes {
-            _ if ballot.has_no() => None,
             Some(votes) => votes.into_iter().max().max(Some(own)),
+            None if others().any(is_no) => None,
             None => return,
         };
         self.take_outcome(ledger, id, at, out);

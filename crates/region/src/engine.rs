@@ -27,10 +27,13 @@
 //! below what is there already. So it is not in the conflict index but in [`Reservations`] while it is prepared, and in
 //! [`Decided`] afterwards; every test here asks all three.
 
+mod reads;
+mod schema;
 mod several;
 
 pub use several::{Deciding, Preparation, Refused, Round};
 
+use self::schema::Planned;
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
@@ -41,8 +44,8 @@ use crate::waits::{Ticket, WaitFor, Waits};
 use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
 use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GroupId, Key, NodeId, ReadEntry, SchemaUse,
-    Target, Timestamp, TxnId, Write,
+    Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GroupId, Key, NodeId, ReadEntry, Target,
+    Timestamp, TxnId, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -485,205 +488,6 @@ fn schema_changed(request: &CommitRequest) -> Conflict {
     let write = request.writes.first().map(|w| w.key.clone());
     let key = write.or_else(|| request.reads.first().map(|r| r.target.start().clone())).unwrap_or(Key::MIN);
     Conflict { key, reason: ConflictReason::SchemaChanged }
-}
-
-// --- the schema lease
-
-enum Planned {
-    Current,
-    /// The gateway knows a newer version than this group.
-    Ahead,
-    /// A descriptor it used has changed since.
-    Stale,
-}
-
-impl Engine {
-    /// The catalog's own group has no lease on itself: there, descriptor reads are certified like any others.
-    fn leased(&self) -> bool {
-        self.group != GroupId::CATALOG
-    }
-
-    /// Item 4, the version: the same one, or an older one none of whose used descriptors has changed.
-    fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
-        let grant = state.grant();
-        if !self.leased() || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) || schema.version == grant.version {
-            return Planned::Current;
-        }
-        if schema.version > grant.version {
-            return Planned::Ahead;
-        }
-        let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
-        match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
-            true => Planned::Stale,
-            false => Planned::Current,
-        }
-    }
-
-    /// Item 4, the bound. A lowered one is obeyed before it is durable: it must not be overtaken.
-    fn schema_bound(&self, state: &GroupState) -> Timestamp {
-        match &self.grant_asked {
-            _ if !self.leased() => Timestamp::MAX,
-            Some(asked) => asked.bound.min(state.grant().bound),
-            None => state.grant().bound,
-        }
-    }
-
-    /// Who used the present version commits and reads at or above the step that made it (counterexample 31).
-    fn schema_above(&self, state: &GroupState, schema: &SchemaUse) -> Timestamp {
-        match self.leased() && schema.version == state.grant().version {
-            true => state.grant().committed_at,
-            false => Timestamp::MIN,
-        }
-    }
-
-    /// Whether a read at `s` was planned with the right schema. Checked again after `s` has moved.
-    pub fn check_read(&mut self, state: &GroupState, schema: &SchemaUse, s: Timestamp) -> SchemaCheck {
-        let changed = || SchemaCheck::Changed(Conflict { key: Key::MIN, reason: ConflictReason::SchemaChanged });
-        match self.planned_with(state, schema) {
-            Planned::Ahead => return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant)),
-            Planned::Stale => return changed(),
-            Planned::Current => {}
-        }
-        if s > self.schema_bound(state) {
-            return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant));
-        }
-        if s < self.schema_above(state, schema) {
-            return changed();
-        }
-        SchemaCheck::Passed
-    }
-
-    /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The bound logged may be above
-    /// the one asked for, since it is never below a timestamp issued, a read served, or a closed timestamp promised; it is
-    /// never above what the catalog knows to be granted. Gives the record to log, whose `seq` and `bound` are the answer to the
-    /// catalog once it is applied; `None` if nothing is to be logged: the grant is in the log ([`GroupState::grant`] has its
-    /// `seq`: answer with its bound), on its way there, or outdated.
-    pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> Option<SchemaGrant> {
-        let newest = self.grant_asked.as_ref().map_or(0, |asked| asked.seq).max(state.grant().seq);
-        let stale = grant.seq <= newest && !self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage);
-        if self.phase != Phase::Serving || stale {
-            return None;
-        }
-        let used = self.floor.max(state.closed()).min(self.schema_bound(state));
-        let grant = SchemaGrant { bound: grant.bound.max(used), ..grant.clone() };
-        self.grant_asked = Some(grant.clone());
-        Some(grant)
-    }
-}
-
-// --- reads
-
-impl Engine {
-    /// The snapshot of a transaction's first fresh read in this group: the clock, which is above everything acknowledged here
-    /// before. `gateway_now` is the gateway's clock when the transaction began; it may be behind what was acknowledged by
-    /// then, so nothing reads there unless a bug is planted (counterexample 20). Whether the primary is ready and the
-    /// schema holds is asked afterwards, with [`Engine::check_read`] and [`Engine::read_gate`].
-    pub fn fresh_snapshot(
-        &mut self,
-        state: &GroupState,
-        gateway_now: Timestamp,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> Snapshot {
-        if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
-            return Snapshot { at: gateway_now, settled: false };
-        }
-        // At the start of a term the clock may still be below what was acknowledged; the gate waits for it.
-        Snapshot { at: clock.tick(physical_micros).max(self.floor).max(state.newest()), settled: false }
-    }
-
-    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied or prepared. Whatever was
-    /// acknowledged before it began is at or below that, or has a vote at or below it, for which the gate waits. Without
-    /// anything prepared it waits for nothing. If the schema version it planned with is younger, the version's commit timestamp,
-    /// which is not settled.
-    pub fn read_only_snapshot(&self, state: &GroupState, schema: &SchemaUse) -> Snapshot {
-        let settled = self.settled_through(state);
-        let at = state.newest().max(self.held.last().unwrap_or_default()).max(self.schema_above(state, schema));
-        Snapshot { at, settled: settled == Some(at) }
-    }
-
-    /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in flight or prepared at or below
-    /// it.
-    pub fn read_gate<V: Versions>(
-        &mut self,
-        state: &GroupState,
-        versions: &V,
-        target: &Target,
-        columns: ColumnMask,
-        s: Timestamp,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> ReadGate {
-        let now = clock.now(physical_micros);
-        if let Err(why) = self.ready(now) {
-            return ReadGate::NotReady(why);
-        }
-        if s > self.ceiling {
-            return ReadGate::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
-        }
-        if now < s {
-            return ReadGate::Wait(self.waits.issue(WaitFor::Clock(s)));
-        }
-        // `s` may be old, but the answer leaves now: once the schema lease has ended, a step may have been acknowledged.
-        if now > self.schema_bound(state) && !self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
-            return ReadGate::Wait(self.waits.issue(WaitFor::Grant));
-        }
-        if s < versions.gc_threshold() {
-            return ReadGate::TooOld;
-        }
-        self.floor = self.floor.max(s);
-        if let Some(to) = self.missed(versions, target, columns, s) {
-            return ReadGate::MoveTo(to);
-        }
-        if let Some(id) = self.held_writer(target, columns, s) {
-            return ReadGate::Wait(self.waits.issue(WaitFor::Outcome(id)));
-        }
-        let in_flight_before = self.in_flight.first_key_value().is_some_and(|(first, _)| *first <= s);
-        if !in_flight_before || self.bugs.has(PlantedBug::ReadInFlight) {
-            return ReadGate::Ready;
-        }
-        match self.index.last_in_flight(target, columns, s) {
-            Some(at) => ReadGate::Wait(self.waits.issue(WaitFor::Applied(at))),
-            None => ReadGate::Ready,
-        }
-    }
-
-    /// Counterexample 20, second half: a version above `s` whose vote is at or below it, or not known any more.
-    fn missed<V: Versions>(&self, versions: &V, target: &Target, columns: ColumnMask, s: Timestamp) -> Option<Timestamp> {
-        if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
-            return None;
-        }
-        let known = self.decided.missed(target, columns, s);
-        let forgotten = self.decided.low_water();
-        if s < forgotten && versions.changed_after(target, columns, s).is_some() {
-            return known.max(Some(forgotten));
-        }
-        known
-    }
-
-    /// Whether read entries may move forward to `s` (after waiting in a queue, or on [`ReadGate::MoveTo`]): only if nothing has
-    /// touched them since their `until`, committed, in flight or prepared. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
-    pub fn move_forward<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
-        if self.phase != Phase::Serving || s > self.ceiling {
-            return false;
-        }
-        let idle = self.in_flight.is_empty() && self.held.is_empty();
-        let untouched = |e: &ReadEntry| {
-            let nothing_since = e.until >= s || (idle && e.until >= state.newest());
-            nothing_since
-                || match self.touched(versions, &e.target, e.columns, e.until) {
-                    Touch::No => true,
-                    // It commits at its vote or above: nothing at or below `s` if that is above it.
-                    Touch::Prepared(_) => self.held_writer(&e.target, e.columns, s).is_none(),
-                    _ => false,
-                }
-        };
-        if !entries.iter().all(untouched) {
-            return false;
-        }
-        self.floor = self.floor.max(s);
-        true
-    }
 }
 
 // --- what the group's records carry

@@ -4,7 +4,7 @@
 //! # Two kinds of knowledge
 //!
 //! [`GroupState`] is what the group's *log* determines, the same on every replica: the ceiling of the last lease, the closed
-//! timestamp, the watermark, the schema grant, the outcomes of recent transactions. [`Engine`] is what the group's *primary*
+//! timestamp, the watermark, the schema grant, the outcomes of recent transactions, and which are prepared. [`Engine`] is what the group's *primary*
 //! adds in memory for one term: who is certified and not yet durable, who wrote what lately, how far reads have gone, who
 //! waits. Losing an engine loses speed and unacknowledged work; losing a state is impossible, because it is the log.
 //!
@@ -25,13 +25,18 @@
 //! | a successor starts above the last ceiling, by waiting | [`Engine::start_wait`] |
 //! | `closed` stays below what is certified and not in the log | [`Engine::closed_target`] |
 //! | a transaction commits under the schema it planned with | [`Engine::certify`], [`Engine::grant`], [`schema_lease`] |
+//! | what a prepared transaction has read or writes stays as it is until its outcome | [`reservations`], [`Engine::prepare`] |
+//! | an outcome enters the log only when the clock is at its timestamp | [`Engine::decide`] |
+//! | a read never misses what was acknowledged at a faster group's timestamp | [`decided`], [`ReadGate::MoveTo`] |
+//! | votes, outcomes and their effects are functions of the log | [`GroupState`]'s tables, [`GroupState::effect`] |
 //! | hot rows queue instead of aborting each other; advice only | [`queue`] |
 //!
 //! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its checkers would notice.
 //!
 //! # How it is tested
 //!
-//! `tests/all`: random histories executed again in the order of their timestamps (`serializability`), the schema lease under lost
+//! `tests/all`: random histories executed again in the order of their timestamps (`serializability`, and `several` for transactions
+//! over three groups), the schema lease under lost
 //! and repeated messages (`schema_lease`), scripts to read along (`golden/*.txt`), and the state table of
 //! `docs/design/transaction-states.md` (`states`). Start with the golden scripts.
 //!

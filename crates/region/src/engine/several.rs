@@ -8,7 +8,7 @@
 //! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So whatever is certified or
 //!   read after that is above it, here and, since the timestamp is below the ceiling, under every successor.
 
-use super::{Engine, NotReady, Phase, Planned, Touch, schema_changed};
+use super::{Engine, NotReady, Phase, Planned, Touch, Undrawn, schema_changed};
 use crate::bugs::PlantedBug;
 use crate::state::GroupState;
 use crate::versions::Versions;
@@ -16,7 +16,8 @@ use crate::waits::{Ticket, WaitFor};
 use meridian_base::limits::FRESH_MAX;
 use meridian_base::record::{Outcome, Reserved};
 use meridian_base::{
-    Clock, CommitRequest, Conflict, ConflictReason, Key, KeyRange, Ledger, ReadEntry, Standing, Target, Timestamp, TxnId,
+    Clock, ColumnMask, CommitRequest, Conflict, ConflictReason, Key, KeyRange, Ledger, ReadEntry, Standing, Target, Timestamp,
+    TxnId,
 };
 
 /// The answer to [`Engine::prepare`].
@@ -126,8 +127,8 @@ impl Engine {
                 self.preparing.insert(at, request.id);
                 Preparation::Append { at }
             }
-            Err(super::Undrawn::Wait(ticket)) => Preparation::Wait(ticket),
-            Err(super::Undrawn::NotReady(why)) => Preparation::NotReady(why),
+            Err(Undrawn::Wait(ticket)) => Preparation::Wait(ticket),
+            Err(Undrawn::NotReady(why)) => Preparation::NotReady(why),
         }
     }
 
@@ -151,8 +152,8 @@ impl Engine {
         if let Some(at) = at {
             match self.reach(at, clock, physical_micros) {
                 Ok(()) => {}
-                Err(super::Undrawn::Wait(ticket)) => return Deciding::Wait(ticket),
-                Err(super::Undrawn::NotReady(why)) => return Deciding::NotReady(why),
+                Err(Undrawn::Wait(ticket)) => return Deciding::Wait(ticket),
+                Err(Undrawn::NotReady(why)) => return Deciding::NotReady(why),
             }
         }
         self.deciding.insert(id);
@@ -160,11 +161,11 @@ impl Engine {
     }
 
     /// Moves clock and floor to `t`, if a clock may be moved there.
-    fn reach(&mut self, t: Timestamp, clock: &Clock, physical_micros: u64) -> Result<(), super::Undrawn> {
+    fn reach(&mut self, t: Timestamp, clock: &Clock, physical_micros: u64) -> Result<(), Undrawn> {
         let now = clock.now(physical_micros);
-        self.ready(now).map_err(super::Undrawn::NotReady)?;
+        self.ready(now).map_err(Undrawn::NotReady)?;
         if t > self.ceiling.min(Timestamp::from_micros(physical_micros).plus(clock.max_offset()).max(now)) {
-            return Err(super::Undrawn::Wait(self.waits.issue(WaitFor::Clock(t))));
+            return Err(Undrawn::Wait(self.waits.issue(WaitFor::Clock(t))));
         }
         clock.advance_to(t);
         self.floor = self.floor.max(t);
@@ -203,8 +204,8 @@ impl Engine {
         }
         match self.reach(t, clock, physical_micros) {
             Ok(()) => Round::Passed,
-            Err(super::Undrawn::Wait(ticket)) => Round::Wait(ticket),
-            Err(super::Undrawn::NotReady(why)) => Round::NotReady(why),
+            Err(Undrawn::Wait(ticket)) => Round::Wait(ticket),
+            Err(Undrawn::NotReady(why)) => Round::NotReady(why),
         }
     }
 
@@ -231,7 +232,7 @@ impl Engine {
                     left.push(Target::Range(KeyRange::new(range.start, key.clone())));
                 }
                 conflict = conflict.or_else(|| Some(Conflict { key: key.clone(), reason: ConflictReason::ConcurrentWrite }));
-                let until = state.replica_read(&Target::Key(key.clone()), meridian_base::ColumnMask::ALL, now);
+                let until = state.replica_read(&Target::Key(key.clone()), ColumnMask::ALL, now);
                 if !stale.iter().any(|(k, _)| *k == key) {
                     stale.push((key, until));
                 }

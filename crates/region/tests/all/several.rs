@@ -22,8 +22,8 @@ const MAX_OFFSET: Duration = Duration::from_millis(250);
 const GROUPS: usize = 3;
 
 type Checked = Result<(), String>;
-/// Per group and key, the last commit timestamp that was acknowledged.
-type Acknowledged = BTreeMap<(usize, Key), Timestamp>;
+/// Per group, key and column, the last commit timestamp that was acknowledged.
+type Acknowledged = BTreeMap<(usize, Key, u32), Timestamp>;
 
 /// Where a transaction reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,6 +188,17 @@ fn replay(state: &mut GroupState, store: &mut Store, payload: &Payload) -> Vec<C
     visible.iter().for_each(|txn| store.apply(txn));
     state.apply(LogPosition { index: state.applied().index + 1, term: 1 }, payload);
     visible
+}
+
+fn columns_of(mask: ColumnMask) -> impl Iterator<Item = u32> {
+    (0..COLUMNS).filter(move |c| single(*c).intersects(mask))
+}
+
+impl Read {
+    fn touched(&self) -> Vec<(usize, Key, u32)> {
+        let columns = |k: Key| columns_of(self.entry.columns).map(move |c| (self.group, k.clone(), c));
+        keys_of(&self.entry.target).into_iter().flat_map(columns).collect()
+    }
 }
 
 impl World {
@@ -448,8 +459,10 @@ impl World {
         if is_heard {
             for (g, request) in &sent.slices {
                 for write in &request.writes {
-                    let last = self.acknowledged.entry((*g, write.key.clone())).or_default();
-                    *last = at.max(*last);
+                    for column in columns_of(write.columns) {
+                        let last = self.acknowledged.entry((*g, write.key.clone(), column)).or_default();
+                        *last = at.max(*last);
+                    }
                 }
             }
         }
@@ -613,8 +626,7 @@ impl World {
             let txn = &sent.transaction;
             self.judge_reads(txn, at.prev(), &format!("{id}, committed at {at}"))?;
             for read in &txn.reads {
-                let touched = keys_of(&read.entry.target).into_iter().map(|k| (read.group, k));
-                self.judge_order(txn, touched, at, *id)?;
+                self.judge_order(txn, read.touched(), at, *id)?;
                 let shares = |k: &Key| self.all[read.group].get(k, at).is_some_and(|v| v.at == at);
                 let own = |k: &Key| sent.slices[&read.group].writes.iter().any(|w| w.key == *k);
                 let hit = |k: &Key| {
@@ -626,7 +638,9 @@ impl World {
                 }
             }
             for (g, slice) in &sent.slices {
-                self.judge_order(txn, slice.writes.iter().map(|w| (*g, w.key.clone())), at, *id)?;
+                // Who writes a row replaces all of it.
+                let touched = slice.writes.iter().flat_map(|w| (0..COLUMNS).map(|c| (*g, w.key.clone(), c)));
+                self.judge_order(txn, touched.collect(), at, *id)?;
                 let wrote = |w: &Write| self.all[*g].get(&w.key, at).is_some_and(|v| v.at == at && v.value == w.value);
                 if !slice.writes.iter().all(wrote) {
                     return Err(format!("{id} at {at} is not what {} has", self.groups[*g].id));
@@ -638,8 +652,7 @@ impl World {
             self.judge_reads(txn, s, &format!("a {:?} transaction at {s}", txn.kind))?;
             if !matches!(txn.kind, Kind::Stale(_)) {
                 for read in &txn.reads {
-                    let touched = keys_of(&read.entry.target).into_iter().map(|k| (read.group, k));
-                    self.judge_order(txn, touched, s.next(), TxnId::default())?;
+                    self.judge_order(txn, read.touched(), s.next(), TxnId::default())?;
                 }
             }
         }
@@ -647,7 +660,7 @@ impl World {
     }
 
     /// T6, where they conflict directly.
-    fn judge_order(&self, txn: &Transaction, touched: impl Iterator<Item = (usize, Key)>, at: Timestamp, id: TxnId) -> Checked {
+    fn judge_order(&self, txn: &Transaction, touched: Vec<(usize, Key, u32)>, at: Timestamp, id: TxnId) -> Checked {
         for place in touched {
             if let Some(before) = txn.acknowledged.get(&place).filter(|before| **before >= at) {
                 return Err(format!(

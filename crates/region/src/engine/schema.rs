@@ -1,0 +1,91 @@
+//! The primary's side of the schema lease (design: replication, «The catalog and the schema lease»; certification, item 4). The
+//! catalog's side is [`crate::schema_lease`].
+
+use super::{Engine, Phase, SchemaCheck};
+use crate::bugs::PlantedBug;
+use crate::state::GroupState;
+use crate::waits::WaitFor;
+use meridian_base::record::SchemaGrant;
+use meridian_base::{Conflict, ConflictReason, GroupId, Key, SchemaUse, Timestamp};
+
+pub(super) enum Planned {
+    Current,
+    /// The gateway knows a newer version than this group.
+    Ahead,
+    /// A descriptor it used has changed since.
+    Stale,
+}
+
+impl Engine {
+    /// The catalog's own group has no lease on itself: there, descriptor reads are certified like any others.
+    pub(super) fn leased(&self) -> bool {
+        self.group != GroupId::CATALOG
+    }
+
+    /// Item 4, the version: the same one, or an older one none of whose used descriptors has changed.
+    pub(super) fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
+        let grant = state.grant();
+        if !self.leased() || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) || schema.version == grant.version {
+            return Planned::Current;
+        }
+        if schema.version > grant.version {
+            return Planned::Ahead;
+        }
+        let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
+        match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
+            true => Planned::Stale,
+            false => Planned::Current,
+        }
+    }
+
+    /// Item 4, the bound. A lowered one is obeyed before it is durable: it must not be overtaken.
+    pub(super) fn schema_bound(&self, state: &GroupState) -> Timestamp {
+        match &self.grant_asked {
+            _ if !self.leased() => Timestamp::MAX,
+            Some(asked) => asked.bound.min(state.grant().bound),
+            None => state.grant().bound,
+        }
+    }
+
+    /// Who used the present version commits and reads at or above the step that made it (counterexample 31).
+    pub(super) fn schema_above(&self, state: &GroupState, schema: &SchemaUse) -> Timestamp {
+        match self.leased() && schema.version == state.grant().version {
+            true => state.grant().committed_at,
+            false => Timestamp::MIN,
+        }
+    }
+
+    /// Whether a read at `s` was planned with the right schema. Checked again after `s` has moved.
+    pub fn check_read(&mut self, state: &GroupState, schema: &SchemaUse, s: Timestamp) -> SchemaCheck {
+        let changed = || SchemaCheck::Changed(Conflict { key: Key::MIN, reason: ConflictReason::SchemaChanged });
+        match self.planned_with(state, schema) {
+            Planned::Ahead => return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant)),
+            Planned::Stale => return changed(),
+            Planned::Current => {}
+        }
+        if s > self.schema_bound(state) {
+            return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant));
+        }
+        if s < self.schema_above(state, schema) {
+            return changed();
+        }
+        SchemaCheck::Passed
+    }
+
+    /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The bound logged may be above
+    /// the one asked for, since it is never below a timestamp issued, a read served, or a closed timestamp promised; it is
+    /// never above what the catalog knows to be granted. Gives the record to log, whose `seq` and `bound` are the answer to the
+    /// catalog once it is applied; `None` if nothing is to be logged: the grant is in the log ([`GroupState::grant`] has its
+    /// `seq`: answer with its bound), on its way there, or outdated.
+    pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> Option<SchemaGrant> {
+        let newest = self.grant_asked.as_ref().map_or(0, |asked| asked.seq).max(state.grant().seq);
+        let stale = grant.seq <= newest && !self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage);
+        if self.phase != Phase::Serving || stale {
+            return None;
+        }
+        let used = self.floor.max(state.closed()).min(self.schema_bound(state));
+        let grant = SchemaGrant { bound: grant.bound.max(used), ..grant.clone() };
+        self.grant_asked = Some(grant.clone());
+        Some(grant)
+    }
+}

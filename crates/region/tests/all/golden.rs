@@ -12,6 +12,9 @@
 //! > read T1 a | a..c       a fresh read
 //! > write T1 a=x | a=      a value, or a tombstone
 //! > commit T1              sends it (again)
+//! > prepare T1             the same as a slice of a transaction over several groups; a YES is durable at once
+//! > decide T1 at 150       the other groups' votes have come; or: abort
+//! > replica a              where a replica that has applied everything may read, at its closed timestamp
 //! > append                 hands what is certified to the log
 //! > apply                  the log's next entry is durable and applied
 //! > lose                   the term ends; what was not applied is lost
@@ -20,12 +23,14 @@
 
 use crate::store::Store;
 use bytes::Bytes;
-use meridian_base::record::{Committed, Payload, Record, SchemaGrant};
+use meridian_base::record::{Committed, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, DescriptorId, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry,
     SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Engine, GroupState, NotReady, PlantedBugs, ReadGate, SchemaCheck, Ticket, WaitFor};
+use meridian_region::{
+    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, SchemaCheck, Ticket, WaitFor,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -128,6 +133,13 @@ impl Script {
             ["read", who, what] => self.read(who, what),
             ["write", who, what] => self.write(who, what),
             ["commit", who] => self.commit(who),
+            ["prepare", who] => self.prepare(who),
+            ["decide", who, "at", t] => self.decide(who, Some(Timestamp::from_micros(millis(t) * 1_000))),
+            ["decide", who, "abort"] => self.decide(who, None),
+            ["replica", what] => {
+                let u = self.state.replica_read(&target(what), ColumnMask::ALL, self.state.closed());
+                self.say(format!("closed {}, reads at {}", show(self.state.closed()), show(u)));
+            }
             ["append"] => self.append(),
             ["apply"] => self.apply(),
             ["lose"] => self.lose(),
@@ -194,7 +206,8 @@ impl Script {
     }
     /// Appends and applies at once.
     fn log(&mut self, records: Vec<Record>) {
-        self.appended.push_back(Payload { records, ..Payload::default() });
+        let closed = if self.engine().in_flight().next().is_none() { self.closed() } else { self.state.closed() };
+        self.appended.push_back(Payload { records, closed, ..Payload::default() });
         while !self.appended.is_empty() {
             self.apply();
         }
@@ -262,6 +275,41 @@ impl Script {
             Certified::NotReady(why) => self.not_ready(who, why),
         }
     }
+    fn prepare(&mut self, who: &str) {
+        let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
+            unreachable!("`primary` comes first")
+        };
+        let request = &txns[who].request;
+        match engine.prepare(state, store, request, clock, *physical) {
+            Preparation::Append { at } => {
+                let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
+                let (reads, writes) = (request.reads.iter().map(reserved).collect(), request.writes.clone());
+                let prepared = Prepared { id: request.id, at, participants: vec![GroupId(2), GroupId(3)], reads, writes };
+                engine.appended(at);
+                self.say(format!("YES at {}", show(at)));
+                self.log(vec![Record::Prepared(Box::new(prepared))]);
+            }
+            Preparation::Refuse(refused) => {
+                let stale = refused.stale.iter().map(|(k, t)| format!("; {} is new as of {}", name(k), show(*t)));
+                let stale: String = stale.collect();
+                self.say(format!("NO: {} on {}{stale}", refused.conflict.reason, name(&refused.conflict.key)));
+            }
+            Preparation::Wait(ticket) => self.wait(who, ticket),
+            Preparation::Known => self.say("has voted"),
+            Preparation::NotReady(why) => self.not_ready(who, why),
+        }
+    }
+    fn decide(&mut self, who: &str, at: Option<Timestamp>) {
+        let Script { engine: Some(engine), state, clock, physical, txns, .. } = self else {
+            unreachable!("`primary` comes first")
+        };
+        match engine.decide(state, txns[who].request.id, at, clock, *physical) {
+            Deciding::Log(outcome) => self.log(vec![Record::Outcome(outcome)]),
+            Deciding::Wait(ticket) => self.wait(who, ticket),
+            Deciding::Known => self.say("is decided"),
+            Deciding::NotReady(why) => self.not_ready(who, why),
+        }
+    }
     fn closed(&mut self) -> Timestamp {
         let Script { engine: Some(engine), state, clock, physical, .. } = self else { unreachable!("`primary` comes first") };
         engine.closed_target(state, clock, *physical)
@@ -283,6 +331,15 @@ impl Script {
                 txns.iter().for_each(|txn| self.store.apply(txn));
                 let at: Vec<String> = txns.iter().map(|txn| show(txn.at)).collect();
                 self.say(format!("applied {}", at.join(", ")));
+            }
+            if let Record::Outcome(outcome) = record {
+                match self.state.effect(outcome) {
+                    Some(txn) => {
+                        self.store.apply(&txn);
+                        self.say(format!("applied {}", show(txn.at)));
+                    }
+                    None => self.say("nothing to apply"),
+                }
             }
         }
         let index = self.state.applied().index + 1;

@@ -6,8 +6,9 @@
 //! by a checker over the recorded [`history`].
 //!
 //! * [`movr`]: the ride-sharing application of CockroachDB's multi-region paper, its tables homed in each region.
-//! * [`bank`]: transfers; the sum is constant in every snapshot, and every acknowledged transfer is there exactly once.
+//! * [`bank`]: transfers, within a region and between regions; the sum is constant in every snapshot, and every acknowledged transfer is there exactly once.
 //! * [`list_append`]: appends and reads of lists, single and by range, for the serializability checker.
+//! * [`multi_region`]: SunStorm's microbenchmark: transactions over one or several regions, counted by number of regions.
 //! * [`registers`]: reads, writes and compare-and-set per key, for the linearizability checker.
 //! * [`inserts`]: names that everybody wants: one winner each.
 //! * [`queue`]: a queue with a head and a tail: every item is taken once, in order.
@@ -22,6 +23,7 @@ pub mod history;
 pub mod inserts;
 pub mod list_append;
 pub mod movr;
+pub mod multi_region;
 pub mod queue;
 pub mod registers;
 pub mod run;

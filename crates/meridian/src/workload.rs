@@ -10,6 +10,7 @@ use meridian_workload::bank::{self, Bank, BankConfig};
 use meridian_workload::foreign::{self, Foreign, ForeignConfig};
 use meridian_workload::inserts::{self, Inserts, InsertsConfig};
 use meridian_workload::movr::{self, Movr, MovrConfig};
+use meridian_workload::multi_region::{self, MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{self, Queue, QueueConfig};
 use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +26,7 @@ const SOMEWHERE: &str = "local";
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// movr, bank, queue, inserts or foreign.
+    /// movr, bank, queue, inserts, foreign or multi-region.
     workload: String,
     /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
     #[arg(long = "url", required = true)]
@@ -55,10 +56,10 @@ fn named(name: &str) -> Result<(Arc<dyn Workload>, &'static str)> {
         "queue" => (Arc::new(Queue::new(QueueConfig::default())), queue::DATABASE),
         "inserts" => (Arc::new(Inserts::new(InsertsConfig::default())), inserts::DATABASE),
         "foreign" => (Arc::new(Foreign::new(ForeignConfig::default())), foreign::DATABASE),
+        "multi-region" => (Arc::new(MultiRegion::new(MultiRegionConfig::default())), multi_region::DATABASE),
         other => {
-            return Err(
-                Error::sql("22023", format!("there is no workload {other}")).hint("movr, bank, queue, inserts or foreign")
-            );
+            let names = "movr, bank, queue, inserts, foreign or multi-region";
+            return Err(Error::sql("22023", format!("there is no workload {other}")).hint(names));
         }
     })
 }

@@ -8,6 +8,7 @@ use meridian_workload::foreign::{Foreign, ForeignConfig};
 use meridian_workload::inserts::{Inserts, InsertsConfig};
 use meridian_workload::list_append::{ListAppend, ListAppendConfig};
 use meridian_workload::movr::{Movr, MovrConfig};
+use meridian_workload::multi_region::{MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{Queue, QueueConfig};
 use meridian_workload::registers::{Registers, RegistersConfig};
 use meridian_workload::schema_steps::{SchemaSteps, SchemaStepsConfig};
@@ -27,11 +28,12 @@ pub enum WorkloadKind {
     Foreign,
     SchemaSteps,
     Movr,
+    MultiRegion,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [WorkloadKind; 8] = [
+    pub const ALL: [WorkloadKind; 9] = [
         WorkloadKind::Bank,
         WorkloadKind::ListAppend,
         WorkloadKind::Registers,
@@ -40,6 +42,7 @@ impl WorkloadKind {
         WorkloadKind::Foreign,
         WorkloadKind::SchemaSteps,
         WorkloadKind::Movr,
+        WorkloadKind::MultiRegion,
     ];
 
     /// As on a command line.
@@ -53,6 +56,7 @@ impl WorkloadKind {
             WorkloadKind::Foreign => "foreign",
             WorkloadKind::SchemaSteps => "schema-steps",
             WorkloadKind::Movr => "movr",
+            WorkloadKind::MultiRegion => "multi-region",
         }
     }
     /// The reverse of [`WorkloadKind::name`].
@@ -110,6 +114,13 @@ impl WorkloadKind {
                 promo_codes_per_region: 3,
                 think_time,
                 ..MovrConfig::default()
+            })),
+            WorkloadKind::MultiRegion => Arc::new(MultiRegion::new(MultiRegionConfig {
+                rows_per_region: 60,
+                hot_rows_per_region: rng.random_range(1..20),
+                several_regions_share: 0.5,
+                think_time,
+                ..MultiRegionConfig::default()
             })),
         }
     }

@@ -1,7 +1,7 @@
 //! What the counters must say, judged without a database.
 //!
-//! Every write adds one. So a counter has at least as many as were acknowledged to it and at most as many more as clients are
-//! in doubt about, and the sums are bounded in the same way. A transaction in doubt happened everywhere or nowhere: where a
+//! Every write adds one. So a counter has grown by at least as many as were acknowledged to it and at most as many more as
+//! clients are in doubt about, and the sums are bounded in the same way. A transaction in doubt happened everywhere or nowhere: where a
 //! counter shows that all its doubtful writes happened, or that none did, it speaks for each of their transactions, and no
 //! two counters may disagree about one.
 
@@ -14,12 +14,17 @@ pub(super) type Row = (usize, i64);
 /// What the clients know of their writes.
 #[derive(Default)]
 pub(super) struct Written {
+    /// The counters that were not zero when the work began.
+    before: BTreeMap<Row, i64>,
     acknowledged: BTreeMap<Row, i64>,
     /// The rows of each transaction whose outcome nobody knows.
     doubtful: Vec<Vec<Row>>,
 }
 
 impl Written {
+    pub(super) fn begin_with(&mut self, counters: BTreeMap<Row, i64>) {
+        self.before = counters;
+    }
     pub(super) fn acknowledge(&mut self, rows: impl Iterator<Item = Row>) {
         rows.for_each(|row| *self.acknowledged.entry(row).or_default() += 1);
     }
@@ -37,22 +42,25 @@ pub(super) fn judge(regions: &[String], written: &Written, counters: &BTreeMap<R
     written.doubtful.iter().flatten().for_each(|row| *doubts.entry(*row).or_default() += 1);
     let least = |row: &Row| written.acknowledged.get(row).copied().unwrap_or(0);
     let doubts_of = |row: &Row| doubts.get(row).copied().unwrap_or(0);
-    let value = |row: &Row| counters.get(row).copied().unwrap_or(0);
+    let in_map = |counters: &BTreeMap<Row, i64>, row: &Row| counters.get(row).copied().unwrap_or(0);
+    let value = |row: &Row| in_map(counters, row) - in_map(&written.before, row);
     let name = |(region, id): &Row| format!("row {id} of {}", regions[*region]);
 
-    let (sum, acknowledged): (i64, i64) = (counters.values().sum(), written.acknowledged.values().sum());
+    let sum = counters.values().sum::<i64>() - written.before.values().sum::<i64>();
+    let acknowledged: i64 = written.acknowledged.values().sum();
     let most = acknowledged + doubts.values().sum::<i64>();
     verdict.expect((acknowledged..=most).contains(&sum), || {
         format!(
-            "the counters sum to {sum}; {acknowledged} increments were acknowledged, and {} are in doubt",
+            "the counters grew by {sum}; {acknowledged} increments were acknowledged, and {} are in doubt",
             most - acknowledged
         )
     });
-    let rows: BTreeSet<Row> = written.acknowledged.keys().chain(doubts.keys()).chain(counters.keys()).copied().collect();
+    let known = written.acknowledged.keys().chain(doubts.keys());
+    let rows: BTreeSet<Row> = known.chain(counters.keys()).chain(written.before.keys()).copied().collect();
     for row in &rows {
         let (value, least, doubts) = (value(row), least(row), doubts_of(row));
         verdict.expect((least..=least + doubts).contains(&value), || {
-            format!("{} counts {value}; {least} increments were acknowledged, and {doubts} are in doubt", name(row))
+            format!("{} grew by {value}; {least} increments were acknowledged, and {doubts} are in doubt", name(row))
         });
     }
     for (index, transaction) in written.doubtful.iter().enumerate() {
@@ -98,15 +106,30 @@ mod tests {
     fn a_lost_increment_is_found_though_a_doubt_fills_the_sum() {
         let lost = violations(&[(A, 1), (B, 2), (C, 1)]);
         assert_eq!(lost.len(), 1, "{lost:?}");
-        assert!(lost[0].starts_with("row 7 of a counts 1; 2 increments were acknowledged"), "{lost:?}");
+        assert!(lost[0].starts_with("row 7 of a grew by 1; 2 increments were acknowledged"), "{lost:?}");
     }
 
     #[test]
     fn lost_and_invented_increments_are_found_in_the_sum() {
-        assert!(violations(&[(A, 2)])[0].starts_with("the counters sum to 2; 3 increments"), "all of B lost");
-        assert!(violations(&[(A, 9), (B, 2), (C, 2)])[0].starts_with("the counters sum to 13"), "applied again and again");
+        assert!(violations(&[(A, 2)])[0].starts_with("the counters grew by 2; 3 increments"), "all of B lost");
+        assert!(violations(&[(A, 9), (B, 2), (C, 2)])[0].starts_with("the counters grew by 13"), "applied again and again");
         let invented = violations(&[(A, 2), (B, 1), ((0, 1), 1)]);
-        assert_eq!(invented, ["row 1 of a counts 1; 0 increments were acknowledged, and 0 are in doubt"]);
+        assert_eq!(invented, ["row 1 of a grew by 1; 0 increments were acknowledged, and 0 are in doubt"]);
+    }
+
+    #[test]
+    fn only_growth_counts_where_others_worked_before() {
+        let judged = |counters: &[(Row, i64)]| {
+            let mut written = Written::default();
+            written.begin_with(BTreeMap::from([(A, 5), (B, 1)]));
+            written.acknowledge([A].into_iter());
+            let mut verdict = Verdict::default();
+            judge(&["a".to_string(), "b".to_string()], &written, &counters.iter().copied().collect(), &mut verdict);
+            verdict.violations
+        };
+        assert_eq!(judged(&[(A, 6), (B, 1)]), Vec::<String>::new());
+        assert_eq!(judged(&[(A, 5), (B, 1)]).len(), 2, "lost: in the row and in the sum");
+        assert_eq!(judged(&[(A, 6)]).len(), 2, "what was there before is gone");
     }
 
     #[test]

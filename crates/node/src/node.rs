@@ -186,6 +186,7 @@ impl<R: Runtime> Node<R> {
             let mut last = None;
             for addr in addrs.iter().filter(|a| **a != record.addr) {
                 let ask = Request::Join {
+                    node: NodeId(0),
                     addr: record.addr.clone(),
                     sql_addr: record.sql_addr.clone(),
                     region: record.region.clone(),
@@ -513,17 +514,17 @@ async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Re
                 let record = record.clone();
                 shared.ddl.ask(|reply| crate::ddl::Job::Register { record, reply }).await
             }
-            Some(Route::Remote(node)) if record.id == NodeId(0) || record.id == shared.me() => {
-                let NodeRecord { addr, sql_addr, region, zone, .. } = record.clone();
-                let call = Request::Join { addr, sql_addr, region, zone };
-                match shared.rpc.call(node, call, JOIN_CALL).await {
+            Some(Route::Remote(primary)) => {
+                let NodeRecord { id: node, addr, sql_addr, region, zone } = record.clone();
+                let call = Request::Join { node, addr, sql_addr, region, zone };
+                match shared.rpc.call(primary, call, JOIN_CALL).await {
                     Ok(Response::Joined(joined)) => Ok(joined.node),
-                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, node, hint)),
+                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
                     Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
                     Err(e) => Err(e),
                 }
             }
-            _ => Err(not_primary(GroupId::CATALOG)),
+            None => Err(not_primary(GroupId::CATALOG)),
         };
         match answer {
             Ok(id) => return Ok(id),
@@ -646,8 +647,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Done)
         }
         Request::Grant { group, grant } => Ok(Response::Granted { bound: primary(group)?.grant(grant).await? }),
-        Request::Join { addr, sql_addr, region, zone } => {
-            let record = NodeRecord { id: from, addr, sql_addr, region, zone };
+        Request::Join { node, addr, sql_addr, region, zone } => {
+            let record = NodeRecord { id: node, addr, sql_addr, region, zone };
             let node = register(shared, record).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }

@@ -91,8 +91,10 @@ pub enum Request {
         group: GroupId,
         session: SessionId,
     },
-    /// A new node asks for its identity.
+    /// A new node asks for its identity, or a member registers its addresses.
     Join {
+        /// 0: new. Said here, since whoever is asked passes it on to the catalog's primary, and the sender is not the node then.
+        node: NodeId,
         addr: String,
         sql_addr: String,
         region: String,

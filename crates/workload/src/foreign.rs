@@ -68,10 +68,12 @@ impl Foreign {
             0..=3 => {
                 let child = self.next_child.fetch_add(1, Ordering::Relaxed);
                 let sql = "INSERT INTO children (id, parent_id) VALUES ($1, $2)";
-                let pause = crate::run::draw_pause(self.config.pause_max, rng);
+                let mut pause = crate::run::draw_pause(self.config.pause_max, rng);
                 let inserted = match pause.is_zero() {
                     true => session.single(rng, sql, &[child.into(), parent.into()]).await.map(|_| ()),
-                    false => session.transaction(rng, |s| Box::pin(insert_slowly(s, child, parent, pause))).await,
+                    false => {
+                        session.transaction(rng, |s| Box::pin(insert_slowly(s, child, parent, std::mem::take(&mut pause)))).await
+                    }
                 };
                 ("insert child", expecting("23503", inserted))
             }

@@ -163,12 +163,14 @@ impl ListAppend {
         let steps: Arc<[(usize, Step)]> = self.plan(regions, rng).into();
         let homes: Arc<[Home]> = regions.iter().map(|region| Home::of(context, region)).collect();
         let done: Arc<Mutex<Vec<Op>>> = Arc::default();
-        let pause = crate::run::draw_pause(self.config.pause_max, rng);
+        let mut pause = crate::run::draw_pause(self.config.pause_max, rng);
         let pause_before = rng.random_range(0..steps.len());
         let invoked = context.timer.now_micros();
         let attempted = session
             .transaction(rng, |statements| {
                 let (steps, homes, done) = (steps.clone(), homes.clone(), done.clone());
+                // Only once: a transaction that is too slow must not be so again.
+                let pause = std::mem::take(&mut pause);
                 Box::pin(async move {
                     for (index, (at, step)) in steps.iter().enumerate() {
                         if index == pause_before && !pause.is_zero() {

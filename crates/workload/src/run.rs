@@ -146,7 +146,8 @@ fn is_own_fault(error: &Error) -> bool {
     matches!(&error.sqlstate()[..2], "42" | "0A" | "22" | "26" | "34" | "3D" | "3F" | "XX")
 }
 
-/// How long a transaction stays open for no reason: most do not, some for up to `longest`.
+/// How long a transaction stays open for no reason: most do not, some for up to `longest`. Only its first attempt should: one
+/// that is too slow would be so again.
 pub(crate) fn draw_pause(longest: Duration, rng: &mut SmallRng) -> Duration {
     if longest.is_zero() || rng.random_bool(0.7) {
         return Duration::ZERO;

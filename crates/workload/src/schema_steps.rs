@@ -198,10 +198,14 @@ impl Workload for SchemaSteps {
             let (operation, attempted) = match rng.random_range(0..10) {
                 0..=3 => {
                     let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-                    let pause = crate::run::draw_pause(self.config.pause_max, &mut rng);
+                    let mut pause = crate::run::draw_pause(self.config.pause_max, &mut rng);
                     let inserted = match pause.is_zero() {
                         true => session.single(&mut rng, INSERT, &[id.into(), group.into()]).await.map(|_| ()),
-                        false => session.transaction(&mut rng, |s| Box::pin(insert_slowly(s, id, group, pause))).await,
+                        false => {
+                            session
+                                .transaction(&mut rng, |s| Box::pin(insert_slowly(s, id, group, std::mem::take(&mut pause))))
+                                .await
+                        }
                     };
                     match &inserted {
                         Attempted::Committed(_) => _ = self.lock().inserted.insert(id),

@@ -58,7 +58,9 @@ impl Scenario {
             // reads at; and a transaction that read there must still be open.
             PlantedBug::SuccessorIgnoresCeiling => {
                 self.hand_over_often();
-                self.pause_max = Duration::from_millis(700);
+                self.plan.every = Duration::from_millis(1_000);
+                self.plan.stops = 1.0;
+                self.pause_max = Duration::from_millis(250);
             }
             // The primary that remembers the deletion must be gone, and so must the tombstone.
             PlantedBug::CertifyBelowGc => {

@@ -42,12 +42,13 @@ fn fixed_seeds_pass() {
 }
 
 /// Some seed of a few must show the bug, and the same seeds without it must pass.
-fn is_caught(bug: PlantedBug, first_seed: u64, seeds: u64) {
-    let options = |bug| Options {
-        workload: Some(WorkloadKind::ListAppend),
-        shape: Some((1, 3)),
+fn is_caught(bug: PlantedBug, workload: WorkloadKind, shape: (usize, usize), first_seed: u64, seeds: u64) {
+    let options = |planted| Options {
+        workload: Some(workload),
+        shape: Some(shape),
         duration: Some(Duration::from_secs(10)),
-        bug,
+        bug: planted,
+        provoke: Some(bug),
         ..Options::default()
     };
     let with = run(&campaign(first_seed, seeds, options(Some(bug))));
@@ -60,22 +61,40 @@ fn is_caught(bug: PlantedBug, first_seed: u64, seeds: u64) {
 /// Counterexample 18.
 #[test]
 fn reading_in_flight_writes_is_caught() {
-    is_caught(PlantedBug::ReadInFlight, 1, 2);
+    is_caught(PlantedBug::ReadInFlight, WorkloadKind::ListAppend, (1, 3), 1, 2);
 }
 
 /// Counterexample 6.
 #[test]
 fn a_commit_that_is_not_idempotent_is_caught() {
-    is_caught(PlantedBug::CommitNotIdempotent, 5, 4);
+    is_caught(PlantedBug::CommitNotIdempotent, WorkloadKind::ListAppend, (1, 3), 5, 4);
 }
 
 /// Counterexample 28.
 #[test]
 fn comparing_only_the_newest_mask_is_caught() {
-    is_caught(PlantedBug::NewestMaskOnly, 2, 2);
+    is_caught(PlantedBug::NewestMaskOnly, WorkloadKind::ListAppend, (1, 3), 2, 2);
 }
 
 #[test]
 fn phantoms_of_uncertified_ranges_are_caught() {
-    is_caught(PlantedBug::SkipRangeCheck, 1, 2);
+    is_caught(PlantedBug::SkipRangeCheck, WorkloadKind::ListAppend, (1, 3), 1, 2);
+}
+
+/// Counterexample 19.
+#[test]
+fn a_schema_lease_without_its_version_is_caught() {
+    is_caught(PlantedBug::SchemaLeaseByBoundOnly, WorkloadKind::SchemaSteps, (1, 3), 5, 1);
+}
+
+/// Counterexample 20.
+#[test]
+fn a_snapshot_that_stays_behind_what_was_acknowledged_is_caught() {
+    is_caught(PlantedBug::SnapshotDoesNotMove, WorkloadKind::ListAppend, (3, 1), 1, 3);
+}
+
+/// Counterexample 11.
+#[test]
+fn certifying_below_the_garbage_threshold_is_caught() {
+    is_caught(PlantedBug::CertifyBelowGc, WorkloadKind::Foreign, (1, 3), 25, 3);
 }

@@ -667,6 +667,10 @@ struct Machine<R: Runtime>(Arc<Replica<R>>);
 impl<R: Runtime> raft::StateMachine for Machine<R> {
     fn recovered(&self) -> Option<Recovered> {
         let (position, _) = self.0.store.recovered()?;
+        if position == LogPosition::default() {
+            // Flushed before the first entry came: there is nothing, and no membership.
+            return None;
+        }
         Some(Recovered { position, membership: self.0.core.lock().membership.clone() })
     }
     fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()> {

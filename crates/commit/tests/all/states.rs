@@ -2,6 +2,7 @@
 //! event happens to it there, and what it does is written down as the table has it.
 
 use crate::world::{Group, Scenario, Slice, WATERMARK, group_id, prepare, txn};
+use meridian_base::limits::EARLY_VOTES_MAX;
 use meridian_base::record::Record;
 use meridian_base::{BallotMessage, Peer, Refusal, Standing, Timestamp, Vote};
 use meridian_commit::{Action, PlantedBug, PlantedBugs};
@@ -272,7 +273,6 @@ fn a_prepare_that_is_held_is_certified_when_somebody_asks() {
     }
 }
 
-/// The tables after a million transactions are as large as after none, if everybody acknowledges.
 #[test]
 fn what_is_settled_takes_no_space() {
     let mut case = Case::new(PlantedBugs::NONE);
@@ -290,4 +290,52 @@ fn what_is_settled_takes_no_space() {
     assert_eq!(case.state(), State::Forgotten);
     assert!(case.group.participant.is_empty() && case.group.state.ballots_len() == 0);
     assert!(txn(0).hlc < WATERMARK);
+}
+
+/// Two groups that commit, abort, refuse and acknowledge, with the watermark a thousand transactions behind.
+#[test]
+fn what_is_remembered_does_not_grow_with_what_has_happened() {
+    let scenario = scenario(PlantedBugs::NONE);
+    let mut groups: Vec<Group> = (0..2).map(|n| Group::new(n, &scenario)).collect();
+    let mut largest = 0;
+    for t in 0..30_000 {
+        let slice = |group| Slice { group, reads: &[], writes: &[1] };
+        let slices = [slice(0), slice(1)];
+        let mut messages: Vec<(usize, BallotMessage)> = Vec::new();
+        for n in 0..2 {
+            let message = match t % 7 {
+                // The second group has never heard of it.
+                3 if n == 1 => BallotMessage::VoteRequest { id: txn(t), from: Peer::Group(group_id(0)) },
+                _ => BallotMessage::Prepare(Box::new(prepare(t, &slices, &slices[n], false))),
+            };
+            messages.push((n, message));
+        }
+        while let Some((n, message)) = messages.pop() {
+            let mut out = Vec::new();
+            groups[n].receive(message, &mut out);
+            groups[n].go_on(&mut out, &mut messages);
+        }
+        for group in &mut groups {
+            let mut out = Vec::new();
+            group.watermark_to(txn(t.saturating_sub(1_000)).hlc, &mut out);
+            group.go_on(&mut out, &mut messages);
+            group.history.clear();
+            largest = largest.max(group.participant.len()).max(group.state.ballots_len());
+        }
+        assert!(groups.iter().all(|g| g.state.prepared().len() == 0), "everything ends");
+    }
+    assert!((900..1_100).contains(&largest), "{largest} remembered");
+}
+
+#[test]
+fn votes_that_nobody_waits_for_are_dropped() {
+    let mut case = Case::new(PlantedBugs::NONE);
+    for t in 0..2 * EARLY_VOTES_MAX {
+        case.receive(BallotMessage::Vote { id: txn(t), from: group_id(1), vote: Vote::Yes(Timestamp(9)) });
+        assert!(case.group.participant.len() <= EARLY_VOTES_MAX);
+    }
+    for _ in 0..=EARLY_VOTES_MAX / 512 {
+        case.happen(Event::Timer);
+    }
+    assert!(case.group.participant.is_empty(), "and after a while all of them");
 }

@@ -398,6 +398,24 @@ impl Group {
         self.participant.receive(&self.state, message, self.time, out);
     }
 
+    /// Does what it is to do, with a log that is durable at once; gives what is to be delivered.
+    pub fn go_on(&mut self, out: &mut Vec<Action>, messages: &mut Vec<(usize, BallotMessage)>) {
+        while !out.is_empty() || !self.pending.is_empty() {
+            for action in std::mem::take(out) {
+                match action {
+                    Action::Send { to: Peer::Group(to), message } => messages.push((to.0 as usize - 2, message)),
+                    Action::Send { .. } => {}
+                    Action::Log(record) => self.pending.push(record),
+                    Action::Certify(id) => self.certify(id, out),
+                    Action::Decide { id, at } => self.decide(id, at),
+                }
+            }
+            if !self.pending.is_empty() {
+                self.durable(out);
+            }
+        }
+    }
+
     /// The first record on its way is in the log.
     pub fn durable(&mut self, out: &mut Vec<Action>) {
         let payload = Payload { records: vec![self.pending.remove(0)], ..self.payload() };
@@ -413,7 +431,10 @@ impl Group {
 
     /// The watermark passes every id.
     pub fn watermark(&mut self, out: &mut Vec<Action>) {
-        let payload = Payload { watermark: WATERMARK, ..self.payload() };
+        self.watermark_to(WATERMARK, out);
+    }
+    pub fn watermark_to(&mut self, watermark: Timestamp, out: &mut Vec<Action>) {
+        let payload = Payload { watermark, ..self.payload() };
         self.apply(&payload);
         self.participant.applied(&self.state, &payload, self.time, out);
     }

@@ -292,6 +292,8 @@ impl Participant {
                 let participants = prepare.participants.clone();
                 self.refuse(id, participants, Refusal::default(), out);
             }
+            // Only this vote is missing: nothing is won by holding it back any longer.
+            Phase::Held(prepare) if ballot.votes.len() + 1 >= prepare.participants.len() => self.certify(id, now, out),
             _ => {}
         }
     }

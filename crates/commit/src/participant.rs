@@ -196,7 +196,7 @@ impl Participant {
         }
         let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
         let has_no = ballot.has_no();
-        ballot.due = now.plus(prepare.hold);
+        ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));
         let participants = prepare.participants.clone();
         ballot.phase = Phase::Held(prepare);
         let is_held = ballot.due > now;

@@ -72,6 +72,9 @@ fn config(options: &GroupOptions) -> Result<Config> {
         enable_pre_vote: Some(true),
         // Followers receive an entry while the leader still syncs it.
         broadcast_submitted_on_append: Some(true),
+        // Followers may have committed what the leader had not synced: after a restart its log may be shorter than what it
+        // acknowledged, and in the same term it would write other entries at the same places. So it stands for election.
+        enable_leader_restore: Some(false),
         backoff: format!("{}ms", millis(options.heartbeat)),
         ..Config::default()
     };
@@ -121,6 +124,11 @@ impl Group {
         let metrics = raft.server_metrics();
         let _ = network.configs.set(Box::new(move || tasks::configs(&metrics.borrow_watched())));
 
+        let is_sole = tasks::configs(&raft.server_metrics().borrow_watched()) == [BTreeSet::from([node])];
+        if is_sole {
+            // Nobody else can lead, so there is nothing to wait for.
+            raft.trigger().elect(false).await.map_err(stopped)?;
+        }
         let role = Arc::new(watch::Sender::new(Role::default()));
         let in_flight = Arc::new(InFlight::default());
         let truncate = Arc::new(Notify::new());

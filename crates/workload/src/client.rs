@@ -100,7 +100,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The integer in one column of one row; an error that names the place if there is none.
+    /// The integer in one column of one row; an error that names the place if there is none. A missing row is worth another
+    /// attempt.
     pub fn int(&self, row: usize, column: usize) -> Result<i64> {
         let value = self.cell(row, column)?;
         value.as_int().ok_or_else(|| unexpected(row, column, "an integer", value))
@@ -111,10 +112,10 @@ impl Rows {
         value.as_text().ok_or_else(|| unexpected(row, column, "text", value))
     }
     fn cell(&self, row: usize, column: usize) -> Result<&Value> {
-        self.rows
-            .get(row)
-            .and_then(|r| r.get(column))
-            .ok_or_else(|| Error::internal(format!("the result has no column {column} in row {row}")))
+        // What an open transaction reads is speculative until it commits: it may not have heard of the row, and then it would not
+        // commit either.
+        let cells = self.rows.get(row).ok_or_else(|| Error::retry(format!("the result has no row {row}")))?;
+        cells.get(column).ok_or_else(|| Error::internal(format!("the result has no column {column}")))
     }
 }
 

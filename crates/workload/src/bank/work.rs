@@ -4,7 +4,7 @@ use super::books::{Books, Transfer, home};
 use crate::client::{Rows, Value};
 use crate::schema;
 use crate::session::{Mode, Statements};
-use meridian_base::{Error, Result};
+use meridian_base::Result;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
@@ -69,8 +69,8 @@ pub(super) async fn transfer(
     let select = |account| format!("SELECT balance FROM {}.accounts WHERE id = $1{suffix}", schemas.of_account(account));
     let update = |account| format!("UPDATE {}.accounts SET balance = $2 WHERE id = $1", schemas.of_account(account));
     let Transfer { id, from, to, amount } = transfer;
-    let payer = balance_in(&statements.query(&select(from), &[from.into()]).await?)?;
-    let payee = balance_in(&statements.query(&select(to), &[to.into()]).await?)?;
+    let payer = statements.query(&select(from), &[from.into()]).await?.int(0, 0)?;
+    let payee = statements.query(&select(to), &[to.into()]).await?.int(0, 0)?;
     statements.query(&update(from), &[from.into(), (payer - amount).into()]).await?;
     statements.query(&update(to), &[to.into(), (payee + amount).into()]).await?;
     let params: [Value; 4] = [id.into(), from.into(), to.into(), amount.into()];
@@ -80,15 +80,6 @@ pub(super) async fn transfer(
         statements.query(&insert, &params).await?;
     }
     Ok(balances)
-}
-
-/// The balance of an account that exists. What an open transaction reads is speculative until it commits: it may not have heard
-/// of the account, and then it would not commit either.
-fn balance_in(rows: &Rows) -> Result<i64> {
-    match rows.rows.is_empty() {
-        true => Err(Error::retry("the account is not there yet")),
-        false => rows.int(0, 0),
-    }
 }
 
 /// The balances of one region, in one statement or in two that split the accounts.

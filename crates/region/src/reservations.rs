@@ -18,6 +18,14 @@ struct Hold {
     columns: ColumnMask,
 }
 
+impl Hold {
+    /// In the order of votes, so that what is held is the same however it came about: from the log or from a snapshot.
+    fn join(self, holds: &mut Vec<Hold>) {
+        let place = holds.partition_point(|h| (h.at, h.id) <= (self.at, self.id));
+        holds.insert(place, self);
+    }
+}
+
 /// What one transaction holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Footprint {
@@ -47,13 +55,16 @@ impl Reservations {
         for read in reads {
             let hold = Hold { id, at, columns: read.columns };
             match &read.target {
-                Target::Key(key) => self.readers.entry(IndexKey::new(key)).or_default().push(hold),
-                Target::Range(range) => self.ranges.push((range.clone(), hold)),
+                Target::Key(key) => hold.join(self.readers.entry(IndexKey::new(key)).or_default()),
+                Target::Range(range) => {
+                    let place = self.ranges.partition_point(|(_, h)| (h.at, h.id) <= (at, id));
+                    self.ranges.insert(place, (range.clone(), hold));
+                }
             }
         }
         for write in writes {
             let hold = Hold { id, at, columns: write.columns };
-            self.writers.entry(IndexKey::new(&write.key)).or_default().push(hold);
+            hold.join(self.writers.entry(IndexKey::new(&write.key)).or_default());
         }
         let reads = reads.iter().map(|r| r.target.clone()).collect();
         let writes = writes.iter().map(|w| (w.key.clone(), w.columns)).collect();

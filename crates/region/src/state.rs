@@ -385,7 +385,8 @@ impl GroupState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meridian_base::SchemaVersion;
+    use meridian_base::record::Reserved;
+    use meridian_base::{Key, SchemaVersion, Write};
     use proptest::prelude::*;
 
     fn at(index: u64) -> LogPosition {
@@ -395,20 +396,41 @@ mod tests {
         TxnId { hlc: Timestamp(hlc), gateway: NodeId(gateway) }
     }
 
+    /// A record about a transaction over several groups; few ids, so that they meet.
+    fn ballot(what: u8, of: u64, now: u64) -> Option<Record> {
+        let id = id(100 + of, 3);
+        let write = Write { key: Key::new(&[of as u8]), value: None, columns: ColumnMask::ALL };
+        let read = Reserved { target: Target::Key(Key::new(b"r")), columns: ColumnMask::ALL };
+        let participants = vec![GroupId(2), GroupId(3)];
+        Some(match what {
+            0 | 1 => {
+                let prepared = Prepared { id, at: Timestamp(now), participants, reads: vec![read], writes: vec![write] };
+                Record::Prepared(Box::new(prepared))
+            }
+            2 => Record::Refused(id),
+            3 => Record::Outcome(Outcome { id, at: Some(Timestamp(now)) }),
+            4 => Record::Outcome(Outcome { id, at: None }),
+            5 => Record::Settled(vec![id]),
+            _ => return None,
+        })
+    }
+
     prop_compose! {
-        fn payloads()(entries in prop::collection::vec((1..50u64, 1..3u32, 0..3u64, 1..4u32, 0..60u64, 0..5u64), 1..20)) -> Vec<Payload> {
+        fn payloads()(
+            entries in prop::collection::vec((1..50u64, 1..3u32, 0..3u64, 1..4u32, 0..60u64, 0..5u64, 0..8u8, 0..4u64), 1..40),
+        ) -> Vec<Payload> {
             let mut now = 0;
-            entries.into_iter().map(|(hlc, gateway, f, primary, ceiling, seq)| {
+            entries.into_iter().map(|(hlc, gateway, f, primary, ceiling, seq, what, of)| {
                 now += 2;
-                Payload {
-                    closed: Timestamp(now),
-                    watermark: Timestamp(now.saturating_sub(f * 10)),
-                    records: vec![
-                        Record::Batch(vec![Committed { id: id(hlc, gateway), at: Timestamp(now), writes: vec![] }]),
-                        Record::Lease(Lease { primary: NodeId(primary), ceiling: Timestamp(ceiling) }),
-                        Record::Schema(SchemaGrant { seq, version: SchemaVersion(now), ..SchemaGrant::default() }),
-                    ],
-                }
+                let mut records = vec![
+                    Record::Batch(vec![Committed { id: id(hlc, gateway), at: Timestamp(now), writes: vec![] }]),
+                    Record::Lease(Lease { primary: NodeId(primary), ceiling: Timestamp(ceiling) }),
+                    Record::Schema(SchemaGrant { seq, version: SchemaVersion(now), ..SchemaGrant::default() }),
+                ];
+                records.extend(ballot(what, of, now));
+                // Sometimes past the ids of the ballots.
+                let watermark = if f == 2 { Timestamp(100 + of) } else { Timestamp(now.saturating_sub(f * 10)) };
+                Payload { closed: Timestamp(now), watermark, records }
             }).collect()
         }
     }
@@ -431,6 +453,35 @@ mod tests {
             }
             prop_assert_eq!(&replayed, &straight);
             prop_assert!(straight.outcomes.keys().all(|id| id.hlc > straight.watermark));
+            prop_assert!(straight.refused.iter().chain(straight.aborted.keys()).all(|id| id.hlc > straight.watermark));
+            prop_assert_eq!(straight.reservations.len(), straight.prepared.len());
+            let open = straight.unsettled();
+            prop_assert_eq!(open.len(), straight.prepared.len() + straight.unsettled.len());
+            prop_assert!(open.iter().all(|id| straight.participants(*id).len() == 2));
+        }
+        /// T4: what the log says about a transaction only moves forward.
+        #[test]
+        fn votes_and_outcomes_do_not_change(payloads in payloads()) {
+            let mut state = GroupState::default();
+            let mut before: BTreeMap<TxnId, Standing> = BTreeMap::new();
+            for (position, payload) in (1..).map(at).zip(&payloads) {
+                state.apply(position, payload);
+                for of in 0..4 {
+                    let (id, standing) = (id(100 + of, 3), state.standing(id(100 + of, 3)));
+                    let is_next = match (before.get(&id).copied().unwrap_or(Standing::Unknown), standing) {
+                        (a, b) if a == b => true,
+                        (Standing::Unknown, Standing::Prepared(_) | Standing::Refused | Standing::Forgotten) => true,
+                        (Standing::Prepared(a), Standing::Decided { vote, .. }) => a == vote,
+                        // An abort and the watermark that passes it may be in one entry.
+                        (Standing::Prepared(_) | Standing::Refused | Standing::Decided { .. }, Standing::Forgotten) => true,
+                        // The engine never logs a vote for such an id; the log's first record would count.
+                        (Standing::Forgotten, Standing::Prepared(_)) => true,
+                        _ => false,
+                    };
+                    prop_assert!(is_next, "{:?} then {standing:?}", before.get(&id));
+                    before.insert(id, standing);
+                }
+            }
         }
         #[test]
         fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {

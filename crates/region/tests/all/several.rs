@@ -468,15 +468,15 @@ impl World {
         }
     }
 
-    /// The votes have reached the group.
-    fn decide(&mut self, g: usize) {
+    /// The votes have reached the group: of every transaction, or of some.
+    fn decide(&mut self, g: usize, all: bool) {
         let physical = self.physical(g);
         let group = &mut self.groups[g];
         let prepared: Vec<TxnId> = group.state.prepared().map(|p| p.id).collect();
         for id in prepared {
             let sent = &self.sent[&id];
             let is_aborted = sent.votes.values().any(Option::is_none);
-            if (sent.committed.is_some() || is_aborted) && self.rng.one_in(2) {
+            if (sent.committed.is_some() || is_aborted) && (all || self.rng.one_in(2)) {
                 let answer = group.engine.decide(&group.state, id, sent.committed, &group.clock, physical);
                 if let Deciding::Log(outcome) = answer {
                     group.others.push(Record::Outcome(outcome));
@@ -564,7 +564,7 @@ impl World {
                 self.groups[g].cut(physical);
             }
             30..=36 => self.apply(g, true),
-            37..=41 => self.decide(g),
+            37..=41 => self.decide(g, false),
             42 => {
                 if self.rng.one_in(20) {
                     self.fail_over(g);
@@ -601,7 +601,7 @@ impl World {
             }
             for g in 0..GROUPS {
                 self.now += 100_000;
-                self.decide(g);
+                self.decide(g, true);
                 let physical = self.physical(g);
                 self.groups[g].cut(physical);
                 while !self.groups[g].appended.is_empty() {

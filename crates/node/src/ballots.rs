@@ -12,6 +12,7 @@
 use crate::outbox::Work;
 use crate::primary::Step;
 use crate::replica::{Core, Pending, Replica, StoreVersions};
+use crate::wire::PreparedTransaction;
 use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
@@ -46,6 +47,20 @@ impl<R: Runtime> Replica<R> {
         participant.receive(&core.state, message, self.now(), &mut actions);
         self.act(core, actions);
         Ok(())
+    }
+
+    /// What is prepared here, and what it waits for.
+    pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
+        let core = self.core.lock();
+        let Some(participant) = &core.participant else { return Vec::new() };
+        let prepared = core.state.prepared().map(|p| PreparedTransaction {
+            id: p.id,
+            group: self.id,
+            age_micros: self.now().since(p.id.hlc).as_micros() as u64,
+            participants: p.participants.clone(),
+            waits_for: participant.waits_for(&core.state, p.id),
+        });
+        prepared.collect()
     }
 
     /// What the protocol wants done.

@@ -3,11 +3,11 @@
 use crate::primary::is_not_primary;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
-use crate::wire::{Request, Response};
+use crate::wire::{PreparedTransaction, Request, Response};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
-use meridian_sql::env::{Environment, NodeLocality, SessionRow, TxnOptions};
+use meridian_sql::env::{Environment, NodeLocality, SessionRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,6 +18,9 @@ const FIND_PATIENCE: Duration = Duration::from_secs(15);
 const STEP_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a change that came too late waits to see what was first.
 const RETRY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A node that takes longer to say what is prepared there is left out.
+const TRANSACTIONS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `sql`'s environment. Cheap to clone.
 pub struct Env<R: Runtime>(pub(crate) Arc<Shared<R>>);
@@ -64,13 +67,6 @@ impl<R: Runtime> Env<R> {
         }
     }
 
-    /// Waits until this node's copy of the catalog may be planned with: before a session is opened, and before a statement is
-    /// planned. It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03
-    /// if that takes too long.
-    pub async fn catch_up(&self) -> Result<()> {
-        self.0.catch_up().await
-    }
-
     /// Waits until this node plans with `version` or a later one.
     pub async fn await_version(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
         let deadline = Instant::now() + STEP_TIMEOUT;
@@ -92,6 +88,16 @@ impl<R: Runtime> Environment for Env<R> {
 
     fn catalog(&self) -> Arc<Catalog> {
         self.0.catalog.at(self.0.runtime.physical_micros())
+    }
+
+    /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03 if that
+    /// takes too long.
+    async fn catch_up(&self) -> Result<()> {
+        self.0.catch_up().await
+    }
+
+    async fn transactions(&self) -> Result<Vec<TransactionRow>> {
+        Ok(transactions_everywhere(&self.0).await)
     }
 
     fn begin(&self, options: TxnOptions) -> Txn<R> {
@@ -154,4 +160,30 @@ impl<R: Runtime> Environment for Env<R> {
     fn cancel(&self, session: SessionId) -> bool {
         self.0.sessions.read().as_ref().is_some_and(|s| s.cancel(session))
     }
+}
+
+/// What is prepared at the groups that live nodes lead. A node that does not answer is left out.
+async fn transactions_everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> Vec<TransactionRow> {
+    let mut prepared = shared.transactions();
+    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
+    let asked = others.map(|n| {
+        let shared = shared.clone();
+        async move { shared.rpc.call(n.id, Request::Transactions, TRANSACTIONS_TIMEOUT).await }
+    });
+    for answer in futures::future::join_all(asked).await {
+        if let Ok(Response::Transactions(theirs)) = answer {
+            prepared.extend(theirs);
+        }
+    }
+    prepared.sort_by(|a, b| (a.id.hlc, a.id.gateway, a.group).cmp(&(b.id.hlc, b.id.gateway, b.group)));
+    let names = |groups: Vec<GroupId>| groups.iter().map(ToString::to_string).collect();
+    let row = |t: PreparedTransaction| TransactionRow {
+        id: t.id.to_string(),
+        gateway: t.id.gateway,
+        group: t.group.to_string(),
+        age_micros: t.age_micros,
+        participants: names(t.participants),
+        waits_for: names(t.waits_for),
+    };
+    prepared.into_iter().map(row).collect()
 }

@@ -48,7 +48,7 @@ pub use meridian_commit as commit;
 pub use meridian_raft::LogOptions;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// Sessions: what `server` and `sim` run statements with.
-pub use meridian_sql::session;
+pub use meridian_sql::{env as sql_env, session};
 pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};
 
 /// A client session on a node.

@@ -168,7 +168,19 @@ impl<R: Runtime> Node<R> {
             None if is_founder(&config.join, &record.addr, &config.listen) => node.found().await?,
             None => node.join(&config.join, &record).await?,
         };
-        node.run(identity, record, listener).await?;
+        let mut failure = node.failure();
+        let broken = async {
+            match failure.wait_for(Option::is_some).await {
+                Ok(error) => error.clone(),
+                Err(_) => std::future::pending().await,
+            }
+        };
+        // A disk that fails meanwhile leaves nothing to wait for.
+        tokio::select! {
+            biased;
+            started = node.run(identity, record, listener) => started?,
+            error = broken => return Err(error.unwrap_or_else(|| Error::fatal("the node has failed"))),
+        }
         Ok(node)
     }
 
@@ -587,6 +599,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         Request::ChangeCatalog { .. } | Request::Join { .. } => Some(GroupId::CATALOG),
         Request::Ping(_)
         | Request::Status
+        | Request::Transactions
         | Request::AwaitVersion { .. }
         | Request::Closed(_)
         | Request::Ballot { group: None, .. } => None,
@@ -656,6 +669,7 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
         Request::Status => Ok(Response::Status(shared.status())),
+        Request::Transactions => Ok(Response::Transactions(shared.transactions())),
     }
 }
 

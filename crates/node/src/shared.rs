@@ -5,7 +5,7 @@ use crate::freshness::Freshness;
 use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::rpc::{Place, Rpc};
-use crate::wire::NodeStatus;
+use crate::wire::{NodeStatus, PreparedTransaction};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Error, GroupId, NodeId};
 use meridian_raft::NodeLog;
@@ -245,6 +245,11 @@ impl<R: Runtime> Shared<R> {
     pub(crate) fn largest_round_trip(&self) -> Duration {
         let peers = self.peers.read();
         peers.values().filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT).map(|p| p.round_trip).max().unwrap_or_default()
+    }
+
+    /// What is prepared at the groups that this node leads.
+    pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
+        self.all_replicas().iter().flat_map(|r| r.transactions()).collect()
     }
 
     /// What `meridian node status` shows.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
     BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry,
-    SchemaUse, SchemaVersion, SessionId, Timestamp,
+    SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
 };
 use meridian_sql::catalog::CatalogChange;
 use meridian_sql::env::Locking;
@@ -117,6 +117,8 @@ pub enum Request {
     },
     /// What `meridian node status` shows.
     Status,
+    /// What is prepared at the groups that the node asked leads.
+    Transactions,
 }
 
 /// The answer.
@@ -138,6 +140,7 @@ pub enum Response {
         bound: Timestamp,
     },
     Status(Vec<NodeStatus>),
+    Transactions(Vec<PreparedTransaction>),
     /// Not the primary; perhaps this one is.
     NotPrimary {
         hint: Option<NodeId>,
@@ -286,6 +289,18 @@ pub struct Ping {
     pub schema: SchemaVersion,
     /// The newest version that may have been acknowledged, if a primary at the sender's knows.
     pub certified: Option<SchemaVersion>,
+}
+
+/// A transaction over several groups that is prepared at one of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PreparedTransaction {
+    pub id: TxnId,
+    pub group: GroupId,
+    /// Since it was sent to its participants.
+    pub age_micros: u64,
+    pub participants: Vec<GroupId>,
+    /// Whose votes are missing.
+    pub waits_for: Vec<GroupId>,
 }
 
 /// A line of `meridian node status`.

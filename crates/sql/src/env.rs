@@ -14,6 +14,15 @@ pub trait Environment: Clone + Send + Sync + 'static {
 
     /// The newest catalog this node knows. Immutable; never leaves the region.
     fn catalog(&self) -> Arc<Catalog>;
+    /// Waits, for a bounded time, until [`Environment::catalog`] is known to be as new as everything acknowledged so far: «does not
+    /// exist» is an answer that no group certifies.
+    fn catch_up(&self) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
+    /// The transactions over several groups that are prepared and not decided, in the whole cluster: `SHOW TRANSACTIONS`.
+    fn transactions(&self) -> impl Future<Output = Result<Vec<TransactionRow>>> + Send {
+        async { Ok(Vec::new()) }
+    }
     /// Starts a transaction. Touches nothing yet: its snapshot at a group is taken at the first read there.
     fn begin(&self, options: TxnOptions) -> Self::Txn;
     /// Runs one step of a schema change, derived from the catalog at version `base`. Returns the catalog that contains it once
@@ -59,6 +68,18 @@ pub struct SessionRow {
     pub application: String,
     pub state: &'static str,
     pub query: String,
+}
+
+/// A transaction that is prepared at a group. See [`Environment::transactions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionRow {
+    pub id: String,
+    pub gateway: NodeId,
+    pub group: String,
+    pub age_micros: u64,
+    pub participants: Vec<String>,
+    /// Whose votes are missing.
+    pub waits_for: Vec<String>,
 }
 
 /// How a transaction starts.
@@ -162,6 +183,10 @@ pub trait Transaction: Send {
     fn savepoint(&mut self) -> Savepoint;
     /// Forgets the writes since the mark. What was read stays read.
     fn rollback_to(&mut self, to: Savepoint);
+    /// Round trips to other regions: those made so far, and those that a commit would take now.
+    fn round_trips(&self) -> (u32, u32) {
+        (0, 0)
+    }
     /// Certifies what was read so far: before an error that rests on it is told to the client. An error of kind `Retry`: it was
     /// out of date, and the transaction is to run again.
     fn confirm(&mut self) -> impl Future<Output = Result<()>> + Send {

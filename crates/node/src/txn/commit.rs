@@ -53,6 +53,13 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
+    /// What a commit would take now: see the table.
+    pub(super) fn round_trips_to_commit(&self) -> u32 {
+        let mut touched = self.parts.iter().filter(|p| p.is_touched());
+        let is_certified = self.parts.iter().any(|p| !p.writes.is_empty() || !p.is_fresh()) || self.parts.len() > 1;
+        u32::from(is_certified && touched.any(|p| !self.shared.is_primary_near(p.group)))
+    }
+
     /// Certifies what was read, without a commit.
     pub(super) async fn confirm_reads(&mut self) -> Result<()> {
         if let Some(e) = &self.failed {
@@ -62,10 +69,13 @@ impl<R: Runtime> Txn<R> {
         if read.iter().all(|p| p.is_fresh()) && read.len() <= 1 {
             return Ok(());
         }
+        let is_far = read.iter().any(|p| !self.shared.is_primary_near(p.group));
         let now = self.shared.clock.now(self.shared.runtime.physical_micros());
         let at = now.max(self.newest).max(self.options.schema_committed_at);
         let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at))).await;
-        for (group, check) in read.iter().map(|p| p.group).zip(checks) {
+        let groups: Vec<GroupId> = read.iter().map(|p| p.group).collect();
+        self.round_trips += u32::from(is_far);
+        for (group, check) in groups.into_iter().zip(checks) {
             if let Err(conflict) = check? {
                 let e = self.refused(group, conflict);
                 self.failed = Some(e.clone());

@@ -43,6 +43,8 @@ pub struct Txn<R: Runtime> {
     bytes: usize,
     /// The largest version timestamp read.
     newest: Timestamp,
+    /// To other regions, so far.
+    round_trips: u32,
     /// Certification has failed, or a read could not go on: only a new transaction helps.
     failed: Option<Error>,
 }
@@ -60,6 +62,7 @@ impl<R: Runtime> Txn<R> {
             undo: Vec::new(),
             bytes: 0,
             newest: Timestamp::MIN,
+            round_trips: 0,
             failed: None,
         }
     }
@@ -269,6 +272,10 @@ impl<R: Runtime> Transaction for Txn<R> {
                 None => writes.remove(&key),
             };
         }
+    }
+
+    fn round_trips(&self) -> (u32, u32) {
+        (self.round_trips, self.round_trips_to_commit())
     }
 
     async fn confirm(&mut self) -> Result<()> {

@@ -232,7 +232,9 @@ impl Engine {
                     left.push(Target::Range(KeyRange::new(range.start, key.clone())));
                 }
                 conflict = conflict.or_else(|| Some(Conflict { key: key.clone(), reason: ConflictReason::ConcurrentWrite }));
-                let until = state.replica_read(&Target::Key(key.clone()), ColumnMask::ALL, now);
+                // What holds it may be on its way into the log still, so the state would not do.
+                let writer = self.held.writer(&Target::Key(key.clone()), ColumnMask::ALL, now);
+                let until = writer.map_or(now, |(_, vote)| vote.prev());
                 if !stale.iter().any(|(k, _)| *k == key) {
                     stale.push((key, until));
                 }

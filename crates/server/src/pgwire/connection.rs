@@ -25,6 +25,10 @@ pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(serve
     if server.phase() != Phase::Serving {
         return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
     }
+    // Whether a database exists is asked of a catalog that is known to be the present one.
+    if let Err(error) = server.env().catch_up().await {
+        return refuse(&mut wire, peer, &error).await;
+    }
     let (session, key) = match startup::open(&mut wire, server, request, seat.id()) {
         Ok(opened) => opened,
         Err(error) => return refuse(&mut wire, peer, &error).await,

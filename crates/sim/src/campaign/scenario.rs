@@ -40,8 +40,8 @@ impl Scenario {
             scenario.timing = quick_elections();
         }
         if rng.random_bool(0.25) {
-            // So short that transactions meet it.
-            scenario.gc_ttl = Duration::from_millis(rng.random_range(300..3_000));
+            // So short that transactions meet it, and not so short that one over several regions always does.
+            scenario.gc_ttl = Duration::from_millis(rng.random_range(1_500..4_000));
             scenario.gc_interval = Duration::from_millis(rng.random_range(100..1_000));
         }
         if rng.random_bool(0.3) {

@@ -6,9 +6,10 @@ use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
 use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, Result, SessionId};
+use meridian_node::sql_env::Environment;
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::{
-    Backend, Env, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
+    Backend, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
 };
 use meridian_workload::{Rows, Value};
 use parking_lot::Mutex;
@@ -122,30 +123,25 @@ impl Gateway for MeridianGateway {
     }
 
     async fn open(&self, database: &str) -> Result<MeridianSession> {
-        self.node.env().catch_up().await?;
+        let env = self.node.env();
+        env.catch_up().await?;
         let options = SessionOptions {
             id: SessionId(self.next_session.fetch_add(1, Ordering::Relaxed)),
             user: "sim".to_string(),
             database: database.to_string(),
             ..SessionOptions::default()
         };
-        let env = self.node.env();
-        Ok(MeridianSession { session: Session::new(env.clone(), options, self.shared.clone())?, env })
+        Ok(MeridianSession { session: Session::new(env, options, self.shared.clone())? })
     }
 }
 
 /// One session.
 pub struct MeridianSession {
     session: Session<SimRuntime>,
-    env: Env<SimRuntime>,
 }
 
 impl SqlSession for MeridianSession {
     async fn run(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
-        // The end of a block is never refused: it plans nothing.
-        if !matches!(sql, "COMMIT" | "ROLLBACK") {
-            self.env.catch_up().await?;
-        }
         let results = self.session.query_text(&with_literals(sql, params)).await?;
         let last = results.into_iter().next_back().unwrap_or_default();
         if sql == "COMMIT" && last.tag == "ROLLBACK" {

@@ -40,6 +40,8 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             tree.lines.push(format!("Regions: {}", regions.join(", ")));
         }
         if let Some(micros) = took {
+            let (made, to_commit) = txn.round_trips();
+            tree.lines.push(format!("Round Trips Between Regions: {made}, to commit {to_commit}"));
             tree.lines.push(format!("Execution Time: {:.3} ms", micros as f64 / 1000.0));
         }
         Ok(tree.lines)

@@ -240,6 +240,7 @@ fn show(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["sequences"]) => Kind::ShowObjects(ShowObjects::Sequences),
         _ if c.take(&["jobs"]) => Kind::ShowObjects(ShowObjects::Jobs),
         _ if c.take(&["sessions"]) => Kind::ShowObjects(ShowObjects::Sessions),
+        _ if c.take(&["transactions"]) => Kind::ShowObjects(ShowObjects::Transactions),
         _ if c.take(&["all"]) => Kind::ShowObjects(ShowObjects::Settings),
         _ if c.take(&["columns", "from"]) => Kind::ShowObjects(ShowObjects::Columns(c.path()?)),
         _ if c.take(&["indexes", "from"]) || c.take(&["index", "from"]) => Kind::ShowObjects(ShowObjects::Indexes(c.path()?)),

@@ -167,6 +167,8 @@ pub enum ShowObjects {
     Ranges(Vec<String>),
     Jobs,
     Sessions,
+    /// `SHOW TRANSACTIONS`: those over several groups that are prepared.
+    Transactions,
 }
 
 /// The modes of `BEGIN` and `SET TRANSACTION`.

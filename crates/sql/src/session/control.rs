@@ -45,6 +45,7 @@ impl<E: Environment> Session<E> {
                 out.command_complete("SET");
             }
             Kind::ShowObjects(ShowObjects::Settings) => self.show_all(manner, out),
+            Kind::ShowObjects(ShowObjects::Transactions) => self.show_transactions(manner, out).await?,
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
                 out.command_complete("VACUUM");
@@ -216,6 +217,21 @@ impl<E: Environment> Session<E> {
         let columns = [("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)];
         self.send_rows(&columns, rows, "SHOW", manner, out);
     }
+    async fn show_transactions(&mut self, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+        let transactions = super::run::interruptible(&self.cancel, self.env.transactions()).await?;
+        let texts = |texts: Vec<String>| Datum::text(texts.join(", "));
+        let rows: Vec<Vec<Datum>> = transactions
+            .into_iter()
+            .map(|t| {
+                let age = format!("{:.3} s", t.age_micros as f64 / 1e6);
+                let (gateway, waits_for) = (t.gateway.to_string(), texts(t.waits_for));
+                vec![Datum::text(t.id), Datum::text(gateway), Datum::text(t.group), Datum::text(age), texts(t.participants), waits_for]
+            })
+            .collect();
+        let tag = format!("SHOW {}", rows.len());
+        self.send_rows(&transaction_columns(), rows, &tag, manner, out);
+        Ok(())
+    }
     fn show_catalog(&mut self, show: &Show, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let catalog = self.catalog();
         let context =
@@ -255,6 +271,7 @@ impl<E: Environment> Session<E> {
             return output_columns(&columns.iter().map(|(name, ty)| (*name, ty.clone())).collect::<Vec<_>>());
         }
         match kind {
+            Kind::ShowObjects(ShowObjects::Transactions) => output_columns(&transaction_columns()),
             Kind::ShowObjects(ShowObjects::Settings) => {
                 output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
             }
@@ -294,6 +311,11 @@ impl<E: Environment> Session<E> {
 
 fn output_columns(columns: &[(&str, Type)]) -> Vec<OutputColumn> {
     columns.iter().map(|(name, ty)| OutputColumn { name: name.to_string(), ty: ty.clone(), origin: None }).collect()
+}
+
+/// The columns of `SHOW TRANSACTIONS`.
+fn transaction_columns() -> [(&'static str, Type); 6] {
+    ["transaction", "gateway", "group", "age", "participants", "waits_for"].map(|name| (name, Type::Text))
 }
 
 /// The `SHOW` statements about the catalog.

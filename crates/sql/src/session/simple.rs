@@ -1,7 +1,7 @@
 //! The simple protocol: a query string at a time.
 
 use super::retry::{Attempts, final_error};
-use super::run::TagText;
+use super::run::{TagText, interruptible};
 use super::{Formats, Mark, Output, Session};
 use crate::catalog::ddl;
 use crate::env::{Environment, Transaction};
@@ -86,7 +86,19 @@ impl<E: Environment> Session<E> {
         });
     }
 
+    /// What is planned from here on rests on a catalog that is known to be the present one. A block keeps the one it began with.
+    pub(super) async fn catch_up(&self) -> Result<()> {
+        let is_settled = self.block.as_ref().is_some_and(|b| b.failed || b.catalog.is_some());
+        if is_settled { Ok(()) } else { interruptible(&self.cancel, self.env.catch_up()).await }
+    }
+
     async fn query_string(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
+        if !ends_block(text)
+            && let Err(e) = self.catch_up().await
+        {
+            self.fail(&e);
+            return Err(e);
+        }
         let statements = match self.statements_of(text) {
             Ok(statements) => statements,
             Err(e) => {
@@ -317,6 +329,12 @@ impl Simple {
 /// The key's part for the types of literals.
 fn literal_types(print: &parse::Fingerprint) -> Vec<u32> {
     print.param_types().iter().map(|t| t.as_ref().map_or(0, |t| t.oid())).collect()
+}
+
+/// Whether the text ends a transaction: that needs no catalog.
+pub(super) fn ends_block(text: &str) -> bool {
+    let word = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    ["commit", "end", "rollback", "abort"].iter().any(|end| word.eq_ignore_ascii_case(end))
 }
 
 pub(super) fn may_run_in_failed_block(kind: &Kind) -> bool {

@@ -9,7 +9,10 @@ use crate::wire::{ReadOp, ReadResult, ReplicaAnswer, ReplicaView};
 use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, KeyRange, Result, Target, Timestamp};
 use meridian_store::ScanLimits;
+use std::time::Duration;
 
+/// A replica that is further behind than this is cut off, or not a member any more: what it knows would only be refused.
+const LAG_MAX: Duration = Duration::from_secs(2);
 /// Rows in one page.
 const PAGE_ROWS_MAX: usize = 1_024;
 
@@ -18,7 +21,8 @@ impl<R: Runtime> Replica<R> {
     pub fn read_closed(&self, view: &ReplicaView, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         let closed = self.core.lock().closed();
         let snapshot = view.snapshot.unwrap_or(closed);
-        if snapshot > closed || closed < view.above || snapshot == Timestamp::MIN {
+        let is_cut_off = self.clock.now(self.physical()).since(closed) > LAG_MAX;
+        if snapshot > closed || closed < view.above || is_cut_off {
             return Err(Error::unavailable(format!("the replica of group {} here is behind", self.id)));
         }
         let mut answer = ReplicaAnswer { snapshot, ..ReplicaAnswer::default() };

@@ -43,6 +43,8 @@ pub struct Shared<R: Runtime> {
     pub(crate) ddl: crate::ddl::Inbox,
     /// What is newer than the replicas in this region.
     pub(crate) overlay: crate::txn::overlay::Overlay,
+    /// Sessions that were refused because a replica was behind.
+    pub(crate) refusals: crate::txn::stale::Refusals,
     /// Transactions of this gateway that wait for votes.
     pub(crate) ballots: crate::txn::Ballots,
     pub(crate) outbox: mpsc::UnboundedSender<crate::outbox::Work>,
@@ -113,6 +115,7 @@ impl<R: Runtime> Shared<R> {
             freshness: Freshness::new(),
             ddl: crate::ddl::Inbox::default(),
             overlay: Default::default(),
+            refusals: Default::default(),
             ballots: Default::default(),
             outbox,
             flusher: Arc::new(tokio::sync::Notify::new()),

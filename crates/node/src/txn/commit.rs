@@ -202,6 +202,9 @@ impl<R: Runtime> Txn<R> {
             self.shared.overlay.learn(group, f.key, Newer { value: f.value, version: f.version, until: f.until });
         }
         let is_fresh = self.parts.iter().find(|p| p.group == group).is_none_or(|p| p.is_fresh());
+        if !is_fresh {
+            self.shared.refusals.note(self.options.session);
+        }
         if !is_fresh && conflict.reason == ConflictReason::ConcurrentWrite {
             conflict.reason = ConflictReason::StaleRemoteRead;
         }

@@ -10,6 +10,7 @@ mod commit;
 pub(crate) mod overlay;
 mod part;
 mod reads;
+pub(crate) mod stale;
 
 pub(crate) use ballot::{Ballots, voted};
 
@@ -284,6 +285,9 @@ impl<R: Runtime> Transaction for Txn<R> {
 
     async fn commit(mut self) -> Result<Option<Timestamp>> {
         let committed = self.commit_everywhere().await;
+        if committed.is_ok() {
+            self.shared.refusals.forget(self.options.session);
+        }
         self.leave_queues();
         committed
     }

@@ -132,9 +132,10 @@ impl<R: Runtime> Txn<R> {
     }
 
     fn may_read_at_replicas(&self) -> bool {
+        let attempt = self.options.attempt.max(self.shared.refusals.count(self.options.session));
         match self.options.read_only {
-            true => self.options.is_held_back && self.options.attempt < ATTEMPTS_AT_REPLICAS_READ_ONLY,
-            false => self.options.attempt < ATTEMPTS_AT_REPLICAS,
+            true => self.options.is_held_back && attempt < ATTEMPTS_AT_REPLICAS_READ_ONLY,
+            false => attempt < ATTEMPTS_AT_REPLICAS,
         }
     }
 

@@ -170,16 +170,17 @@ impl<R: Runtime> Node<R> {
         };
         let mut failure = node.failure();
         let broken = async {
-            match failure.wait_for(Option::is_some).await {
-                Ok(error) => error.clone(),
-                Err(_) => std::future::pending().await,
+            let error = failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
+            match error {
+                Some(error) => error,
+                None => std::future::pending().await,
             }
         };
         // A disk that fails meanwhile leaves nothing to wait for.
         tokio::select! {
             biased;
             started = node.run(identity, record, listener) => started?,
-            error = broken => return Err(error.unwrap_or_else(|| Error::fatal("the node has failed"))),
+            error = broken => return Err(error),
         }
         Ok(node)
     }

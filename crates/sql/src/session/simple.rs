@@ -87,7 +87,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// What is planned from here on rests on a catalog that is known to be the present one. A block keeps the one it began with.
-    pub(super) async fn catch_up(&self) -> Result<()> {
+    pub(super) async fn catch_up(&mut self) -> Result<()> {
         let is_settled = self.block.as_ref().is_some_and(|b| b.failed || b.catalog.is_some());
         if is_settled { Ok(()) } else { interruptible(&self.cancel, self.env.catch_up()).await }
     }

@@ -6,8 +6,8 @@ use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
 use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, Result, SessionId};
-use meridian_node::sql_env::Environment;
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
+use meridian_node::sql_env::Environment;
 use meridian_node::{
     Backend, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
 };

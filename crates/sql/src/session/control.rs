@@ -225,7 +225,14 @@ impl<E: Environment> Session<E> {
             .map(|t| {
                 let age = format!("{:.3} s", t.age_micros as f64 / 1e6);
                 let (gateway, waits_for) = (t.gateway.to_string(), texts(t.waits_for));
-                vec![Datum::text(t.id), Datum::text(gateway), Datum::text(t.group), Datum::text(age), texts(t.participants), waits_for]
+                vec![
+                    Datum::text(t.id),
+                    Datum::text(gateway),
+                    Datum::text(t.group),
+                    Datum::text(age),
+                    texts(t.participants),
+                    waits_for,
+                ]
             })
             .collect();
         let tag = format!("SHOW {}", rows.len());

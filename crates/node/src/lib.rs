@@ -42,6 +42,7 @@ pub use meridian_base as base;
 pub use node::{Node, NodeConfig, Timing, status_of};
 pub use rpc::{Links, Place};
 pub use shared::{Sessions, Shared};
+pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 pub use meridian_commit as commit;
 /// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.

@@ -42,6 +42,7 @@ pub(crate) enum Work {
 pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc::UnboundedReceiver<Work>) {
     while let Some(work) = work.recv().await {
         match work {
+            Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {}
             Work::Send { to: Peer::Group(group), message } => {
                 tokio::spawn(deliver(shared.clone(), group, message));
             }
@@ -60,6 +61,11 @@ pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc
             }
         }
     }
+}
+
+/// Only in the bench: see [`crate::txn::protocol`].
+fn withholds<R: Runtime>(shared: &Shared<R>, message: &BallotMessage) -> bool {
+    shared.protocol().withholds(message, Timestamp::from_micros(shared.runtime.physical_micros()))
 }
 
 /// Hands a message to a group's primary, wherever that is.

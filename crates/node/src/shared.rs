@@ -5,6 +5,7 @@ use crate::freshness::Freshness;
 use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::rpc::{Place, Rpc};
+use crate::txn::{Protocol, Tally};
 use crate::wire::{NodeStatus, PreparedTransaction};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Error, GroupId, NodeId};
@@ -47,6 +48,8 @@ pub struct Shared<R: Runtime> {
     pub(crate) refusals: crate::txn::stale::Refusals,
     /// Transactions of this gateway that wait for votes.
     pub(crate) ballots: crate::txn::Ballots,
+    protocol: crate::txn::protocol::Choice,
+    pub(crate) tally: parking_lot::Mutex<crate::txn::Tally>,
     pub(crate) outbox: mpsc::UnboundedSender<crate::outbox::Work>,
     pub(crate) flusher: Arc<tokio::sync::Notify>,
     pub(crate) failure: watch::Sender<Option<Error>>,
@@ -117,6 +120,8 @@ impl<R: Runtime> Shared<R> {
             overlay: Default::default(),
             refusals: Default::default(),
             ballots: Default::default(),
+            protocol: Default::default(),
+            tally: Default::default(),
             outbox,
             flusher: Arc::new(tokio::sync::Notify::new()),
             failure: watch::Sender::new(None),
@@ -131,6 +136,21 @@ impl<R: Runtime> Shared<R> {
     /// This node's id.
     pub fn me(&self) -> NodeId {
         NodeId(self.id.load(Ordering::Relaxed))
+    }
+
+    /// How transactions that begin now read and commit over several regions.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.get()
+    }
+
+    /// Chooses that, for a bench. Every node of the cluster has to be told, while there are no transactions.
+    pub fn use_protocol(&self, protocol: Protocol) {
+        self.protocol.set(protocol);
+    }
+
+    /// What this gateway counted since the last call, of transactions that touched other regions.
+    pub fn take_tally(&self) -> Tally {
+        std::mem::take(&mut *self.tally.lock())
     }
 
     #[inline]

@@ -1,19 +1,26 @@
 //! A commit over several groups, at its gateway: sends every participant its slice, collects the votes, and knows the outcome
 //! from them alone (crate `commit`). Nobody waits for the gateway afterwards: the participants have each other's votes.
 
-use super::Txn;
 use super::commit::unknown_outcome;
+use super::protocol::{CommitProtocol, PrepareOrder};
+use super::{Protocol, Txn};
 use crate::outbox;
 use crate::shared::{Route, Shared};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, Conflict, ConflictReason, Error, GroupId, Key, Prepare, Result, Timestamp, TxnId, Vote, Write,
+    BallotMessage, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing, Timestamp, TxnId,
+    Vote, Write, limits,
 };
 use meridian_commit::{Coordination, Verdict};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long a coordinator waits for its decision to be in the log, and how often it looks. The votes decide in any case.
+const DECISION_PATIENCE: Duration = Duration::from_secs(5);
+const DECISION_PAUSE: Duration = Duration::from_millis(1);
 
 /// The votes for this node's transactions find their way by id.
 pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::UnboundedSender<(GroupId, Vote)>>>;
@@ -54,6 +61,9 @@ impl<R: Runtime> Txn<R> {
         let id = self.new_id();
         let mut listening = Listening::start(&self.shared, id);
         let (prepares, written) = self.prepares(&touched, id);
+        self.round_trips += u32::from(prepares.keys().any(|group| self.is_far(*group)));
+        let participants: Vec<GroupId> = prepares.keys().copied().collect();
+        let mut votes = BTreeMap::new();
         let now = || Timestamp::from_micros(self.shared.runtime.physical_micros());
         let mut out = Vec::new();
         let mut coordination = Coordination::start(prepares, now(), &mut out);
@@ -68,12 +78,16 @@ impl<R: Runtime> Txn<R> {
             tokio::select! {
                 vote = listening.votes.recv() => {
                     if let Some((from, vote)) = vote {
+                        votes.entry(from).or_insert_with(|| vote.clone());
                         coordination.vote(from, vote);
                     }
                 }
                 () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
             }
         };
+        if self.protocol.commit == CommitProtocol::Coordinator {
+            announce(&self.shared, id, &participants, &votes).await;
+        }
         match verdict {
             Verdict::Committed(at) => {
                 for (group, writes) in &written {
@@ -105,14 +119,49 @@ impl<R: Runtime> Txn<R> {
             let group = self.parts[*at].group;
             let slice = self.slice(*at, id);
             written.push((group, slice.writes.clone()));
-            // The initiator's copy arrives at once and waits, so that home reserves no longer than the others (S-DUR §4.4).
             let hold = match self.shared.is_primary_near(group) {
-                true => longest.saturating_sub(self.shared.one_way_delay(group)),
+                true => hold(self.protocol, longest.saturating_sub(self.shared.one_way_delay(group))),
                 false => Duration::ZERO,
             };
             prepares.insert(group, Prepare { participants: participants.clone(), slice, hold });
         }
         (prepares, written)
+    }
+}
+
+/// How long the initiator's copy, which arrives at once, waits: so that home reserves no longer than the others (S-DUR §4.4). A
+/// participant that waits certifies early when only its own vote is missing.
+fn hold(protocol: Protocol, delay: Duration) -> Duration {
+    match (protocol.commit, protocol.order) {
+        (CommitProtocol::Coordinator, _) | (_, PrepareOrder::First) => Duration::ZERO,
+        (_, PrepareOrder::Delayed) => delay,
+        (_, PrepareOrder::Last) => limits::PREPARE_WAIT_MAX,
+    }
+}
+
+/// A coordinator's second round, as the votes that its decision follows from. It is durable in this region, at the initiator's own
+/// group, before anybody else hears of it; an abort need not be (presumed abort).
+async fn announce<R: Runtime>(shared: &Arc<Shared<R>>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
+    let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));
+    let message = |from: GroupId, vote: &Vote| {
+        let vote = if let Vote::No(_) = vote { Vote::No(Refusal::default()) } else { vote.clone() };
+        BallotMessage::Vote { id, from, vote }
+    };
+    let own = participants.iter().filter(|_| is_commit).find_map(|group| shared.local_primary(*group));
+    if let Some(own) = &own {
+        for (from, vote) in votes {
+            // A primary that has just ceased to be one leaves the outcome to its successor.
+            let _ = own.ballot(message(*from, vote));
+        }
+        let deadline = Instant::now() + DECISION_PATIENCE;
+        while matches!(own.core.lock().state.standing(id), Standing::Prepared(_)) && Instant::now() < deadline {
+            tokio::time::sleep(DECISION_PAUSE).await;
+        }
+    }
+    for group in participants.iter().filter(|group| own.as_ref().is_none_or(|own| own.id != **group)) {
+        for (from, vote) in votes.iter().filter(|(from, _)| *from != group) {
+            tokio::spawn(outbox::deliver(shared.clone(), *group, message(*from, vote)));
+        }
     }
 }
 

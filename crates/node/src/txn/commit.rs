@@ -69,13 +69,13 @@ impl<R: Runtime> Txn<R> {
         if read.iter().all(|p| p.is_fresh()) && read.len() <= 1 {
             return Ok(());
         }
-        let is_far = read.iter().any(|p| !self.shared.is_primary_near(p.group));
+        let is_far = read.iter().any(|p| self.is_far(p.group));
         let now = self.shared.clock.now(self.shared.runtime.physical_micros());
         let at = now.max(self.newest).max(self.options.schema_committed_at);
         let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at))).await;
-        let groups: Vec<GroupId> = read.iter().map(|p| p.group).collect();
+        let checked: Vec<_> = read.iter().map(|p| p.group).zip(checks).collect();
         self.round_trips += u32::from(is_far);
-        for (group, check) in groups.into_iter().zip(checks) {
+        for (group, check) in checked {
             if let Err(conflict) = check? {
                 let e = self.refused(group, conflict);
                 self.failed = Some(e.clone());
@@ -173,6 +173,7 @@ impl<R: Runtime> Txn<R> {
 
     async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
+        self.round_trips += u32::from(!self.shared.rpc.is_near(node));
         let call = Request::Commit { group, session: self.options.session, request: request.clone() };
         match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {
             Response::Commit(outcome, fresh) => {
@@ -198,7 +199,7 @@ impl<R: Runtime> Txn<R> {
 
     /// A primary refused: what it told for the next attempt, and the error.
     pub(super) fn refused(&self, group: GroupId, (mut conflict, fresh): (Conflict, Vec<Fresh>)) -> Error {
-        for f in fresh {
+        for f in fresh.into_iter().filter(|_| self.protocol.learns_from_refusals) {
             self.shared.overlay.learn(group, f.key, Newer { value: f.value, version: f.version, until: f.until });
         }
         let is_fresh = self.parts.iter().find(|p| p.group == group).is_none_or(|p| p.is_fresh());

@@ -9,10 +9,12 @@ mod ballot;
 mod commit;
 pub(crate) mod overlay;
 mod part;
+pub(crate) mod protocol;
 mod reads;
 pub(crate) mod stale;
 
 pub(crate) use ballot::{Ballots, voted};
+pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 use crate::primary::conflict_error;
 use crate::shared::{Route, Shared};
@@ -34,6 +36,7 @@ const BACKOFF_MAX: Duration = Duration::from_millis(100);
 /// See the module's essay.
 pub struct Txn<R: Runtime> {
     shared: Arc<Shared<R>>,
+    protocol: Protocol,
     options: TxnOptions,
     began: Timestamp,
     schema: SchemaUse,
@@ -44,10 +47,10 @@ pub struct Txn<R: Runtime> {
     bytes: usize,
     /// The largest version timestamp read.
     newest: Timestamp,
-    /// To other regions, so far.
-    round_trips: u32,
     /// Certification has failed, or a read could not go on: only a new transaction helps.
     failed: Option<Error>,
+    /// To other regions, each waited for before the next was begun.
+    round_trips: u32,
 }
 
 impl<R: Runtime> Txn<R> {
@@ -55,6 +58,7 @@ impl<R: Runtime> Txn<R> {
         let began = shared.clock.now(shared.runtime.physical_micros());
         let schema = SchemaUse { version: options.schema, descriptors: Vec::new() };
         Txn {
+            protocol: shared.protocol(),
             shared,
             options,
             began,
@@ -63,8 +67,8 @@ impl<R: Runtime> Txn<R> {
             undo: Vec::new(),
             bytes: 0,
             newest: Timestamp::MIN,
-            round_trips: 0,
             failed: None,
+            round_trips: 0,
         }
     }
 
@@ -112,6 +116,17 @@ impl<R: Runtime> Txn<R> {
         match table {
             Some(name) => e.detail(format!("table \"{name}\", key {:?}", conflict.key)).table(name),
             None => e,
+        }
+    }
+
+    fn is_far(&self, group: GroupId) -> bool {
+        !self.shared.is_primary_near(group)
+    }
+
+    /// Counts a transaction that touched other regions.
+    fn count(&self, is_committed: bool) {
+        if self.parts.iter().any(|p| self.is_far(p.group)) {
+            self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
         }
     }
 
@@ -288,11 +303,15 @@ impl<R: Runtime> Transaction for Txn<R> {
         if committed.is_ok() {
             self.shared.refusals.forget(self.options.session);
         }
+        self.count(committed.is_ok());
         self.leave_queues();
         committed
     }
 
     fn rollback(mut self) {
+        if self.failed.is_some() {
+            self.count(false);
+        }
         self.leave_queues();
     }
 

@@ -132,10 +132,13 @@ impl<R: Runtime> Txn<R> {
     }
 
     fn may_read_at_replicas(&self) -> bool {
+        if self.protocol.reads_at_primaries() {
+            return false;
+        }
         let attempt = self.options.attempt.max(self.shared.refusals.count(self.options.session));
         match self.options.read_only {
             true => self.options.is_held_back && attempt < ATTEMPTS_AT_REPLICAS_READ_ONLY,
-            false => attempt < ATTEMPTS_AT_REPLICAS,
+            false => attempt < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts,
         }
     }
 
@@ -234,6 +237,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     async fn ask_primary_at(&mut self, node: NodeId, at: usize, ops: &[ReadOp], locking: Locking) -> Result<ReadAnswer> {
+        self.round_trips += u32::from(!self.shared.rpc.is_near(node));
         let part = &mut self.parts[at];
         let has_entries = locking != Locking::None || part.view.entries.len() <= ENTRIES_SENT_MAX;
         let entries = if has_entries { part.view.entries.clone() } else { Vec::new() };

@@ -51,6 +51,15 @@ impl Measured {
         (known > 0).then(|| self.aborted() as f64 / known as f64)
     }
 
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &Measured) {
+        self.latency.merge(&other.latency);
+        self.unknown += other.unknown;
+        for (abort, count) in &other.aborts {
+            *self.aborts.entry(abort.clone()).or_default() += count;
+        }
+    }
+
     pub(super) fn note(&mut self, took: Duration, attempted: &Attempted<()>) {
         match attempted {
             Attempted::Committed(()) => self.latency.record(took),

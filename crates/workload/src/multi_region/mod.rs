@@ -18,11 +18,11 @@ mod measure;
 mod plan;
 
 pub use measure::{Abort, Measured};
-pub use plan::Mix;
+pub use plan::{Mix, Route};
 
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;
-use crate::session::{Attempted, Mode, RetryPolicy, Session, Statements, is_retryable};
+use crate::session::{Attempted, Mode, RetryPolicy, Session, Statements, is_outcome_unknown, is_retryable};
 use crate::stats::{Locality, StatsKey};
 use async_trait::async_trait;
 use judge::{Row, Written};
@@ -34,11 +34,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The database it works in.
+/// The database it works in, if every region has its own rows at home.
 pub const DATABASE: &str = "multi_region";
+/// The database it works in, if all rows are at home in the first region.
+pub const DATABASE_OF_ONE_HOME: &str = "single_primary";
 /// Rows per INSERT of the load.
 const LOAD_BATCH: i64 = 500;
 const REST: Duration = Duration::from_millis(50);
+
+/// Where the tables are at home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Homes {
+    /// Each region's table in it.
+    Each,
+    /// All in the first region: a single primary.
+    First,
+}
+
+impl Homes {
+    /// The database with tables so.
+    pub fn database(self) -> &'static str {
+        match self {
+            Homes::Each => DATABASE,
+            Homes::First => DATABASE_OF_ONE_HOME,
+        }
+    }
+}
 
 /// The shape of the benchmark.
 #[derive(Clone, Debug)]
@@ -57,6 +78,10 @@ pub struct MultiRegionConfig {
     pub retries_max: u32,
     /// Pause between two transactions of a worker.
     pub think_time: Duration,
+    pub homes: Homes,
+    /// Sends a transaction as one string of statements, each write as one that adds one: nothing of it has reached the client
+    /// before it commits, so the server itself may repeat it.
+    pub is_one_string: bool,
 }
 
 impl Default for MultiRegionConfig {
@@ -70,6 +95,8 @@ impl Default for MultiRegionConfig {
             zipf_exponent: 0.99,
             retries_max: 0,
             think_time: Duration::ZERO,
+            homes: Homes::Each,
+            is_one_string: false,
         }
     }
 }
@@ -78,7 +105,7 @@ impl Default for MultiRegionConfig {
 pub struct MultiRegion {
     config: MultiRegionConfig,
     written: Mutex<Written>,
-    measured: Mutex<BTreeMap<usize, Measured>>,
+    measured: Mutex<BTreeMap<Route, Measured>>,
 }
 
 impl MultiRegion {
@@ -92,10 +119,14 @@ impl MultiRegion {
 
     /// What was measured so far, by number of regions.
     pub fn measured(&self) -> BTreeMap<usize, Measured> {
-        self.measured.lock().expect("no panic while measuring").clone()
+        let mut by_regions: BTreeMap<usize, Measured> = BTreeMap::new();
+        for (route, measured) in &*self.measured.lock().expect("no panic while measuring") {
+            by_regions.entry(route.regions()).or_default().merge(measured);
+        }
+        by_regions
     }
-    /// What was measured since the last call: a warm-up is taken and dropped.
-    pub fn take_measured(&self) -> BTreeMap<usize, Measured> {
+    /// What was measured since the last call, by the regions touched: a warm-up is taken and dropped.
+    pub fn take_measured(&self) -> BTreeMap<Route, Measured> {
         std::mem::take(&mut *self.measured.lock().expect("no panic while measuring"))
     }
 
@@ -108,6 +139,9 @@ impl MultiRegion {
         rng: &mut SmallRng,
     ) -> Attempted<()> {
         // A client that runs queries knows that it does; one that happens not to write this time does not.
+        if self.config.is_one_string {
+            return self.attempt_as_one_string(session, schemas, steps).await;
+        }
         let mode = if self.config.mix == Mix::ReadOnly { Mode::ReadOnly } else { Mode::Usual };
         session
             .transaction_in(mode, rng, |statements| {
@@ -122,8 +156,34 @@ impl MultiRegion {
             .await
     }
 
+    async fn attempt_as_one_string(&self, session: &mut Session, schemas: &[String], steps: &[Step]) -> Attempted<()> {
+        let mut sql = match self.config.mix {
+            Mix::ReadOnly => "BEGIN READ ONLY; ".to_string(),
+            _ => "BEGIN; ".to_string(),
+        };
+        for Step { region, id, access } in steps {
+            let schema = &schemas[*region];
+            sql += &match access {
+                Access::Read => format!("SELECT value FROM {schema}.counters WHERE id = {id}; "),
+                Access::Write | Access::ReadModifyWrite => {
+                    format!("UPDATE {schema}.counters SET value = value + 1 WHERE id = {id}; ")
+                }
+            };
+        }
+        sql += "COMMIT";
+        match session.execute(&sql).await {
+            Ok(_) => Attempted::Committed(()),
+            Err(error) if is_outcome_unknown(&error) => Attempted::Unknown(error, None),
+            Err(error) => {
+                // The block is left open by the statement that failed.
+                let _ = session.execute("ROLLBACK").await;
+                Attempted::Failed(error)
+            }
+        }
+    }
+
     /// Keeps what the final check and the tables of results need.
-    fn note(&self, steps: &[Step], took: Duration, attempted: &Attempted<()>) {
+    fn note(&self, route: Route, steps: &[Step], took: Duration, attempted: &Attempted<()>) {
         let rows = || steps.iter().filter(|step| step.access != Access::Read).map(|step| (step.region, step.id));
         match attempted {
             Attempted::Committed(()) => self.lock_written().acknowledge(rows()),
@@ -131,7 +191,18 @@ impl MultiRegion {
             Attempted::Failed(_) => {}
         }
         let mut measured = self.measured.lock().expect("no panic while measuring");
-        measured.entry(plan::regions_of(steps)).or_default().note(took, attempted);
+        measured.entry(route).or_default().note(took, attempted);
+    }
+
+    fn database(&self) -> &'static str {
+        self.config.homes.database()
+    }
+    /// Where a region's table is at home.
+    fn home<'r>(&self, regions: &'r [String], region: &'r str) -> &'r str {
+        match self.config.homes {
+            Homes::Each => region,
+            Homes::First => &regions[0],
+        }
     }
 
     fn lock_written(&self) -> std::sync::MutexGuard<'_, Written> {
@@ -150,7 +221,7 @@ impl MultiRegion {
         let schemas = schemas_of(&regions);
         let mut counters = BTreeMap::new();
         for part in parts {
-            let mut session = context.session(&regions[part[0]], DATABASE);
+            let mut session = context.session(&regions[part[0]], self.database());
             let mut read = crate::run::until_answered(context, &mut session, |statements| {
                 let (schemas, part) = (schemas.clone(), part.to_vec());
                 Box::pin(async move { read_counters(statements, &schemas, &part).await })
@@ -217,23 +288,23 @@ impl Workload for MultiRegion {
     }
 
     async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
-        schema::create_database(context, DATABASE).await?;
+        schema::create_database(context, self.database()).await?;
         let regions = context.connector.regions();
         let of_region = |region: &String| {
-            let (schema, home) = (schema::schema_of(region), schema::locality(&*context.connector, region));
+            let (schema, home) = (schema::schema_of(region), schema::locality(&*context.connector, self.home(&regions, region)));
             let table = format!("CREATE TABLE {schema}.counters (id INT8 PRIMARY KEY, value INT8 NOT NULL){home}");
             [format!("CREATE SCHEMA {schema}"), table]
         };
         let tables: Vec<String> = regions.iter().flat_map(of_region).collect();
-        schema::run_block(&mut context.session(&regions[0], DATABASE), &tables).await?;
+        schema::run_block(&mut context.session(&regions[0], self.database()), &tables).await?;
 
         let rows_total = regions.len() as u64 * self.config.rows_per_region as u64;
         let rows_done = AtomicU64::new(0);
         let loads = regions.iter().map(|region| {
-            let rows_done = &rows_done;
+            let (rows_done, regions) = (&rows_done, &regions);
             async move {
                 let schema = schema::schema_of(region);
-                let mut session = context.session(region, DATABASE);
+                let mut session = context.session(self.home(regions, region), self.database());
                 for first in (0..self.config.rows_per_region).step_by(LOAD_BATCH as usize) {
                     let ids = first..(first + LOAD_BATCH).min(self.config.rows_per_region);
                     let count = (ids.end - ids.start) as u64;
@@ -256,7 +327,7 @@ impl Workload for MultiRegion {
     async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let policy = RetryPolicy { retries_max: self.config.retries_max, ..context.retry };
-        let mut session = Session::new(context.connector.clone(), &worker.region, DATABASE, policy);
+        let mut session = Session::new(context.connector.clone(), &worker.region, self.database(), policy);
         let regions = context.connector.regions();
         let schemas = schemas_of(&regions);
         let own = regions.iter().position(|r| *r == worker.region).expect("a region of the cluster");
@@ -266,8 +337,9 @@ impl Workload for MultiRegion {
             let started = context.timer.now_micros();
             let attempted = self.attempt(&mut session, &schemas, &steps, &mut rng).await;
             let took = Duration::from_micros(context.timer.now_micros() - started);
-            self.note(&steps, took, &attempted);
-            let count = plan::regions_of(&steps);
+            let route = plan::route_of(own, &steps);
+            let count = route.regions();
+            self.note(route, &steps, took, &attempted);
             let locality = if count == 1 { Locality::Own } else { Locality::Other };
             let key = StatsKey { region: worker.region.clone(), operation: operation_name(count), locality };
             let retries = session.take_retries();

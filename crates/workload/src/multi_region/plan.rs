@@ -16,6 +16,22 @@ pub enum Mix {
     ReadOnly,
 }
 
+/// The regions that a transaction touches, as places among the cluster's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    /// The client's.
+    pub own: usize,
+    /// The others, ascending.
+    pub others: Vec<usize>,
+}
+
+impl Route {
+    /// How many.
+    pub fn regions(&self) -> usize {
+        1 + self.others.len()
+    }
+}
+
 /// What is done to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
@@ -34,12 +50,18 @@ pub(super) struct Step {
     pub(super) access: Access,
 }
 
+/// Which regions a client's transaction touches.
+pub(super) fn route_of(own: usize, steps: &[Step]) -> Route {
+    let mut others: Vec<usize> = steps.iter().map(|step| step.region).filter(|region| *region != own).collect();
+    others.sort_unstable();
+    others.dedup();
+    Route { own, others }
+}
+
 /// How many regions a transaction touches.
+#[cfg(test)]
 pub(super) fn regions_of(steps: &[Step]) -> usize {
-    let mut regions: Vec<usize> = steps.iter().map(|step| step.region).collect();
-    regions.sort_unstable();
-    regions.dedup();
-    regions.len()
+    route_of(steps[0].region, steps).regions()
 }
 
 /// Plans the transactions of a client.

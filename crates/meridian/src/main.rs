@@ -35,7 +35,7 @@ enum Command {
     Sql(sql::Args),
     /// Run a workload against nodes, and check what must hold.
     Workload(workload::Args),
-    /// Measure a node against PostgreSQL.
+    /// Measure side by side: against PostgreSQL, and protocols against each other.
     #[command(subcommand)]
     Bench(bench::Command),
     /// Run whole clusters in the deterministic simulator.

@@ -4,6 +4,7 @@
 //! ratio of each round, its median and its spread, and the CPU time the servers used.
 
 mod child;
+mod multi_region;
 mod pg;
 mod postgres;
 mod report;
@@ -16,11 +17,14 @@ use std::process::ExitCode;
 pub enum Command {
     /// pgbench against a node and a PostgreSQL, both started here with the same durability.
     Pg(pg::Args),
+    /// Transactions over several regions: this protocol, two-phase commit with a coordinator, and a single primary.
+    MultiRegion(multi_region::Args),
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
     crate::log_to_stderr("error");
     match command {
         Command::Pg(args) => pg::run(args).await,
+        Command::MultiRegion(args) => multi_region::run(args).await,
     }
 }

@@ -1,10 +1,10 @@
 //! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected distances.
 
 use super::distance::Distances;
-use meridian_server::node::Place;
 use meridian_server::node::base::{Error, Result};
+use meridian_server::node::{Node, Place};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, Server, ServerConfig};
+use meridian_server::{MachineRuntime, Memory, Server, ServerConfig};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -154,6 +154,11 @@ impl Cluster {
             nodes.into_iter().map(|(_, server)| server.sql_addr().to_string()).collect()
         };
         regions.iter().map(|region| (region.clone(), of(region))).collect()
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node<MachineRuntime>> {
+        self.servers.iter().map(|(_, server)| server.node())
     }
 
     /// How many run.

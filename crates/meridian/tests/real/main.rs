@@ -5,6 +5,7 @@
 //!
 //! And, since it has the whole before it: who may depend on whom, and whether the documents are true.
 
+mod benches;
 #[path = "../../src/client.rs"]
 #[allow(dead_code)]
 mod client;

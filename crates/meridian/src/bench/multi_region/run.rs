@@ -1,0 +1,143 @@
+//! One side's turn: its clients work, and what they saw is taken.
+
+use super::Cell;
+use super::sides::Side;
+use crate::client::PgConnector;
+use crate::demo::{Cluster, Distances};
+use crate::traffic::Traffic;
+use meridian_server::node::Place;
+use meridian_server::node::Tally;
+use meridian_server::node::base::{Error, Result};
+use meridian_workload::multi_region::{Abort, Homes, Measured, MultiRegion, MultiRegionConfig, Route};
+use meridian_workload::{Context, WallTimer, Workload};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Nobody measures how connections are made and statements are planned.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Decisions and acknowledgements may be on their way when the clients have ended.
+const COOL_DOWN: Duration = Duration::from_millis(500);
+
+/// The cluster and how it is worked.
+pub(super) struct Bench<'c> {
+    pub cluster: &'c Cluster,
+    pub connector: Arc<PgConnector>,
+    pub distances: Distances,
+    pub regions: Vec<String>,
+    pub rows: i64,
+    pub clients: u32,
+    pub checks: bool,
+}
+
+/// What came of a turn.
+#[derive(Clone, Default)]
+pub(super) struct Run {
+    pub time: Duration,
+    pub routes: BTreeMap<Route, Measured>,
+    /// Of transactions that touched other regions.
+    pub tally: Tally,
+}
+
+impl Run {
+    /// All that touched so many regions; all with `None`.
+    pub fn over(&self, regions: Option<usize>) -> Measured {
+        let mut sum = Measured::default();
+        self.routes.iter().filter(|(r, _)| regions.is_none_or(|n| r.regions() == n)).for_each(|(_, m)| sum.merge(m));
+        sum
+    }
+    /// Commits per second.
+    pub fn throughput(&self) -> f64 {
+        self.over(None).committed() as f64 / self.time.as_secs_f64().max(1e-3)
+    }
+    pub fn abort_share(&self) -> f64 {
+        self.over(None).abort_share().unwrap_or(0.0)
+    }
+    pub fn aborts(&self) -> BTreeMap<Abort, u64> {
+        self.over(None).aborts
+    }
+    /// Adds another turn of the same side.
+    pub fn merge(&mut self, other: &Run) {
+        self.time += other.time;
+        self.tally.add(&other.tally);
+        for (route, measured) in &other.routes {
+            self.routes.entry(route.clone()).or_default().merge(measured);
+        }
+    }
+}
+
+impl Bench<'_> {
+    fn context(&self, seed: u64) -> Context {
+        Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed)
+    }
+
+    fn config(&self, homes: Homes) -> MultiRegionConfig {
+        MultiRegionConfig { rows_per_region: self.rows, hot_rows_per_region: 1, homes, ..MultiRegionConfig::default() }
+    }
+
+    pub async fn load(&self, homes: Homes) -> Result<()> {
+        let started = Instant::now();
+        MultiRegion::new(self.config(homes)).setup(&self.context(1), &|_| {}).await?;
+        println!("{}: loaded in {:.1} s", homes.database(), started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Lets one side work.
+    pub async fn turn(&self, side: &Side, cell: Cell, time: Duration, seed: u64) -> Result<Run> {
+        self.cluster.nodes().for_each(|node| node.shared().use_protocol(side.protocol));
+        let config = MultiRegionConfig {
+            hot_rows_per_region: cell.hot,
+            mix: cell.mix,
+            several_regions_share: f64::from(cell.share) / 100.0,
+            is_one_string: side.retries,
+            ..self.config(side.homes)
+        };
+        let work = Arc::new(MultiRegion::new(config));
+        let context = self.context(seed);
+        if self.checks {
+            work.setup(&context, &|_| {}).await?;
+        }
+        let dynamic: Arc<dyn Workload> = work.clone();
+        let mut traffic = Traffic::start(&dynamic, &context, self.clients);
+        self.work(&mut traffic, WARM_UP).await?;
+        work.take_measured();
+        self.take_tally();
+        let started = Instant::now();
+        self.work(&mut traffic, time).await?;
+        let run = Run { time: started.elapsed(), routes: work.take_measured(), tally: self.take_tally() };
+        traffic.stop().await?;
+        tokio::time::sleep(COOL_DOWN).await;
+        if self.checks {
+            let verdict = work.check(&context).await?;
+            if let Some(violation) = verdict.violations.first() {
+                return Err(Error::internal(format!("{}: {violation}", side.name)));
+            }
+        }
+        Ok(run)
+    }
+
+    async fn work(&self, traffic: &mut Traffic, time: Duration) -> Result<()> {
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
+            e = traffic.failed() => Err(e),
+            e = self.cluster.failed() => Err(e),
+        }
+    }
+
+    fn take_tally(&self) -> Tally {
+        let mut sum = Tally::default();
+        self.cluster.nodes().for_each(|node| sum.add(&node.shared().take_tally()));
+        sum
+    }
+
+    /// The round trip from a client to the farthest primary that its transaction needs.
+    pub fn farthest(&self, homes: Homes, route: &Route) -> Duration {
+        let place = |at: usize| Place { region: self.regions[at].clone(), zone: "a".to_string() };
+        let to = |at: usize| self.distances.round_trip(&place(route.own), &place(at));
+        match homes {
+            Homes::First => to(0),
+            Homes::Each => route.others.iter().map(|at| to(*at)).max().unwrap_or_default(),
+        }
+    }
+}

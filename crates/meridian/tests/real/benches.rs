@@ -17,7 +17,7 @@ fn the_multi_region_bench_compares_all_sides_and_loses_no_increment() {
     let runs = std::fs::read_to_string(&csv).expect("written");
     for side in ["Meridian", "coordinator", "single primary", "delayed", "first", "last", "both", "neither"] {
         let mine = runs.lines().filter(|line| line.split(',').nth(3) == Some(side));
-        let committed: u64 = mine.filter_map(|line| line.split(',').nth(7)?.parse::<u64>().ok()).sum();
+        let committed: u64 = mine.filter_map(|line| line.split(',').nth(8)?.parse::<u64>().ok()).sum();
         assert!(committed > 0, "{side} committed nothing:\n{runs}");
     }
     assert!(plots.join("throughput-rmw-500.svg").is_file());

@@ -44,6 +44,9 @@ pub struct Args {
     /// Hot rows per region.
     #[arg(long, value_delimiter = ',', default_value = "100000,1000")]
     hot: Vec<i64>,
+    /// Hot rows per region for the table of what an abort teaches the next attempt.
+    #[arg(long, value_delimiter = ',', default_value = "1000,30")]
+    retry_hot: Vec<i64>,
     /// Rows per region. The paper has a million.
     #[arg(long, default_value_t = 20_000)]
     rows: i64,
@@ -94,6 +97,7 @@ pub async fn run(mut args: Args) -> Result<ExitCode> {
             shares: vec![0, 50],
             mixes: vec![Mix::ReadModifyWrite],
             hot: vec![1_000],
+            retry_hot: vec![1_000],
             rows: args.rows.min(4_000),
             ..args
         };
@@ -101,7 +105,10 @@ pub async fn run(mut args: Args) -> Result<ExitCode> {
     if args.rounds == 0 || args.seconds == 0 || args.clients == 0 {
         return Err(Error::sql("22023", "a bench needs rounds, seconds and clients"));
     }
-    if args.rows < 100 || args.shares.iter().any(|share| *share > 100) || args.hot.iter().any(|hot| *hot < 1) {
+    if args.rows < 100
+        || args.shares.iter().any(|share| *share > 100)
+        || args.hot.iter().chain(&args.retry_hot).any(|hot| *hot < 1)
+    {
         return Err(Error::sql("22023", "at least 100 rows, shares up to 100 percent, and a hot row"));
     }
     let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
@@ -132,7 +139,7 @@ async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) ->
         turn_of(args).as_secs_f64()
     );
     if cfg!(debug_assertions) {
-        println!("This program was built without optimization (use --release): local work is several times too long.");
+        println!("This program is not a release build (use --release): local work takes longer than it has to.");
     }
     cluster.start(Layout::new(&regions, 1, None), &distances, scratch).await?;
     let connector = Arc::new(PgConnector::new(cluster.sql_addrs(&regions), "root", true));
@@ -163,13 +170,17 @@ async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) ->
     }
     println!("{}", report::budgets(&all, &bench));
 
-    let hottest = Cell { mix: Mix::ReadModifyWrite, hot: 1_000.min(args.rows / 2), share: 50 };
+    let contended = |hot: i64| Cell { mix: Mix::ReadModifyWrite, hot: hot.min(args.rows / 2), share: 50 };
+    let hottest = contended(1_000);
     let orders = compare(args, &bench, hottest, &sides::ORDERS).await?;
     let title = format!("When the initiator's own participant prepares: rmw, {} hot rows per region", hottest.hot);
     println!("\n{}", report::table(&title, std::slice::from_ref(&orders), &bench));
-    let retries = compare(args, &bench, hottest, &sides::RETRIES).await?;
-    println!("\n{}", report::retries(&retries));
-    all.extend([orders, retries]);
+    all.push(orders);
+    for hot in &args.retry_hot {
+        let retries = compare(args, &bench, contended(*hot), &sides::RETRIES).await?;
+        println!("\n{}", report::retries(&retries));
+        all.push(retries);
+    }
     write(&args.csv, &report::csv(&all))?;
     println!("Every turn is in {}.", args.csv.display());
     Ok(ExitCode::SUCCESS)

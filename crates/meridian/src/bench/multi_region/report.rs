@@ -5,8 +5,8 @@ use super::sides::Side;
 use super::{Cell, name_of};
 use crate::bench::report::Spread;
 use meridian_workload::histogram::Histogram;
-use meridian_workload::multi_region::{Measured, Mix};
-use std::collections::BTreeMap;
+use meridian_workload::multi_region::{Homes, Measured, Mix, Route};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ impl Compared {
         Compared { cell, sides: sides.iter().map(|side| (side.clone(), Vec::new())).collect() }
     }
     /// The first side's throughput over another's, round by round.
-    fn ratio(&self, at: usize) -> Spread {
+    fn ratio(&self, at: usize, throughput: impl Fn(&Run) -> f64) -> Spread {
         let rounds = self.sides[0].1.iter().zip(&self.sides[at].1);
-        Spread::of(rounds.map(|(first, other)| first.throughput() / other.throughput().max(1e-9)))
+        Spread::of(rounds.map(|(first, other)| throughput(first) / throughput(other).max(1e-9)))
     }
 }
 
@@ -67,71 +67,49 @@ fn round_trips(trips: &BTreeMap<u32, u64>) -> String {
     }
 }
 
+/// Latencies are of clients for whom regions matter: at the single primary they do not.
+fn counts(side: &Side, route: &Route) -> bool {
+    side.homes == Homes::Each || route.own != 0
+}
+
 /// A line per share and side, then why transactions were aborted.
 pub(super) fn table(title: &str, all: &[Compared], bench: &Bench<'_>) -> String {
     let mut out = format!(
-        "{title}\n{:>5}  {:<15}{:>7}{:>9}  {:>13}  {:>20}  {:>20}  {:>8}  {}\n{:>5}  {:<15}{:>7}{:>9}  {:>13}  {:>20}  {:>20}  {:>8}  {}\n",
+        "{title}\n{:>5}  {:<15}{:>7}{:>10}{:>9}  {:>11}  {:>21}  {:>21}  {:>8}  first side's tx/s by this one's (spread)\n\
+         {:>5}  {:<15}{:>7}{:>10}{:>9}  {:>11}  {:>21}  {:>21}  {:>8}  in all, and in the slowest region\n",
         "share",
         "",
         "tx/s",
+        "slowest",
         "aborted",
         "1 region",
         "2 regions",
         "3 regions",
         "round",
-        "first side's tx/s",
         "",
         "",
         "",
+        "region's",
         "",
         "p50/p99 ms",
         "p50/p99 ms (p50/RTT)",
         "p50/p99 ms (p50/RTT)",
         "trips",
-        "by this one's (spread)",
     );
     let mut causes = String::new();
     for compared in all {
-        for (at, (side, runs)) in compared.sides.iter().enumerate() {
-            let run = sum(runs);
-            let cell = |regions: usize| {
-                let Measured { latency, .. } = run.over(Some(regions));
-                let trips = in_round_trips(&run, side, regions, bench, &|_| Duration::ZERO);
-                let trips = trips.filter(|_| regions > 1).map_or(String::new(), |r| format!(" ({r:.2})"));
-                format!("{}/{}{trips}", millis(&latency, 0.5), millis(&latency, 0.99))
-            };
-            let ratio = match at {
-                0 => String::new(),
-                _ => {
-                    let Spread { median, min, max } = compared.ratio(at);
-                    format!("{median:.2} x ({min:.2} to {max:.2})")
-                }
-            };
-            let line = format!(
-                "{:>4}%  {:<15}{:>7.0}{:>8.1}%  {:>13}  {:>20}  {:>20}  {:>8}  {ratio}",
-                compared.cell.share,
-                side.name,
-                run.throughput(),
-                run.abort_share() * 100.0,
-                cell(1),
-                cell(2),
-                cell(3),
-                round_trips(&run.tally.round_trips)
-            );
-            out += line.trim_end();
-            out.push('\n');
-            let all = run.over(None);
+        for at in 0..compared.sides.len() {
+            out += &line(compared, at, bench);
+            let (side, runs) = &compared.sides[at];
+            let all = sum(runs).of(|_| true);
             let known = (all.committed() + all.aborted()).max(1) as f64;
-            for (abort, count) in run.aborts() {
-                let percent = count as f64 * 100.0 / known;
-                let _ = writeln!(
-                    causes,
-                    "  {:>3}%  {:<15} {percent:>5.1}% {} {}",
-                    compared.cell.share, side.name, abort.sqlstate, abort.reason
-                );
+            let who = format!("  {:>3}%  {:<15}", compared.cell.share, side.name);
+            for (abort, count) in &all.aborts {
+                let percent = *count as f64 * 100.0 / known;
+                let _ = writeln!(causes, "{who} {percent:>5.1}% {} {}", abort.sqlstate, abort.reason);
             }
             if all.unknown > 0 {
-                let _ = writeln!(causes, "  {:>3}%  {:<15} {} with unknown outcome", compared.cell.share, side.name, all.unknown);
+                let _ = writeln!(causes, "{who} {} with unknown outcome", all.unknown);
             }
         }
     }
@@ -140,6 +118,40 @@ pub(super) fn table(title: &str, all: &[Compared], bench: &Bench<'_>) -> String 
         out += &causes;
     }
     out
+}
+
+/// One side of a cell.
+fn line(compared: &Compared, at: usize, bench: &Bench<'_>) -> String {
+    let (side, runs) = &compared.sides[at];
+    let run = sum(runs);
+    let least = |run: &Run| run.throughput_least(bench.regions.len());
+    let latencies = |regions: usize| {
+        let latency = run.of(|route| route.regions() == regions && counts(side, route)).latency;
+        let trips = in_round_trips(&run, side, regions, bench, &|_| Duration::ZERO);
+        let trips = trips.filter(|_| regions > 1).map_or(String::new(), |r| format!(" ({r:.2})"));
+        format!("{}/{}{trips}", millis(&latency, 0.5), millis(&latency, 0.99))
+    };
+    let ratio = |throughput: &dyn Fn(&Run) -> f64| {
+        let Spread { median, min, max } = compared.ratio(at, throughput);
+        format!("{median:.2} x ({min:.2} to {max:.2})")
+    };
+    let ratios = match at {
+        0 => String::new(),
+        _ => format!("{}, {}", ratio(&Run::throughput), ratio(&least)),
+    };
+    let line = format!(
+        "{:>4}%  {:<15}{:>7.0}{:>10.1}{:>8.1}%  {:>11}  {:>21}  {:>21}  {:>8}  {ratios}",
+        compared.cell.share,
+        side.name,
+        run.throughput(),
+        least(&run),
+        run.abort_share() * 100.0,
+        latencies(1),
+        latencies(2),
+        latencies(3),
+        round_trips(&run.tally.round_trips)
+    );
+    format!("{}\n", line.trim_end())
 }
 
 /// What each attempt of a repeated transaction over regions came to.
@@ -218,9 +230,11 @@ pub(super) fn budgets(all: &[Compared], bench: &Bench<'_>) -> String {
     for compared in all.iter().filter(|c| c.cell.share > 0) {
         let is_alone = |c: &&Compared| c.cell == Cell { share: 0, ..compared.cell };
         let Some(alone) = all.iter().find(is_alone) else { continue };
-        let p99 =
-            |c: &Compared, at: usize| sum(&c.sides[at].1).over(Some(1)).latency.quantile(0.99).unwrap_or_default().as_secs_f64();
+        let p99 = |c: &Compared, at: usize| {
+            sum(&c.sides[at].1).of(|route| route.regions() == 1).latency.quantile(0.99).unwrap_or_default().as_secs_f64()
+        };
         let ratios: Vec<String> = (0..compared.sides.len())
+            .filter(|at| compared.sides[*at].0.homes == Homes::Each)
             .map(|at| format!("{} {:.2} x", compared.sides[at].0.name, p99(compared, at) / p99(alone, at).max(1e-6)))
             .collect();
         let _ = writeln!(
@@ -235,36 +249,38 @@ pub(super) fn budgets(all: &[Compared], bench: &Bench<'_>) -> String {
     out
 }
 
-/// A line per turn and number of regions, and one for all of a turn.
+/// Lines for every turn: all of it, each number of regions touched, and the clients of each region (from 1).
 pub(super) fn csv(all: &[Compared]) -> String {
     let mut out = String::from(
-        "mix,hot,share_percent,side,round,regions,seconds,committed,aborted,unknown,p50_micros,p99_micros,round_trips\n",
+        "mix,hot,share_percent,side,round,regions,clients,seconds,committed,aborted,unknown,p50_micros,p99_micros,round_trips\n",
     );
     for compared in all {
         let Cell { mix, hot, share } = compared.cell;
         for (side, runs) in &compared.sides {
             for (round, run) in runs.iter().enumerate() {
-                let counts: Vec<usize> = run.routes.keys().map(|r| r.regions()).collect();
-                let most = counts.into_iter().max().unwrap_or(0);
-                for regions in (1..=most).map(Some).chain([None]) {
-                    let measured = run.over(regions);
+                let trips: Vec<String> = run.tally.round_trips.iter().map(|(n, count)| format!("{n}:{count}")).collect();
+                let head = format!("{},{hot},{share},{},{}", name_of(mix), side.name, round + 1);
+                let mut line = |regions: &str, clients: &str, measured: &Measured, trips: &str| {
                     let micros = |share| measured.latency.quantile(share).unwrap_or_default().as_micros();
-                    let trips: Vec<String> = run.tally.round_trips.iter().map(|(n, count)| format!("{n}:{count}")).collect();
                     let _ = writeln!(
                         out,
-                        "{},{hot},{share},{},{},{},{:.2},{},{},{},{},{},{}",
-                        name_of(mix),
-                        side.name,
-                        round + 1,
-                        regions.map_or("all".to_string(), |n| n.to_string()),
+                        "{head},{regions},{clients},{:.2},{},{},{},{},{},{trips}",
                         run.time.as_secs_f64(),
                         measured.committed(),
                         measured.aborted(),
                         measured.unknown,
                         micros(0.5),
                         micros(0.99),
-                        if regions.is_none() { trips.join(" ") } else { String::new() }
                     );
+                };
+                line("all", "all", &run.of(|_| true), &trips.join(" "));
+                let counts: BTreeSet<usize> = run.routes.keys().map(Route::regions).collect();
+                for regions in counts {
+                    line(&regions.to_string(), "all", &run.of(|route| route.regions() == regions), "");
+                }
+                let owns: BTreeSet<usize> = run.routes.keys().map(|route| route.own).collect();
+                for own in owns {
+                    line("all", &(own + 1).to_string(), &run.of(|route| route.own == own), "");
                 }
             }
         }
@@ -277,7 +293,6 @@ mod tests {
     use super::super::sides::{BASELINES, RETRIES};
     use super::*;
     use meridian_server::node::{Attempts, Tally};
-    use meridian_workload::multi_region::Route;
 
     fn run(commits: u64, millis: u64) -> Run {
         let mut measured = Measured::default();
@@ -293,10 +308,10 @@ mod tests {
         let mut compared = Compared::new(cell, &BASELINES[..2]);
         compared.sides[0].1 = vec![run(100, 90), run(300, 90)];
         compared.sides[1].1 = vec![run(50, 400), run(100, 400)];
-        assert_eq!(compared.ratio(1), Spread { median: 2.5, min: 2.0, max: 3.0 });
+        assert_eq!(compared.ratio(1, Run::throughput), Spread { median: 2.5, min: 2.0, max: 3.0 });
         let csv = csv(&[compared]);
         assert_eq!(csv.lines().count(), 1 + 4 * 3, "{csv}");
-        assert!(csv.contains("rmw,10,50,coordinator,2,all,1.00,100,0,0,"), "{csv}");
+        assert!(csv.contains("rmw,10,50,coordinator,2,all,all,1.00,100,0,0,"), "{csv}");
     }
 
     #[test]

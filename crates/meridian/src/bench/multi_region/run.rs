@@ -8,7 +8,7 @@ use crate::traffic::Traffic;
 use meridian_server::node::Place;
 use meridian_server::node::Tally;
 use meridian_server::node::base::{Error, Result};
-use meridian_workload::multi_region::{Abort, Homes, Measured, MultiRegion, MultiRegionConfig, Route};
+use meridian_workload::multi_region::{Homes, Measured, MultiRegion, MultiRegionConfig, Route};
 use meridian_workload::{Context, WallTimer, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,21 +41,25 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// All that touched so many regions; all with `None`.
-    pub fn over(&self, regions: Option<usize>) -> Measured {
+    /// What satisfies a condition.
+    pub fn of(&self, which: impl Fn(&Route) -> bool) -> Measured {
         let mut sum = Measured::default();
-        self.routes.iter().filter(|(r, _)| regions.is_none_or(|n| r.regions() == n)).for_each(|(_, m)| sum.merge(m));
+        self.routes.iter().filter(|(route, _)| which(route)).for_each(|(_, measured)| sum.merge(measured));
         sum
+    }
+    fn per_second(&self, which: impl Fn(&Route) -> bool) -> f64 {
+        self.of(which).committed() as f64 / self.time.as_secs_f64().max(1e-3)
     }
     /// Commits per second.
     pub fn throughput(&self) -> f64 {
-        self.over(None).committed() as f64 / self.time.as_secs_f64().max(1e-3)
+        self.per_second(|_| true)
+    }
+    /// Those of the region whose clients get least done.
+    pub fn throughput_least(&self, regions: usize) -> f64 {
+        (0..regions).map(|own| self.per_second(|route| route.own == own)).fold(f64::INFINITY, f64::min)
     }
     pub fn abort_share(&self) -> f64 {
-        self.over(None).abort_share().unwrap_or(0.0)
-    }
-    pub fn aborts(&self) -> BTreeMap<Abort, u64> {
-        self.over(None).aborts
+        self.of(|_| true).abort_share().unwrap_or(0.0)
     }
     /// Adds another turn of the same side.
     pub fn merge(&mut self, other: &Run) {

@@ -61,6 +61,6 @@ pub(super) fn explain() {
          coordinator: reads of rows homed elsewhere at their primary; two-phase commit by the gateway: votes to it, then the \
          decision to everybody, the client acknowledged once the decision is durable in its region.\n\
          single primary: all tables are at home in the first region, and every statement from elsewhere goes there; reads of \
-         read-only transactions too, since a replica's answer would not be strictly serializable."
+         read-only transactions too, since a replica's answer would not be strictly serializable. Its latencies are of clients elsewhere."
     );
 }

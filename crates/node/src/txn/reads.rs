@@ -204,11 +204,7 @@ impl<R: Runtime> Txn<R> {
         let ops = vec![op];
         let mut attempt = 0;
         loop {
-            let route = self.shared.route(group, attempt);
-            if let Some(Route::Remote(node)) = &route {
-                self.round_trips += u32::from(!self.shared.rpc.is_near(*node));
-            }
-            let answer = match route {
+            let answer = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     let part = &mut self.parts[at];
                     let before = part.view.snapshot;

@@ -152,10 +152,11 @@ mod tests {
     fn this_process_has_used_some_time() {
         let mut n = 0u64;
         let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(50) {
+        // The kernel counts in hundredths of a second, and a busy machine gives few of them.
+        while cpu_time(std::process::id()) == Duration::ZERO && start.elapsed() < Duration::from_secs(20) {
             n = n.wrapping_add(1);
         }
-        assert!(n > 0 && cpu_time(std::process::id()) > Duration::ZERO);
+        assert!(cpu_time(std::process::id()) > Duration::ZERO, "after {n} rounds");
     }
 
     #[tokio::test]

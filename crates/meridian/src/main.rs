@@ -43,6 +43,9 @@ enum Command {
     /// Look at a cluster's nodes.
     #[command(subcommand)]
     Node(status::Command),
+    /// Look at what a cluster is doing.
+    #[command(subcommand)]
+    Debug(sql::Debug),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Workload(args) => Box::pin(workload::run(args)),
         Command::Bench(command) => Box::pin(bench::run(command)),
         Command::Node(command) => Box::pin(status::run(command)),
+        Command::Debug(command) => Box::pin(sql::debug(command)),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

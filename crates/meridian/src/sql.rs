@@ -2,7 +2,7 @@
 
 use crate::shell::Shell;
 use crate::shell::target::{Target, URL_DEFAULT};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, Subcommand};
 use meridian_server::node::base;
 use std::process::ExitCode;
 
@@ -17,6 +17,21 @@ pub struct Args {
     /// Run a file and leave.
     #[arg(short = 'f', long = "file", conflicts_with = "commands")]
     file: Option<String>,
+}
+
+/// What `meridian debug` tells. Everything there is a statement that any client may send.
+#[derive(Subcommand)]
+pub enum Debug {
+    /// The transactions over several regions that are prepared and not decided, and whose votes they wait for.
+    Txn {
+        /// postgresql://user@host:port/database
+        #[arg(default_value = URL_DEFAULT)]
+        url: String,
+    },
+}
+
+pub async fn debug(Debug::Txn { url }: Debug) -> base::Result<ExitCode> {
+    run(Args { url, commands: vec!["SHOW TRANSACTIONS".into()], file: None }).await
 }
 
 pub async fn run(args: Args) -> base::Result<ExitCode> {

@@ -610,7 +610,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
 
 async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Result<Response> {
     let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
-    let owner = |session: SessionId| Owner { gateway: from, session };
+    let owner = |session: SessionId, began: Timestamp| Owner { gateway: from, session, began };
     match request {
         Request::Raft { group, message } => {
             if from == NodeId(0) {
@@ -621,10 +621,10 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Raft(replica.raft().handle(message).await?))
         }
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
-        Request::Commit { group, session, request } => {
+        Request::Commit { group, session, began, request } => {
             let replica = primary(group)?;
             let (outcome, fresh) = replica.commit(&request).await?;
-            replica.release_locks(owner(session));
+            replica.release_locks(owner(session, began));
             Ok(Response::Commit(outcome, fresh))
         }
         Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
@@ -647,8 +647,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             crate::txn::voted(shared, message);
             Ok(Response::Done)
         }
-        Request::Release { group, session } => {
-            primary(group)?.release_locks(owner(session));
+        Request::Release { group, session, began } => {
+            primary(group)?.release_locks(owner(session, began));
             Ok(Response::Done)
         }
         Request::Ping(ping) => {

@@ -338,7 +338,7 @@ impl<R: Runtime> Replica<R> {
             WireLocking::Exclusive(b) => (Mode::Exclusive, b),
             WireLocking::Shared(b) => (Mode::Shared, b),
         };
-        let owner = Owner { gateway, session: view.session };
+        let owner = Owner { gateway, session: view.session, began: view.began };
         let (place, ended) = {
             let mut core = self.core.lock();
             if core.engine.is_none() {
@@ -350,7 +350,7 @@ impl<R: Runtime> Replica<R> {
                 WireBusy::Refuse | WireBusy::Skip => IfBusy::Refuse,
             };
             let mut ended = Vec::new();
-            let enqueued = core.queues.acquire(owner, view.began, key, mode, if_busy, &mut ended);
+            let enqueued = core.queues.acquire(owner, key, mode, if_busy, &mut ended);
             core.end_waits(ended);
             match enqueued {
                 Enqueued::Granted => return Ok(Queued::Granted),
@@ -359,6 +359,7 @@ impl<R: Runtime> Replica<R> {
                     return Err(Error::sql("55P03", "could not obtain lock on row").detail(format!("key {key:?}")));
                 }
                 Enqueued::Deadlock => return Err(deadlock(key)),
+                Enqueued::Over => return Err(is_over()),
                 Enqueued::Wait(place) => {
                     let (tx, rx) = oneshot::channel();
                     core.places.insert(place, tx);
@@ -372,6 +373,7 @@ impl<R: Runtime> Replica<R> {
         match how {
             Ending::Granted => Ok(Queued::Waited),
             Ending::Deadlock => Err(deadlock(key)),
+            Ending::Over => Err(is_over()),
             Ending::TimedOut => {
                 Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}")))
             }
@@ -551,6 +553,11 @@ enum Queued {
     Granted,
     Waited,
     Skip,
+}
+
+/// Nobody is there any more to read it.
+fn is_over() -> Error {
+    Error::retry("the transaction that waited for a row is over")
 }
 
 fn deadlock(key: &Key) -> Error {

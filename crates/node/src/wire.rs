@@ -72,6 +72,8 @@ pub enum Request {
     Commit {
         group: GroupId,
         session: SessionId,
+        /// When the transaction began: whose queue entries end with it.
+        began: Timestamp,
         request: CommitRequest,
     },
     /// Part of a read-only round: whether all of this is still the newest at the group's primary, whose clock is then above `at`.
@@ -90,6 +92,7 @@ pub enum Request {
     Release {
         group: GroupId,
         session: SessionId,
+        began: Timestamp,
     },
     /// A new node asks for its identity, or a member registers its addresses.
     Join {

@@ -8,18 +8,27 @@
 //! An owner (a session of a gateway) waits for one key at a time. So the wait-for graph has at most one cycle through a new
 //! waiter per edge, and it is looked for when somebody starts to wait: the youngest owner in the cycle aborts (40P01).
 //! Cycles over several primaries are not seen here and end by `lock_timeout`.
+//!
+//! Messages of a session may overtake each other: the release of one transaction may come after its successor's first request,
+//! and a request after the release of its own transaction. So an owner is one transaction of a session, and one that has been
+//! released is refused when it asks again ([`Enqueued::Over`]).
 
 use meridian_base::{Key, NodeId, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Keys held at one primary. Above it entries are granted without being recorded: it is advice.
 pub const HELD_MAX: usize = 100_000;
+/// Released owners that are remembered; above it all are forgotten, which only means that a request that comes very late may
+/// leave an entry behind until the primary changes or the gateway ends.
+const OVER_MAX: usize = 65_536;
 
-/// Whom an entry is leased to. It vanishes with the session.
+/// Whom an entry is leased to: a transaction of a session. It vanishes with the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     pub gateway: NodeId,
     pub session: SessionId,
+    /// When the transaction began. No two of a gateway began at the same time.
+    pub began: Timestamp,
 }
 
 /// What an entry excludes.
@@ -61,6 +70,8 @@ pub enum Enqueued {
     Busy,
     /// Waiting would close a cycle and this owner is the youngest in it: 40P01.
     Deadlock,
+    /// The transaction has been released already: nobody waits for the answer.
+    Over,
 }
 
 /// How a wait ended.
@@ -71,6 +82,8 @@ pub enum Ending {
     Deadlock,
     /// `lock_timeout`: 55P03.
     TimedOut,
+    /// Its transaction is over, or asks for something else now.
+    Over,
 }
 
 /// A wait that ended.
@@ -90,6 +103,8 @@ pub struct Queues {
     expiries: BTreeSet<(Timestamp, Place)>,
     places_issued: u64,
     held: usize,
+    /// Released not long ago.
+    over: BTreeSet<Owner>,
 }
 
 /// Invariant: two holders never conflict; the first waiter cannot be granted.
@@ -108,7 +123,6 @@ struct Waiter {
 
 #[derive(Debug)]
 struct OwnerState {
-    began: Timestamp,
     holds: BTreeSet<Key>,
     waits: Option<(Key, Place, Timestamp)>,
 }
@@ -146,19 +160,14 @@ impl Line {
 }
 
 impl Queues {
-    /// Takes the key for the owner, or queues up for it. `began` is the transaction's age: the youngest of a cycle aborts.
+    /// Takes the key for the owner, or queues up for it. Of a cycle the youngest aborts.
     /// Asking again for what one has is granted; turning a shared entry into an exclusive one waits at the head. A wait that
     /// the owner had elsewhere is cancelled. The waits of others that a deadlock ended are added to `ended`.
-    pub fn acquire(
-        &mut self,
-        owner: Owner,
-        began: Timestamp,
-        key: &Key,
-        mode: Mode,
-        if_busy: IfBusy,
-        ended: &mut Vec<Ended>,
-    ) -> Enqueued {
-        self.stop_waiting(owner, ended);
+    pub fn acquire(&mut self, owner: Owner, key: &Key, mode: Mode, if_busy: IfBusy, ended: &mut Vec<Ended>) -> Enqueued {
+        if self.over.contains(&owner) {
+            return Enqueued::Over;
+        }
+        self.abandon_wait(owner, ended);
         let line = self.lines.get(key);
         let held = line.and_then(|line| line.mode_of(owner));
         if held == Some(Mode::Exclusive) || held == Some(mode) {
@@ -167,13 +176,13 @@ impl Queues {
         let free = line.is_none_or(|line| line.free_for(owner, mode) && (held.is_some() || line.waiting.is_empty()));
         if free {
             if self.held < HELD_MAX {
-                self.state(owner, began);
+                self.state(owner);
                 self.hold(owner, key, mode);
             }
             return Enqueued::Granted;
         }
         let IfBusy::Wait { until } = if_busy else { return Enqueued::Busy };
-        let place = self.enqueue(owner, began, key, mode, until, held.is_some());
+        let place = self.enqueue(owner, key, mode, until, held.is_some());
         while let Some(youngest) = self.youngest_in_cycle(owner) {
             if youngest == owner {
                 self.stop_waiting(owner, ended);
@@ -199,9 +208,17 @@ impl Queues {
         }
     }
 
-    /// The transaction or the session is over: gives up everything it holds and waits for.
+    /// The transaction is over: gives up everything it holds and waits for.
     pub fn release_all(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
-        self.stop_waiting(owner, ended);
+        if self.over.len() >= OVER_MAX {
+            self.over.clear();
+        }
+        self.over.insert(owner);
+        self.give_up_all(owner, ended);
+    }
+
+    fn give_up_all(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
+        self.abandon_wait(owner, ended);
         let Some(state) = self.owners.remove(&owner) else { return };
         for key in state.holds {
             self.unhold(owner, &key, ended);
@@ -210,14 +227,15 @@ impl Queues {
 
     /// The gateway is gone, and all its sessions.
     pub fn gateway_lost(&mut self, gateway: NodeId, ended: &mut Vec<Ended>) {
-        let first = Owner { gateway, session: SessionId(0) };
-        let last = Owner { gateway, session: SessionId(u64::MAX) };
+        let first = Owner { gateway, session: SessionId(0), began: Timestamp::MIN };
+        let last = Owner { gateway, session: SessionId(u64::MAX), began: Timestamp::MAX };
         let gone: Vec<Owner> = self.owners.range(first..=last).map(|(owner, _)| *owner).collect();
         for owner in gone {
-            self.release_all(owner, ended);
+            self.give_up_all(owner, ended);
         }
+        self.over.retain(|owner| owner.gateway != gateway);
         // A key that one of its sessions released may have gone to the next of them, for a moment.
-        ended.retain(|e| e.owner.gateway != gateway);
+        ended.iter_mut().filter(|e| e.owner.gateway == gateway).for_each(|e| e.how = Ending::Over);
     }
 
     /// Stops waiting: statement cancelled. What the owner holds stays.
@@ -253,11 +271,8 @@ impl Queues {
 }
 
 impl Queues {
-    fn state(&mut self, owner: Owner, began: Timestamp) -> &mut OwnerState {
-        let new = || OwnerState { began, holds: BTreeSet::new(), waits: None };
-        let state = self.owners.entry(owner).or_insert_with(new);
-        state.began = began;
-        state
+    fn state(&mut self, owner: Owner) -> &mut OwnerState {
+        self.owners.entry(owner).or_insert_with(|| OwnerState { holds: BTreeSet::new(), waits: None })
     }
 
     fn hold(&mut self, owner: Owner, key: &Key, mode: Mode) {
@@ -274,10 +289,10 @@ impl Queues {
         self.advance(key, ended);
     }
 
-    fn enqueue(&mut self, owner: Owner, began: Timestamp, key: &Key, mode: Mode, until: Timestamp, at_head: bool) -> Place {
+    fn enqueue(&mut self, owner: Owner, key: &Key, mode: Mode, until: Timestamp, at_head: bool) -> Place {
         self.places_issued += 1;
         let place = Place(self.places_issued);
-        self.state(owner, began).waits = Some((key.clone(), place, until));
+        self.state(owner).waits = Some((key.clone(), place, until));
         self.places.insert(place, owner);
         if until < Timestamp::MAX {
             self.expiries.insert((until, place));
@@ -289,6 +304,15 @@ impl Queues {
             false => line.waiting.push_back(waiter),
         }
         place
+    }
+
+    /// The same, and whoever waits is told.
+    fn abandon_wait(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
+        let waits = self.owners.get(&owner).and_then(|state| state.waits.as_ref());
+        if let Some((_, place, _)) = waits {
+            ended.push(Ended { place: *place, owner, how: Ending::Over });
+            self.stop_waiting(owner, ended);
+        }
     }
 
     fn stop_waiting(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
@@ -341,7 +365,7 @@ impl Queues {
         while let Some((_, todo)) = path.last_mut() {
             match todo.pop() {
                 Some(next) if next == start => {
-                    return path.iter().map(|(owner, _)| *owner).max_by_key(|owner| (self.owners[owner].began, *owner));
+                    return path.iter().map(|(owner, _)| *owner).max_by_key(|owner| (owner.began, *owner));
                 }
                 Some(next) => {
                     if seen.insert(next) {
@@ -363,7 +387,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn owner(n: u64) -> Owner {
-        Owner { gateway: NodeId(1 + n as u32 % 2), session: SessionId(n) }
+        Owner { gateway: NodeId(1 + n as u32 % 2), session: SessionId(n), began: Timestamp(n) }
+    }
+    /// One of a session's transactions.
+    fn of(n: u64, began: u64) -> Owner {
+        Owner { began: Timestamp(began), ..owner(n) }
     }
     fn key(k: u8) -> Key {
         Key::new(&[k])
@@ -379,7 +407,7 @@ mod tests {
             Table { queues: Queues::default(), ended: Vec::new() }
         }
         fn take(&mut self, n: u64, k: u8, mode: Mode) -> Enqueued {
-            self.queues.acquire(owner(n), Timestamp(n), &key(k), mode, FOREVER, &mut self.ended)
+            self.queues.acquire(owner(n), &key(k), mode, FOREVER, &mut self.ended)
         }
         fn ended(&mut self) -> Vec<(u64, Ending)> {
             std::mem::take(&mut self.ended).into_iter().map(|e| (e.owner.session.0, e.how)).collect()
@@ -397,6 +425,21 @@ mod tests {
         assert_eq!(t.ended(), [(2, Ending::Granted)]);
         t.queues.release_all(owner(2), &mut t.ended);
         assert_eq!(t.ended(), [(3, Ending::Granted)]);
+    }
+
+    #[test]
+    fn messages_of_a_session_may_overtake_each_other() {
+        let mut t = Table::new();
+        let (first, second) = (of(1, 10), of(1, 20));
+        let take = |t: &mut Table, owner| t.queues.acquire(owner, &key(7), Mode::Exclusive, FOREVER, &mut t.ended);
+        assert_eq!(take(&mut t, first), Enqueued::Granted);
+        assert_eq!(take(&mut t, second), Enqueued::Wait(Place(1)), "the first one's release is on its way");
+        t.queues.release_all(first, &mut t.ended);
+        assert_eq!(t.ended(), [(1, Ending::Granted)], "and ends the first one only");
+        assert_eq!(take(&mut t, first), Enqueued::Over, "its last request was slower than its release");
+        assert_eq!(take(&mut t, of(2, 30)), Enqueued::Wait(Place(2)));
+        t.queues.release_all(of(2, 30), &mut t.ended);
+        assert_eq!(t.ended(), [(2, Ending::Over)], "whoever waits is told");
     }
 
     #[test]
@@ -449,10 +492,10 @@ mod tests {
         t.take(1, 7, Mode::Exclusive);
         let until = Timestamp(50);
         let wait = IfBusy::Wait { until };
-        let place = t.queues.acquire(owner(2), Timestamp(2), &key(7), Mode::Exclusive, wait, &mut t.ended);
+        let place = t.queues.acquire(owner(2), &key(7), Mode::Exclusive, wait, &mut t.ended);
         assert_eq!(place, Enqueued::Wait(Place(1)));
         t.take(4, 7, Mode::Shared);
-        assert_eq!(t.queues.acquire(owner(6), Timestamp(6), &key(7), Mode::Shared, IfBusy::Refuse, &mut t.ended), Enqueued::Busy);
+        assert_eq!(t.queues.acquire(owner(6), &key(7), Mode::Shared, IfBusy::Refuse, &mut t.ended), Enqueued::Busy);
         assert_eq!(t.queues.next_expiry(), Some(until));
         t.queues.expire(Timestamp(49), &mut t.ended);
         assert_eq!(t.ended(), []);
@@ -465,20 +508,20 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Acquire { who: u64, began: u64, key: u8, exclusive: bool, until: Option<u64> },
-        Release { who: u64, key: u8 },
-        ReleaseAll { who: u64 },
+        Release { who: u64, began: u64, key: u8 },
+        ReleaseAll { who: u64, began: u64 },
         Expire { now: u64 },
-        Cancel { who: u64 },
+        Cancel { who: u64, began: u64 },
     }
     fn step() -> impl Strategy<Value = Step> {
         let who = 0..6u64;
         prop_oneof![
-            6 => (who.clone(), 0..9u64, 0..4u8, any::<bool>(), prop::option::of(0..99u64))
+            6 => (who.clone(), 0..3u64, 0..4u8, any::<bool>(), prop::option::of(0..99u64))
                 .prop_map(|(who, began, key, exclusive, until)| Step::Acquire { who, began, key, exclusive, until }),
-            1 => (who.clone(), 0..4u8).prop_map(|(who, key)| Step::Release { who, key }),
-            1 => who.clone().prop_map(|who| Step::ReleaseAll { who }),
+            1 => (who.clone(), 0..3u64, 0..4u8).prop_map(|(who, began, key)| Step::Release { who, began, key }),
+            1 => (who.clone(), 0..3u64).prop_map(|(who, began)| Step::ReleaseAll { who, began }),
             1 => (0..99u64).prop_map(|now| Step::Expire { now }),
-            1 => who.prop_map(|who| Step::Cancel { who }),
+            1 => (who, 0..3u64).prop_map(|(who, began)| Step::Cancel { who, began }),
         ]
     }
 
@@ -514,20 +557,14 @@ mod tests {
                     Step::Acquire { who, began, key: k, exclusive, until } => {
                         let mode = if exclusive { Mode::Exclusive } else { Mode::Shared };
                         let if_busy = IfBusy::Wait { until: until.map_or(Timestamp::MAX, Timestamp) };
-                        let before = q.owners.get(&owner(who)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
-                        let answer = q.acquire(owner(who), Timestamp(began), &key(k), mode, if_busy, &mut ended);
-                        before.map(|place| out.remove(&place));
+                        let answer = q.acquire(of(who, began), &key(k), mode, if_busy, &mut ended);
                         if let Enqueued::Wait(place) = answer { out.insert(place); }
                     }
-                    Step::Release { who, key: k } => q.release(owner(who), &key(k), &mut ended),
-                    Step::ReleaseAll { who } => {
-                        let before = q.owners.get(&owner(who)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
-                        q.release_all(owner(who), &mut ended);
-                        before.map(|place| out.remove(&place));
-                    }
+                    Step::Release { who, began, key: k } => q.release(of(who, began), &key(k), &mut ended),
+                    Step::ReleaseAll { who, began } => q.release_all(of(who, began), &mut ended),
                     Step::Expire { now } => q.expire(Timestamp(now), &mut ended),
-                    Step::Cancel { who } => {
-                        let before = q.owners.get(&owner(who)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
+                    Step::Cancel { who, began } => {
+                        let before = q.owners.get(&of(who, began)).and_then(|s| s.waits.as_ref()).map(|w| w.1);
                         if let Some(place) = before { q.cancel(place, &mut ended); out.remove(&place); }
                     }
                 }
@@ -535,7 +572,7 @@ mod tests {
                 prop_assert!(out.iter().eq(q.places.keys()), "a wait ended without an answer");
                 q.check_invariants();
             }
-            for who in 0..6 { q.release_all(owner(who), &mut Vec::new()); }
+            for owner in q.owners.keys().copied().collect::<Vec<_>>() { q.release_all(owner, &mut Vec::new()); }
             prop_assert!(q.lines.is_empty() && q.owners.is_empty() && q.expiries.is_empty());
         }
     }

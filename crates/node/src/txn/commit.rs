@@ -174,7 +174,7 @@ impl<R: Runtime> Txn<R> {
     async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
         self.round_trips += u32::from(!self.shared.rpc.is_near(node));
-        let call = Request::Commit { group, session: self.options.session, request: request.clone() };
+        let call = Request::Commit { group, session: self.options.session, began: self.began, request: request.clone() };
         match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {
             Response::Commit(outcome, fresh) => {
                 // The primary has emptied the queues.

@@ -18,7 +18,7 @@ pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 use crate::primary::conflict_error;
 use crate::shared::{Route, Shared};
-use crate::wire::{Request, View};
+use crate::wire::{Request, Response, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, Result, SchemaUse, Timestamp, Write, limits};
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
-const RELEASE_ATTEMPTS: u32 = 5;
+const RELEASE_ATTEMPTS: u32 = 20;
 const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
@@ -55,7 +55,8 @@ pub struct Txn<R: Runtime> {
 
 impl<R: Runtime> Txn<R> {
     pub(crate) fn new(shared: Arc<Shared<R>>, options: TxnOptions) -> Txn<R> {
-        let began = shared.clock.now(shared.runtime.physical_micros());
+        // No two transactions of a gateway begin at the same time: wait queues tell them apart by that.
+        let began = shared.clock.tick(shared.runtime.physical_micros());
         let schema = SchemaUse { version: options.schema, descriptors: Vec::new() };
         Txn {
             protocol: shared.protocol(),
@@ -131,22 +132,28 @@ impl<R: Runtime> Txn<R> {
     }
 
     fn leave_queues(&mut self) {
-        let session = self.options.session;
+        let (session, began) = (self.options.session, self.began);
         for part in &mut self.parts {
             if !std::mem::take(&mut part.has_locks) {
                 continue;
             }
             let group = part.group;
             match self.shared.route(group, 0) {
-                Some(Route::Local(replica)) => replica.release_locks(Owner { gateway: self.shared.me(), session }),
+                Some(Route::Local(replica)) => replica.release_locks(Owner { gateway: self.shared.me(), session, began }),
                 Some(Route::Remote(node)) => {
                     let shared = self.shared.clone();
                     tokio::spawn(async move {
-                        // If all of this is lost, the entries end with the session's next transaction there or with its gateway.
+                        // If all of this is lost, the entries end with the primary's term or with this gateway.
                         for attempt in 0..RELEASE_ATTEMPTS {
-                            let release = Request::Release { group, session };
-                            if shared.rpc.call(node, release, RELEASE_TIMEOUT).await.is_ok() {
-                                return;
+                            let node = match shared.route(group, attempt) {
+                                Some(Route::Remote(node)) => node,
+                                _ => node,
+                            };
+                            let release = Request::Release { group, session, began };
+                            match shared.rpc.call(node, release, RELEASE_TIMEOUT).await {
+                                Ok(Response::NotPrimary { hint }) => drop(shared.not_primary_there(group, node, hint)),
+                                Ok(_) => return,
+                                Err(_) => {}
                             }
                             backoff(attempt + 3).await;
                         }

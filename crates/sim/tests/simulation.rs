@@ -96,5 +96,5 @@ fn a_snapshot_that_stays_behind_what_was_acknowledged_is_caught() {
 /// Counterexample 11.
 #[test]
 fn certifying_below_the_garbage_threshold_is_caught() {
-    is_caught(PlantedBug::CertifyBelowGc, WorkloadKind::Foreign, (1, 3), 25, 3);
+    is_caught(PlantedBug::CertifyBelowGc, WorkloadKind::Foreign, (1, 3), 48, 2);
 }

@@ -22,7 +22,7 @@ use crate::wire::{Request, Response, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, Result, SchemaUse, Timestamp, Write, limits};
-use meridian_region::Owner;
+use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
 use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use part::Part;
@@ -56,7 +56,12 @@ pub struct Txn<R: Runtime> {
 impl<R: Runtime> Txn<R> {
     pub(crate) fn new(shared: Arc<Shared<R>>, options: TxnOptions) -> Txn<R> {
         // No two transactions of a gateway begin at the same time: wait queues tell them apart by that.
-        let began = shared.clock.tick(shared.runtime.physical_micros());
+        let physical = shared.runtime.physical_micros();
+        let began = match shared.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            // The clocks in other nodes' messages would hide the bug.
+            true => Timestamp::from_micros(physical),
+            false => shared.clock.tick(physical),
+        };
         let schema = SchemaUse { version: options.schema, descriptors: Vec::new() };
         Txn {
             protocol: shared.protocol(),

@@ -175,7 +175,7 @@ async fn transactions_everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> Vec<Tra
             prepared.extend(theirs);
         }
     }
-    prepared.sort_by(|a, b| (a.id.hlc, a.id.gateway, a.group).cmp(&(b.id.hlc, b.id.gateway, b.group)));
+    prepared.sort_by_key(|t| (t.id.hlc, t.id.gateway, t.group));
     let names = |groups: Vec<GroupId>| groups.iter().map(ToString::to_string).collect();
     let row = |t: PreparedTransaction| TransactionRow {
         id: t.id.to_string(),

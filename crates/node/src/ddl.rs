@@ -352,7 +352,7 @@ pub(crate) async fn commit_catalog<R: Runtime>(
 ) -> Result<Timestamp> {
     let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
     let request = CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default() };
-    match replica.commit(&request).await?.0 {
+    match replica.commit(&request).await? {
         CommitOutcome::Committed(at) => Ok(at),
         CommitOutcome::Conflict(c) => Err(conflict_error(&c)),
         CommitOutcome::Forgotten => Err(Error::unknown_outcome("a write to the catalog took too long")),

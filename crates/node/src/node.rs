@@ -14,7 +14,9 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
-use meridian_base::{Clock, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, SessionId, Timestamp, limits};
+use meridian_base::{
+    Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, SessionId, Timestamp, limits,
+};
 use meridian_raft as raft;
 use meridian_region::Owner;
 use meridian_region::{PlantedBug, PlantedBugs};
@@ -623,7 +625,11 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
         Request::Commit { group, session, began, request } => {
             let replica = primary(group)?;
-            let (outcome, fresh) = replica.commit(&request).await?;
+            let outcome = replica.commit(&request).await?;
+            let fresh = match &outcome {
+                CommitOutcome::Conflict(_) => replica.out_of_date(&request.reads)?,
+                _ => Vec::new(),
+            };
             replica.release_locks(owner(session, began));
             Ok(Response::Commit(outcome, fresh))
         }

@@ -441,9 +441,8 @@ impl<R: Runtime> Replica<R> {
 
     // --- commits
 
-    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id. With a conflict, the
-    /// newest versions of what was out of date.
-    pub async fn commit(&self, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
+    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id.
+    pub async fn commit(&self, request: &CommitRequest) -> Result<CommitOutcome> {
         while self.over_budget() {
             // Applied rows wait for the disk; so do commits, with nothing held.
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -473,21 +472,16 @@ impl<R: Runtime> Replica<R> {
             })
             .await?;
         match certified {
-            InFlight::Done(CommitOutcome::Conflict(conflict)) => {
-                let fresh = self.out_of_date(&request.reads)?;
-                Ok((CommitOutcome::Conflict(conflict), fresh))
-            }
-            InFlight::Done(outcome) => Ok((outcome, Vec::new())),
+            InFlight::Done(outcome) => Ok(outcome),
             // A dropped sender means that the term ended: the gateway asks again with the same id.
             InFlight::Applied(at, applied) => {
-                let committed = (CommitOutcome::Committed(at), Vec::new());
-                applied.await.map(|()| committed).map_err(|_| not_primary(self.id))
+                applied.await.map(|()| CommitOutcome::Committed(at)).map_err(|_| not_primary(self.id))
             }
         }
     }
 
     /// The newest versions of what was read and has changed since, for the retry of a gateway that reads at a replica.
-    fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
+    pub(crate) fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
         let mut fresh: Vec<Fresh> = Vec::new();
         for entry in reads.iter().filter(|e| e.until >= self.store.gc_threshold()) {
             if fresh.len() >= limits::FRESH_MAX {

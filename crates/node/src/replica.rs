@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 /// Batches handed to the log and not yet applied. The log gathers what comes while it syncs; with fewer batches than that has
 /// room for, what came too late for one would wait for two.
@@ -246,18 +247,24 @@ impl<R: Runtime> Replica<R> {
 
     async fn follow_leadership(self: Arc<Self>) {
         let mut roles = self.raft().watch_role();
+        let mut ticked = Instant::now();
         loop {
             let role = *roles.borrow_and_update();
             self.end_term_unless(role.is_leader.then_some(role.term));
             if role.is_leader && self.core.lock().term != role.term {
                 self.lead(role.term).await;
             }
-            let pause = self.participant_due().map_or(TICK, |due| TICK.min(due));
+            // From the last tick and not from now: news of the protocol's timers, however many, must not put it off.
+            let due = self.participant_due().map_or(TICK, |due| TICK.min(due));
+            let next = (ticked + TICK).min(Instant::now() + due);
             tokio::select! {
                 biased;
                 changed = roles.changed() => if changed.is_err() { break },
+                () = tokio::time::sleep_until(next) => {
+                    ticked = Instant::now();
+                    self.tick();
+                }
                 () = self.ticker.notified() => {}
-                () = tokio::time::sleep(pause) => self.tick(),
             }
         }
         self.end_term_unless(None);
@@ -470,7 +477,7 @@ impl<R: Runtime> Replica<R> {
             return Ok(());
         }
         let payload = Payload::decode(entry.payload)?;
-        self.store.apply(entry.position, &[])?;
+        let mut applied_any = false;
         for record in &payload.records {
             match record {
                 Record::Batch(txns) => self.store.apply(entry.position, txns)?,
@@ -478,8 +485,12 @@ impl<R: Runtime> Replica<R> {
                     let effect = self.core.lock().state.effect(outcome);
                     self.store.apply(entry.position, effect.as_slice())?;
                 }
-                _ => {}
+                _ => continue,
             }
+            applied_any = true;
+        }
+        if !applied_any {
+            self.store.apply(entry.position, &[])?;
         }
         if let Some(hook) = &self.hook {
             for record in &payload.records {

@@ -145,7 +145,7 @@ impl<R: Runtime> Txn<R> {
         let mut attempt = 0;
         loop {
             let outcome = match self.shared.route(group, attempt) {
-                Some(Route::Local(replica)) => replica.commit(&request).await,
+                Some(Route::Local(replica)) => replica.commit(&request).await.map(|outcome| (outcome, Vec::new())),
                 Some(Route::Remote(node)) => self.commit_remotely(node, at, &request).await,
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };

@@ -9,7 +9,7 @@ use crate::wire::{Ping, Request, Response};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId};
 use meridian_placement as placement;
-use meridian_placement::{Placement, Policy, Survival};
+use meridian_placement::{Placement, Policy};
 use meridian_sql::catalog::Group;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::
 
 /// Where a group's replicas belong: voters at home, a non-voter in every other region of its databases.
 pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
-    let policy = Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: Survival::Zone };
+    let policy = Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: group.survival };
     placement::place(nodes, &policy, current)
 }
 

@@ -43,6 +43,16 @@ pub enum Survival {
     Restricted,
 }
 
+impl Survival {
+    /// What `SHOW SURVIVAL GOAL` calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Survival::Zone | Survival::Restricted => "zone",
+            Survival::Region => "region",
+        }
+    }
+}
+
 /// The placement policy of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Policy {

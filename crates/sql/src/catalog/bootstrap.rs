@@ -2,6 +2,7 @@
 
 use super::{Catalog, CatalogChange, Database, Descriptor, Schema};
 use meridian_base::{DescriptorId, SchemaVersion, Timestamp};
+use meridian_placement::Survival;
 
 /// The role that owns everything until roles exist.
 pub const ROOT_ROLE: &str = "root";
@@ -35,6 +36,7 @@ fn new_database(id: DescriptorId, name: &str, region: &str) -> Database {
         primary_region: region.into(),
         is_multi_region: false,
         regions: vec![region.into()],
+        survival: Survival::Zone,
         owner: ROOT_ROLE.into(),
         comment: None,
     }

@@ -3,6 +3,7 @@
 
 use crate::types::Type;
 use meridian_base::{ColumnMask, DescriptorId, GroupId, NodeId};
+use meridian_placement::Survival;
 use serde::{Deserialize, Serialize};
 
 /// The parent of databases and groups.
@@ -62,6 +63,8 @@ pub struct Database {
     pub is_multi_region: bool,
     /// All its regions, the primary one included, sorted.
     pub regions: Vec<String>,
+    /// What its data survives.
+    pub survival: Survival,
     pub owner: String,
     pub comment: Option<String>,
 }
@@ -76,13 +79,17 @@ pub struct Schema {
 }
 
 /// Where a group's replicas belong. Its voters are chosen by `placement` and kept by the group's primary.
+///
+/// A group holds rows of one database, so that changing the database's regions or survival goal changes its groups in place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     pub id: GroupId,
+    pub database: DescriptorId,
     /// The home region.
     pub home: String,
-    /// The regions of the databases that share it, sorted.
+    /// The regions of its database, sorted.
     pub regions: Vec<String>,
+    pub survival: Survival,
     /// The voters it starts with: they, and only they, may initialise its log. Filled in by the catalog when the group is made.
     pub initial_voters: Vec<NodeId>,
 }

@@ -206,7 +206,7 @@ fn databases(catalog: &Catalog) -> Vec<Vec<Datum>> {
             text(&d.owner),
             if_regions(text(&d.primary_region)),
             texts(d.regions.iter().filter(|_| d.is_multi_region)),
-            if_regions(text("zone")),
+            if_regions(text(d.survival.as_str())),
         ]
     };
     let mut rows: Vec<(&str, Vec<Datum>)> = catalog.databases().map(|d| (d.name.as_str(), row(d))).collect();

@@ -5,6 +5,7 @@ use crate::catalog::lookup::{Name, fold};
 use crate::catalog::{Database, Descriptor, Schema, bootstrap, system};
 use crate::parse::{AlterDatabase, Survive};
 use meridian_base::{DescriptorId, Error, Result};
+use meridian_placement::Survival;
 use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName};
 use std::collections::BTreeSet;
 
@@ -26,10 +27,17 @@ impl Deriver<'_> {
             self.notice("42P04", format!("{message}, skipping"));
             return Ok(());
         }
-        if survive == Some(Survive::RegionFailure) {
-            return Err(survive_region());
-        }
         let (primary_region, regions) = self.regions_of(&new)?;
+        let survival = match survive {
+            Some(_) if new.primary_region.is_none() => {
+                return Err(Error::sql("42P12", "PRIMARY REGION must be specified if SURVIVE is specified"));
+            }
+            Some(Survive::RegionFailure) => {
+                check_survives_region(&regions)?;
+                Survival::Region
+            }
+            Some(Survive::ZoneFailure) | None => Survival::Zone,
+        };
         let owner = new.owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(o))?;
         let (id, schema) = (self.new_descriptor_id(), self.new_descriptor_id());
         self.put(Database {
@@ -38,6 +46,7 @@ impl Deriver<'_> {
             primary_region,
             is_multi_region: new.primary_region.is_some(),
             regions,
+            survival,
             owner,
             comment: None,
         });
@@ -135,8 +144,17 @@ impl Deriver<'_> {
                 database.primary_region = region.clone();
                 database.is_multi_region = true;
             }
-            AlterDatabase::Survive(Survive::ZoneFailure) => self.check_multi_region(&database)?,
-            AlterDatabase::Survive(Survive::RegionFailure) => return Err(survive_region()),
+            AlterDatabase::Survive(goal) => {
+                self.check_multi_region(&database)?;
+                self.check_regions_free(&database)?;
+                database.survival = match goal {
+                    Survive::ZoneFailure => Survival::Zone,
+                    Survive::RegionFailure => {
+                        check_survives_region(&database.regions)?;
+                        Survival::Region
+                    }
+                };
+            }
             AlterDatabase::Set { .. } => {
                 return Err(Error::unsupported("settings of a database are not supported yet")
                     .hint("SET changes a setting for the session."));
@@ -300,6 +318,15 @@ pub(super) fn kind(d: &Descriptor) -> &'static str {
     }
 }
 
-fn survive_region() -> Error {
-    Error::unsupported("SURVIVE REGION FAILURE is not supported yet").hint("SURVIVE ZONE FAILURE is the default.")
+/// Losing one of two regions loses a majority or leaves a single copy.
+fn check_survives_region(regions: &[String]) -> Result<()> {
+    if regions.len() >= REGIONS_TO_SURVIVE_ONE {
+        return Ok(());
+    }
+    Err(Error::sql("42P12", "at least 3 regions are required for surviving a region failure")
+        .detail(format!("The database has {}: {}.", regions.len(), regions.join(", ")))
+        .hint("ALTER DATABASE … ADD REGION adds one."))
 }
+
+/// Design: replication, groups and placement.
+const REGIONS_TO_SURVIVE_ONE: usize = 3;

@@ -21,7 +21,7 @@ mod table;
 mod view;
 
 use super::lookup::{Name, Names, TableRef, fold};
-use super::{Catalog, CatalogChange, Descriptor, Group, Table};
+use super::{Catalog, CatalogChange, Database, Descriptor, Group, Table};
 use crate::env::NodeLocality;
 use crate::parse::{Kind, Statement};
 use crate::plan::{PlanContext, TablePlan};
@@ -320,19 +320,20 @@ impl<'a> Deriver<'a> {
         self.context.private.contains(&table) || self.private.contains(&table)
     }
 
-    /// The group for rows homed in a region of a database: shared by every table with the same home and regions
-    /// (design: replication, groups and placement).
-    fn group_for(&mut self, home: &str, regions: &[String]) -> GroupId {
+    /// The group for rows homed in a region of a database: shared by all its tables with that home (docs/design/differences.md).
+    fn group_for(&mut self, database: &Database, home: &str) -> GroupId {
         let found = self.catalog.descriptors.values().find_map(|d| match &**d {
-            Descriptor::Group(g) if g.home == home && g.regions == regions => Some(g.id),
+            Descriptor::Group(g) if g.database == database.id && g.home == home => Some(g.id),
             _ => None,
         });
         found.unwrap_or_else(|| {
             let id = GroupId(self.new_id());
             self.put(Descriptor::Group(Group {
                 id,
+                database: database.id,
                 home: home.to_string(),
-                regions: regions.to_vec(),
+                regions: database.regions.clone(),
+                survival: database.survival,
                 initial_voters: Vec::new(),
             }));
             id

@@ -32,7 +32,7 @@ impl Deriver<'_> {
         }
         let database = self.database_of(schema)?;
         let (locality, home) = self.home_of(&database, locality)?;
-        let group = self.group_for(&home, &database.regions);
+        let group = self.group_for(&database, &home);
         let id = self.new_descriptor_id();
         let mut table = Table {
             id,
@@ -260,7 +260,7 @@ impl Deriver<'_> {
         let database = self.database_of(table.schema)?;
         let (locality, home) = self.home_of(&database, Some(locality))?;
         let mut table = (*table).clone();
-        let group: GroupId = self.group_for(&home, &database.regions);
+        let group: GroupId = self.group_for(&database, &home);
         if group != table.group && !self.is_private(table.id) {
             return Err(Error::unsupported("moving a table to another region is not supported yet")
                 .hint("Create the table with the locality it should have."));

@@ -1,55 +1,54 @@
 //! The conflict index: who wrote what lately (design: certification, «State»).
 //!
-//! An ordered map from key to what certification asks about it: the newest timestamp *per column mask*. Every version above the
-//! *low-water mark* is accounted for; below the mark the store answers, exactly. So an entry with `until` at or above the mark
-//! costs one map lookup and never touches the store, and that is nearly all of them: the mark trails the clock by as many
-//! writes as the index may hold.
+//! From key to what certification asks about it: the newest timestamp *per column mask*. Every version above the *low-water mark* is
+//! accounted for; below the mark the store answers, exactly. So an entry with `until` at or above the mark never touches the
+//! store, and that is nearly all of them: the mark trails the clock by as many writes as the index may hold.
 //!
 //! Per key it is enough to keep the newest timestamp of each mask: the question is always «is there a version above `u`
 //! whose mask meets this one», and an older version with the same mask (or a part of it) never changes the answer. It is *not*
 //! enough to keep the newest version's mask (counterexample 28).
 //!
 //! Whether a version is *in flight* is not stored: the log applies in the order of timestamps, so a version is in flight if and
-//! only if it is above `applied_through`. Releasing a transaction therefore touches no key. Forgetting does not search either:
-//! a hand sweeps over the map, a few slots per write, and drops what is below the mark.
+//! only if it is above `applied_through`. Releasing a transaction therefore touches no key.
 //!
-//! What prepared transactions hold (reservations of the multi-region commit) does not end in order, so it gets a list of its
-//! own in `Slot`, and a list of reserved ranges beside `slots`.
+//! # Two generations
+//!
+//! An ordered map would serve keys and ranges alike, at the price of three descents, mostly cache misses, per key that is read,
+//! written, and forgotten again. Keys are nearly all of the traffic, so they are hashed: [`Generation::slots`]. Ranges look into
+//! [`recent`](crate::recent), which has the same writes in the order of time. Nothing is ever removed: when the young generation is
+//! full, the old one goes, whole, and the mark rises to its last write.
+//!
+//! What prepared transactions hold (reservations of the multi-region commit) does not end in order, so it is in
+//! [`Reservations`](crate::reservations::Reservations).
 
 use crate::bugs::{PlantedBug, PlantedBugs};
-use crate::index_key::IndexKey;
+use crate::index_key::{IndexKey, KeyHashes};
+use crate::recent::RecentWrites;
 use meridian_base::{ColumnMask, Key, Target, Timestamp};
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound::{Excluded, Included, Unbounded};
-
-/// Recent writes that a range check looks through before it walks the range itself.
-const RECENT_MAX: usize = 64;
-/// The hand passes `SWEEP_SLOTS` every `SWEEP_WRITES`: four slots for each that a write can add, so that what is dead never
-/// outnumbers what is alive by much.
-const SWEEP_WRITES: usize = 16;
-const SWEEP_SLOTS: usize = 64;
-/// The low-water mark moves in this many steps over the whole index.
-const MARKS: usize = 64;
+use std::collections::HashMap;
 
 /// See the module's essay.
 #[derive(Clone, Debug)]
 pub struct ConflictIndex {
-    slots: BTreeMap<IndexKey, Slot>,
+    young: Generation,
+    old: Generation,
     /// Invariant: at or below `applied_through`.
     low_water: Timestamp,
     /// Versions at or below it are committed, those above it in flight.
     applied_through: Timestamp,
-    /// Writes above the low-water mark, in groups: the last timestamp and how many. Ascending.
-    marks: VecDeque<(Timestamp, usize)>,
-    writes: usize,
     writes_max: usize,
-    /// The last writes, in the order of their timestamps.
-    recent: VecDeque<(Timestamp, IndexKey)>,
-    /// Every write that is not in `recent` is at or below this.
-    not_recent: Timestamp,
-    hand: IndexKey,
-    until_sweep: usize,
     bugs: PlantedBugs,
+}
+
+/// The writes of some time.
+#[derive(Clone, Debug, Default)]
+struct Generation {
+    /// Never iterated: the order of a hash map means nothing.
+    slots: HashMap<IndexKey, Slot, KeyHashes>,
+    recent: RecentWrites,
+    writes: usize,
+    /// Every write of it is at or below this.
+    newest: Timestamp,
 }
 
 /// What the index knows about a read entry.
@@ -101,9 +100,6 @@ impl Slot {
             }
         }
     }
-    fn is_empty(&self) -> bool {
-        self.inline == [NONE; 2] && self.more.is_none()
-    }
 
     /// Adds a version and drops those that it makes irrelevant: committed, older, and with no column of their own. One in
     /// flight stays: a reader below the new version must still wait for it.
@@ -129,39 +125,32 @@ impl Slot {
     }
 }
 
+impl Generation {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.recent.clear();
+        (self.writes, self.newest) = (0, Timestamp::MIN);
+    }
+}
+
 impl ConflictIndex {
     /// An empty index: the store holds every version at or below `low_water`, and no other exist.
     pub fn new(low_water: Timestamp, writes_max: usize, bugs: PlantedBugs) -> ConflictIndex {
-        ConflictIndex {
-            slots: BTreeMap::new(),
-            low_water,
-            applied_through: low_water,
-            marks: VecDeque::new(),
-            writes: 0,
-            writes_max,
-            recent: VecDeque::with_capacity(RECENT_MAX + 1),
-            not_recent: low_water,
-            hand: IndexKey::MIN,
-            until_sweep: SWEEP_WRITES,
-            bugs,
-        }
+        let (young, old) = (Generation::default(), Generation::default());
+        ConflictIndex { young, old, low_water, applied_through: low_water, writes_max, bugs }
     }
 
     /// Below this, ask the store as well.
     pub fn low_water(&self) -> Timestamp {
         self.low_water
     }
-    /// How many writes are above the low-water mark.
+    /// How many writes it knows.
     pub fn len(&self) -> usize {
-        self.writes
+        self.young.writes + self.old.writes
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.writes == 0
-    }
-    /// How many keys have a slot, those that the hand has not reached yet included.
-    pub fn slots_len(&self) -> usize {
-        self.slots.len()
+        self.len() == 0
     }
 
     /// A certified transaction writes the key: in flight until [`ConflictIndex::applied`] passes `at`. Timestamps never
@@ -170,111 +159,81 @@ impl ConflictIndex {
         if at <= self.low_water {
             return;
         }
+        self.turn_if_full();
         let key = IndexKey::new(key);
-        self.slots.entry(key.clone()).or_insert(Slot::EMPTY).add(Version { at, columns }, self.applied_through);
-        let mark_writes = self.writes_max / MARKS;
-        match self.marks.back_mut() {
-            Some((last, writes)) if *writes < mark_writes || at <= *last => {
-                *last = at.max(*last);
-                *writes += 1;
-            }
-            _ => self.marks.push_back((at, 1)),
-        }
-        self.writes += 1;
-        let place = self.recent.partition_point(|(t, _)| *t <= at);
-        self.recent.insert(place, (at, key));
-        if self.recent.len() > RECENT_MAX
-            && let Some((dropped, _)) = self.recent.pop_front()
-        {
-            self.not_recent = self.not_recent.max(dropped);
-        }
-        self.trim();
+        self.young.recent.add(key.clone(), columns, at);
+        self.young.slots.entry(key).or_insert(Slot::EMPTY).add(Version { at, columns }, self.applied_through);
+        self.young.newest = self.young.newest.max(at);
+        self.young.writes += 1;
     }
 
     /// Every transaction at or below `through` is applied to the store.
     pub fn applied(&mut self, through: Timestamp) {
         self.applied_through = self.applied_through.max(through);
-        self.trim();
     }
 
-    /// Raises the low-water mark until the index is small enough, but never to a writer in flight: those are bounded by what
-    /// the log may hold, not here.
-    fn trim(&mut self) {
-        while self.writes > self.writes_max {
-            let Some((last, writes)) = self.marks.front().copied().filter(|(last, _)| *last <= self.applied_through) else {
-                break;
-            };
-            self.marks.pop_front();
-            self.low_water = last;
-            self.writes -= writes;
+    /// Forgets the old generation when the young one is full, but never a writer in flight: those are bounded by what the log
+    /// may hold, not here.
+    fn turn_if_full(&mut self) {
+        if self.young.writes < self.writes_max / 2 || self.old.newest > self.applied_through {
+            return;
         }
-        self.until_sweep -= 1;
-        if self.until_sweep == 0 {
-            self.until_sweep = SWEEP_WRITES;
-            self.sweep();
-        }
-    }
-
-    fn sweep(&mut self) {
-        let mut dead = Vec::new();
-        let mut swept = 0;
-        let mut last = None;
-        for (key, slot) in self.slots.range_mut((Excluded(&self.hand), Unbounded)).take(SWEEP_SLOTS) {
-            slot.retain(|v| v.at > self.low_water);
-            if slot.is_empty() {
-                dead.push(key.clone());
-            }
-            swept += 1;
-            last = Some(key);
-        }
-        let next = last.filter(|_| swept == SWEEP_SLOTS).cloned().unwrap_or(IndexKey::MIN);
-        for key in dead {
-            self.slots.remove(&key);
-        }
-        self.hand = next;
+        self.low_water = self.low_water.max(self.old.newest);
+        self.old.clear();
+        std::mem::swap(&mut self.young, &mut self.old);
     }
 
     /// What has touched these columns of the target since `after`.
     pub fn touched(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Touched {
         let applied = self.applied_through;
-        let mut last_in_flight = None;
-        let committed = self.look(target, after, |key, slot| {
-            last_in_flight = last_in_flight.max(slot.last_in_flight(columns, applied, Timestamp::MAX));
-            slot.committed_after(columns, after, applied, self.bugs).map(|at| (key.to_key(), at))
-        });
-        match (committed, last_in_flight) {
-            (Some((key, at)), _) => Touched::Committed(key, at),
-            (None, Some(at)) => Touched::InFlight(at),
-            (None, None) => Touched::No,
+        match target {
+            Target::Key(key) => {
+                let (mut committed, mut in_flight) = (None, None);
+                for slot in self.slots(key) {
+                    committed = committed.max(slot.committed_after(columns, after, applied, self.bugs));
+                    in_flight = in_flight.max(slot.last_in_flight(columns, applied, Timestamp::MAX));
+                }
+                match (committed, in_flight) {
+                    (Some(at), _) => Touched::Committed(key.clone(), at),
+                    (None, Some(at)) => Touched::InFlight(at),
+                    (None, None) => Touched::No,
+                }
+            }
+            Target::Range(_) if self.bugs.has(PlantedBug::SkipRangeCheck) => Touched::No,
+            Target::Range(range) => {
+                let (start, end) = (IndexKey::new(&range.start), IndexKey::new(&range.end));
+                let mut in_flight = None;
+                let writes = [&self.young, &self.old].into_iter().flat_map(|g| g.recent.after(&start, &end, after.min(applied)));
+                for write in writes.filter(|w| w.columns.intersects(columns)) {
+                    if write.at > applied {
+                        in_flight = in_flight.max(Some(write.at));
+                    } else if write.at > after {
+                        return Touched::Committed(write.key.to_key(), write.at);
+                    }
+                }
+                in_flight.map_or(Touched::No, Touched::InFlight)
+            }
         }
     }
 
     /// The last writer in flight at or below `through` that touches these columns of the target.
     pub fn last_in_flight(&self, target: &Target, columns: ColumnMask, through: Timestamp) -> Option<Timestamp> {
-        let mut last = None;
-        self.look::<()>(target, Timestamp::MAX, |_, slot| {
-            last = last.max(slot.last_in_flight(columns, self.applied_through, through));
-            None
-        });
-        last
+        let applied = self.applied_through;
+        match target {
+            Target::Key(key) => self.slots(key).filter_map(|slot| slot.last_in_flight(columns, applied, through)).max(),
+            Target::Range(_) if self.bugs.has(PlantedBug::SkipRangeCheck) => None,
+            Target::Range(range) => {
+                let (start, end) = (IndexKey::new(&range.start), IndexKey::new(&range.end));
+                let writes = [&self.young, &self.old].into_iter().flat_map(|g| g.recent.after(&start, &end, applied));
+                writes.filter(|w| w.at <= through && w.columns.intersects(columns)).map(|w| w.at).max()
+            }
+        }
     }
 
-    /// Shows the slots of a target that may have changed since `after` or have a writer in flight, until `f` finds something.
-    fn look<T>(&self, target: &Target, after: Timestamp, mut f: impl FnMut(&IndexKey, &Slot) -> Option<T>) -> Option<T> {
-        let range = match target {
-            Target::Key(key) => {
-                let key = IndexKey::new(key);
-                return self.slots.get(&key).and_then(|slot| f(&key, slot));
-            }
-            Target::Range(_) if self.bugs.has(PlantedBug::SkipRangeCheck) => return None,
-            Target::Range(range) if range.is_empty() => return None,
-            Target::Range(range) => (IndexKey::new(&range.start), IndexKey::new(&range.end)),
-        };
-        if self.not_recent <= after.min(self.applied_through) {
-            let inside = self.recent.iter().rev().filter(|(_, key)| *key >= range.0 && *key < range.1);
-            return inside.map(|(_, key)| key).find_map(|key| self.slots.get(key).and_then(|slot| f(key, slot)));
-        }
-        self.slots.range((Included(&range.0), Excluded(&range.1))).find_map(|(key, slot)| f(key, slot))
+    /// What both generations know of a key.
+    fn slots(&self, key: &Key) -> impl Iterator<Item = &Slot> {
+        let key = IndexKey::new(key);
+        [&self.young, &self.old].map(|g| g.slots.get(&key)).into_iter().flatten()
     }
 }
 
@@ -283,6 +242,7 @@ mod tests {
     use super::*;
     use meridian_base::KeyRange;
     use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     const COLUMNS: u64 = 4;
 
@@ -334,6 +294,8 @@ mod tests {
         let mut model = Model::default();
         let mut queue: VecDeque<(Timestamp, Vec<(u8, u64)>)> = VecDeque::new();
         let mut now = Timestamp(1);
+        // A generation is not turned while the older one is in flight.
+        let mut in_flight_max = 0;
         for step in steps {
             match step {
                 Step::Write { mut keys, gap } => {
@@ -368,7 +330,8 @@ mod tests {
                 }
             }
             let in_flight: usize = queue.iter().map(|(_, keys)| keys.len()).sum();
-            prop_assert!(index.len() <= writes_max + writes_max / MARKS + in_flight + 3, "{} writes kept", index.len());
+            in_flight_max = in_flight_max.max(in_flight);
+            prop_assert!(index.len() <= writes_max + 2 * in_flight_max + 6, "{} writes kept", index.len());
             prop_assert!(index.low_water() <= model.applied);
         }
         Ok(())
@@ -398,15 +361,15 @@ mod tests {
     }
 
     #[test]
-    fn the_hand_keeps_up_with_the_writes() {
+    fn it_forgets_what_is_old_and_keeps_what_is_recent() {
         let mut index = ConflictIndex::new(Timestamp::MIN, 1_000, PlantedBugs::NONE);
         for n in 1..50_000u64 {
             // Spread over the key space, each key once.
             let key = Key::new(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
             index.add(&key, ColumnMask::ALL, Timestamp(n));
             index.applied(Timestamp(n));
-            assert!(index.slots_len() <= 2_000 && index.len() <= 1_100, "{} slots", index.slots_len());
+            assert!(index.len() <= 1_000 && n - index.low_water().0 <= 1_000, "{} writes", index.len());
         }
-        assert!(index.len() > 900);
+        assert!(index.len() >= 500);
     }
 }

@@ -3,6 +3,7 @@
 
 use meridian_base::Key;
 use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 const WORDS: usize = 4;
 const INLINE: usize = WORDS * 8;
@@ -19,8 +20,6 @@ pub(crate) enum IndexKey {
 }
 
 impl IndexKey {
-    pub(crate) const MIN: IndexKey = IndexKey::Inline { words: [0; WORDS], len: 0 };
-
     pub(crate) fn new(key: &Key) -> IndexKey {
         let bytes = key.as_bytes();
         if bytes.len() > INLINE {
@@ -72,11 +71,62 @@ impl PartialOrd for IndexKey {
     }
 }
 impl PartialEq for IndexKey {
+    #[inline]
     fn eq(&self, other: &IndexKey) -> bool {
-        self.cmp(other) == Ordering::Equal
+        match (self, other) {
+            (IndexKey::Inline { words: a, len: m }, IndexKey::Inline { words: b, len: n }) => a == b && m == n,
+            (IndexKey::Spilled(a), IndexKey::Spilled(b)) => a == b,
+            _ => false,
+        }
     }
 }
 impl Eq for IndexKey {}
+
+impl Hash for IndexKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            IndexKey::Inline { words, len } => {
+                words[..usize::from(*len).div_ceil(8)].iter().for_each(|word| state.write_u64(*word));
+                state.write_u64(u64::from(*len));
+            }
+            IndexKey::Spilled(key) => state.write(key.as_bytes()),
+        }
+    }
+}
+
+/// Makes [`KeyHash`]es.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyHashes;
+
+impl BuildHasher for KeyHashes {
+    type Hasher = KeyHash;
+    fn build_hasher(&self) -> KeyHash {
+        KeyHash(0x243F_6A88_85A3_08D3)
+    }
+}
+
+/// A hash of a few words: each is mixed in by a multiplication whose halves are folded together. The same in every run, since a run of
+/// the simulator must repeat.
+pub(crate) struct KeyHash(u64);
+
+impl Hasher for KeyHash {
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product as u64) ^ ((product >> 64) as u64);
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+        self.write_u64(bytes.len() as u64);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 #[cfg(test)]
 mod tests {

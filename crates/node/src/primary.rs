@@ -444,7 +444,8 @@ impl<R: Runtime> Replica<R> {
     /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id.
     pub async fn commit(&self, request: &CommitRequest) -> Result<CommitOutcome> {
         while self.over_budget() {
-            // Applied rows wait for the disk; so do commits, with nothing held.
+            // What is applied or appended waits for the disk; so do commits, with nothing held. No answer would be right: an earlier
+            // copy of the request may have committed.
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let certified = self

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp};
+use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, limits};
 use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
@@ -72,6 +72,8 @@ pub struct Replica<R: Runtime> {
     pub(crate) core: Mutex<Core>,
     pub(crate) fast: FastPath,
     raft: OnceLock<raft::Group>,
+    /// The node's: its queue is all groups'.
+    log: OnceLock<raft::NodeLog<R>>,
     hook: Option<Arc<dyn ApplyHook>>,
     /// Held while entries are applied, so that a cut falls between two of them.
     applying: Mutex<()>,
@@ -192,6 +194,7 @@ impl<R: Runtime> Replica<R> {
             }),
             fast: FastPath::default(),
             raft: OnceLock::new(),
+            log: OnceLock::new(),
             hook,
             applying: Mutex::new(()),
             flusher,
@@ -212,6 +215,7 @@ impl<R: Runtime> Replica<R> {
         transport: Arc<dyn raft::Transport>,
     ) -> Result<()> {
         let machine: Arc<dyn raft::StateMachine> = Arc::new(Machine(self.clone()));
+        let _ = self.log.set(log.clone());
         let group = raft::Group::start(options, log, machine, transport, self.runtime.clone()).await?;
         let _ = self.raft.set(group);
         tokio::spawn(self.clone().follow_leadership());
@@ -742,8 +746,9 @@ impl<R: Runtime> Replica<R> {
         self.fast.grant_bound.store(grant.bound.0, Ordering::Release);
     }
 
-    /// Whether commits should wait: rows applied and not flushed use up their budget.
+    /// Whether commits should wait: rows applied and not flushed, or frames on their way to the log's disk, use up their budget.
     pub(crate) fn over_budget(&self) -> bool {
-        self.node_store.over_budget()
+        let queued = self.log.get().map_or(0, |log| log.queued_bytes());
+        self.node_store.over_budget() || queued > limits::LOG_QUEUE_BYTES_MAX
     }
 }

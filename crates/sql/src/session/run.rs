@@ -212,8 +212,8 @@ impl RowSink for Rows<'_> {
     }
     fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
         if self.is_speculative {
-            let message = format!("the result of a statement that writes is larger than {} MiB", HELD_BYTES_MAX >> 20);
-            let hint = "It is held back until the transaction has committed. Return fewer rows, or use a transaction block.";
+            let message = format!("the result of the statement is larger than the {} MiB that can be held back", HELD_BYTES_MAX >> 20);
+            let hint = "A result that rests on writes, or on replicas of other regions' rows, is held back until it is certified. Return fewer rows, or use a transaction block.";
             return Box::pin(async move { Err(Error::sql("53200", message).hint(hint)) });
         }
         self.out.flush()

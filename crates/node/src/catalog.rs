@@ -106,6 +106,8 @@ pub struct CatalogCache {
     upcoming: RwLock<VecDeque<Arc<Catalog>>>,
     /// When the next of them is due; `u64::MAX` if there is none.
     next_due: AtomicU64,
+    /// An old version that was asked for, and a time up to which it was in force.
+    past: RwLock<Option<(Arc<Catalog>, Timestamp)>>,
     nodes: RwLock<BTreeMap<NodeId, NodeRecord>>,
     meta: RwLock<Meta>,
     changed: watch::Sender<u64>,
@@ -118,6 +120,7 @@ impl CatalogCache {
             active: RwLock::default(),
             upcoming: RwLock::default(),
             next_due: AtomicU64::new(u64::MAX),
+            past: RwLock::default(),
             nodes: RwLock::default(),
             meta: RwLock::default(),
             changed: watch::Sender::new(0),
@@ -202,20 +205,12 @@ impl CatalogCache {
 
     fn load(&self, store: &GroupStore) -> Result<()> {
         let at = newest_readable(store);
-        let Some(meta) = store.newest(meta_key().as_bytes())? else { return Ok(()) };
-        let committed_at = meta.at;
-        let meta: Meta = read_row(meta.value.as_deref().unwrap_or_default())?;
-        let mut descriptors = Vec::new();
-        for (_, bytes) in scan_all(store, &KeyRange::prefix(&DESCRIPTORS.to_be_bytes()), at)? {
-            let (changed_in, d): (SchemaVersion, Descriptor) = read_row(&bytes)?;
-            descriptors.push((d, changed_in));
-        }
+        let Some((catalog, meta)) = stored(store, at)? else { return Ok(()) };
         let mut nodes = BTreeMap::new();
         for (_, bytes) in scan_all(store, &KeyRange::prefix(&NODES.to_be_bytes()), at)? {
             let record: NodeRecord = read_row(&bytes)?;
             nodes.insert(record.id, record);
         }
-        let catalog = Catalog::from_stored(descriptors, meta.next_id, meta.version, committed_at);
         *self.nodes.write() = nodes;
         *self.meta.write() = meta;
         self.upcoming.write().clear();
@@ -223,6 +218,27 @@ impl CatalogCache {
         *self.active.write() = Arc::new(catalog);
         self.changed();
         Ok(())
+    }
+
+    /// The catalog as it was, from this node's copy of its group; 72000 if that is collected, 57P03 if there was none yet.
+    pub fn past(&self, store: &GroupStore, at: Timestamp) -> Result<Arc<Catalog>> {
+        let newest = self.active();
+        if newest.committed_at <= at {
+            return Ok(newest);
+        }
+        if let Some(catalog) = &*self.past.read()
+            && catalog.0.committed_at <= at
+            && at < catalog.1
+        {
+            return Ok(catalog.0.clone());
+        }
+        let Some((catalog, _)) = stored(store, at)? else {
+            return Err(Error::sql("22023", "AS OF SYSTEM TIME: the time is before the cluster was founded"));
+        };
+        let catalog = Arc::new(catalog);
+        // It was in force from then until at least the time that was asked for.
+        *self.past.write() = Some((catalog.clone(), Timestamp(at.0 + 1)));
+        Ok(catalog)
     }
 
     fn apply(&self, txn: &Committed) -> Result<()> {
@@ -271,6 +287,19 @@ impl ApplyHook for CatalogCache {
             tracing::error!("{e}");
         }
     }
+}
+
+/// The catalog's rows as they were.
+fn stored(store: &GroupStore, at: Timestamp) -> Result<Option<(Catalog, Meta)>> {
+    let Some(row) = store.get(meta_key().as_bytes(), at)? else { return Ok(None) };
+    let Some(bytes) = &row.value else { return Ok(None) };
+    let meta: Meta = read_row(bytes)?;
+    let mut descriptors = Vec::new();
+    for (_, bytes) in scan_all(store, &KeyRange::prefix(&DESCRIPTORS.to_be_bytes()), at)? {
+        let (changed_in, d): (SchemaVersion, Descriptor) = read_row(&bytes)?;
+        descriptors.push((d, changed_in));
+    }
+    Ok(Some((Catalog::from_stored(descriptors, meta.next_id, meta.version, row.at), meta)))
 }
 
 /// Where to read the newest versions: the newest timestamp applied, or, if nothing was written for so long that garbage

@@ -70,7 +70,7 @@ impl<R: Runtime> Replica<R> {
     pub(crate) fn settled(&self) -> Timestamp {
         let core = self.core.lock();
         let prepared = core.state.prepared().map(|p| p.at).min();
-        prepared.map_or(core.state.closed(), |at| at.prev().min(core.state.closed()))
+        prepared.map_or(core.closed(), |at| at.prev().min(core.closed()))
     }
 
     /// A primary's promise arrived.

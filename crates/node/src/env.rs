@@ -5,7 +5,7 @@ use crate::shared::{Route, Shared};
 use crate::txn::Txn;
 use crate::wire::{PreparedTransaction, Request, Response};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId};
+use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, NodeLocality, SessionRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
@@ -88,6 +88,16 @@ impl<R: Runtime> Environment for Env<R> {
 
     fn catalog(&self) -> Arc<Catalog> {
         self.0.catalog.at(self.0.runtime.physical_micros())
+    }
+
+    async fn catalog_at(&self, at: Timestamp) -> Result<Arc<Catalog>> {
+        if !self.0.knows_catalog_at(at) {
+            self.0.catch_up().await?;
+        }
+        match self.0.replica(GroupId::CATALOG) {
+            Some(replica) => self.0.catalog.past(&replica.store, at),
+            None => Err(Error::unavailable("this node has no copy of the catalog")),
+        }
     }
 
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03 if that

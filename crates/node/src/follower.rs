@@ -1,6 +1,7 @@
-//! Reads at a replica that is not the primary: what it knows at its closed timestamp, at once and without a message.
+//! Reads at a replica that is not the primary: what it knows at its closed timestamp, at once and without a message; and reads of the
+//! past (`AS OF SYSTEM TIME`), at any replica that has got there.
 //!
-//! What is read here is speculative. Each result says up to when it is known to be the newest (`until`), and the transaction's
+//! What is read at the closed timestamp is speculative. Each result says up to when it is known to be the newest (`until`), and the transaction's
 //! certification decides (design: transactions, «At the gateway»). A transaction that is prepared and not decided may put a
 //! version below the closed timestamp; a read passes it by, and its `until` stays below what was prepared.
 
@@ -10,9 +11,14 @@ use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, KeyRange, Result, Target, Timestamp};
 use meridian_store::ScanLimits;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A replica that is further behind than this is cut off, or not a member any more: what it knows would only be refused.
 const LAG_MAX: Duration = Duration::from_secs(2);
+/// How long a read of the past waits here at most, whatever the gateway wishes.
+const PAST_PATIENCE_MAX: Duration = Duration::from_secs(5);
+/// Closed timestamps move in such steps, or with the log.
+const PAST_POLL: Duration = Duration::from_millis(5);
 /// Rows in one page.
 const PAGE_ROWS_MAX: usize = 1_024;
 
@@ -25,6 +31,10 @@ impl<R: Runtime> Replica<R> {
         if snapshot > closed || closed < view.above || is_cut_off {
             return Err(Error::unavailable(format!("the replica of group {} here is behind", self.id)));
         }
+        self.read_at(snapshot, ops)
+    }
+
+    fn read_at(&self, snapshot: Timestamp, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         let mut answer = ReplicaAnswer { snapshot, ..ReplicaAnswer::default() };
         for op in ops {
             let result = match op {
@@ -45,6 +55,30 @@ impl<R: Runtime> Replica<R> {
             answer.results.push(result);
         }
         Ok(answer)
+    }
+
+    /// Several reads at one moment of the past: nothing may appear at or below it any more. Waits for that, not longer than `patience`;
+    /// then `Unavailable`, and the gateway asks elsewhere. 72000 if the versions of that time are collected.
+    pub async fn read_past(&self, at: Timestamp, patience: Duration, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
+        let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
+        while !ops.iter().all(|op| self.is_past(at, op)) {
+            if Instant::now() >= deadline {
+                return Err(Error::unavailable(format!("the replica of group {} on node {} is behind", self.id, self.node)));
+            }
+            tokio::time::sleep(PAST_POLL).await;
+        }
+        Ok(self.read_at(at, ops)?.results.into_iter().map(|(result, _)| result).collect())
+    }
+
+    /// Whether what a read sees at that time is final: it is closed, and nothing prepared below it writes there.
+    fn is_past(&self, at: Timestamp, op: &ReadOp) -> bool {
+        let core = self.core.lock();
+        let is_free = |target: Target, columns: ColumnMask| core.state.replica_read(&target, columns, at) >= at;
+        core.closed() >= at
+            && match op {
+                ReadOp::Get { keys, columns, .. } => keys.iter().all(|key| is_free(Target::Key(key.clone()), *columns)),
+                ReadOp::Scan { range, columns, .. } => is_free(Target::Range(range.clone()), *columns),
+            }
     }
 
     fn scan_closed(

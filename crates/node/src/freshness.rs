@@ -15,7 +15,7 @@
 use crate::replica::Replica;
 use crate::shared::Shared;
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, Result, SchemaVersion};
+use meridian_base::{Error, GroupId, Result, SchemaVersion, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -50,6 +50,12 @@ impl Freshness {
     }
     fn is_confirmed(&self) -> bool {
         (self.base.elapsed().as_nanos() as u64) < self.until.load(Ordering::Acquire)
+    }
+    /// How long ago there was no newer version than what was heard of; `None`: nobody has said so yet.
+    fn confirmed_ago(&self) -> Option<Duration> {
+        let until = Duration::from_nanos(self.until.load(Ordering::Acquire));
+        let when = self.base + until.checked_sub(CONFIRMED_FOR)?;
+        Some(when.elapsed())
     }
     fn covers(&self, version: SchemaVersion) -> bool {
         version.0 >= self.heard.load(Ordering::Acquire)
@@ -94,6 +100,14 @@ impl<R: Runtime> Shared<R> {
         // A version whose time has not come on this clock is not acknowledged yet, unless all nodes plan with it (`ddl`).
         let active = self.catalog.at(self.runtime.physical_micros()).version;
         self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().version)
+    }
+
+    /// Whether the copy here has every version up to a moment of the past: it was confirmed after that moment, by any clock. So the past can be
+    /// read where no primary is in reach.
+    pub(crate) fn knows_catalog_at(&self, at: Timestamp) -> bool {
+        let age = Timestamp::from_micros(self.runtime.physical_micros()).since(at);
+        let covers = self.freshness.covers(self.catalog.newest().version);
+        covers && self.freshness.confirmed_ago().is_some_and(|ago| ago + self.clock.max_offset() <= age)
     }
 
     /// Waits until it may, for a bounded time.

@@ -597,6 +597,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Release { group, .. }
         | Request::Grant { group, .. }
         | Request::ReadReplica { group, .. }
+        | Request::ReadPast { group, .. }
         | Request::Check { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } => Some(GroupId::CATALOG),
@@ -605,6 +606,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Transactions
         | Request::AwaitVersion { .. }
         | Request::Closed(_)
+        | Request::Settled(_)
         | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
@@ -634,6 +636,12 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Commit(outcome, fresh))
         }
         Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
+        Request::ReadPast { group, at, patience, ops } => {
+            Ok(Response::ReadPast(primary(group)?.read_past(at, patience, &ops).await?))
+        }
+        Request::Settled(groups) => {
+            Ok(Response::Settled(groups.iter().map(|g| shared.replica(*g).map(|replica| replica.settled())).collect()))
+        }
         Request::Closed(promises) => {
             for promise in &promises {
                 if let Some(replica) = shared.replica(promise.group) {

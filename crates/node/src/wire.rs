@@ -66,6 +66,16 @@ pub enum Request {
         view: ReplicaView,
         ops: Vec<ReadOp>,
     },
+    /// Reads at the replica on the node asked, at a moment of the past.
+    ReadPast {
+        group: GroupId,
+        at: Timestamp,
+        /// How long it may take until the replica has got there.
+        patience: Duration,
+        ops: Vec<ReadOp>,
+    },
+    /// How far the replicas on the node asked can serve everything.
+    Settled(Vec<GroupId>),
     /// From a group's primary to whoever holds a replica: what it promises, while its log has nothing to say.
     Closed(Vec<ClosedPromise>),
     /// A transaction's slice to certify and commit.
@@ -130,6 +140,9 @@ pub enum Response {
     Raft(Bytes),
     Read(ReadAnswer),
     ReadReplica(ReplicaAnswer),
+    ReadPast(Vec<ReadResult>),
+    /// In the order of the question; the node may hold none.
+    Settled(Vec<Option<Timestamp>>),
     /// With a conflict, the newest versions of what was out of date.
     Commit(CommitOutcome, Vec<Fresh>),
     Checked(std::result::Result<(), (Conflict, Vec<Fresh>)>),

@@ -14,6 +14,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
 
     /// The newest catalog this node knows. Immutable; never leaves the region.
     fn catalog(&self) -> Arc<Catalog>;
+    /// The catalog as it was; waits, for a bounded time, until that is known here. 72000 if it is too long ago.
+    fn catalog_at(&self, at: Timestamp) -> impl Future<Output = Result<Arc<Catalog>>> + Send {
+        let _ = at;
+        async { Ok(self.catalog()) }
+    }
     /// Waits, for a bounded time, until [`Environment::catalog`] is known to be as new as everything acknowledged so far: «does not
     /// exist» is an answer that no group certifies.
     fn catch_up(&self) -> impl Future<Output = Result<()>> + Send {
@@ -96,9 +101,23 @@ pub struct TxnOptions {
     pub lock_timeout: Option<std::time::Duration>,
     /// How many attempts of the same work came before this one.
     pub attempt: u32,
+    /// It reads the past (`AS OF SYSTEM TIME`): read-only, never certified, never aborted, delaying nobody.
+    pub as_of: Option<AsOf>,
     /// Nobody sees what it reads before it has committed: it may read at a replica what its commit certifies. (One that writes
     /// may always: what a client sees inside an open transaction is speculative.)
     pub is_held_back: bool,
+}
+
+/// Which past a transaction reads (design: replication, «Stale reads»).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsOf {
+    Exact(Timestamp),
+    /// The newest time that the nearest replicas of everything it reads can serve, but not before `min`.
+    Bounded {
+        min: Timestamp,
+        /// Fail rather than ask the primaries, if the replicas are behind `min`.
+        nearest_only: bool,
+    },
 }
 
 /// How a read treats others that want the same rows (design: transactions, wait queues).

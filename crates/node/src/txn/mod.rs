@@ -9,6 +9,7 @@ mod ballot;
 mod commit;
 pub(crate) mod overlay;
 mod part;
+mod past;
 pub(crate) mod protocol;
 mod reads;
 pub(crate) mod stale;
@@ -51,6 +52,8 @@ pub struct Txn<R: Runtime> {
     failed: Option<Error>,
     /// To other regions, each waited for before the next was begun.
     round_trips: u32,
+    /// The moment it reads, if it reads the past; a bounded one is negotiated at the first read.
+    past: Option<Timestamp>,
 }
 
 impl<R: Runtime> Txn<R> {
@@ -75,6 +78,7 @@ impl<R: Runtime> Txn<R> {
             newest: Timestamp::MIN,
             failed: None,
             round_trips: 0,
+            past: None,
         }
     }
 
@@ -177,6 +181,9 @@ async fn backoff(attempt: u32) {
 
 impl<R: Runtime> Transaction for Txn<R> {
     async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
+        if self.options.as_of.is_some() {
+            return self.get_past(group, std::slice::from_ref(key), columns).await.map(|mut found| found.pop().flatten());
+        }
         let at = self.part(group)?;
         let part = &mut self.parts[at];
         if let Some(own) = part.writes.get(key) {
@@ -197,6 +204,9 @@ impl<R: Runtime> Transaction for Txn<R> {
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Vec<Option<Bytes>>> {
+        if self.options.as_of.is_some() {
+            return self.get_past(group, keys, columns).await;
+        }
         let at = self.part(group)?;
         if self.shared.local_primary(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
@@ -229,6 +239,9 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 
     async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {
+        if self.options.as_of.is_some() {
+            return Ok(());
+        }
         let at = self.part(group)?;
         let keys: Vec<Key> = keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect();
         if keys.is_empty() || !self.is_elsewhere(group) {
@@ -243,6 +256,9 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
+        if self.options.as_of.is_some() {
+            return self.scan_past(group, scan).await;
+        }
         let at = self.part(group)?;
         if scan.range.is_empty() {
             return Ok(ScanRows::default());

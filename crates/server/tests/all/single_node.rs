@@ -1,5 +1,6 @@
 use crate::support::{rows, session, start};
 use meridian_node::session::Shared;
+use std::time::Duration;
 
 /// Restarts are tested with processes: a node's tasks end with theirs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -11,6 +12,63 @@ async fn a_node_alone_is_a_whole_database_and_stops_in_order() {
     rows(&mut s, "INSERT INTO t VALUES (1, 'one'), (2, 'two')").await;
     rows(&mut s, "UPDATE t SET name = 'zwei' WHERE id = 2").await;
     assert_eq!(rows(&mut s, "SELECT name FROM t ORDER BY id").await, [[Some("one".into())], [Some("zwei".into())]]);
+    drop(s);
+    node.shutdown().await;
+}
+
+/// `AS OF SYSTEM TIME`, in its forms.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_past_is_read_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
+    let shared = Shared::new();
+    let mut s = session(&node, &shared, 1);
+    rows(&mut s, "CREATE TABLE t (id int PRIMARY KEY, name text)").await;
+    rows(&mut s, "INSERT INTO t VALUES (1, 'one'), (2, 'two')").await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let before = rows(&mut s, "SELECT clock_timestamp()::text").await[0][0].clone().unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    rows(&mut s, "UPDATE t SET name = 'zwei' WHERE id = 2").await;
+    rows(&mut s, "DELETE FROM t WHERE id = 1").await;
+    // An index that did not exist then knows nothing of then; nor does a column.
+    rows(&mut s, "CREATE INDEX by_name ON t (name)").await;
+    rows(&mut s, "ALTER TABLE t ADD COLUMN extra int DEFAULT 7").await;
+
+    let old = |rows: Vec<Vec<Option<String>>>| rows.concat().into_iter().map(Option::unwrap).collect::<Vec<_>>().join(" ");
+    let past = format!("SELECT * FROM t ORDER BY id AS OF SYSTEM TIME '{before}'");
+    assert_eq!(old(rows(&mut s, &past).await), "1 one 2 two");
+    let by_name = format!("SELECT id FROM t AS OF SYSTEM TIME '{before}' WHERE name = 'two'");
+    assert_eq!(old(rows(&mut s, &by_name).await), "2");
+    assert_eq!(old(rows(&mut s, "SELECT * FROM t").await), "2 zwei 7");
+    assert_eq!(old(rows(&mut s, "SELECT * FROM t AS OF SYSTEM TIME with_max_staleness('10s')").await), "2 zwei 7");
+    assert_eq!(old(rows(&mut s, "SELECT count(*) FROM t AS OF SYSTEM TIME with_min_timestamp(now(), true)").await), "1");
+
+    rows(&mut s, &format!("BEGIN AS OF SYSTEM TIME '{before}'")).await;
+    assert_eq!(old(rows(&mut s, "SELECT name FROM t WHERE id = 1").await), "one");
+    assert_eq!(old(rows(&mut s, "SELECT name FROM t WHERE id = 2").await), "two");
+    let state = |e: meridian_base::Error| e.sqlstate().to_string();
+    assert_eq!(s.query_text("DELETE FROM t").await.map_err(state).err().as_deref(), Some("25006"));
+    rows(&mut s, "ROLLBACK").await;
+    rows(&mut s, "BEGIN").await;
+    rows(&mut s, &format!("SET TRANSACTION AS OF SYSTEM TIME '{before}'")).await;
+    assert_eq!(old(rows(&mut s, "SELECT count(*) FROM t").await), "2");
+    rows(&mut s, "COMMIT").await;
+
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(old(rows(&mut s, "SELECT count(*) FROM t AS OF SYSTEM TIME follower_read_timestamp()").await), "1");
+    for (sql, sqlstate) in [
+        ("SELECT * FROM t AS OF SYSTEM TIME '2999-01-01'", "22023"),
+        ("SELECT * FROM t AS OF SYSTEM TIME '+1s'", "22023"),
+        ("SELECT * FROM t AS OF SYSTEM TIME 'soon'", "22007"),
+        ("SELECT * FROM t AS OF SYSTEM TIME NULL", "22004"),
+        ("SELECT * FROM t AS OF SYSTEM TIME with_max_staleness('-1s')", "22023"),
+        ("SELECT * FROM t AS OF SYSTEM TIME '2001-01-01'", "72000"),
+        ("SELECT * FROM t FOR UPDATE AS OF SYSTEM TIME '-1s'", "25006"),
+        ("INSERT INTO t AS OF SYSTEM TIME '-1s' VALUES (9, 'x')", "25006"),
+        ("SELECT 1; SELECT * FROM t AS OF SYSTEM TIME '-1s'", "25001"),
+    ] {
+        assert_eq!(s.query_text(sql).await.map_err(state).err().as_deref(), Some(sqlstate), "{sql}");
+    }
     drop(s);
     node.shutdown().await;
 }

@@ -102,6 +102,7 @@ async fn run_in(
         schema_committed_at: catalog.committed_at,
         lock_timeout: None,
         attempt: 0,
+        as_of: None,
         is_held_back: false,
     });
     let system = NoSystem(catalog.clone(), names.clone());

@@ -133,11 +133,13 @@ fn rebased(tokens: &[TokenWithSpan], start: Location) -> Vec<TokenWithSpan> {
     tokens.iter().map(rebase_token).collect()
 }
 
-fn parse_one(tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rewrite::Cut)> {
+fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rewrite::Cut)> {
+    let as_of = rewrite::cut_as_of(&mut tokens, place)?;
     if let Some(kind) = extra::parse(&mut Cursor::new(&tokens, place))? {
-        return Ok((kind, rewrite::Cut::default()));
+        return Ok((kind, rewrite::Cut { as_of, ..rewrite::Cut::default() }));
     }
     let (tokens, mut cut) = rewrite::rewrite(tokens, place)?;
+    cut.as_of = as_of;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let parsed = parser.parse_statement().map_err(|e| place.error(&parser, e))?;

@@ -1,8 +1,8 @@
 //! Clauses that sqlparser does not know, inside statements that it does: cut out or replaced before it sees the tokens.
 
 use super::cursor::Cursor;
-use super::statement::{Locality, Overriding};
-use super::{Place, extra};
+use super::statement::{AsOfSystemTime, Locality, Overriding};
+use super::{Place, extra, parse_expression};
 use meridian_base::Result;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 #[derive(Default)]
 pub(super) struct Cut {
     pub(super) locality: Option<Locality>,
-    pub(super) as_of: Option<u32>,
+    pub(super) as_of: Option<AsOfSystemTime>,
     pub(super) overriding: Option<Overriding>,
 }
 
@@ -50,11 +50,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             let end = after_operand(&tokens, i + 1);
             sort_options(&mut tokens[i + 3..end.max(i + 4) - 1]);
         }
-        if sees(&tokens, i, &["as", "of", "system", "time"]) {
-            cut.as_of = Some(place.position(tokens[i].span.start));
-            let end = after_operand(&tokens, i + 4);
-            tokens.drain(i..end);
-        } else if sees(&tokens, i, &["overriding", "system", "value"]) {
+        if sees(&tokens, i, &["overriding", "system", "value"]) {
             cut.overriding = Some(Overriding::SystemValue);
             tokens.drain(i..i + 3);
         } else if sees(&tokens, i, &["overriding", "user", "value"]) {
@@ -68,6 +64,24 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         i += 1;
     }
     Ok((tokens, cut))
+}
+
+/// `AS OF SYSTEM TIME time`, wherever it stands: there is one for a whole statement.
+pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<Option<AsOfSystemTime>> {
+    const WORDS: [&str; 4] = ["as", "of", "system", "time"];
+    let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) else { return Ok(None) };
+    let end = after_operand(tokens, at + WORDS.len());
+    let cut: Vec<TokenWithSpan> = tokens.drain(at..end).collect();
+    if let Some(second) = (at..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) {
+        return Err(place.near(tokens[second].span.start));
+    }
+    let position = place.position(cut[0].span.start);
+    let words: Vec<String> = cut[WORDS.len()..].iter().map(|t| t.token.to_string()).collect();
+    if words.is_empty() {
+        return Err(place.end());
+    }
+    let time = parse_expression(&words.join(" ")).map_err(|e| e.at(position))?;
+    Ok(Some(AsOfSystemTime { position, time: Box::new(time) }))
 }
 
 /// sqlparser takes TRUE and FALSE for COPY's options; PostgreSQL takes ON and OFF as well (manual, COPY).

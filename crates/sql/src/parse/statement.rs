@@ -10,10 +10,18 @@ pub struct Statement {
     pub text: String,
     /// Byte offset of `text` in the query string it came from, from 0 on. Error positions are relative to `text`.
     pub offset: u32,
-    /// `AS OF SYSTEM TIME` was said: where in `text`, from 1 on. Refused when the statement is bound.
-    pub as_of: Option<u32>,
+    /// `AS OF SYSTEM TIME` was said.
+    pub as_of: Option<AsOfSystemTime>,
     /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE` of an `INSERT`.
     pub overriding: Option<Overriding>,
+}
+
+/// The time of a statement or a transaction that reads the past.
+#[derive(Clone, Debug)]
+pub struct AsOfSystemTime {
+    /// Where in the statement's text, from 1 on.
+    pub position: u32,
+    pub time: Box<ast::Expr>,
 }
 
 /// What an `INSERT` does about identity columns that it gives values for.

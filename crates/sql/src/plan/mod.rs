@@ -65,9 +65,6 @@ pub fn is_plannable(statement: &Statement) -> bool {
 
 /// Binds and plans a statement. `param_types`: what the client declared; `None`, or too few, are inferred.
 pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<Type>]) -> Result<Prepared> {
-    if let Some(at) = statement.as_of {
-        return Err(Error::unsupported("AS OF SYSTEM TIME is not yet supported").at(at));
-    }
     let Kind::Sql(sql) = &statement.kind else {
         return Err(Error::unsupported("this statement cannot be planned"));
     };

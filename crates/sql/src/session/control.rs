@@ -28,11 +28,13 @@ impl<E: Environment> Session<E> {
             Kind::Sql(sql) => return self.run_control_ast(statement, sql, manner, now, out).await,
             Kind::Begin(modes) => {
                 self.begin(modes, now, out)?;
+                self.read_as_of(statement, now).await?;
                 let is_start = statement.text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
                 out.command_complete(if is_start { "START TRANSACTION" } else { "BEGIN" });
             }
             Kind::SetTransaction { session: false, modes } => {
                 self.set_transaction(modes, out)?;
+                self.read_as_of(statement, now).await?;
                 out.command_complete("SET");
             }
             Kind::SetTransaction { session: true, modes } => {

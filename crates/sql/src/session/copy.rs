@@ -163,6 +163,7 @@ impl<E: Environment> Session<E> {
     ) -> Result<u64> {
         let block = self.block(now);
         let is_whole = is_whole && !block.explicit && block.statements == 0;
+        self.read_as_of(statement, now).await?;
         let query = match copy.source {
             CopySource::Query(query) => statement.inner(ast::Statement::Query(query.clone())),
             CopySource::Table { table_name, columns } => {
@@ -235,6 +236,7 @@ impl<E: Environment> Session<E> {
             schema_committed_at: catalog.committed_at,
             lock_timeout: self.system.settings().now().lock_timeout,
             attempt: self.attempt,
+            as_of: None,
             is_held_back: false,
         }
     }

@@ -65,7 +65,7 @@ impl<E: Environment> Session<E> {
     /// `Parse`. `types`: OIDs of the parameters, 0 where the server is to find out.
     pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
         self.start_request(text);
-        if !super::simple::ends_block(text) {
+        if !super::simple::ends_block(text) && !super::as_of::says_so(text) {
             let caught_up = self.catch_up().await;
             self.answer(caught_up)?;
         }
@@ -288,6 +288,8 @@ impl<E: Environment> Session<E> {
                 return Ok(());
             }
             PortalState::Ready => {
+                let statement = portal.named.statement.clone();
+                self.read_as_of(&statement, now).await?;
                 let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
                 if has_changes || self.catalog().version != version {
                     self.plan_portal_again(portal).await?;

@@ -21,6 +21,7 @@
 //!
 //! This module knows nothing about sockets or the framing of the wire protocol.
 
+mod as_of;
 mod control;
 mod copy;
 mod copy_format;

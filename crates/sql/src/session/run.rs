@@ -86,7 +86,8 @@ impl<E: Environment> Session<E> {
         self.eval.catalog = catalog.clone();
         // What is held back: everything of an implicit transaction that could still fail.
         let is_explicit = self.block.as_ref().is_some_and(|b| b.explicit);
-        let is_speculative = !is_explicit && (!read_only || self.env.is_far(&prepared.groups));
+        let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
+        let is_speculative = !is_explicit && !reads_past && (!read_only || self.env.is_far(&prepared.groups));
         let block = self.begun(read_only, is_speculative);
         block.statements += 1;
         block.has_touched_rows |= !prepared.groups.is_empty();
@@ -131,6 +132,7 @@ impl<E: Environment> Session<E> {
             schema_committed_at: catalog.committed_at,
             lock_timeout: self.system.settings().now().lock_timeout,
             attempt: self.attempt,
+            as_of: None,
             is_held_back: false,
         })
     }
@@ -212,7 +214,8 @@ impl RowSink for Rows<'_> {
     }
     fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
         if self.is_speculative {
-            let message = format!("the result of the statement is larger than the {} MiB that can be held back", HELD_BYTES_MAX >> 20);
+            let message =
+                format!("the result of the statement is larger than the {} MiB that can be held back", HELD_BYTES_MAX >> 20);
             let hint = "A result that rests on writes, or on replicas of other regions' rows, is held back until it is certified. Return fewer rows, or use a transaction block.";
             return Box::pin(async move { Err(Error::sql("53200", message).hint(hint)) });
         }

@@ -92,6 +92,7 @@ impl<E: Environment> SessionSequences<E> {
                 schema_committed_at: catalog.committed_at,
                 lock_timeout: None,
                 attempt,
+                as_of: None,
                 is_held_back: true,
             });
             txn.uses(&[sequence.id]);

@@ -88,12 +88,13 @@ impl<E: Environment> Session<E> {
 
     /// What is planned from here on rests on a catalog that is known to be the present one. A block keeps the one it began with.
     pub(super) async fn catch_up(&mut self) -> Result<()> {
-        let is_settled = self.block.as_ref().is_some_and(|b| b.failed || b.catalog.is_some());
+        let is_settled = self.block.as_ref().is_some_and(|b| b.failed || b.catalog.is_some() || b.past.is_some());
         if is_settled { Ok(()) } else { interruptible(&self.cancel, self.env.catch_up()).await }
     }
 
     async fn query_string(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
         if !ends_block(text)
+            && !super::as_of::says_so(text)
             && let Err(e) = self.catch_up().await
         {
             self.fail(&e);
@@ -278,6 +279,7 @@ impl<E: Environment> Session<E> {
     ) -> Result<()> {
         // The block is opened before planning, so that plan and run see one catalog.
         self.block(now);
+        self.read_as_of(statement, now).await?;
         if let Some((prepared, params)) = self.plan_without_literals(statement)? {
             return self.run_query(&prepared, &params, manner, now, out).await;
         }
@@ -295,7 +297,8 @@ impl<E: Environment> Session<E> {
     /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
     /// as it is then, and its errors are those that count.
     fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
-        if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
+        // A plan without its time would be taken for that of another statement.
+        if statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
             return Ok(None);
         }
         let Some(print) = parse::fingerprint(&statement.text) else { return Ok(None) };

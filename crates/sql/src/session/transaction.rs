@@ -1,6 +1,7 @@
 //! Transaction blocks: `BEGIN` to `COMMIT`, savepoints, and what a failed statement does to them (PostgreSQL manual, 13.2, and
 //! the reference pages of the statements).
 
+use super::as_of::Past;
 use super::ddl::DdlBlock;
 use super::settings::SavedSettings;
 use super::system::refuse_in_read_only;
@@ -27,6 +28,8 @@ pub(super) struct Block<T> {
     pub txn: Option<T>,
     /// The catalog it works with, from its first statement on.
     pub catalog: Option<Arc<Catalog>>,
+    /// It reads the past.
+    pub past: Option<Past>,
     /// `now()`: microseconds since 1970.
     pub started_micros: u64,
     /// Queries and changes it ran; the modes are fixed from the first one on.
@@ -56,6 +59,7 @@ impl<T: Transaction> Block<T> {
             deferrable: false,
             txn: None,
             catalog: None,
+            past: None,
             started_micros,
             statements: 0,
             has_touched_rows: false,
@@ -98,6 +102,7 @@ impl<E: Environment> Session<E> {
                 schema_committed_at: catalog.committed_at,
                 lock_timeout,
                 attempt,
+                as_of: block.past.as_ref().map(|past| past.as_of),
                 is_held_back,
             }));
         }
@@ -106,6 +111,7 @@ impl<E: Environment> Session<E> {
     /// The catalog of the open transaction, or the newest one.
     pub(super) fn catalog(&mut self) -> Arc<Catalog> {
         match &mut self.block {
+            Some(Block { past: Some(past), .. }) => past.catalog.clone(),
             Some(block) => block.catalog.get_or_insert_with(|| self.env.catalog()).clone(),
             None => self.env.catalog(),
         }

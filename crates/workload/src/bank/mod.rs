@@ -12,7 +12,8 @@
 //! look for. A transfer between regions writes its row in both ledgers.
 //!
 //! As soon as money moves between regions, only a snapshot of all of them has a constant sum. Such snapshots are read in
-//! every way there is: in one statement, in a block that only reads, in a block that might write, and in one that does.
+//! every way there is: in one statement, in a block that only reads, in a block that might write, in one that does, and as of a
+//! moment of the past.
 //!
 //! * [`work`]: the statements.
 //! * [`books`]: what the tables must say.
@@ -31,9 +32,9 @@ use meridian_base::{Error, Result};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
-use work::{Plan, Schemas, View};
+use work::{PAST_AFTER, Plan, Schemas, View};
 
 /// The database it works in.
 pub const DATABASE: &str = "bank";
@@ -82,6 +83,8 @@ pub struct Bank {
     transfers: Mutex<BTreeMap<i64, (Transfer, Outcome)>>,
     /// Snapshots whose sum was wrong, as sentences.
     wrong_snapshots: Mutex<Vec<String>>,
+    /// When the accounts were there; nothing if another process loaded them.
+    loaded_micros: OnceLock<u64>,
 }
 
 impl Bank {
@@ -89,7 +92,7 @@ impl Bank {
     pub fn new(config: BankConfig) -> Bank {
         assert!(config.accounts_per_region >= 2, "a transfer needs two accounts");
         assert!(config.accounts_per_region <= ACCOUNTS_OF_REGION, "regions do not share numbers of accounts");
-        Bank { config, transfers: Mutex::default(), wrong_snapshots: Mutex::default() }
+        Bank { config, transfers: Mutex::default(), wrong_snapshots: Mutex::default(), loaded_micros: OnceLock::new() }
     }
 
     /// How many transfers were acknowledged so far.
@@ -172,7 +175,8 @@ impl Bank {
         rng: &mut SmallRng,
         worker: &Worker,
     ) -> Ended {
-        let view = View::draw(rng);
+        let is_old = |loaded: &u64| context.timer.now_micros().saturating_sub(*loaded) > PAST_AFTER.as_micros() as u64;
+        let view = View::draw(rng, self.loaded_micros.get().is_some_and(is_old));
         let invoked = context.timer.now_micros();
         let attempted = match view {
             View::Block(mode) => {
@@ -183,16 +187,18 @@ impl Bank {
                     })
                     .await
             }
-            View::Statement => match session.single(rng, &work::all_balances_sql(schemas), &[]).await {
-                Attempted::Committed(rows) => match work::balances_in(&rows) {
-                    Ok(balances) => Attempted::Committed(balances),
-                    Err(error) => Attempted::Failed(error),
-                },
-                Attempted::Failed(error) => Attempted::Failed(error),
-                Attempted::Unknown(error, _) => Attempted::Unknown(error, None),
-            },
+            View::Statement => work::single_view(session, rng, work::all_balances_sql(schemas)).await,
+            View::Past(at) => {
+                let sql = format!("{} AS OF SYSTEM TIME {at}", work::all_balances_sql(schemas));
+                work::single_view(session, rng, sql).await
+            }
         };
         let all: Vec<usize> = (0..schemas.len()).collect();
+        if let (View::Past(at), Attempted::Committed(balances)) = (view, &attempted) {
+            // The history's order in real time is not what it promises.
+            self.judge_snapshot(&all, balances, || format!("a snapshot as of {at} at {invoked} µs"));
+            return Ended::of(&attempted);
+        }
         self.saw(context, worker, &all, invoked, attempted)
     }
 
@@ -354,6 +360,7 @@ impl Workload for Bank {
                 progress(Progress { rows_done, rows_total });
             }
         }
+        let _ = self.loaded_micros.set(context.timer.now_micros());
         Ok(())
     }
 

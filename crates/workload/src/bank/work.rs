@@ -3,12 +3,13 @@
 use super::books::{Books, Transfer, home};
 use crate::client::{Rows, Value};
 use crate::schema;
-use crate::session::{Mode, Statements};
+use crate::session::{Attempted, Mode, Session, Statements};
 use meridian_base::Result;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The schemas of all regions.
 #[derive(Clone)]
@@ -46,10 +47,20 @@ pub(super) enum View {
     Block(Mode),
     /// In one statement outside a block.
     Statement,
+    /// In one statement that reads the past, as of this time.
+    Past(&'static str),
 }
 
+/// How old a bank is before its past is read: older than what [`PASTS`] ask for, by any clock.
+pub(super) const PAST_AFTER: Duration = Duration::from_secs(4);
+/// Times of the past.
+const PASTS: [&str; 3] = ["'-2s'", "follower_read_timestamp()", "with_max_staleness('3s')"];
+
 impl View {
-    pub(super) fn draw(rng: &mut SmallRng) -> View {
+    pub(super) fn draw(rng: &mut SmallRng, has_past: bool) -> View {
+        if has_past && rng.random_bool(0.4) {
+            return View::Past(PASTS[rng.random_range(0..PASTS.len())]);
+        }
         [View::Block(Mode::ReadOnly), View::Block(Mode::Usual), View::Statement][rng.random_range(0..3)]
     }
 }
@@ -109,6 +120,18 @@ pub(super) async fn all_balances(statements: &mut Statements<'_>, schemas: &Sche
 pub(super) fn all_balances_sql(schemas: &Schemas) -> String {
     let each: Vec<String> = schemas.0.iter().map(|schema| format!("SELECT id, balance FROM {schema}.accounts")).collect();
     each.join(" UNION ALL ")
+}
+
+/// The balances that one statement outside a block gives.
+pub(super) async fn single_view(session: &mut Session, rng: &mut SmallRng, sql: String) -> Attempted<BTreeMap<i64, i64>> {
+    match session.single(rng, &sql, &[]).await {
+        Attempted::Committed(rows) => match balances_in(&rows) {
+            Ok(balances) => Attempted::Committed(balances),
+            Err(error) => Attempted::Failed(error),
+        },
+        Attempted::Failed(error) => Attempted::Failed(error),
+        Attempted::Unknown(error, _) => Attempted::Unknown(error, None),
+    }
 }
 
 /// The balances in what a statement gave.

@@ -221,6 +221,7 @@ fn options(catalog: &Catalog, session: SessionId, read_only: bool, attempt: u32)
         schema_committed_at: catalog.committed_at,
         lock_timeout: None,
         attempt,
+        as_of: None,
         is_held_back: true,
     }
 }

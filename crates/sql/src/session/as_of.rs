@@ -1,0 +1,175 @@
+//! `AS OF SYSTEM TIME`: which past a statement or a transaction reads (design: replication, «Stale reads»).
+//!
+//! | time | what is read |
+//! | --- | --- |
+//! | `'-10s'`, `'2026-01-31 12:00'`, nanoseconds since 1970, a constant expression | that moment |
+//! | `follower_read_timestamp()` | a moment that every replica in good health has reached |
+//! | `with_max_staleness(interval [, nearest_only])`, `with_min_timestamp(t [, nearest_only])` | the newest one that the nearest replicas can serve, within the bound; behind it, the primaries are asked unless `nearest_only` |
+//!
+//! Said of a statement outside a block, of `BEGIN`, or of `SET TRANSACTION` before the first query. Such a transaction is read-only
+//! and is planned with the catalog of its time: an index that was not there then has no entries from then.
+
+use super::Session;
+use super::run::interruptible;
+use crate::catalog::Catalog;
+use crate::env::{AsOf, Environment};
+use crate::parse::{AsOfSystemTime, Kind, Statement, ast, parse};
+use crate::plan::{self, PlanContext};
+use crate::types::context::EPOCH_2000_UNIX_MICROS;
+use crate::types::{Datum, Interval, Type};
+use meridian_base::{Error, Result, Timestamp};
+use std::sync::Arc;
+
+/// How far `follower_read_timestamp()` lies back: more than the longest way of a log record to a replica, and its closed timestamp's
+/// interval.
+const FOLLOWER_LAG_MICROS: i64 = 500_000;
+
+/// The past that a transaction reads.
+pub(super) struct Past {
+    pub as_of: AsOf,
+    pub catalog: Arc<Catalog>,
+}
+
+/// Whether everything in a text reads the past, so that the present catalog does not matter.
+pub(super) fn says_so(text: &str) -> bool {
+    const WORD: &[u8] = b"system";
+    let may = text.as_bytes().windows(WORD.len()).any(|w| w.eq_ignore_ascii_case(WORD));
+    may && parse(text).is_ok_and(|statements| statements.iter().all(|s| s.as_of.is_some()))
+}
+
+impl<E: Environment> Session<E> {
+    /// Fixes what the open transaction reads, if the statement says so.
+    pub(super) async fn read_as_of(&mut self, statement: &Statement, now: u64) -> Result<()> {
+        let Some(clause) = &statement.as_of else { return Ok(()) };
+        let mut as_of = self.time_of(clause, now).map_err(|e| e.at(clause.position))?;
+        let is_of_transaction = matches!(statement.kind, Kind::Begin(_) | Kind::SetTransaction { session: false, .. });
+        let Some(block) = &self.block else { return Ok(()) };
+        let is_first = block.statements == 0 && block.ddl.is_none();
+        match &block.past {
+            Some(past) if is_first && (is_of_transaction || !block.explicit) && past.as_of != as_of => {}
+            Some(past) if past.as_of == as_of => return Ok(()),
+            None if is_first && (is_of_transaction || !block.explicit) => {}
+            _ => {
+                let message = "inconsistent AS OF SYSTEM TIME: the transaction reads another time";
+                return Err(
+                    Error::sql("25001", message).hint("Say it with BEGIN, or with SET TRANSACTION before the first query.")
+                );
+            }
+        }
+        let catalog = match &mut as_of {
+            AsOf::Exact(at) => interruptible(&self.cancel, self.env.catalog_at(*at)).await?,
+            AsOf::Bounded { min, .. } => {
+                interruptible(&self.cancel, self.env.catch_up()).await?;
+                // What is read must be as new as what it is planned with.
+                let catalog = self.env.catalog();
+                *min = (*min).max(catalog.committed_at);
+                catalog
+            }
+        };
+        let block = self.block(now);
+        block.past = Some(Past { as_of, catalog });
+        block.read_only = true;
+        Ok(())
+    }
+
+    fn time_of(&self, clause: &AsOfSystemTime, now: u64) -> Result<AsOf> {
+        let now = now as i64;
+        if let ast::Expr::Function(function) = &*clause.time {
+            let name = function.name.to_string().to_ascii_lowercase();
+            let arguments = arguments(function);
+            let bounded = |min: i64, nearest_only: Option<&&ast::Expr>| {
+                let nearest_only = match nearest_only.map(|e| self.constant(e, &Type::Bool)).transpose()? {
+                    None | Some(Datum::Null) => false,
+                    Some(value) => matches!(value, Datum::Bool(true)),
+                };
+                Ok(AsOf::Bounded { min: timestamp(min, now)?, nearest_only })
+            };
+            match (name.as_str(), &arguments[..]) {
+                ("follower_read_timestamp", []) => return Ok(AsOf::Exact(timestamp(now - FOLLOWER_LAG_MICROS, now)?)),
+                ("with_max_staleness", [interval, rest @ ..]) if rest.len() <= 1 => {
+                    let Datum::Interval(interval) = self.constant(interval, &Type::Interval)? else { return Err(no_time()) };
+                    let back = micros(&interval);
+                    if back < 0 {
+                        return Err(Error::sql(
+                            "22023",
+                            "interval duration for with_max_staleness must be greater or equal to 0",
+                        ));
+                    }
+                    return bounded(now - back, rest.first());
+                }
+                ("with_min_timestamp", [at, rest @ ..]) if rest.len() <= 1 => {
+                    let Datum::Timestamp(at) = self.constant(at, &Type::Timestamptz)? else { return Err(no_time()) };
+                    return bounded(at + EPOCH_2000_UNIX_MICROS, rest.first());
+                }
+                _ => {}
+            }
+        }
+        Ok(AsOf::Exact(timestamp(self.moment(&clause.time, now)?, now)?))
+    }
+
+    /// Microseconds since 1970.
+    fn moment(&self, time: &ast::Expr, now: i64) -> Result<i64> {
+        if let Some(text) = literal(time) {
+            let text = text.trim();
+            if let Ok(Datum::Interval(interval)) = Datum::from_text(text, &Type::Interval, &self.eval)
+                && text.starts_with(['-', '+'])
+            {
+                return Ok(now + micros(&interval));
+            }
+            let nanos = text.split('.').next().unwrap_or_default();
+            if let Ok(nanos) = nanos.parse::<i64>() {
+                return Ok(nanos / 1_000);
+            }
+        }
+        match self.constant(time, &Type::Timestamptz)? {
+            Datum::Timestamp(at) => Ok(at.saturating_add(EPOCH_2000_UNIX_MICROS)),
+            _ => Err(no_time()),
+        }
+    }
+
+    fn constant(&self, e: &ast::Expr, ty: &Type) -> Result<Datum> {
+        let catalog = self.env.catalog();
+        plan::evaluate(e, ty, &PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval })
+    }
+}
+
+fn arguments(function: &ast::Function) -> Vec<&ast::Expr> {
+    let ast::FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    let argument = |a| match a {
+        &ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ref e)) => Some(e),
+        _ => None,
+    };
+    list.args.iter().filter_map(argument).collect()
+}
+
+/// The text of a literal, with its sign.
+fn literal(e: &ast::Expr) -> Option<String> {
+    match e {
+        ast::Expr::Value(v) => match &v.value {
+            ast::Value::SingleQuotedString(s) => Some(s.clone()),
+            ast::Value::Number(n, _) => Some(n.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn micros(interval: &Interval) -> i64 {
+    const DAY: i64 = 86_400_000_000;
+    let days = i64::from(interval.months) * 30 + i64::from(interval.days);
+    days.saturating_mul(DAY).saturating_add(interval.micros)
+}
+
+fn no_time() -> Error {
+    Error::sql("22004", "AS OF SYSTEM TIME: the time must not be NULL")
+}
+
+fn timestamp(micros: i64, now: i64) -> Result<Timestamp> {
+    if micros > now {
+        return Err(Error::sql("22023", "AS OF SYSTEM TIME: cannot specify a timestamp in the future"));
+    }
+    match u64::try_from(micros) {
+        Ok(micros) if micros > 0 => Ok(Timestamp::from_micros(micros)),
+        _ => Err(Error::sql("22023", "AS OF SYSTEM TIME: the time is before 1970")),
+    }
+}

@@ -4,16 +4,19 @@
 //!
 //! * whoever was told «inserted» owns the name; nobody else does;
 //! * whoever was told «taken» (23505) was told the truth: somebody has the name;
-//! * a name never has two owners.
+//! * a name never has two owners;
+//! * whoever gave a name back that nobody else wants, and was told so, may take it again at once, from any region: «taken» would
+//!   rest on what an old replica shows.
 
 use crate::client::Value;
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;
-use crate::session::Attempted;
-use crate::stats::StatsKey;
+use crate::session::{Attempted, Session};
+use crate::stats::{Locality, StatsKey};
 use async_trait::async_trait;
 use meridian_base::Result;
 use rand::Rng;
+use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -21,6 +24,8 @@ use std::time::Duration;
 /// The database it works in.
 pub const DATABASE: &str = "names";
 const REST: Duration = Duration::from_millis(50);
+/// Share of what clients of other regions do that is giving a name back and taking it again.
+const TAKE_AGAIN_SHARE: f64 = 0.2;
 
 /// The shape of the contest.
 #[derive(Clone, Debug)]
@@ -55,6 +60,8 @@ struct State {
 enum Told {
     Inserted,
     Taken,
+    /// «Taken», of a name that nobody had.
+    TakenFromNobody,
     Refused,
     Nothing,
 }
@@ -74,6 +81,38 @@ impl Inserts {
         state.next_owner += 1;
         let name = (state.newest - rng.random_range(0..self.config.window)).max(0);
         (name, state.next_owner)
+    }
+
+    /// An owner, and a name that nobody else will ask for.
+    fn draw_own(&self) -> (i64, i64) {
+        let mut state = self.state.lock().expect("no panic while drawing");
+        state.next_owner += 1;
+        (-state.next_owner, state.next_owner)
+    }
+
+    /// Takes a name of its own and gives it back, both in the region where the tables are, and takes it again from elsewhere.
+    async fn take_again(&self, at_home: &mut Session, elsewhere: &mut Session, rng: &mut SmallRng) -> Attempted<()> {
+        let (name, owner) = self.draw_own();
+        let table = table_of(name);
+        let insert = format!("INSERT INTO {table} (name, owner) VALUES ($1, $2)");
+        let row: [Value; 2] = [name.into(), owner.into()];
+        let delete = format!("DELETE FROM {table} WHERE name = $1");
+        for (sql, params) in [(&insert, &row[..]), (&delete, &row[..1])] {
+            let attempted = at_home.single(rng, sql, params).await.map(|_| ());
+            if !matches!(attempted, Attempted::Committed(())) {
+                self.note(name, owner, Told::Nothing);
+                return attempted;
+            }
+        }
+        let attempted = elsewhere.single(rng, &insert, &row).await.map(|_| ());
+        let told = match &attempted {
+            Attempted::Committed(()) => Told::Inserted,
+            Attempted::Failed(error) if error.sqlstate() == "23505" => Told::TakenFromNobody,
+            Attempted::Failed(_) => Told::Refused,
+            Attempted::Unknown(..) => Told::Nothing,
+        };
+        self.note(name, owner, told);
+        attempted
     }
 
     fn note(&self, name: i64, owner: i64, told: Told) {
@@ -96,6 +135,9 @@ impl Inserts {
                         verdict.expect(!of_name.is_empty(), || format!("name {name}: {owner} was told «taken» by nobody"));
                         verdict.expect(!owns, || format!("name {name}: {owner} was told «taken», but has it"));
                     }
+                    Told::TakenFromNobody => verdict.expect(false, || {
+                        format!("name {name}: {owner} was told «taken» after it had given it back, and nobody else wants it")
+                    }),
                     Told::Refused => verdict.expect(!owns, || format!("name {name}: {owner} was refused, but has it")),
                     Told::Nothing => {}
                 }
@@ -129,8 +171,30 @@ impl Workload for Inserts {
     async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let mut session = context.session(&worker.region, DATABASE);
-        let locality = crate::run::locality_of(&context.connector.regions()[0], &worker.region);
+        let home = &context.connector.regions()[0];
+        let locality = crate::run::locality_of(home, &worker.region);
+        let mut at_home = context.session(home, DATABASE);
         while !context.stop.is_stopped() {
+            if locality == Locality::Other && rng.random_bool(TAKE_AGAIN_SHARE) {
+                let started = context.timer.now_micros();
+                let attempted = self.take_again(&mut at_home, &mut session, &mut rng).await;
+                let retries = at_home.take_retries() + session.take_retries();
+                let key = StatsKey { region: worker.region.clone(), operation: "take again", locality };
+                match attempted {
+                    Attempted::Committed(()) => {
+                        context.stats.success(&key, Duration::from_micros(context.timer.now_micros() - started), retries);
+                    }
+                    Attempted::Failed(error) => {
+                        context.stats.failure(&key, retries);
+                        crate::run::rest_after(&error, REST).await?;
+                    }
+                    Attempted::Unknown(..) => {
+                        context.stats.unknown(&key, retries);
+                        tokio::time::sleep(REST).await;
+                    }
+                }
+                continue;
+            }
             let (name, owner) = self.draw(&mut rng);
             let table = table_of(name);
             let started = context.timer.now_micros();
@@ -217,6 +281,7 @@ mod tests {
         assert_eq!(judged(&told(Told::Inserted), &[(1, 10), (1, 11)]).len(), 1, "two owners");
         assert_eq!(judged(&told(Told::Taken), &[]).len(), 1, "false duplicate");
         assert_eq!(judged(&told(Told::Taken), &[(1, 10)]).len(), 1, "duplicate of itself");
+        assert_eq!(judged(&told(Told::TakenFromNobody), &[]).len(), 1, "an old duplicate");
         assert_eq!(judged(&told(Told::Refused), &[(1, 10)]).len(), 1, "refused, but there");
         assert_eq!(judged(&[], &[(1, 10)]).len(), 1, "from nowhere");
     }

@@ -30,11 +30,15 @@ pub enum PlantedBug {
     RoundIgnoresWriters,
     /// Reservations end when the vote is in the log and not with the outcome.
     DropReservationEarly,
+    /// 16: an error that ends a transaction is sent although it rests on a replica's old rows.
+    ErrorNotConfirmed,
+    /// 21: a read-only transaction over several groups, or at replicas, ends without a round.
+    RoundLeftOut,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 13] = [
+    pub const ALL: [PlantedBug; 15] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -48,6 +52,8 @@ impl PlantedBug {
         PlantedBug::ReplicaReadSkipsPrepared,
         PlantedBug::RoundIgnoresWriters,
         PlantedBug::DropReservationEarly,
+        PlantedBug::ErrorNotConfirmed,
+        PlantedBug::RoundLeftOut,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -66,6 +72,8 @@ impl PlantedBug {
             PlantedBug::ReplicaReadSkipsPrepared => "replica-read-skips-prepared",
             PlantedBug::RoundIgnoresWriters => "round-ignores-writers",
             PlantedBug::DropReservationEarly => "drop-reservation-early",
+            PlantedBug::ErrorNotConfirmed => "error-not-confirmed",
+            PlantedBug::RoundLeftOut => "round-left-out",
         }
     }
     /// The reverse of [`PlantedBug::name`].

@@ -323,6 +323,9 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 
     async fn confirm(&mut self) -> Result<()> {
+        if self.shared.bugs.has(PlantedBug::ErrorNotConfirmed) {
+            return Ok(());
+        }
         self.confirm_reads().await
     }
 

@@ -163,7 +163,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// The groups this node serves as primary, with their terms.
-    pub(crate) fn leads(&self) -> Vec<(GroupId, u64)> {
+    pub fn leads(&self) -> Vec<(GroupId, u64)> {
         self.all_replicas().iter().filter_map(|r| Some((r.id, r.serving_term()?))).collect()
     }
 

@@ -1,10 +1,8 @@
 //! The command line: `--seed N [--trace]` replays one seed, `--seeds N [--minutes M]` runs many.
 
 use super::many::{self, Campaign};
-use super::options::{Options, WorkloadKind};
+use super::options::{Bug, Options, WorkloadKind};
 use super::run::run_seed;
-use meridian_node::PlantedBug;
-use meridian_node::commit::PlantedBug as BallotBug;
 use std::time::Duration;
 
 /// What `--help` says.
@@ -126,18 +124,8 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
             }
             "--shape" => parsed.options.shape = Some(shape(value()?)?),
             "--duration" => parsed.options.duration = Some(Duration::from_secs(number(value()?)?)),
-            "--bug" => {
-                let name = value()?;
-                parsed.options.bug = PlantedBug::from_name(name);
-                parsed.options.ballot_bug = BallotBug::from_name(name);
-                if parsed.options.bug.is_none() && parsed.options.ballot_bug.is_none() {
-                    return Err(format!("no bug {name}"));
-                }
-            }
-            "--provoke" => {
-                let name = value()?;
-                parsed.options.provoke = Some(PlantedBug::from_name(name).ok_or(format!("no bug {name}"))?);
-            }
+            "--bug" => parsed.options.bug = Some(bug(value()?)?),
+            "--provoke" => parsed.options.provoke = Some(bug(value()?)?),
             "--calm" => parsed.options.calm = true,
             "--trace" => parsed.options.trace = true,
             "--history" => parsed.options.history = Some(value()?.clone()),
@@ -151,6 +139,10 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text} is not a number that fits here"))
+}
+
+fn bug(name: &str) -> Result<Bug, String> {
+    Bug::from_name(name).ok_or_else(|| format!("no bug {name}"))
 }
 
 fn shape(text: &str) -> Result<(usize, usize), String> {
@@ -172,7 +164,7 @@ mod tests {
     #[test]
     fn options_survive_the_way_to_a_child_process() {
         let parsed =
-            parse(&args("--workload queue --shape 2x3 --duration 7 --bug read-in-flight --provoke certify-below-gc --calm"))
+            parse(&args("--workload queue --shape 2x3 --duration 7 --bug read-in-flight --provoke vote-before-durable --calm"))
                 .expect("valid");
         let again = parse(&parsed.options.to_args()).expect("valid");
         assert_eq!(format!("{:?}", parsed.options), format!("{:?}", again.options));

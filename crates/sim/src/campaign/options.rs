@@ -126,6 +126,41 @@ impl WorkloadKind {
     }
 }
 
+/// A rule left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// In a group.
+    Group(PlantedBug),
+    /// In the commit over several groups.
+    Ballot(BallotBug),
+}
+
+impl Bug {
+    /// As on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bug::Group(bug) => bug.name(),
+            Bug::Ballot(bug) => bug.name(),
+        }
+    }
+    /// The reverse of [`Bug::name`].
+    pub fn from_name(name: &str) -> Option<Bug> {
+        PlantedBug::from_name(name).map(Bug::Group).or_else(|| BallotBug::from_name(name).map(Bug::Ballot))
+    }
+}
+
+impl From<PlantedBug> for Bug {
+    fn from(bug: PlantedBug) -> Bug {
+        Bug::Group(bug)
+    }
+}
+
+impl From<BallotBug> for Bug {
+    fn from(bug: BallotBug) -> Bug {
+        Bug::Ballot(bug)
+    }
+}
+
 /// What a run is told.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -137,11 +172,9 @@ pub struct Options {
     pub shape: Option<(usize, usize)>,
     /// How long workers work, in simulated time; `None`: drawn.
     pub duration: Option<Duration>,
-    pub bug: Option<PlantedBug>,
-    /// The same, in the commit over several groups.
-    pub ballot_bug: Option<BallotBug>,
+    pub bug: Option<Bug>,
     /// The run is one in which this bug would show; the same as with `bug`, but the bug is not there.
-    pub provoke: Option<PlantedBug>,
+    pub provoke: Option<Bug>,
     /// Nothing fails.
     pub calm: bool,
     /// Where to write the history, as lines of JSON.
@@ -163,9 +196,6 @@ impl Options {
             push("--duration", format!("{}", duration.as_secs()));
         }
         if let Some(bug) = self.bug {
-            push("--bug", bug.name().to_string());
-        }
-        if let Some(bug) = self.ballot_bug {
             push("--bug", bug.name().to_string());
         }
         if let Some(bug) = self.provoke {

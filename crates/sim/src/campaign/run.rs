@@ -6,7 +6,7 @@
 //!
 //! After healing the cluster has a bounded time to answer everything again; not doing so is a violation too.
 
-use super::options::{Options, WorkloadKind};
+use super::options::{Bug, Options, WorkloadKind};
 use super::report::Report;
 use super::scenario::Scenario;
 use crate::checkers;
@@ -76,8 +76,12 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         // The order of schema changes in real time is promised for clocks within `max_offset`.
         scenario.plan.beyond = None;
     }
-    let bugs = options.bug.map_or(PlantedBugs::NONE, PlantedBugs::only);
-    let ballot_bugs = options.ballot_bug.map_or(commit::PlantedBugs::NONE, commit::PlantedBugs::only);
+    let (mut bugs, mut ballot_bugs) = (PlantedBugs::NONE, commit::PlantedBugs::NONE);
+    match options.bug {
+        Some(Bug::Group(bug)) => bugs = PlantedBugs::only(bug),
+        Some(Bug::Ballot(bug)) => ballot_bugs = commit::PlantedBugs::only(bug),
+        None => {}
+    }
 
     let world = World::new(options.trace);
     let mut report = Report {

@@ -1,11 +1,14 @@
 //! What kind of a run it is: which faults, how often, and how the cluster is tuned. Drawn from the seed; a run that is to show
 //! a planted bug is given what the bug needs to show.
 
-use crate::cluster::FaultPlan;
+use super::options::Bug;
+use crate::cluster::{Deaf, Death, FaultPlan, Strike};
 use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
+use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_node::{PlantedBug, Timing};
 use rand::Rng;
 use rand::rngs::SmallRng;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// See the module.
@@ -52,15 +55,22 @@ impl Scenario {
     }
 
     /// Makes the run one in which a bug shows, if it is there.
-    pub fn provoke(&mut self, bug: PlantedBug) {
+    pub fn provoke(&mut self, bug: Bug) {
         match bug {
-            // The successor must be there before its clock has passed what the predecessor, whose clock was ahead, served
-            // reads at; and a transaction that read there must still be open.
+            Bug::Group(bug) => self.provoke_in_group(bug),
+            Bug::Ballot(bug) => self.provoke_in_ballot(bug),
+        }
+    }
+
+    fn provoke_in_group(&mut self, bug: PlantedBug) {
+        match bug {
+            // A primary whose clock is ahead goes on promising closed timestamps to other regions, which read there, while its
+            // own region elects a successor; that must be there before its clock has passed those.
             PlantedBug::SuccessorIgnoresCeiling => {
-                self.hand_over_often();
-                self.plan.every = Duration::from_millis(1_000);
-                self.plan.stops = 1.0;
-                self.pause_max = Duration::from_millis(250);
+                self.timing = quick_elections();
+                let strike =
+                    Strike { deaf: Some(Deaf::AtHome), ahead: MAX_OFFSET_DEFAULT.mul_f64(0.7), ..Strike::lasting(150..=400) };
+                self.strike(Duration::from_millis(800), Strike { death: Some(Death::Process), ..strike });
             }
             // The primary that remembers the deletion must be gone, and so must the tombstone.
             PlantedBug::CertifyBelowGc => {
@@ -76,14 +86,57 @@ impl Scenario {
             // The primary's clock must be ahead of the reader's gateway.
             PlantedBug::SnapshotDoesNotMove => self.plan.skew_max = MAX_OFFSET_DEFAULT.mul_f64(0.35),
             // Transactions over several regions must meet each other.
-            PlantedBug::ReplicaReadSkipsPrepared | PlantedBug::RoundIgnoresWriters | PlantedBug::DropReservationEarly => {
+            PlantedBug::ReplicaReadSkipsPrepared
+            | PlantedBug::RoundIgnoresWriters
+            | PlantedBug::RoundLeftOut
+            | PlantedBug::DropReservationEarly => {
                 self.several_regions_share = 0.8;
             }
             PlantedBug::CommitNotIdempotent
+            | PlantedBug::ErrorNotConfirmed
             | PlantedBug::ReadInFlight
             | PlantedBug::NewestMaskOnly
             | PlantedBug::SkipRangeCheck => {}
         }
+    }
+
+    /// Transactions over several regions are in the middle of their commit all the time; the primary of one of their groups is
+    /// kept there for a while.
+    fn provoke_in_ballot(&mut self, bug: BallotBug) {
+        self.several_regions_share = 0.8;
+        match bug {
+            // The vote must have left, and its record not be durable.
+            BallotBug::VoteBeforeDurable => {
+                let strike = Strike { sync_time: Some(Duration::from_millis(400)), ..Strike::lasting(300..=800) };
+                self.strike(Duration::from_millis(1_000), Strike { death: Some(Death::Power), ..strike });
+            }
+            // The same with the outcome; and the other groups must have forgotten the transaction when the group is back.
+            BallotBug::AckBeforeDurable => {
+                let strike = Strike { sync_time: Some(Duration::from_millis(400)), ..Strike::lasting(600..=1_500) };
+                self.strike(Duration::from_millis(500), Strike { death: Some(Death::Power), down_ms: LONG_AWAY_MS, ..strike });
+            }
+            // The gateway must have the vote and the other groups not, before the group that gave it forgets it.
+            BallotBug::UnloggedReadOnlyVote | BallotBug::AnswerFromMemory => {
+                let strike = Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(200..=1_200) };
+                self.strike(Duration::from_millis(800), Strike { death: Some(Death::Process), ..strike });
+            }
+            BallotBug::ForgetBeforeAcks => {
+                self.strike(Duration::from_millis(500), Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(LONG_AWAY_MS) });
+            }
+            // The others must miss its vote for longer than the bound.
+            BallotBug::DecideByBound => {
+                self.strike(Duration::from_millis(1_000), Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(2_200..=4_000) });
+            }
+            // A late copy is refused by what the first one wrote: no statement writes a row that it has not read.
+            BallotBug::LatePrepareAsNew => {}
+            // What a Prepare may wait for at a group ends by itself; the bound keeps others from waiting so long.
+            BallotBug::WaitWithoutBound => {}
+        }
+    }
+
+    fn strike(&mut self, every: Duration, strike: Strike) {
+        self.plan = FaultPlan { every, strike: Some(strike), ..FaultPlan::none() };
+        self.gc_ttl = GC_TTL_DEFAULT;
     }
 
     fn hand_over_often(&mut self) {
@@ -96,6 +149,9 @@ impl Scenario {
         self.plan.skew_max = MAX_OFFSET_DEFAULT.mul_f64(0.35);
     }
 }
+
+/// Longer than a group remembers what everybody has acknowledged (`WATERMARK_LAG`).
+const LONG_AWAY_MS: RangeInclusive<u64> = 33_000..=35_000;
 
 /// A failover in a fraction of a second: less than clocks may be apart.
 fn quick_elections() -> Timing {

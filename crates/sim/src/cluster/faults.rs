@@ -4,6 +4,10 @@
 //! not put on one link, and most of the time a region keeps a quorum, since a cluster that is only ever dead proves little.
 //! At the end everything is healed, and the cluster has to come back.
 
+mod strikes;
+
+pub use strikes::{Deaf, Death, Strike};
+
 use super::machines::{Link, Machines, link};
 use super::software::{self, Software};
 use crate::world::disk::PowerLoss;
@@ -33,6 +37,8 @@ pub struct FaultPlan {
     pub joins: bool,
     /// Clocks jump farther than this, which is more than is allowed.
     pub beyond: Option<Duration>,
+    /// Every fault is this one, and nothing is drawn.
+    pub strike: Option<Strike>,
 }
 
 impl FaultPlan {
@@ -48,6 +54,7 @@ impl FaultPlan {
             disks: true,
             joins: true,
             beyond: None,
+            strike: None,
         }
     }
     /// Nothing fails.
@@ -62,6 +69,7 @@ impl FaultPlan {
             disks: false,
             joins: false,
             beyond: None,
+            strike: None,
         }
     }
 }
@@ -76,6 +84,7 @@ enum End {
     NormalDisk { node: String },
     MakeRoom { node: String },
     JumpBack { node: String, micros: i64 },
+    Strike { node: String, links: Vec<Link>, strike: Strike },
 }
 
 /// The faults of a run, as they go.
@@ -177,6 +186,9 @@ impl Faults {
     }
 
     fn begin<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        if let Some(strike) = self.plan.strike.clone() {
+            return self.strike(machines, &strike, now);
+        }
         let kind = self.rng.random_range(0..100);
         match kind {
             0..=34 if self.plan.machines => self.fail_machine(machines, now),
@@ -375,6 +387,7 @@ impl Faults {
                 machines.set_full(&node, false);
             }
             End::JumpBack { node, micros } => machines.host(&node).jump_clock(micros),
+            End::Strike { node, links, strike } => self.end_strike(machines, node, links, &strike),
         }
     }
 }

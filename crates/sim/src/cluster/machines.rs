@@ -137,6 +137,11 @@ impl<S: Software> Machines<S> {
         self.world.host(name).expect("a machine of this run")
     }
 
+    /// Whether a node serves as a primary now.
+    pub fn is_primary(&self, name: &str) -> bool {
+        self.host(name).has_started() && self.software.is_primary(&self.spec(name))
+    }
+
     fn spec(&self, name: &str) -> NodeSpec {
         self.topology.nodes.iter().find(|n| n.name == name).expect("a node of this run").clone()
     }

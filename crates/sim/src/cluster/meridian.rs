@@ -5,7 +5,7 @@ use super::topology::NodeSpec;
 use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
 use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
-use meridian_base::{Error, Result, SessionId};
+use meridian_base::{Error, GroupId, Result, SessionId};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::sql_env::Environment;
 use meridian_node::{
@@ -14,8 +14,8 @@ use meridian_node::{
 use meridian_workload::{Rows, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The port of messages between nodes.
@@ -37,12 +37,14 @@ pub struct Meridian {
     tuning: Tuning,
     /// The stores' memory, per machine: it outlives processes.
     disks: Mutex<BTreeMap<String, MemoryDisk>>,
+    /// The processes that came up last, per machine.
+    nodes: Arc<Mutex<BTreeMap<String, Weak<MeridianGateway>>>>,
 }
 
 impl Meridian {
     /// Nodes that are all tuned alike.
     pub fn new(tuning: Tuning) -> Meridian {
-        Meridian { tuning, disks: Mutex::default() }
+        Meridian { tuning, disks: Mutex::default(), nodes: Arc::default() }
     }
     fn disk(&self, machine: &str) -> MemoryDisk {
         self.disks.lock().entry(machine.to_string()).or_default().clone()
@@ -70,7 +72,7 @@ impl Software for Meridian {
     type Gateway = MeridianGateway;
 
     fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<MeridianGateway>>> {
-        let config = self.config(&spec);
+        let (config, nodes) = (self.config(&spec), self.nodes.clone());
         Box::pin(async move {
             let node = Node::start(runtime, config).await?;
             let mut failure = node.failure();
@@ -84,8 +86,9 @@ impl Software for Meridian {
                     }
                 }
             };
-            let gateway = MeridianGateway { node, shared: Shared::new(), next_session: AtomicU64::new(1) };
-            Ok(Started { gateway: Arc::new(gateway), failure: Box::pin(failed) })
+            let gateway = Arc::new(MeridianGateway { node, shared: Shared::new(), next_session: AtomicU64::new(1) });
+            nodes.lock().insert(spec.name, Arc::downgrade(&gateway));
+            Ok(Started { gateway, failure: Box::pin(failed) })
         })
     }
 
@@ -105,6 +108,12 @@ impl Software for Meridian {
             true => self.disk(&spec.name).fail_writes_after(0),
             false => self.disk(&spec.name).heal(),
         }
+    }
+
+    /// Of rows: a node that leads only the catalog is left alone.
+    fn is_primary(&self, spec: &NodeSpec) -> bool {
+        let gateway = self.nodes.lock().get(&spec.name).and_then(Weak::upgrade);
+        gateway.is_some_and(|gateway| gateway.node.shared().leads().iter().any(|(group, _)| *group != GroupId::CATALOG))
     }
 }
 

@@ -31,6 +31,8 @@ pub trait Software: 'static {
     fn process_died(&self, spec: &NodeSpec);
     /// There is no room (or again room) for state kept outside the simulated files.
     fn set_full(&self, spec: &NodeSpec, full: bool);
+    /// Whether the process on a machine, which has come up, serves as the primary of anything: faults may be aimed at those.
+    fn is_primary(&self, spec: &NodeSpec) -> bool;
 }
 
 /// A process's life: up, serving clients, until it fails. Returns why it ended.

@@ -397,8 +397,9 @@ pub(super) fn no_portal(name: &str) -> Error {
 /// Reads an argument.
 fn argument(bytes: &Bytes, ty: &Type, format: Format, eval: &EvalContext) -> Result<Datum> {
     match format {
-        Format::Binary => Datum::from_binary(bytes, ty),
-        Format::Text => match std::str::from_utf8(bytes) {
+        // Whether a name is one of the database's regions, its bytes do not tell.
+        Format::Binary if *ty != Type::Region => Datum::from_binary(bytes, ty),
+        Format::Binary | Format::Text => match std::str::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => Datum::from_text(text, ty, eval),
             _ => Err(Error::sql("22021", "invalid byte sequence for encoding \"UTF8\" in a parameter")),
         },

@@ -59,6 +59,8 @@ fn needed(from: &Type, to: &Type) -> Option<CastContext> {
         (Time, Interval) => Implicit,
         (Interval, Time) => Assignment,
         (Json, Jsonb) | (Jsonb, Json) => Assignment,
+        // PostgreSQL wants an explicit cast; CockroachDB's schemas compute regions by expressions of type text.
+        (Text | Varchar(_), Region) => Assignment,
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_)) => Explicit,
         (Array(f), Array(t)) => return needed(f, t),
         (Record | Void, _) | (_, Record | Void | Unknown) => {

@@ -33,6 +33,11 @@ pub fn keeps_looks(ty: &Type) -> bool {
     }
 }
 
+/// Whether equal values of a type are the same to every function.
+pub fn is_exact(ty: &Type) -> bool {
+    keeps_looks(ty) && !matches!(ty, Type::Char(_))
+}
+
 /// Whether the type has an order, and so may be indexed, sorted and grouped by.
 pub fn has_order(ty: &Type) -> bool {
     match ty {
@@ -134,7 +139,7 @@ fn decode_value(input: &mut &[u8], ty: &Type, d: bool) -> Option<Datum> {
             s.extend(std::iter::repeat_n(' ', missing));
             Datum::text(s)
         }
-        Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar | Type::Unknown => {
+        Type::Text | Type::Varchar(_) | Type::Name | Type::InternalChar | Type::Region | Type::Unknown => {
             let bytes = decode::bytes(input, d)?;
             std::str::from_utf8(&bytes).ok()?;
             Datum::Text(Text::from_stored(Bytes::from(bytes)))

@@ -69,6 +69,8 @@ pub enum Type {
     Regtype,
     Regproc,
     Regnamespace,
+    /// `crdb_internal_region`: the regions of the database, an enum of CockroachDB's. Its values are stored as their names.
+    Region,
     Array(Box<Type>),
     /// A literal or parameter whose type is not known yet.
     Unknown,
@@ -87,7 +89,7 @@ pub enum Datum {
     /// `float4` (rounded to it) and `float8`.
     Float(f64),
     Numeric(numeric::Numeric),
-    /// `text`, `varchar`, `char`, `name`, `"char"`, `unknown`, `json` (as it was written). UTF-8.
+    /// `text`, `varchar`, `char`, `name`, `"char"`, `unknown`, `crdb_internal_region`, `json` (as it was written). UTF-8.
     Text(Text),
     Bytea(Bytes),
     /// Days since 2000-01-01.

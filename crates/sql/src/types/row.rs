@@ -180,7 +180,7 @@ impl RowView {
                 write_int_field(int(stored)?, out);
                 return Ok(());
             }
-            (Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::Json | Type::Unknown, _) => {}
+            (Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::Region | Type::Json | Type::Unknown, _) => {}
             (Type::Jsonb | Type::InternalChar, Format::Text) => {}
             (Type::Numeric(_) | Type::Jsonb | Type::InternalChar, Format::Binary) => {
                 load(&self.bytes, place, ty)?.write_field(ty, format, ctx, out);
@@ -245,7 +245,14 @@ fn load(row: &Bytes, place: std::ops::Range<usize>, ty: &Type) -> Result<Datum> 
     let stored = &row[place.clone()];
     Ok(match ty {
         Type::Int2 | Type::Int4 | Type::Int8 => Datum::Int(int(stored)?),
-        Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::InternalChar | Type::Json | Type::Unknown => {
+        Type::Text
+        | Type::Varchar(_)
+        | Type::Char(_)
+        | Type::Name
+        | Type::InternalChar
+        | Type::Region
+        | Type::Json
+        | Type::Unknown => {
             // Debug builds check stored text when they make it, so bytes that may be damaged are checked here.
             if cfg!(debug_assertions) && std::str::from_utf8(stored).is_err() {
                 return Err(damaged());

@@ -9,6 +9,7 @@ pub enum Category {
     Boolean,
     Composite,
     DateTime,
+    Enum,
     Numeric,
     Pseudo,
     String,
@@ -27,6 +28,7 @@ impl Category {
             Category::Boolean => 'B',
             Category::Composite => 'C',
             Category::DateTime => 'D',
+            Category::Enum => 'E',
             Category::Numeric => 'N',
             Category::Pseudo => 'P',
             Category::String => 'S',
@@ -69,6 +71,8 @@ const SCALARS: &[(Type, u32, u32, &str, &str, i16)] = &[
     (Type::Uuid, 2950, 2951, "uuid", "uuid", 16),
     (Type::Jsonb, 3802, 3807, "jsonb", "jsonb", -1),
     (Type::Regnamespace, 4089, 4090, "regnamespace", "regnamespace", 4),
+    // PostgreSQL gives oids below 16384 to no type of its users, and those near it to none of its own.
+    (Type::Region, 16300, 16301, "crdb_internal_region", "crdb_internal_region", 4),
 ];
 
 fn entry(t: &Type) -> &'static (Type, u32, u32, &'static str, &'static str, i16) {
@@ -232,6 +236,7 @@ impl Type {
             Type::InternalChar => Category::Internal,
             Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz => Category::DateTime,
             Type::Interval => Category::Timespan,
+            Type::Region => Category::Enum,
             Type::Bytea | Type::Uuid | Type::Json | Type::Jsonb => Category::UserDefined,
             Type::Array(_) => Category::Array,
             Type::Unknown => Category::Unknown,

@@ -110,8 +110,16 @@ pub(super) fn columns(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     rows.finish()
 }
 
+/// PostgreSQL's names for what is no type of its own.
+fn data_type(ty: &Type) -> String {
+    match ty {
+        Type::Region => "USER-DEFINED".to_string(),
+        Type::Array(_) => "ARRAY".to_string(),
+        ty => ty.base_name(),
+    }
+}
+
 fn push_column(rows: &mut Rows, database: &str, c: &Shown, show: &dyn Fn(&str) -> String) {
-    let is_array = c.ty.element().is_some();
     let (precision, radix, scale) = match c.ty {
         Type::Int2 => (int(16), int(2), int(0)),
         Type::Int4 => (int(32), int(2), int(0)),
@@ -142,7 +150,7 @@ fn push_column(rows: &mut Rows, database: &str, c: &Shown, show: &dyn Fn(&str) -
         ("ordinal_position", int(c.number)),
         ("column_default", opt_text(c.column.and_then(|c| c.default.as_deref()).map(show))),
         ("is_nullable", yes(!c.not_null)),
-        ("data_type", text(if is_array { "ARRAY".to_string() } else { c.ty.base_name() })),
+        ("data_type", text(data_type(&c.ty))),
         ("character_maximum_length", length),
         ("character_octet_length", octets),
         ("numeric_precision", precision),

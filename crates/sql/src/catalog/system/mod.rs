@@ -179,6 +179,7 @@ fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>>
         (PG_CATALOG, "pg_rewrite") => relations::pg_rewrite,
         (PG_CATALOG, "pg_constraint") => constraints::pg_constraint,
         (PG_CATALOG, "pg_type") => types::pg_type,
+        (PG_CATALOG, "pg_enum") => types::pg_enum,
         (PG_CATALOG, "pg_proc") => types::pg_proc,
         (PG_CATALOG, "pg_am") => types::pg_am,
         (PG_CATALOG, "pg_opclass") => types::pg_opclass,

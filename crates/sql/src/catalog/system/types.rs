@@ -31,7 +31,7 @@ pub(super) fn pg_type(_: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("typowner", int(ROOT)),
             ("typlen", int(ty.typlen())),
             ("typbyval", bool(matches!(ty.typlen(), 1 | 2 | 4 | 8))),
-            ("typtype", text(if ty.category() == Category::Pseudo || ty == Type::Unknown { "p" } else { "b" })),
+            ("typtype", text(kind(&ty))),
             ("typcategory", text(ty.category().letter().to_string())),
             ("typispreferred", bool(ty.is_preferred())),
             ("typisdefined", bool(true)),
@@ -47,6 +47,30 @@ pub(super) fn pg_type(_: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("typstorage", text(if ty.typlen() > 0 { "p" } else { "x" })),
             ("typtypmod", int(-1)),
             ("typcollation", int(collation(&ty))),
+        ]);
+    }
+    rows.finish()
+}
+
+/// `typtype`.
+fn kind(ty: &Type) -> &'static str {
+    match ty.category() {
+        Category::Pseudo | Category::Unknown => "p",
+        Category::Enum => "e",
+        _ => "b",
+    }
+}
+
+/// The regions of the current database, as the values of the one enum there is.
+pub(super) fn pg_enum(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
+    let mut rows = Rows::of("pg_catalog", "pg_enum");
+    let database = context.catalog().find_database(&context.names().database).filter(|d| d.is_multi_region);
+    for (at, region) in database.into_iter().flat_map(|d| &d.regions).enumerate() {
+        rows.push([
+            ("oid", int(function_oid(&format!("crdb_internal_region.{region}")))),
+            ("enumtypid", int(Type::Region.oid())),
+            ("enumsortorder", Datum::Float(at as f64 + 1.0)),
+            ("enumlabel", text(region)),
         ]);
     }
     rows.finish()

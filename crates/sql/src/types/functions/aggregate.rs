@@ -448,6 +448,7 @@ pub fn register(r: &mut Registry) {
         "interval",
         "oid",
         "anyarray",
+        "crdb_internal_region",
     ] {
         r.aggregate("min", &format!("{t} -> {t}"), |_| Box::new(Extreme { best: Datum::Null, max: false }));
         r.aggregate("max", &format!("{t} -> {t}"), |_| Box::new(Extreme { best: Datum::Null, max: true }));

@@ -77,6 +77,7 @@ pub fn register(r: &mut Registry) {
         "timestamptz",
         "interval",
         "jsonb",
+        "crdb_internal_region",
     ] {
         six!(r, &format!("{t}, {t} -> bool"), plain);
     }

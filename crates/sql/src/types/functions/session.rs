@@ -26,6 +26,16 @@ pub fn register(r: &mut Registry) {
     })
     .stable();
     r.scalar("gateway_region", "-> text", |c, _| Ok(Datum::text(&*c.ctx.gateway_region))).stable();
+    r.scalar("default_to_database_primary_region", "text -> text", |c, a| {
+        let database = c.ctx.catalog.find_database(&c.ctx.database).filter(|d| d.is_multi_region);
+        let Some(database) = database else {
+            return Err(Error::sql("22023", format!("current database {} is not multi-region enabled", c.ctx.database)));
+        };
+        let region = a.text(0)?;
+        let known = database.regions.iter().any(|r| r == region);
+        Ok(Datum::text(if known { region } else { &database.primary_region }))
+    })
+    .stable();
     r.scalar("current_setting", "text -> text", |c, a| {
         let name = a.text(0)?;
         match c.ctx.system.setting(name) {

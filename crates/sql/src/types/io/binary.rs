@@ -80,7 +80,7 @@ impl Datum {
             Type::Float4 => Datum::Float(f64::from(f32::from_be_bytes(fixed(bytes)?))),
             Type::Float8 => Datum::Float(f64::from_be_bytes(fixed(bytes)?)),
             Type::Numeric(_) => Datum::Numeric(numeric(bytes)?),
-            Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::InternalChar | Type::Unknown => {
+            Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name | Type::InternalChar | Type::Region | Type::Unknown => {
                 Datum::Text(text(bytes)?)
             }
             Type::Json => {

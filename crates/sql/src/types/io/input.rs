@@ -38,6 +38,7 @@ impl Datum {
             Type::Varchar(_) | Type::Char(_) | Type::Name | Type::InternalChar => {
                 return fit_modifier(Datum::Text(checked(text)?.into()), ty, CastContext::Assignment);
             }
+            Type::Region => Datum::Text(region(text, ctx)?.into()),
             Type::Text | Type::Unknown => Datum::Text(checked(text)?.into()),
             Type::Bytea => Datum::Bytea(Bytes::from(bytea(text)?)),
             Type::Date => Datum::Date(parse::date(text, ctx)?),
@@ -56,6 +57,21 @@ impl Datum {
             Type::Record => return Err(Error::unsupported("input of anonymous composite types is not implemented")),
         })
     }
+}
+
+/// A region of the current database.
+fn region<'t>(text: &'t str, ctx: &EvalContext) -> Result<&'t str> {
+    let database = ctx.catalog.find_database(&ctx.database).filter(|d| d.is_multi_region);
+    let database = database.ok_or_else(|| {
+        Error::sql("42704", "type \"crdb_internal_region\" does not exist")
+            .detail(format!("Database \"{}\" has no regions.", ctx.database))
+            .hint("ALTER DATABASE … SET PRIMARY REGION makes it a multi-region database.")
+    })?;
+    if !database.regions.iter().any(|r| r == text) {
+        return Err(Error::sql("22P02", format!("invalid input value for enum crdb_internal_region: \"{text}\""))
+            .hint(format!("valid regions: {}", database.regions.join(", "))));
+    }
+    Ok(text)
 }
 
 /// Text in the database has no zero bytes.

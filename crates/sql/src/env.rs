@@ -182,6 +182,31 @@ pub trait Transaction: Send {
         columns: ColumnMask,
         locking: Locking,
     ) -> impl Future<Output = Result<Vec<Option<Bytes>>>> + Send;
+    /// Keys in several groups, no group twice, answers in the same order: one round trip, however many of the groups are far away.
+    fn get_each(
+        &mut self,
+        reads: Vec<(GroupId, Vec<Key>)>,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> impl Future<Output = Result<Vec<Vec<Option<Bytes>>>>> + Send {
+        async move {
+            let mut answers = Vec::with_capacity(reads.len());
+            for (group, keys) in reads {
+                answers.push(self.get_many(group, &keys, columns, locking).await?);
+            }
+            Ok(answers)
+        }
+    }
+    /// Pages of scans in several groups, no group twice: one round trip.
+    fn scan_each(&mut self, scans: Vec<(GroupId, Scan)>) -> impl Future<Output = Result<Vec<ScanRows>>> + Send {
+        async move {
+            let mut answers = Vec::with_capacity(scans.len());
+            for (group, scan) in scans {
+                answers.push(self.scan(group, scan).await?);
+            }
+            Ok(answers)
+        }
+    }
     /// Whether every read of this group costs a message, so that [`Transaction::prefetch`] pays.
     fn is_distant(&self, group: GroupId) -> bool {
         let _ = group;
@@ -191,6 +216,15 @@ pub trait Transaction: Send {
     fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> impl Future<Output = Result<()>> + Send {
         let _ = (group, keys, columns);
         async { Ok(()) }
+    }
+    /// The same in several groups, no group twice: one round trip.
+    fn prefetch_each(&mut self, reads: Vec<(GroupId, Vec<Key>)>, columns: ColumnMask) -> impl Future<Output = Result<()>> + Send {
+        async move {
+            for (group, keys) in reads {
+                self.prefetch(group, &keys, columns).await?;
+            }
+            Ok(())
+        }
     }
     /// A page of a scan; call again with [`ScanRows::rest`] for more.
     fn scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<ScanRows>> + Send;

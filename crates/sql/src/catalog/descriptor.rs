@@ -87,6 +87,9 @@ pub struct Group {
     pub database: DescriptorId,
     /// The home region.
     pub home: String,
+    /// Whether it holds the database's GLOBAL tables: it has a replica in every region, whatever the placement policy, and no
+    /// other table's rows.
+    pub is_global: bool,
     /// The regions of its database, sorted.
     pub regions: Vec<String>,
     pub survival: Survival,
@@ -99,8 +102,8 @@ pub struct Table {
     pub id: DescriptorId,
     pub schema: DescriptorId,
     pub name: String,
-    /// The group that holds its rows.
-    pub group: GroupId,
+    /// Where its rows and the entries of all its indexes live: see [`Table::groups`].
+    pub homes: Homes,
     pub locality: Locality,
     /// In order of creation; a dropped column stays, marked, so that ordinals and stored rows keep their meaning.
     pub columns: Vec<Column>,
@@ -120,6 +123,30 @@ pub enum Locality {
     RegionalByTable,
     /// In a named region.
     RegionalByTableIn(String),
+    /// Each row in the region that a column of it names, of type `crdb_internal_region`. The column is hidden unless it was
+    /// declared.
+    RegionalByRow { column: u32 },
+    /// In all regions of its database.
+    Global,
+}
+
+/// The groups of a table.
+///
+/// A row and its index entries are in one group, that of the row's home region, so keys need no region in front: the same key may
+/// stand for different entries in different groups, never for different rows of the same table (unique keys are unique over
+/// all of them).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Homes {
+    One(GroupId),
+    /// `REGIONAL BY ROW`: one for each region of the database, sorted by region.
+    ByRow(Vec<Partition>),
+}
+
+/// The rows of a table that have one home region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Partition {
+    pub region: String,
+    pub group: GroupId,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -266,6 +293,51 @@ pub struct Sequence {
 impl Table {
     pub fn primary(&self) -> &Index {
         &self.indexes[0]
+    }
+    /// All groups that hold rows of it, in the order of their regions.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupId> + '_ {
+        (0..self.group_count()).map(|at| match &self.homes {
+            Homes::One(group) => *group,
+            Homes::ByRow(partitions) => partitions[at].group,
+        })
+    }
+    /// How many there are; at least one.
+    pub fn group_count(&self) -> usize {
+        match &self.homes {
+            Homes::One(_) => 1,
+            Homes::ByRow(partitions) => partitions.len(),
+        }
+    }
+    /// The group of a table whose rows all have the same home.
+    pub fn only_group(&self) -> Option<GroupId> {
+        match &self.homes {
+            Homes::One(group) => Some(*group),
+            Homes::ByRow(_) => None,
+        }
+    }
+    /// The column that says where a row lives.
+    pub fn region_column(&self) -> Option<u32> {
+        match &self.locality {
+            Locality::RegionalByRow { column } => Some(*column),
+            _ => None,
+        }
+    }
+    /// The group of the rows of a region; `None` if the table has no such partition.
+    pub fn group_in(&self, region: &str) -> Option<GroupId> {
+        match &self.homes {
+            Homes::One(group) => Some(*group),
+            Homes::ByRow(partitions) => {
+                let at = partitions.binary_search_by(|p| p.region.as_str().cmp(region)).ok()?;
+                Some(partitions[at].group)
+            }
+        }
+    }
+    /// The region of a group's rows, if the table is `REGIONAL BY ROW`.
+    pub fn region_of(&self, group: GroupId) -> Option<&str> {
+        match &self.homes {
+            Homes::One(_) => None,
+            Homes::ByRow(partitions) => partitions.iter().find(|p| p.group == group).map(|p| p.region.as_str()),
+        }
     }
     /// The mask bit of a column.
     pub fn mask(ordinal: u32) -> ColumnMask {

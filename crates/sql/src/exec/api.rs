@@ -1,11 +1,11 @@
 //! What a session gives a running statement, and what it gets from it.
 
-use crate::catalog::Catalog;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::SystemContext;
+use crate::catalog::{Catalog, Descriptor};
 use crate::types::{Datum, EvalContext, RowView, Type};
 use futures::future::BoxFuture;
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -25,6 +25,30 @@ pub struct ExecContext<'a> {
     pub now_micros: &'a (dyn Fn() -> u64 + Send + Sync),
     /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it, 53200.
     pub memory_bytes_max: usize,
+    /// `enforce_home_region`.
+    pub is_home_enforced: bool,
+}
+
+impl ExecContext<'_> {
+    /// 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
+    pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>) -> Result<()> {
+        if !self.is_home_enforced {
+            return Ok(());
+        }
+        let home = |id: GroupId| match self.catalog.descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {
+            Some(Descriptor::Group(g)) => Some(g.home.as_str()),
+            _ => None,
+        };
+        let here = &*self.eval.gateway_region;
+        match groups.filter_map(home).find(|h| *h != here) {
+            None => Ok(()),
+            Some(there) => Err(Error::sql("42898", "query is not running in its home region")
+                .detail(format!("It would read or write rows of region \"{there}\"; the gateway is in \"{here}\"."))
+                .hint(format!(
+                    "Run it from region \"{there}\", say which region's rows are meant, or SET enforce_home_region = off."
+                ))),
+        }
+    }
 }
 
 /// Default for [`ExecContext::memory_bytes_max`].

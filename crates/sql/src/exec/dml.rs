@@ -4,6 +4,9 @@
 //! and an update reads the whole row (it writes the whole row). Secondary entries whose key stays are rewritten only if what they store
 //! changed.
 //!
+//! A row and its entries go to the group of its region. Unique values are unique over all groups of a table, so where a value does
+//! not tell the region, every group is asked for it.
+//!
 //! Order within a statement: rows are computed and written one after another, each checked for `NOT NULL`, `CHECK` and
 //! uniqueness against the transaction's own view; foreign keys are checked when all rows are written, so that rows of one
 //! statement may refer to each other.
@@ -18,7 +21,7 @@ use crate::plan::TablePlan;
 use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;
-use meridian_base::{ColumnMask, Error, Key, Result, Write};
+use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Write};
 
 /// What a statement did to its table, for the foreign keys: rows before and after.
 #[derive(Default)]
@@ -35,18 +38,18 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     let mut out = Vec::new();
     let mut changed = 0;
     let mut seen = std::collections::BTreeSet::new();
-    if let DmlPlanKind::Insert { targets, .. } = &plan.kind
-        && rt.txn.is_distant(plan.table.table.group)
+    if let DmlPlanKind::Insert { targets, random, .. } = &plan.kind
+        && plan.table.table.groups().any(|group| rt.txn.is_distant(group))
     {
         let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
-        prefetch::inserts(plan, &coming, rt).await?;
+        prefetch::inserts(plan, &coming, random, rt).await?;
     }
     for source in input {
         rt.pause().await?;
         let row = match &plan.kind {
-            DmlPlanKind::Insert { targets, conflict } => {
+            DmlPlanKind::Insert { targets, conflict, random } => {
                 let row = new_row(&plan.table, targets, source);
-                insert(plan, row, conflict.as_ref(), &mut changes, frame, rt).await?
+                insert(plan, row, conflict.as_ref(), random, &mut changes, frame, rt).await?
             }
             DmlPlanKind::Update { set } => {
                 // A row that joins with several others is changed once.
@@ -85,7 +88,9 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
 /// Inserts rows of values for the parameters of a plan of [`crate::plan::prepare_insert`].
 pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>, rt: &mut Runtime<'_, T>) -> Result<u64> {
     use crate::plan::physical::Node;
-    let DmlPlanKind::Insert { targets, conflict: None } = &plan.kind else { return Err(Error::internal("not a plain INSERT")) };
+    let DmlPlanKind::Insert { targets, conflict: None, random } = &plan.kind else {
+        return Err(Error::internal("not a plain INSERT"));
+    };
     let Node::Values(values) = &*plan.input else { return Err(Error::internal("not an INSERT of parameters")) };
     let [template] = values.as_slice() else { return Err(Error::internal("not an INSERT of one row")) };
     let frame: Frame = std::sync::Arc::from([]);
@@ -96,7 +101,7 @@ pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>
         let mut inner = Runtime { txn: &mut *rt.txn, ctx: rt.ctx, params: &params, shared: &mut *rt.shared };
         let values = eval_all(template, &[], &frame, &mut inner).await?;
         let row = new_row(&plan.table, targets, values);
-        insert(plan, row, None, &mut changes, &frame, &mut inner).await?;
+        insert(plan, row, None, random, &mut changes, &frame, &mut inner).await?;
     }
     cascade::check(&plan.table, &plan.keys, changes, rt).await?;
     Ok(count)
@@ -157,12 +162,13 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
 pub(crate) async fn insert_plain<T: Transaction>(
     plan: &DmlPlan,
     row: Row,
+    random: &[u32],
     changes: &mut Changes,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
     let frame: Frame = std::sync::Arc::from([]);
-    prefetch::inserts(plan, std::slice::from_ref(&row), rt).await?;
-    insert(plan, row, None, changes, &frame, rt).await.map(|_| ())
+    prefetch::inserts(plan, std::slice::from_ref(&row), random, rt).await?;
+    insert(plan, row, None, random, changes, &frame, rt).await.map(|_| ())
 }
 
 /// Inserts a row, or does what `ON CONFLICT` says. `None`: nothing was changed.
@@ -170,6 +176,7 @@ async fn insert<T: Transaction>(
     plan: &DmlPlan,
     mut row: Row,
     conflict: Option<&ConflictPlan>,
+    random: &[u32],
     changes: &mut Changes,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
@@ -183,7 +190,8 @@ async fn insert<T: Transaction>(
         let arbiter = conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
         let locking =
             if arbiter.is_some_and(|c| c.update.is_some()) { Locking::Exclusive(OnLocked::Wait) } else { Locking::None };
-        let Some(existing) = taken(table, index, &row, locking, rt).await? else { continue };
+        let reach = reach(table, index, random);
+        let Some(existing) = taken(table, index, &row, reach, locking, rt).await? else { continue };
         let Some(c) = arbiter else { return Err(duplicate(table, index, &row, rt.ctx.eval)) };
         let Some((set, filter)) = &c.update else { return Ok(None) };
         return upsert(table, existing, row, set, filter.as_ref(), changes, frame, rt).await;
@@ -195,7 +203,7 @@ async fn insert<T: Transaction>(
 
 async fn upsert<T: Transaction>(
     table: &TablePlan,
-    existing: Key,
+    (group, existing): (GroupId, Key),
     proposed: Row,
     set: &[(u32, Scalar)],
     filter: Option<&Scalar>,
@@ -203,7 +211,7 @@ async fn upsert<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<Row>> {
-    let bytes = rt.txn.get(table.table.group, &existing, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
+    let bytes = rt.txn.get(group, &existing, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
     let Some(bytes) = bytes else { return Err(Error::internal("an index entry has no row")) };
     let old = table.decode_row(bytes)?;
     let key = (&changes.inserted, &changes.updated);
@@ -221,29 +229,56 @@ async fn upsert<T: Transaction>(
     Ok(Some(new))
 }
 
-/// The primary key of the row that has this row's values in a unique index, if there is one.
+/// Where another row with the same values in a unique index could be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// In the row's own group only: its values tell the region, or nobody else can have them.
+    Own,
+    /// In every group of the table.
+    All,
+}
+
+/// See [`Reach`]; `random`: columns that this row fills with fresh random UUIDs.
+pub(crate) fn reach(table: &TablePlan, index: usize, random: &[u32]) -> Reach {
+    let is_random = table.table.indexes[index].columns.iter().any(|c| random.contains(&c.ordinal));
+    if is_random || !table.is_scattered(index) { Reach::Own } else { Reach::All }
+}
+
+/// The group and the primary key of the row that has this row's values in a unique index, if there is one. What other groups
+/// are asked for is asked for together, and their absence is in the read set, which the commit certifies with the rest.
 async fn taken<T: Transaction>(
     table: &TablePlan,
     index: usize,
     row: &[Datum],
+    reach: Reach,
     locking: Locking,
     rt: &mut Runtime<'_, T>,
-) -> Result<Option<Key>> {
-    let group = table.table.group;
-    if index == 0 {
-        let key = table.primary_key(row)?;
-        let found = rt.txn.get(group, &key, ColumnMask::EXISTENCE, locking).await?;
-        return Ok(found.map(|_| key));
-    }
-    // NULLs are distinct: such entries end with the primary key and never meet another.
-    if table.table.indexes[index].columns.iter().any(|c| row[c.ordinal as usize].is_null()) {
-        return Ok(None);
-    }
-    let Some(entry) = table.index_entry(index, row, rt.ctx.eval)? else { return Ok(None) };
-    match rt.txn.get(group, &entry.key, ColumnMask::EXISTENCE, locking).await? {
-        Some(value) => Ok(Some(super::split_entry(&value)?.0)),
-        None => Ok(None),
-    }
+) -> Result<Option<(GroupId, Key)>> {
+    let key = match index {
+        0 => table.primary_key(row)?,
+        // NULLs are distinct: such entries end with the primary key and never meet another.
+        _ if table.table.indexes[index].columns.iter().any(|c| row[c.ordinal as usize].is_null()) => return Ok(None),
+        _ => match table.index_entry(index, row, rt.ctx.eval)? {
+            Some(entry) => entry.key,
+            None => return Ok(None),
+        },
+    };
+    let own = table.group_of(row)?;
+    let found = match reach {
+        Reach::Own => rt.txn.get(own, &key, ColumnMask::EXISTENCE, locking).await?.map(|value| (own, value)),
+        Reach::All => {
+            rt.ctx.stay_home(table.table.groups())?;
+            let groups: Vec<GroupId> = table.table.groups().collect();
+            let reads = groups.iter().map(|group| (*group, vec![key.clone()])).collect();
+            let values = rt.txn.get_each(reads, ColumnMask::EXISTENCE, locking).await?;
+            groups.into_iter().zip(values).find_map(|(group, mut values)| values.pop().flatten().map(|value| (group, value)))
+        }
+    };
+    Ok(match found {
+        None => None,
+        Some((group, _)) if index == 0 => Some((group, key)),
+        Some((group, value)) => Some((group, super::split_entry(&value)?.0)),
+    })
 }
 
 fn duplicate(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) -> Error {
@@ -258,26 +293,28 @@ fn duplicate(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) 
 
 /// Writes a row that was found absent, and its entries.
 fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
-    put(table, table.primary_key(row)?, Some(table.row_bytes(row)), ColumnMask::EXISTENCE, rt)?;
+    let group = table.group_of(row)?;
+    put(group, table.primary_key(row)?, Some(table.row_bytes(row)), ColumnMask::EXISTENCE, rt)?;
     for index in table.secondary(false) {
         if let Some(e) = table.index_entry(index, row, rt.ctx.eval)? {
-            put(table, e.key, Some(e.value), ColumnMask::EXISTENCE, rt)?;
+            put(group, e.key, Some(e.value), ColumnMask::EXISTENCE, rt)?;
         }
     }
     Ok(())
 }
 
 fn put<T: Transaction>(
-    table: &TablePlan,
+    group: GroupId,
     key: Key,
     value: Option<Bytes>,
     columns: ColumnMask,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    rt.txn.write(table.table.group, Write { key, value, columns })
+    rt.ctx.stay_home(std::iter::once(group))?;
+    rt.txn.write(group, Write { key, value, columns })
 }
 
-/// Changes a row that was read whole.
+/// Changes a row that was read whole. With another region it moves: out of one group, into another.
 pub(crate) async fn update<T: Transaction>(
     table: &TablePlan,
     old: &[Datum],
@@ -295,38 +332,56 @@ pub(crate) async fn update<T: Transaction>(
     if mask.is_empty() {
         return Ok(());
     }
+    let (from, to) = (table.group_of(old)?, table.group_of(new)?);
     let (old_key, new_key) = (table.primary_key(old)?, table.primary_key(new)?);
-    if old_key == new_key {
-        put(table, old_key, Some(table.row_bytes(new)), mask, rt)?;
+    if old_key == new_key && from == to {
+        put(to, old_key, Some(table.row_bytes(new)), mask, rt)?;
     } else {
-        put(table, old_key, None, ColumnMask::EXISTENCE, rt)?;
-        if taken(table, 0, new, Locking::None, rt).await?.is_some() {
+        let is_same = old_key == new_key;
+        put(from, old_key, None, ColumnMask::EXISTENCE, rt)?;
+        // A row that only moves takes its own values along.
+        if !is_same && taken(table, 0, new, reach(table, 0, &[]), Locking::None, rt).await?.is_some() {
             return Err(duplicate(table, 0, new, rt.ctx.eval));
         }
-        put(table, new_key, Some(table.row_bytes(new)), ColumnMask::EXISTENCE, rt)?;
+        put(to, new_key, Some(table.row_bytes(new)), ColumnMask::EXISTENCE, rt)?;
     }
     for index in table.secondary(true) {
-        let before = table.index_entry(index, old, rt.ctx.eval)?;
-        let inserts = table.table.indexes[index].state != crate::catalog::IndexState::DeleteOnly;
-        let after = if inserts { table.index_entry(index, new, rt.ctx.eval)? } else { None };
-        if before == after {
-            continue;
-        }
-        let same_key = matches!((&before, &after), (Some(b), Some(a)) if a.key == b.key);
-        if let (Some(b), false) = (&before, same_key) {
-            put(table, b.key.clone(), None, ColumnMask::EXISTENCE, rt)?;
-        }
-        let Some(a) = after else { continue };
-        if same_key {
-            put(table, a.key, Some(a.value), mask, rt)?;
-            continue;
-        }
-        if table.table.indexes[index].unique && taken(table, index, new, Locking::None, rt).await?.is_some() {
-            return Err(duplicate(table, index, new, rt.ctx.eval));
-        }
-        put(table, a.key, Some(a.value), ColumnMask::EXISTENCE, rt)?;
+        update_entry(table, index, (from, old), (to, new), mask, rt).await?;
     }
     Ok(())
+}
+
+/// Changes a row's entry in a secondary index.
+async fn update_entry<T: Transaction>(
+    table: &TablePlan,
+    index: usize,
+    (from, old): (GroupId, &[Datum]),
+    (to, new): (GroupId, &[Datum]),
+    mask: ColumnMask,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let before = table.index_entry(index, old, rt.ctx.eval)?;
+    let inserts = table.table.indexes[index].state != crate::catalog::IndexState::DeleteOnly;
+    let after = if inserts { table.index_entry(index, new, rt.ctx.eval)? } else { None };
+    let moves = from != to;
+    if before == after && !moves {
+        return Ok(());
+    }
+    let same_key = matches!((&before, &after), (Some(b), Some(a)) if a.key == b.key);
+    if let Some(b) = before
+        && (moves || !same_key)
+    {
+        put(from, b.key, None, ColumnMask::EXISTENCE, rt)?;
+    }
+    let Some(a) = after else { return Ok(()) };
+    if same_key {
+        return put(to, a.key, Some(a.value), if moves { ColumnMask::EXISTENCE } else { mask }, rt);
+    }
+    if table.table.indexes[index].unique && taken(table, index, new, reach(table, index, &[]), Locking::None, rt).await?.is_some()
+    {
+        return Err(duplicate(table, index, new, rt.ctx.eval));
+    }
+    put(to, a.key, Some(a.value), ColumnMask::EXISTENCE, rt)
 }
 
 /// Whether two values are the same to the eye, not only to `=`: `1.0` and `1.00` are not.
@@ -344,10 +399,11 @@ fn identical(a: &Datum, b: &Datum) -> bool {
 
 /// Deletes a row that was read whole.
 pub(crate) fn delete<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
-    put(table, table.primary_key(old)?, None, ColumnMask::EXISTENCE, rt)?;
+    let group = table.group_of(old)?;
+    put(group, table.primary_key(old)?, None, ColumnMask::EXISTENCE, rt)?;
     for index in table.secondary(true) {
         if let Some(e) = table.index_entry(index, old, rt.ctx.eval)? {
-            put(table, e.key, None, ColumnMask::EXISTENCE, rt)?;
+            put(group, e.key, None, ColumnMask::EXISTENCE, rt)?;
         }
     }
     Ok(())

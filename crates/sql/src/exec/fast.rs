@@ -1,12 +1,14 @@
 //! Point statements without operators: from parameters to a key to the stored row to the socket's buffer, or to one write.
 
 use super::eval::{Env, Memo, eval, finish};
-use super::{Affected, ExecContext, RowSink, Runtime, Shared, cascade, dml};
+use super::op::Frame;
+use super::{Affected, ExecContext, RowSink, Runtime, Shared, cascade, dml, groups};
 use crate::env::Transaction;
 use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
 use crate::plan::{FastKind, FastPlan};
 use crate::types::keys::encode_key_column;
 use crate::types::{Datum, RowView, Type};
+use bytes::Bytes;
 use meridian_base::key::encode;
 use meridian_base::{Error, Key, Result};
 
@@ -37,7 +39,7 @@ async fn get<T: Transaction>(
     sink: &mut dyn RowSink,
 ) -> Result<Affected> {
     let Some(key) = key(s, params, ctx)? else { return Ok(Affected { rows: 0 }) };
-    let Some(bytes) = txn.get(s.table.group, &key, s.mask, s.locking).await? else { return Ok(Affected { rows: 0 }) };
+    let Some(bytes) = row(s, &key, params, txn, ctx).await? else { return Ok(Affected { rows: 0 }) };
     let view = RowView::new(bytes)?;
     if fields.iter().any(|(o, _)| view.is_missing(*o as usize)) {
         let row = fields.iter().map(|(o, _)| super::entries::column_of(&view, *o as usize, &s.types, &s.missing));
@@ -56,7 +58,7 @@ async fn update<T: Transaction>(plan: &FastPlan, params: &[Datum], txn: &mut T, 
     let (s, d) = (plan.scan().ok_or_else(damaged)?, plan.dml().ok_or_else(damaged)?);
     let DmlPlanKind::Update { set } = &d.kind else { return Err(damaged()) };
     let Some(key) = key(s, params, ctx)? else { return Ok(Affected { rows: 0 }) };
-    let Some(bytes) = txn.get(s.table.group, &key, s.mask, s.locking).await? else { return Ok(Affected { rows: 0 }) };
+    let Some(bytes) = row(s, &key, params, txn, ctx).await? else { return Ok(Affected { rows: 0 }) };
     let old = d.table.decode_row(bytes)?;
     let memo = Memo::default();
     let mut new = old.clone();
@@ -69,7 +71,7 @@ async fn update<T: Transaction>(plan: &FastPlan, params: &[Datum], txn: &mut T, 
 }
 
 async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Affected> {
-    let (DmlPlanKind::Insert { targets, .. }, Node::Values(rows)) = (&d.kind, &*d.input) else { return Err(damaged()) };
+    let (DmlPlanKind::Insert { targets, random, .. }, Node::Values(rows)) = (&d.kind, &*d.input) else { return Err(damaged()) };
     let values = rows.first().ok_or_else(damaged)?;
     let memo = Memo::default();
     let env = Env { row: &[], args: &[], params, ctx: ctx.eval, memo: &memo };
@@ -80,9 +82,22 @@ async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx:
     let mut shared = Shared::default();
     let mut rt = Runtime { txn, ctx, params, shared: &mut shared };
     let mut changes = dml::Changes::default();
-    dml::insert_plain(d, row, &mut changes, &mut rt).await?;
+    dml::insert_plain(d, row, random, &mut changes, &mut rt).await?;
     cascade::check(&d.table, &d.keys, changes, &mut rt).await?;
     Ok(Affected { rows: 1 })
+}
+
+/// The stored row of a point.
+async fn row<T: Transaction>(s: &Scan, key: &Key, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Option<Bytes>> {
+    if let Some(group) = s.table.only_group() {
+        ctx.stay_home(std::iter::once(group))?;
+        return txn.get(group, key, s.mask, s.locking).await;
+    }
+    let frame: Frame = std::sync::Arc::from([]);
+    let mut shared = Shared::default();
+    let groups = groups::of_scan(s, &frame, &mut Runtime { txn: &mut *txn, ctx, params, shared: &mut shared }).await?;
+    let mut found = groups::get_anywhere(txn, ctx, &groups, std::slice::from_ref(key), s.mask, s.locking).await?;
+    Ok(found.pop().flatten().map(|(_, value)| value))
 }
 
 /// The key of a point; `None` if a part of it is `NULL`.

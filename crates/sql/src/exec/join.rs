@@ -5,13 +5,14 @@
 //!   if it depends on nothing. Lookups of single keys are made for a whole batch of left rows at once: one round trip if the
 //!   group is far away.
 
+use super::groups::{self, Groups};
 use super::op::{Frame, Op, Row, State, all_true, collect, eval_all};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
 use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Key, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -209,21 +210,30 @@ fn is_single_point(s: &Scan) -> bool {
 
 /// One row or none for each frame, all keys asked for together.
 async fn lookups<T: Transaction>(s: &Scan, frames: &[Frame], rt: &mut Runtime<'_, T>) -> Result<Vec<Option<Row>>> {
-    let (mut keys, mut of) = (Vec::with_capacity(frames.len()), Vec::with_capacity(frames.len()));
+    // By the groups to look in, which may depend on the row.
+    let mut wanted: BTreeMap<Groups, Vec<Key>> = BTreeMap::new();
+    let mut of = Vec::with_capacity(frames.len());
     let mut seen = BTreeMap::new();
     for f in frames {
-        let key = scan::point_key(s, &[], f, rt).await?;
-        of.push(key.map(|k| {
-            *seen.entry(k.clone()).or_insert_with(|| {
-                keys.push(k);
-                keys.len() - 1
-            })
-        }));
+        let Some(key) = scan::point_key(s, &[], f, rt).await? else {
+            of.push(None);
+            continue;
+        };
+        let place = (groups::of_scan(s, f, rt).await?, key);
+        if !seen.contains_key(&place) {
+            wanted.entry(place.0.clone()).or_default().push(place.1.clone());
+            seen.insert(place.clone(), None);
+        }
+        of.push(Some(place));
     }
-    let found = if keys.is_empty() { Vec::new() } else { scan::points(s, &keys, rt).await? };
+    for (groups, keys) in wanted {
+        for (key, row) in keys.iter().zip(scan::points(s, &groups, &keys, rt).await?) {
+            seen.insert((groups.clone(), key.clone()), row);
+        }
+    }
     let mut out = Vec::with_capacity(frames.len());
-    for (at, f) in of.into_iter().zip(frames) {
-        let row = at.and_then(|at| found[at].clone());
+    for (place, f) in of.into_iter().zip(frames) {
+        let row = place.and_then(|place| seen.get(&place).cloned().flatten());
         out.push(match row {
             Some(row) if all_true(&s.filter, &row, f, rt).await? => Some(row),
             _ => None,

@@ -12,6 +12,7 @@ pub(crate) mod entries;
 pub(crate) mod eval;
 mod explain;
 mod fast;
+pub(crate) mod groups;
 mod join;
 mod op;
 mod prefetch;

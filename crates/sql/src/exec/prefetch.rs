@@ -4,49 +4,76 @@
 //! node, and a round trip each at a distant one; so the transaction is told beforehand which keys are coming.
 
 use super::Runtime;
-use super::cascade::parent_key;
+use super::cascade::{parent_groups, parent_key};
+use super::dml::{Reach, complete, reach};
 use super::op::Row;
 use crate::env::Transaction;
 use crate::plan::TablePlan;
 use crate::plan::physical::DmlPlan;
-use meridian_base::{ColumnMask, Key, Result};
-use std::collections::BTreeMap;
+use meridian_base::{ColumnMask, GroupId, Key, Result};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys in one request.
 const KEYS_MAX: usize = 2_048;
 
 /// Announces the lookups of these rows' inserts, if that spares round trips. Rows whose keys cannot be computed yet are left to
 /// the insert itself, with its errors.
-pub(crate) async fn inserts<T: Transaction>(plan: &DmlPlan, rows: &[Row], rt: &mut Runtime<'_, T>) -> Result<()> {
-    if !rt.txn.is_distant(plan.table.table.group) {
+pub(crate) async fn inserts<T: Transaction>(plan: &DmlPlan, rows: &[Row], random: &[u32], rt: &mut Runtime<'_, T>) -> Result<()> {
+    let parents = plan.keys.parents.get(&plan.table.table.id).map_or(&[][..], Vec::as_slice);
+    let mut tables = parents.iter().map(|(_, parent, _)| parent).chain([&plan.table]);
+    if !tables.any(|t| t.table.groups().any(|group| rt.txn.is_distant(group))) {
         return Ok(());
     }
-    let mut keys = BTreeMap::new();
+    let mut keys = Keys::new();
     for row in rows {
-        own_keys(&plan.table, row, rt, &mut keys);
-        for (fk, parent, index) in plan.keys.parents.get(&plan.table.table.id).into_iter().flatten() {
-            if parent.table.group == plan.table.table.group
-                && fk.columns.iter().all(|o| !row[*o as usize].is_null())
-                && let Ok(key) = parent_key(parent, *index, fk, row)
+        // A row whose region is not computed yet belongs nowhere yet.
+        let mut row = row.clone();
+        if complete(&plan.table, &mut row, rt.ctx.eval).is_err() {
+            continue;
+        }
+        own_keys(&plan.table, &row, random, rt, &mut keys);
+        for (fk, parent, index) in parents {
+            if fk.columns.iter().all(|o| !row[*o as usize].is_null())
+                && let Ok(key) = parent_key(parent, *index, fk, &row)
             {
-                keys.insert(key, ());
+                let groups = parent_groups(parent, fk, &row, rt.ctx.eval);
+                if let Some(near) = groups.near {
+                    keys.entry(near).or_default().insert(key);
+                }
             }
         }
     }
-    let keys: Vec<Key> = keys.into_keys().collect();
-    for some in keys.chunks(KEYS_MAX) {
-        rt.txn.prefetch(plan.table.table.group, some, ColumnMask::EXISTENCE).await?;
+    let distant = keys.into_iter().filter(|(group, _)| rt.txn.is_distant(*group));
+    // What does not fit is left to the inserts: a part keeps the values of one request.
+    let reads: Vec<_> = distant.map(|(group, keys)| (group, keys.into_iter().take(KEYS_MAX).collect())).collect();
+    if reads.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    rt.txn.prefetch_each(reads, ColumnMask::EXISTENCE).await
 }
 
-fn own_keys<T: Transaction>(table: &TablePlan, row: &Row, rt: &Runtime<'_, T>, keys: &mut BTreeMap<Key, ()>) {
-    keys.extend(table.primary_key(row).ok().map(|key| (key, ())));
+type Keys = BTreeMap<GroupId, BTreeSet<Key>>;
+
+fn own_keys<T: Transaction>(table: &TablePlan, row: &Row, random: &[u32], rt: &Runtime<'_, T>, keys: &mut Keys) {
+    let Ok(own) = table.group_of(row) else { return };
+    let mut add = |index: usize, key: Key| match reach(table, index, random) {
+        Reach::Own => {
+            keys.entry(own).or_default().insert(key);
+        }
+        Reach::All => {
+            for group in table.table.groups() {
+                keys.entry(group).or_default().insert(key.clone());
+            }
+        }
+    };
+    if let Ok(key) = table.primary_key(row) {
+        add(0, key);
+    }
     for index in table.secondary(false) {
         if table.table.indexes[index].unique
             && let Ok(Some(entry)) = table.index_entry(index, row, rt.ctx.eval)
         {
-            keys.insert(entry.key, ());
+            add(index, entry.key);
         }
     }
 }

@@ -1,6 +1,11 @@
 //! Scans: from key parts to keys and ranges to rows.
+//!
+//! A table may have its rows in several groups. Single keys are looked for in the near one first ([`get_anywhere`]); ranges
+//! are read there first too, and then in all the others together, a page of each at a time. Where the order of the index is
+//! wanted, all groups are read side by side and their entries merged: within an index their keys compare.
 
 use super::entries::{column_of, decode_key, split_entry};
+use super::groups::{self, Groups, get_anywhere};
 use super::op::{Frame, Op, Row, State, eval_scalar, filter};
 use super::{BATCH, Runtime};
 use crate::env::{Locking, Transaction};
@@ -9,19 +14,33 @@ use crate::types::keys::encode_key_column;
 use crate::types::{ArrayValue, Datum, RowView, Type};
 use bytes::Bytes;
 use meridian_base::key::encode;
-use meridian_base::{Error, Key, KeyRange, Result};
-use std::collections::VecDeque;
+use meridian_base::{Error, GroupId, Key, KeyRange, Result};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where a scan is.
 pub(crate) struct ScanState {
-    spans: VecDeque<Span>,
+    work: Work,
     page: usize,
 }
 
-enum Span {
-    Point(Key),
-    Range(KeyRange),
+enum Work {
+    /// Keys that have one row at most, in the order of the rows.
+    Points { groups: Groups, keys: VecDeque<Key> },
+    /// One for each group; the first `near` of them are read before the others.
+    Ranges { cursors: Vec<Cursor>, near: usize },
 }
+
+/// A scan of one group.
+struct Cursor {
+    group: GroupId,
+    /// What is left to read.
+    ranges: VecDeque<KeyRange>,
+    /// Entries read and not yet handed on, where several groups are merged.
+    ahead: VecDeque<(Key, Bytes)>,
+}
+
+/// An entry of an index and where it was.
+type Found = (GroupId, Key, Bytes);
 
 /// How many keys an `IN` list may multiply to.
 const KEYS_MAX: usize = 100_000;
@@ -33,31 +52,24 @@ pub(crate) async fn next<T: Transaction>(
     want: usize,
 ) -> Result<Option<Vec<Row>>> {
     if matches!(op.state, State::New) {
-        let spans = spans(s, &op.frame, rt).await?;
-        op.state = State::Scan(ScanState { spans, page: want.clamp(1, BATCH) });
+        let work = work(s, &op.frame, rt).await?;
+        op.state = State::Scan(ScanState { work, page: want.clamp(1, BATCH) });
     }
     let State::Scan(state) = &mut op.state else { return Ok(None) };
-    while let Some(span) = state.spans.pop_front() {
-        let rows = match span {
-            Span::Point(first) => {
-                let mut keys = vec![first];
-                while keys.len() < state.page && matches!(state.spans.front(), Some(Span::Point(_))) {
-                    if let Some(Span::Point(k)) = state.spans.pop_front() {
-                        keys.push(k);
-                    }
-                }
-                let found = points(s, &keys, rt).await?;
-                found.into_iter().flatten().collect()
+    loop {
+        let rows = match &mut state.work {
+            Work::Points { keys, .. } if keys.is_empty() => return Ok(None),
+            Work::Points { groups, keys } => {
+                let page: Vec<Key> = keys.drain(..keys.len().min(state.page)).collect();
+                points(s, groups, &page, rt).await?.into_iter().flatten().collect()
             }
-            Span::Range(range) => {
-                let limit = Some(state.page);
-                let locking = if s.index == 0 { s.locking } else { Locking::None };
-                let scan = crate::env::Scan { range, columns: s.mask, reverse: s.reverse, limit, locking };
-                let page = rt.txn.scan(s.table.group, scan).await?;
-                if let Some(rest) = page.rest {
-                    state.spans.push_front(Span::Range(rest));
-                }
-                entries(s, page.rows, rt).await?
+            Work::Ranges { cursors, near } => {
+                let found = match s.is_merged {
+                    true => merged_page(s, cursors, state.page, rt).await?,
+                    false => page(s, cursors, *near, state.page, rt).await?,
+                };
+                let Some(found) = found else { return Ok(None) };
+                entries(s, found, rt).await?.into_iter().flatten().collect()
             }
         };
         // What was wanted was not enough (a filter dropped it): ask for more at a time.
@@ -68,58 +80,139 @@ pub(crate) async fn next<T: Transaction>(
         }
         rt.pause().await?;
     }
-    Ok(None)
+}
+
+/// A page of the near groups while they have any, then of all the others at once. `None` at the end.
+async fn page<T: Transaction>(
+    s: &Scan,
+    cursors: &mut [Cursor],
+    near: usize,
+    limit: usize,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Vec<Found>>> {
+    let open = |c: &Cursor| !c.ranges.is_empty();
+    let some = match cursors[..near].iter().any(open) {
+        true => &mut cursors[..near],
+        false => &mut cursors[near..],
+    };
+    if !some.iter().any(open) {
+        return Ok(None);
+    }
+    read(s, some, limit, rt).await?;
+    let take = |c: &mut Cursor| std::mem::take(&mut c.ahead).into_iter().map(|(k, v)| (c.group, k, v)).collect::<Vec<_>>();
+    Ok(Some(some.iter_mut().flat_map(take).collect()))
+}
+
+/// The next entries of all groups in the order of their keys.
+async fn merged_page<T: Transaction>(
+    s: &Scan,
+    cursors: &mut [Cursor],
+    limit: usize,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Vec<Found>>> {
+    let mut out = Vec::new();
+    while out.len() < limit {
+        while cursors.iter().any(|c| c.ahead.is_empty() && !c.ranges.is_empty()) {
+            if !out.is_empty() {
+                return Ok(Some(out));
+            }
+            read(s, cursors, limit, rt).await?;
+        }
+        let heads = cursors.iter().enumerate().filter_map(|(at, c)| c.ahead.front().map(|(key, _)| (key, at)));
+        let first = if s.reverse { heads.max().map(|h| h.1) } else { heads.min().map(|h| h.1) };
+        let Some(at) = first else { break };
+        let group = cursors[at].group;
+        out.extend(cursors[at].ahead.pop_front().map(|(k, v)| (group, k, v)));
+    }
+    Ok((!out.is_empty()).then_some(out))
+}
+
+/// Reads a page ahead in every group that has something left to read and nothing ahead: one round trip.
+async fn read<T: Transaction>(s: &Scan, cursors: &mut [Cursor], limit: usize, rt: &mut Runtime<'_, T>) -> Result<()> {
+    let locking = if s.index == 0 { s.locking } else { Locking::None };
+    let (mut scans, mut of) = (Vec::with_capacity(cursors.len()), Vec::with_capacity(cursors.len()));
+    for (at, c) in cursors.iter_mut().enumerate().filter(|(_, c)| c.ahead.is_empty()) {
+        let Some(range) = c.ranges.pop_front() else { continue };
+        let scan = crate::env::Scan { range, columns: s.mask, reverse: s.reverse, limit: Some(limit), locking };
+        scans.push((c.group, scan));
+        of.push(at);
+    }
+    rt.ctx.stay_home(scans.iter().map(|(group, _)| *group))?;
+    let pages = match scans.len() {
+        1 => {
+            let (group, scan) = scans.remove(0);
+            vec![rt.txn.scan(group, scan).await?]
+        }
+        _ => rt.txn.scan_each(scans).await?,
+    };
+    for (at, page) in of.into_iter().zip(pages) {
+        if let Some(rest) = page.rest {
+            cursors[at].ranges.push_front(rest);
+        }
+        cursors[at].ahead.extend(page.rows);
+    }
+    Ok(())
 }
 
 /// Rows of point keys of the scan's index, in order; filters are not applied.
-pub(crate) async fn points<T: Transaction>(s: &Scan, keys: &[Key], rt: &mut Runtime<'_, T>) -> Result<Vec<Option<Row>>> {
+pub(crate) async fn points<T: Transaction>(
+    s: &Scan,
+    groups: &Groups,
+    keys: &[Key],
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Option<Row>>> {
     let locking = if s.index == 0 { s.locking } else { Locking::None };
-    let found = match keys {
-        [key] => vec![rt.txn.get(s.table.group, key, s.mask, locking).await?],
-        keys => rt.txn.get_many(s.table.group, keys, s.mask, locking).await?,
-    };
-    if s.index == 0 {
-        return found.into_iter().map(|v| v.map(|v| primary_row(s, v)).transpose()).collect();
-    }
+    let found = get_anywhere(rt.txn, rt.ctx, groups, keys, s.mask, locking).await?;
     let mut out: Vec<Option<Row>> = (0..found.len()).map(|_| None).collect();
     let (mut at, mut hits) = (Vec::new(), Vec::new());
-    for (i, v) in found.into_iter().enumerate() {
-        if let Some(v) = v {
+    for (i, found) in found.into_iter().enumerate() {
+        if let Some((group, value)) = found {
             at.push(i);
-            hits.push((keys[i].clone(), v));
+            hits.push((group, keys[i].clone(), value));
         }
     }
-    for (i, row) in at.into_iter().zip(entries_in_place(s, hits, rt).await?) {
+    for (i, row) in at.into_iter().zip(entries(s, hits, rt).await?) {
         out[i] = row;
     }
     Ok(out)
 }
 
-/// Rows of index entries.
-async fn entries<T: Transaction>(s: &Scan, found: Vec<(Key, Bytes)>, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
-    Ok(entries_in_place(s, found, rt).await?.into_iter().flatten().collect())
-}
-
-async fn entries_in_place<T: Transaction>(
-    s: &Scan,
-    found: Vec<(Key, Bytes)>,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Option<Row>>> {
+/// Rows of index entries, in their order.
+async fn entries<T: Transaction>(s: &Scan, found: Vec<Found>, rt: &mut Runtime<'_, T>) -> Result<Vec<Option<Row>>> {
     if s.index == 0 {
-        return found.into_iter().map(|(_, v)| primary_row(s, v).map(Some)).collect();
+        return found.into_iter().map(|(_, _, v)| primary_row(s, v).map(Some)).collect();
     }
     if s.is_covering {
-        return found.into_iter().map(|(k, v)| covered_row(s, &k, &v).map(Some)).collect();
+        return found.into_iter().map(|(group, k, v)| covered_row(s, group, &k, &v).map(Some)).collect();
     }
-    let keys = found.iter().map(|(_, v)| Ok(split_entry(v)?.0)).collect::<Result<Vec<Key>>>()?;
-    if keys.is_empty() {
-        return Ok(Vec::new());
+    let mut rows: Vec<Option<Row>> = (0..found.len()).map(|_| None).collect();
+    // A row is in the group of its entries.
+    let mut wanted: BTreeMap<GroupId, (Vec<usize>, Vec<Key>)> = BTreeMap::new();
+    for (i, (group, _, value)) in found.iter().enumerate() {
+        let (at, keys) = wanted.entry(*group).or_default();
+        at.push(i);
+        keys.push(split_entry(value)?.0);
     }
-    let rows = match keys.as_slice() {
-        [key] => vec![rt.txn.get(s.table.group, key, s.mask, s.locking).await?],
-        keys => rt.txn.get_many(s.table.group, keys, s.mask, s.locking).await?,
+    let mut places = Vec::with_capacity(wanted.len());
+    let mut reads = Vec::with_capacity(wanted.len());
+    for (group, (at, keys)) in wanted {
+        places.push(at);
+        reads.push((group, keys));
+    }
+    let values = match reads.as_slice() {
+        [] => return Ok(rows),
+        [(group, keys)] => match keys.as_slice() {
+            [key] => vec![vec![rt.txn.get(*group, key, s.mask, s.locking).await?]],
+            keys => vec![rt.txn.get_many(*group, keys, s.mask, s.locking).await?],
+        },
+        _ => rt.txn.get_each(reads, s.mask, s.locking).await?,
     };
-    rows.into_iter().map(|v| v.map(|v| primary_row(s, v)).transpose()).collect()
+    for (places, values) in places.into_iter().zip(values) {
+        for (at, value) in places.into_iter().zip(values) {
+            rows[at] = value.map(|v| primary_row(s, v)).transpose()?;
+        }
+    }
+    Ok(rows)
 }
 
 fn primary_row(s: &Scan, value: Bytes) -> Result<Row> {
@@ -131,13 +224,17 @@ fn primary_row(s: &Scan, value: Bytes) -> Result<Row> {
 }
 
 /// From the entry alone: its key, its stored columns, the primary key in it.
-fn covered_row(s: &Scan, key: &Key, value: &Bytes) -> Result<Row> {
+fn covered_row(s: &Scan, group: GroupId, key: &Key, value: &Bytes) -> Result<Row> {
     let index = &s.table.indexes[s.index];
     let in_key = decode_key(key.as_bytes(), index, &s.types)?;
     let (primary, stored) = split_entry(value)?;
     let in_primary = decode_key(primary.as_bytes(), s.table.primary(), &s.types)?;
     let stored = if stored.is_empty() { None } else { Some(RowView::new(stored)?) };
     let column = |o: &u32| {
+        if Some(*o) == s.table.region_column() {
+            let region = s.table.region_of(group).ok_or_else(|| Error::internal("an entry is in a group of another table"))?;
+            return Ok(Datum::text(region));
+        }
         if let Some(at) = index.columns.iter().position(|c| c.ordinal == *o)
             && crate::types::keys::keeps_looks(&s.types[*o as usize])
         {
@@ -152,7 +249,8 @@ fn covered_row(s: &Scan, key: &Key, value: &Bytes) -> Result<Row> {
     s.columns.iter().map(column).collect()
 }
 
-async fn spans<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<VecDeque<Span>> {
+async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Work> {
+    let groups = groups::of_scan(s, frame, rt).await?;
     let index = &s.table.indexes[s.index];
     let mut start = Vec::with_capacity(24);
     encode::index(&mut start, index.id);
@@ -181,13 +279,13 @@ async fn spans<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>)
         prefixes.reverse();
     }
     if s.is_point {
-        return Ok(prefixes.into_iter().map(|k| Span::Point(Key::new(&k))).collect());
+        return Ok(Work::Points { groups, keys: prefixes.into_iter().map(|k| Key::new(&k)).collect() });
     }
-    let mut out = VecDeque::with_capacity(prefixes.len());
+    let mut ranges = VecDeque::with_capacity(prefixes.len());
     let bounds = match &s.range {
         Some(r) => match range_values(r, frame, rt).await? {
             Some(b) => Some(b),
-            None => return Ok(out),
+            None => return Ok(Work::Points { groups, keys: VecDeque::new() }),
         },
         None => None,
     };
@@ -200,14 +298,16 @@ async fn spans<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>)
             }
         };
         if !range.is_empty() {
-            out.push_back(Span::Range(range));
+            ranges.push_back(range);
         }
     }
-    Ok(out)
+    let near = usize::from(groups.near.is_some());
+    let cursors = groups.iter().map(|group| Cursor { group, ranges: ranges.clone(), ahead: VecDeque::new() }).collect();
+    Ok(Work::Ranges { cursors, near })
 }
 
 /// The values of a part of a key; `NULL` equals nothing and is left out.
-async fn part_values<T: Transaction>(part: &KeyPart, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
+pub(crate) async fn part_values<T: Transaction>(part: &KeyPart, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
     let mut values = match part {
         KeyPart::Null => return Ok(vec![Datum::Null]),
         KeyPart::Eq(e) => vec![eval_scalar(e, &[], frame, rt).await?],

@@ -115,6 +115,7 @@ async fn run_in(
         system: &system,
         now_micros: &|| 0,
         memory_bytes_max: memory,
+        is_home_enforced: false,
     };
     let mut sink = Collect(Vec::new());
     let affected = run(&prepared, params, &mut txn, &ctx, &mut sink).await;

@@ -121,6 +121,44 @@ fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>
     Path { index: at, prefix, range, is_point, consumed, rows }
 }
 
+/// The regions whose rows may satisfy the conditions.
+pub(crate) struct RegionsPart {
+    pub(crate) part: Part,
+    /// The condition on the region column itself, which needs no other test then.
+    pub(crate) consumed: Option<usize>,
+}
+
+/// What the conditions say about the regions of a `REGIONAL BY ROW` table's rows. `computed`: the expression of a generated
+/// column, over the table's columns.
+pub(crate) fn regions(
+    table: &TableRef,
+    base: ColId,
+    filters: &[Expr],
+    computed: &dyn Fn(u32) -> Option<Expr>,
+) -> Option<RegionsPart> {
+    let own = base..base + table.columns.len() as u32;
+    let ordinal = table.region_column()?;
+    let found = filters.iter().enumerate().find_map(|(i, f)| part(f, base + ordinal, &Type::Region, &own).map(|p| (i, p)));
+    if let Some((i, part)) = found {
+        return Some(RegionsPart { part, consumed: Some(i) });
+    }
+    let mut e = computed(ordinal)?;
+    let mut values = std::collections::BTreeMap::new();
+    for column in e.columns() {
+        let ty = &table.columns[column.checked_sub(base)? as usize].ty;
+        if !crate::types::keys::is_exact(ty) {
+            return None;
+        }
+        let value = filters.iter().find_map(|f| match part(f, column, ty, &own) {
+            Some(Part::Eq(value)) => Some(value),
+            _ => None,
+        })?;
+        values.insert(column, value);
+    }
+    e.substitute(&|c| values.get(&c).cloned());
+    Some(RegionsPart { part: Part::Eq(e), consumed: None })
+}
+
 /// Whether an expression's value is known before the table is read.
 fn is_outer(e: &Expr, own: &std::ops::Range<ColId>) -> bool {
     !e.is_volatile() && !e.columns().iter().any(|c| own.contains(c))

@@ -245,7 +245,7 @@ impl Binder<'_> {
 
     pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {
         self.descriptors.insert(t.id);
-        self.groups.insert(t.group);
+        self.groups.extend(t.groups());
         let base = self.fresh_many(t.columns.len());
         let schema = self.ctx.catalog.schema_by_id(t.schema).map(|s| s.name.clone());
         let cols = t.live_columns().map(|(o, c)| ScopeCol {

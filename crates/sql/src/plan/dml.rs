@@ -562,7 +562,7 @@ impl Binder<'_> {
         mut dml: Dml,
         returning: Vec<(Typed, String, Option<(meridian_base::DescriptorId, u32)>)>,
     ) -> Result<(Rel, Vec<OutCol>)> {
-        self.groups.insert(dml.table.table.group);
+        self.groups.extend(dml.table.table.groups());
         let mut out = Vec::new();
         for (t, name, origin) in returning {
             let id = self.fresh();

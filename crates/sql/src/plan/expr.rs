@@ -313,6 +313,16 @@ impl Expr {
             c.add_columns(out);
         }
     }
+    /// The places of its input row that it reads.
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        let mut out = Vec::new();
+        self.visit(&mut |e| {
+            if let Expr::Slot(o) = e {
+                out.push(*o);
+            }
+        });
+        out
+    }
     /// Replaces columns by expressions, inside subqueries too. Only sound where the replacement may be computed again.
     pub(crate) fn substitute(&mut self, with: &dyn Fn(ColId) -> Option<Expr>) {
         if let Expr::Column(c) = self {

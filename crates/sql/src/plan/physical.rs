@@ -140,6 +140,18 @@ pub(crate) struct Scan {
     pub(crate) locking: Locking,
     /// Whether the index's entries hold every column of the output.
     pub(crate) is_covering: bool,
+    /// Of a table that is `REGIONAL BY ROW`: the regions whose rows may match, if a condition says so.
+    pub(crate) regions: Option<Regions>,
+    /// Whether the rows of several groups are merged in the order of the index.
+    pub(crate) is_merged: bool,
+}
+
+/// What is known of the regions of a scan's rows.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    pub(crate) part: KeyPart,
+    /// From columns that the region is computed from. A computation that fails says only that there is no such row.
+    pub(crate) is_computed: bool,
 }
 
 /// See [`Part`].
@@ -207,8 +219,15 @@ pub(crate) struct DmlPlan {
 
 #[derive(Debug)]
 pub(crate) enum DmlPlanKind {
-    Insert { targets: Vec<u32>, conflict: Option<ConflictPlan> },
-    Update { set: Vec<(u32, Scalar)> },
+    Insert {
+        targets: Vec<u32>,
+        conflict: Option<ConflictPlan>,
+        /// Ordinals that every row fills with a random UUID: they cannot be taken.
+        random: Vec<u32>,
+    },
+    Update {
+        set: Vec<(u32, Scalar)>,
+    },
     Delete,
 }
 
@@ -543,10 +562,24 @@ impl Compiler<'_> {
         };
         let best = candidates.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.index.cmp(&b.index)));
         let path = best.ok_or_else(|| Error::internal(format!("table \"{}\" has no readable index", table.name)))?;
-        let (mut order, fixed) = ordering(table, base, &path);
+        let (mut order, mut fixed) = ordering(table, base, &path);
         let (_, reverse) = satisfies(wish, &order, &fixed);
         if reverse {
             order.iter_mut().for_each(|(_, d, n)| (*d, *n) = (!*d, !*n));
+        }
+        let regions = access::regions(table, base, filters, &|o| {
+            let mut e = plan.generated.iter().find(|(g, _)| *g == o)?.1.clone();
+            shift_slots(&mut e, base);
+            Some(e)
+        });
+        let is_one = table.group_count() == 1 || regions.as_ref().is_some_and(|r| matches!(r.part, Part::Eq(_)));
+        if is_one {
+            fixed.extend(table.region_column().map(|o| base + o));
+        }
+        let is_ordered = |w: &[(ColId, bool, bool)]| w.iter().any(|(c, _, _)| !fixed.contains(c));
+        let is_merged = !is_one && !path.is_point && wish.is_some_and(is_ordered) && satisfies(wish, &order, &fixed).0;
+        if !is_one && !path.is_point && !is_merged {
+            order.clear();
         }
         let writes = !matches!(locking, Locking::None);
         let mut mask = ColumnMask::EXISTENCE;
@@ -559,7 +592,9 @@ impl Compiler<'_> {
             mask = ColumnMask::ALL;
         }
         let layout: Vec<ColId> = columns.iter().map(|o| base + o).collect();
-        let remaining = filters.iter().enumerate().filter(|(i, _)| !path.consumed.contains(i)).map(|(_, f)| f.clone());
+        let by_region = regions.as_ref().and_then(|r| r.consumed);
+        let is_left = |i: &usize| !path.consumed.contains(i) && by_region != Some(*i);
+        let remaining = filters.iter().enumerate().filter(|(i, _)| is_left(i)).map(|(_, f)| f.clone());
         let filter = self.scalars(&remaining.collect::<Vec<_>>(), &layout)?;
         let key_part = |p: &Part, c: &mut Self| {
             Ok::<_, Error>(match p {
@@ -580,6 +615,10 @@ impl Compiler<'_> {
             }),
             None => None,
         };
+        let regions = match &regions {
+            Some(r) => Some(Regions { part: key_part(&r.part, self)?, is_computed: r.consumed.is_none() }),
+            None => None,
+        };
         let is_covering = path.index == 0 || (!writes && covers(table, path.index, &columns));
         let rows = path.rows * 0.5f64.powi(filter.len().min(3) as i32);
         let scan = Scan {
@@ -597,6 +636,8 @@ impl Compiler<'_> {
             mask,
             locking,
             is_covering,
+            regions,
+            is_merged,
         };
         Ok(Built { node: Arc::new(Node::Scan(Box::new(scan))), layout, order, fixed, rows: rows.max(0.1) })
     }
@@ -744,7 +785,8 @@ impl Compiler<'_> {
                         Some(ConflictPlan { arbiters: c.arbiters.clone(), update })
                     }
                 };
-                DmlPlanKind::Insert { targets: targets.clone(), conflict }
+                let random = random_columns(&dml.input, targets);
+                DmlPlanKind::Insert { targets: targets.clone(), conflict, random }
             }
             DmlKind::Update { set } => {
                 DmlPlanKind::Update { set: set.iter().map(|(o, e)| Ok((*o, self.scalar(e, &row)?))).collect::<Result<_>>()? }
@@ -755,6 +797,17 @@ impl Compiler<'_> {
         let plan = DmlPlan { table: dml.table.clone(), keys: dml.keys.clone(), input, kind, returning };
         Ok(Built::plain(Node::Dml(Box::new(plan)), cols.to_vec(), 1.0))
     }
+}
+
+/// The targets whose values are all fresh random UUIDs.
+fn random_columns(input: &Rel, targets: &[u32]) -> Vec<u32> {
+    let is_random = |e: &Expr| matches!(e, Expr::Call(f, _) if f.name == "gen_random_uuid");
+    let all_random = |at: usize| match input {
+        Rel::Values { rows, .. } => rows.iter().all(|r| is_random(&r[at])),
+        Rel::Project { exprs, .. } => exprs.get(at).is_some_and(|(_, e)| is_random(e)),
+        _ => false,
+    };
+    targets.iter().enumerate().filter(|(at, _)| all_random(*at)).map(|(_, o)| *o).collect()
 }
 
 fn with_columns<'e>(need: &BTreeSet<ColId>, exprs: impl Iterator<Item = &'e Expr>) -> BTreeSet<ColId> {
@@ -780,7 +833,8 @@ fn covers(table: &TableRef, index: usize, columns: &[u32]) -> bool {
     let exact = |o: u32| crate::types::keys::keeps_looks(&table.columns[o as usize].ty);
     let in_key = |o: u32| i.columns.iter().any(|c| c.ordinal == o) && exact(o);
     let in_primary = |o: u32| table.primary().columns.iter().any(|c| c.ordinal == o) && exact(o);
-    columns.iter().all(|o| in_key(*o) || i.stored.contains(o) || in_primary(*o))
+    // The group that an entry is in says the region.
+    columns.iter().all(|o| in_key(*o) || i.stored.contains(o) || in_primary(*o) || table.region_column() == Some(*o))
 }
 
 /// The order a path gives, and the columns it fixes.

@@ -218,6 +218,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
+            is_home_enforced: self.system.settings().now().enforce_home_region,
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
@@ -330,6 +331,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
+            is_home_enforced: self.system.settings().now().enforce_home_region,
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
@@ -369,7 +371,7 @@ impl Load {
         for ((field, ty), name) in fields.iter().zip(&self.types).zip(&self.names) {
             let datum = match field {
                 None => Ok(Datum::Null),
-                Some(bytes) if format == Format::Binary => Datum::from_binary(bytes, ty),
+                Some(bytes) if format == Format::Binary && *ty != Type::Region => Datum::from_binary(bytes, ty),
                 Some(bytes) => match std::str::from_utf8(bytes) {
                     Ok(text) if !text.contains('\0') => Datum::from_text(text, ty, eval),
                     _ => Err(Error::sql("22021", "invalid byte sequence for encoding \"UTF8\"")),

@@ -104,6 +104,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
+            is_home_enforced: self.system.settings().now().enforce_home_region,
         };
         let mut sink = Rows { out, formats, eval: &self.eval, is_speculative };
         let txn = match &mut alone {
@@ -111,11 +112,13 @@ impl<E: Environment> Session<E> {
             None => block.txn.as_mut().expect("a transaction below"),
         };
         txn.uses(&prepared.descriptors);
+        let before = txn.round_trips().0;
         let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, &mut sink)).await;
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(e) => return Err(confirmed(e, txn).await),
         };
+        check_round_trips(before, txn, self.system.settings().now().round_trips_max)?;
         let Some(txn) = alone else { return Ok(fetched) };
         if matches!(fetched, Fetched::Suspended { .. }) {
             let message = "a query of a table created or truncated in this transaction cannot be fetched in parts";
@@ -151,6 +154,19 @@ impl<E: Environment> Session<E> {
         };
         refuse_in_read_only(true, what)
     }
+}
+
+/// 42899 if a statement takes more round trips between regions than the session allows.
+fn check_round_trips<T: Transaction>(before: u32, txn: &T, max: Option<u32>) -> Result<()> {
+    let Some(max) = max else { return Ok(()) };
+    let (made, to_commit) = txn.round_trips();
+    let takes = made - before + to_commit;
+    if takes <= max {
+        return Ok(());
+    }
+    Err(Error::sql("42899", "the statement takes too many round trips between regions")
+        .detail(format!("It takes {takes}, its commit included; max_cross_region_round_trips is {max}."))
+        .hint("EXPLAIN shows which operators leave the region."))
 }
 
 /// An error that may be told: what it rests on was true, or the error is another one (design: transactions, «At the gateway»).

@@ -223,6 +223,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     ),
     quiet("enable_sort", "enable_sort", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
     quiet(
+        "enforce_home_region",
+        "enforce_home_region",
+        "off",
+        Kind::Bool,
+        "Statements that would read or write rows of another region than the gateway's fail.",
+    ),
+    quiet(
         "escape_string_warning",
         "escape_string_warning",
         "on",
@@ -269,6 +276,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     quiet("lc_time", "lc_time", "C", Kind::Text, "The locale for formatting date and time values."),
     quiet("lock_timeout", "lock_timeout", "0", MILLIS, "The maximum allowed duration of any wait for a lock."),
     quiet("maintenance_work_mem", "maintenance_work_mem", "64MB", KILO_BYTES, "Accepted for PostgreSQL's clients."),
+    quiet(
+        "max_cross_region_round_trips",
+        "max_cross_region_round_trips",
+        "-1",
+        Kind::Integer { min: -1, max: i32::MAX as i64, unit: None },
+        "Statements that take more round trips between regions, their commit included, fail. -1 for no limit.",
+    ),
     quiet("max_identifier_length", "max_identifier_length", "63", Kind::ReadOnly, "The maximum identifier length."),
     quiet("max_index_keys", "max_index_keys", "32", Kind::ReadOnly, "The maximum number of index keys."),
     quiet(

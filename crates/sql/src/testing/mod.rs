@@ -20,7 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An in-memory [`Environment`]. Clones share everything.
 #[derive(Clone)]
-pub struct MemEnvironment(Arc<Inner>);
+pub struct MemEnvironment {
+    inner: Arc<Inner>,
+    /// Which of the nodes this is.
+    here: usize,
+}
 
 struct Inner {
     catalog: Mutex<Arc<Catalog>>,
@@ -48,22 +52,28 @@ impl MemEnvironment {
     pub fn new(regions: &[&str]) -> MemEnvironment {
         let first = regions.first().copied().unwrap_or("local");
         let catalog = first_catalog(first, SchemaVersion(1), Timestamp::from_micros(START_MICROS));
-        MemEnvironment(Arc::new(Inner {
+        let inner = Inner {
             catalog: Mutex::new(Arc::new(catalog)),
             store: Mutex::default(),
             clock: AtomicU64::new(START_MICROS),
             random: AtomicU64::new(1),
             sessions: Shared::new(),
             regions: regions.iter().map(|r| r.to_string()).collect(),
-        }))
+        };
+        MemEnvironment { inner: Arc::new(inner), here: 0 }
+    }
+    /// The same database through the node of another region.
+    pub fn at(&self, region: &str) -> Option<MemEnvironment> {
+        let here = self.inner.regions.iter().position(|r| r == region)?;
+        Some(MemEnvironment { here, ..self.clone() })
     }
     /// What sessions of this environment share.
     pub fn shared(&self) -> Arc<Shared> {
-        self.0.sessions.clone()
+        self.inner.sessions.clone()
     }
     /// How many keys are stored.
     pub fn key_count(&self) -> usize {
-        self.0.store.lock().rows.len()
+        self.inner.store.lock().rows.len()
     }
 }
 
@@ -71,13 +81,13 @@ impl Environment for MemEnvironment {
     type Txn = MemTransaction;
 
     fn catalog(&self) -> Arc<Catalog> {
-        self.0.catalog.lock().clone()
+        self.inner.catalog.lock().clone()
     }
     fn begin(&self, options: TxnOptions) -> MemTransaction {
         MemTransaction::new(self.clone(), options)
     }
     async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
-        let mut catalog = self.0.catalog.lock();
+        let mut catalog = self.inner.catalog.lock();
         if catalog.version != base {
             return Err(Error::retry("the schema changed"));
         }
@@ -86,16 +96,16 @@ impl Environment for MemEnvironment {
         Ok(catalog.clone())
     }
     fn now_micros(&self) -> u64 {
-        self.0.clock.fetch_add(1, Ordering::Relaxed)
+        self.inner.clock.fetch_add(1, Ordering::Relaxed)
     }
     fn random(&self) -> u64 {
         // A multiplicative generator: the same numbers in every run.
         let next = |x: u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-        let before = self.0.random.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(0);
+        let before = self.inner.random.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(0);
         before ^ (before >> 29)
     }
     fn locality(&self) -> NodeLocality {
-        self.nodes().swap_remove(0)
+        self.nodes().swap_remove(self.here)
     }
     fn nodes(&self) -> Vec<NodeLocality> {
         let node = |(i, r): (usize, &String)| NodeLocality {
@@ -105,12 +115,12 @@ impl Environment for MemEnvironment {
             sql_addr: format!("127.0.0.1:{}", 26257 + i),
             is_live: true,
         };
-        self.0.regions.iter().enumerate().map(node).collect()
+        self.inner.regions.iter().enumerate().map(node).collect()
     }
     fn sessions(&self) -> Vec<SessionRow> {
-        self.0.sessions.sessions()
+        self.inner.sessions.sessions()
     }
     fn cancel(&self, session: SessionId) -> bool {
-        self.0.sessions.cancel(session)
+        self.inner.sessions.cancel(session)
     }
 }

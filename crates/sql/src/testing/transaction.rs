@@ -1,7 +1,7 @@
 //! The transaction of [`MemEnvironment`].
 
 use super::{MemEnvironment, Store};
-use crate::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use crate::env::{Environment, Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, Target, Timestamp, Write};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ impl MemTransaction {
         Ok(())
     }
     fn check_schema(&self) -> Result<()> {
-        let catalog = self.env.0.catalog.lock();
+        let catalog = self.env.inner.catalog.lock();
         let changed = |d: &DescriptorId| catalog.changed_in.get(d).is_some_and(|v| *v > self.schema);
         if self.uses.iter().any(changed) { Err(Error::retry("schema changed")) } else { Ok(()) }
     }
@@ -67,7 +67,7 @@ impl Transaction for MemTransaction {
     }
     async fn get_many(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask, _: Locking) -> Result<Vec<Option<Bytes>>> {
         let env = self.env.clone();
-        let store = env.0.store.lock();
+        let store = env.inner.store.lock();
         self.snapshot(&store);
         let columns = columns | ColumnMask::EXISTENCE;
         self.reads.extend(keys.iter().map(|k| (group, Target::Key(k.clone()), columns)));
@@ -80,7 +80,7 @@ impl Transaction for MemTransaction {
     }
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
         let env = self.env.clone();
-        let store = env.0.store.lock();
+        let store = env.inner.store.lock();
         self.snapshot(&store);
         let KeyRange { start, end } = scan.range.clone();
         let mut found: BTreeMap<Key, Bytes> =
@@ -117,11 +117,6 @@ impl Transaction for MemTransaction {
         Ok(out)
     }
     fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
-        if let Some((g, _)) = self.writes.first()
-            && *g != group
-        {
-            return Err(Error::unsupported("a transaction that writes in several regions is not supported yet"));
-        }
         if write.columns != ColumnMask::ALL && !write.columns.intersects(ColumnMask::EXISTENCE) {
             let whole = |(g, t, c): &(GroupId, Target, ColumnMask)| {
                 *g == group && t.contains(write.key.as_bytes()) && *c == ColumnMask::ALL
@@ -145,7 +140,7 @@ impl Transaction for MemTransaction {
     }
     async fn commit(self) -> Result<Option<Timestamp>> {
         let env = self.env.clone();
-        let mut store = env.0.store.lock();
+        let mut store = env.inner.store.lock();
         self.certify(&store)?;
         if self.writes.is_empty() {
             return Ok(None);
@@ -163,6 +158,16 @@ impl Transaction for MemTransaction {
         Ok(Some(Timestamp::from_micros(store.history.len() as u64)))
     }
     fn rollback(self) {}
+    fn round_trips(&self) -> (u32, u32) {
+        let here = self.env.locality().region;
+        let catalog = self.env.inner.catalog.lock();
+        let is_far = |group: &GroupId| match catalog.descriptors.get(&DescriptorId(group.0)).map(|d| &**d) {
+            Some(crate::catalog::Descriptor::Group(g)) => g.home != here,
+            _ => false,
+        };
+        let touched = self.reads.iter().map(|r| &r.0).chain(self.writes.iter().map(|w| &w.0));
+        (0, u32::from(touched.into_iter().any(is_far)))
+    }
     fn has_writes(&self) -> bool {
         !self.writes.is_empty()
     }
@@ -170,7 +175,7 @@ impl Transaction for MemTransaction {
 
 impl MemTransaction {
     fn is_primary(&self, key: &Key) -> bool {
-        let catalog = self.env.0.catalog.lock();
+        let catalog = self.env.inner.catalog.lock();
         let id = key.as_bytes().get(..4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
         catalog.descriptors.values().any(|d| match &**d {
             crate::catalog::Descriptor::Table(t) => Some(t.primary().id) == id,

@@ -169,6 +169,7 @@ impl Deriver<'_> {
             return Err(Error::unsupported(format!("dropping column \"{name}\" of the primary key is not supported yet"))
                 .hint("Create a new table with another primary key and copy the rows."));
         }
+        super::locality::refuse_region_column(&table, ordinal, "drop")?;
         for (view, view_name) in views {
             self.notice("00000", format!("drop cascades to view {view_name}"));
             self.drop_view_by_id(view, true)?;
@@ -188,11 +189,12 @@ impl Deriver<'_> {
             }
         }
         table.checks = checks;
-        for column in &mut table.columns {
-            if let Some(text) = &column.generated
+        for at in 0..table.columns.len() {
+            if let Some(text) = &table.columns[at].generated
                 && uses(text, name)?
             {
-                column.state = ColumnState::Dropped;
+                super::locality::refuse_region_column(&table, at as u32, "drop")?;
+                table.columns[at].state = ColumnState::Dropped;
             }
         }
         let column = &mut table.columns[ordinal as usize];
@@ -307,6 +309,7 @@ impl Deriver<'_> {
             }
             AlterColumnOperation::SetNotNull => self.require_not_null(table, ordinal, false)?,
             AlterColumnOperation::DropNotNull => {
+                super::locality::refuse_region_column(table, ordinal, "drop NOT NULL of")?;
                 if table.indexes.iter().any(|i| i.holds_rows && i.columns.iter().any(|c| c.ordinal == ordinal)) {
                     return Err(Error::sql("42P16", format!("column \"{name}\" is in a primary key")));
                 }
@@ -347,6 +350,7 @@ impl Deriver<'_> {
     /// Only changes that leave every stored value as it is (PostgreSQL skips the rewrite for the same ones).
     fn alter_type(&mut self, table: &mut Table, ordinal: u32, data_type: &DataType, using: Option<&Expr>) -> Result<()> {
         let new = super::type_from_ast(data_type)?;
+        super::locality::refuse_region_column(table, ordinal, "change the type of")?;
         let column = &mut table.columns[ordinal as usize];
         if using.is_some_and(|e| !matches!(e, Expr::Identifier(i) if fold(i) == column.name)) && !self.is_private(table.id) {
             return Err(rewrite_needed(&column.ty, &new));

@@ -221,11 +221,6 @@ impl Deriver<'_> {
         let joined = columns.join("_");
         let name = self.constraint_name(table, name, &joined, "fkey")?;
         check_key_types(table, &name, &ordinals, &parent, &parent_columns)?;
-        if parent.group != table.group {
-            return Err(Error::unsupported("a foreign key to a table with another home region is not supported yet")
-                .detail(format!("Table \"{}\" and table \"{}\" live in different groups.", table.name, parent.name))
-                .hint("Give both tables the same LOCALITY."));
-        }
         let id = self.new_descriptor_id();
         let validated = self.is_private(table.id);
         let action = |a: &Option<ReferentialAction>| match a {

@@ -104,7 +104,11 @@ impl Deriver<'_> {
     }
     fn discard_indexes(&mut self, table: &Table) {
         let indexes = table.indexes.iter().map(|i| i.id).collect();
-        self.jobs.push(Job::Discard { group: table.group, indexes });
+        self.discard(table, indexes);
+    }
+    /// Deletes what indexes leave behind, wherever the table lives.
+    pub(super) fn discard(&mut self, table: &Table, indexes: Vec<u32>) {
+        self.jobs.extend(table.groups().map(|group| Job::Discard { group, indexes: indexes.clone() }));
     }
     /// Sequences that belong to a table, or to one of its columns.
     pub(super) fn sequences_of(&self, table: DescriptorId, ordinal: Option<u32>) -> Vec<Sequence> {

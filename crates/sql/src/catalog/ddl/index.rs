@@ -2,7 +2,7 @@
 
 use super::constraint::check_indexable;
 use super::drop::wrong_kind;
-use super::{Deriver, Job, free_name};
+use super::{Deriver, free_name};
 use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::{ColumnState, Index, IndexColumn, IndexState, Table, is_implicit_primary};
 use meridian_base::{DescriptorId, Error, Result};
@@ -145,7 +145,7 @@ impl Deriver<'_> {
                 self.drop_foreign_key_of(*child, *constraint)?;
             }
         }
-        self.jobs.push(Job::Discard { group: table.group, indexes: vec![id] });
+        self.discard(&table, vec![id]);
         self.put(table);
         Ok(())
     }

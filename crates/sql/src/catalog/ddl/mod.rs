@@ -16,12 +16,13 @@ mod database;
 mod drop;
 mod expression;
 mod index;
+mod locality;
 mod sequence;
 mod table;
 mod view;
 
 use super::lookup::{Name, Names, TableRef, fold};
-use super::{Catalog, CatalogChange, Database, Descriptor, Group, Table};
+use super::{Catalog, CatalogChange, Descriptor, Table};
 use crate::env::NodeLocality;
 use crate::parse::{Kind, Statement};
 use crate::plan::{PlanContext, TablePlan};
@@ -34,6 +35,7 @@ use std::sync::Arc;
 pub use column::type_from_ast;
 pub(in crate::catalog) use constraint::replace_primary;
 pub use expression::{columns_named, constraint_text, parse_expression};
+pub use locality::REGION_COLUMN;
 
 /// What a statement means besides its text and the catalog.
 #[derive(Clone, Debug)]
@@ -318,26 +320,6 @@ impl<'a> Deriver<'a> {
     /// Whether a table is empty and unseen, so that nothing about it needs a job.
     fn is_private(&self, table: DescriptorId) -> bool {
         self.context.private.contains(&table) || self.private.contains(&table)
-    }
-
-    /// The group for rows homed in a region of a database: shared by all its tables with that home (docs/design/differences.md).
-    fn group_for(&mut self, database: &Database, home: &str) -> GroupId {
-        let found = self.catalog.descriptors.values().find_map(|d| match &**d {
-            Descriptor::Group(g) if g.database == database.id && g.home == home => Some(g.id),
-            _ => None,
-        });
-        found.unwrap_or_else(|| {
-            let id = GroupId(self.new_id());
-            self.put(Descriptor::Group(Group {
-                id,
-                database: database.id,
-                home: home.to_string(),
-                regions: database.regions.clone(),
-                survival: database.survival,
-                initial_voters: Vec::new(),
-            }));
-            id
-        })
     }
 
     /// A role by name: there are no roles yet but the one that owns everything and the user's own.

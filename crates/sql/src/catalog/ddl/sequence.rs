@@ -50,6 +50,11 @@ impl Deriver<'_> {
 
     /// The sequence of a `serial` or identity column of a table under construction.
     pub(super) fn owned_sequence(&mut self, table: &Table, ordinal: u32, options: &[SequenceOptions]) -> Result<DescriptorId> {
+        // A counter that rows of several regions draw from lives with the primary region; so does one of a GLOBAL table, whose own
+        // group is made for reading.
+        let database = self.database_of(table.schema)?;
+        let own = table.only_group().filter(|group| !self.is_global(*group));
+        let group = own.unwrap_or_else(|| self.group_for(&database, &database.primary_region));
         let column = &table.columns[ordinal as usize];
         let taken = |n: &str| n == table.name || self.catalog.is_relation_name_taken(table.schema, n);
         let name = free_name(&table.name, &column.name, "seq", taken);
@@ -57,7 +62,7 @@ impl Deriver<'_> {
             id: self.new_descriptor_id(),
             schema: table.schema,
             name,
-            group: table.group,
+            group,
             index_id: self.new_id(),
             owned_by: Some((table.id, ordinal)),
             owner: table.owner.clone(),

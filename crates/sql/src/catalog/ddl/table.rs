@@ -8,7 +8,7 @@ use crate::catalog::lookup::{Name, fold};
 use crate::catalog::{self, Column, ColumnState, Database, Identity, Table};
 use crate::parse::Locality;
 use crate::types::Type;
-use meridian_base::{DescriptorId, Error, GroupId, Result};
+use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, GeneratedAs,
     GeneratedExpressionMode, SequenceOptions, SqlOption,
@@ -31,15 +31,14 @@ impl Deriver<'_> {
             return Ok(());
         }
         let database = self.database_of(schema)?;
-        let (locality, home) = self.home_of(&database, locality)?;
-        let group = self.group_for(&database, &home);
+        let homes = self.homes(&database, locality)?;
         let id = self.new_descriptor_id();
         let mut table = Table {
             id,
             schema,
             name: name.name,
-            group,
-            locality,
+            homes,
+            locality: catalog::Locality::RegionalByTable,
             columns: Vec::new(),
             indexes: Vec::new(),
             checks: Vec::new(),
@@ -54,6 +53,7 @@ impl Deriver<'_> {
         for definition in &create.columns {
             self.add_column(&mut table, definition, &mut constraints)?;
         }
+        table.locality = self.settled_locality(&mut table, locality)?;
         for constraint in &create.constraints {
             constraints.push(Constraint::from_table(constraint)?);
         }
@@ -72,32 +72,6 @@ impl Deriver<'_> {
         let schema = self.catalog.schema_by_id(schema).ok_or_else(|| Error::internal("a relation without a schema"))?;
         let database = self.catalog.database_by_id(schema.database);
         database.cloned().ok_or_else(|| Error::internal("a schema without a database"))
-    }
-
-    /// A locality and the home region it means.
-    pub(super) fn home_of(&self, database: &Database, locality: Option<&Locality>) -> Result<(catalog::Locality, String)> {
-        let wanted = match locality {
-            None | Some(Locality::RegionalByTable(None)) if locality.is_none() || database.is_multi_region => {
-                return Ok((catalog::Locality::RegionalByTable, database.primary_region.clone()));
-            }
-            Some(Locality::RegionalByRow(_)) => {
-                return Err(Error::unsupported("LOCALITY REGIONAL BY ROW is not supported yet")
-                    .hint("LOCALITY REGIONAL BY TABLE IN \"region\" gives a table one home region."));
-            }
-            Some(Locality::Global) => return Err(Error::unsupported("LOCALITY GLOBAL is not supported yet")),
-            Some(Locality::RegionalByTable(region)) => region,
-            None => &None,
-        };
-        if !database.is_multi_region {
-            return Err(Error::sql("42P16", "cannot set LOCALITY on a table in a database that is not multi-region enabled")
-                .hint("CREATE DATABASE … PRIMARY REGION makes a multi-region database."));
-        }
-        let region = wanted.as_deref().unwrap_or(&database.primary_region);
-        if !database.regions.iter().any(|r| r == region) {
-            return Err(Error::sql("42602", format!("region \"{region}\" has not been added to database \"{}\"", database.name))
-                .hint(format!("valid regions: {}", database.regions.join(", "))));
-        }
-        Ok((catalog::Locality::RegionalByTableIn(region.to_string()), region.to_string()))
     }
 
     fn copy_like(&mut self, table: &mut Table, like: Option<&CreateTableLikeKind>) -> Result<()> {
@@ -128,6 +102,11 @@ impl Deriver<'_> {
         let ordinal = table.columns.len() as u32;
         check_new_column(table, &name)?;
         let declared = declared(&definition.data_type)?;
+        if declared.ty == Type::Region && !self.database_of(table.schema)?.is_multi_region {
+            return Err(Error::sql("42704", "type \"crdb_internal_region\" does not exist")
+                .detail("The database has no regions.")
+                .hint("ALTER DATABASE … SET PRIMARY REGION makes it a multi-region database."));
+        }
         table.columns.push(Column {
             name: name.clone(),
             ty: declared.ty.clone(),
@@ -251,23 +230,6 @@ impl Deriver<'_> {
                 }
             }
         }
-        Ok(())
-    }
-
-    /// The group of a table that stays where it is.
-    pub(super) fn set_locality(&mut self, name: &ast::ObjectName, if_exists: bool, locality: &Locality) -> Result<()> {
-        let Some(table) = self.table_if_exists(name, if_exists)? else { return Ok(()) };
-        let database = self.database_of(table.schema)?;
-        let (locality, home) = self.home_of(&database, Some(locality))?;
-        let mut table = (*table).clone();
-        let group: GroupId = self.group_for(&database, &home);
-        if group != table.group && !self.is_private(table.id) {
-            return Err(Error::unsupported("moving a table to another region is not supported yet")
-                .hint("Create the table with the locality it should have."));
-        }
-        table.locality = locality;
-        table.group = group;
-        self.put(table);
         Ok(())
     }
 }

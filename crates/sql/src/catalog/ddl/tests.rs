@@ -113,7 +113,10 @@ impl Shell {
         assert_eq!(self.catalog.by_name.len(), self.catalog.descriptors.values().filter(|d| d.name().is_some()).count());
     }
     fn check_table(&self, t: &Table, ids: &mut BTreeSet<u32>) {
-        assert!(matches!(self.catalog.descriptors.get(&DescriptorId(t.group.0)).map(|d| &**d), Some(Descriptor::Group(_))));
+        for group in t.groups() {
+            assert!(matches!(self.catalog.descriptors.get(&DescriptorId(group.0)).map(|d| &**d), Some(Descriptor::Group(_))));
+        }
+        assert_eq!(t.region_column().is_some(), t.only_group().is_none());
         assert!(t.primary().holds_rows && t.primary().unique && t.primary().state == IndexState::Public);
         for index in &t.indexes {
             assert!(ids.insert(index.id), "index id {} is used twice", index.id);
@@ -191,7 +194,7 @@ fn truncate_gives_new_indexes_and_leaves_the_old_ones_to_a_job() {
     s.run("truncate t");
     let t = s.table("t");
     assert!(t.indexes.iter().all(|i| !before.contains(&i.id) && i.state == IndexState::Public));
-    assert_eq!(s.jobs, [Job::Discard { group: t.group, indexes: before }]);
+    assert_eq!(s.jobs, [Job::Discard { group: t.only_group().unwrap(), indexes: before }]);
 }
 
 #[test]
@@ -221,8 +224,8 @@ fn multi_region_databases_and_homes() {
     let (a, b, c) = (s.table("a"), s.table("b"), s.table("c"));
     assert_eq!(a.locality, Locality::RegionalByTableIn("us".into()));
     assert_eq!((b.locality.clone(), c.locality.clone()), (Locality::RegionalByTable, Locality::RegionalByTable));
-    assert_eq!(b.group, c.group, "tables with the same home and regions share a group");
-    assert_ne!(a.group, b.group);
+    assert_eq!(b.homes, c.homes, "tables with the same home and regions share a group");
+    assert_ne!(a.homes, b.homes);
     assert_eq!(s.fail("create table d (id int) locality regional by row").0, "0A000");
     assert_eq!(s.fail("create table d (id int) locality global").0, "0A000");
     assert_eq!(s.fail("create table d (id int) locality regional by table in \"mars\"").0, "42602");

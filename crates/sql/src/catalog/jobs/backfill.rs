@@ -8,7 +8,7 @@ use crate::exec::{Entry, split_entry};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::Datum;
 use meridian_base::key::encode;
-use meridian_base::{ColumnMask, DescriptorId, Error, KeyRange, Result, Write, limits};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, Write, limits};
 use std::sync::Arc;
 
 /// Rows per transaction: what it reads is certified while it commits, so a large batch loses more often.
@@ -18,12 +18,13 @@ const BATCH_ROWS: usize = 256;
 pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
     step(env, table, |t| set_state(t, index, IndexState::WriteOnly)).await?;
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let mut rest = Some(primary_range(&source));
+    let mut todo = primary_ranges(&source);
     let (mut batch, mut attempt) = (BATCH_ROWS, 0);
-    while let Some(range) = rest.clone() {
-        match page(env, table, index, range, batch, attempt, context).await {
+    while let Some((group, range)) = todo.last().cloned() {
+        match page(env, table, index, (group, range), batch, attempt, context).await {
             Ok(next) => {
-                rest = next;
+                todo.pop();
+                todo.extend(next.map(|rest| (group, rest)));
                 attempt = 0;
                 batch = (batch * 2).min(BATCH_ROWS);
             }
@@ -39,11 +40,11 @@ pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u
     Ok(())
 }
 
-/// Every key of a table's primary index.
-pub(super) fn primary_range(table: &TableRef) -> KeyRange {
+/// Every key of a table's primary index, in each of its groups.
+pub(super) fn primary_ranges(table: &TableRef) -> Vec<(GroupId, KeyRange)> {
     let mut prefix = Vec::with_capacity(4);
     encode::index(&mut prefix, table.primary().id);
-    KeyRange::prefix(&prefix)
+    table.groups().map(|group| (group, KeyRange::prefix(&prefix))).collect()
 }
 
 /// A table bound with the newest catalog; `None` if it, or the index, is gone: then there is nothing left to do.
@@ -59,7 +60,7 @@ async fn page<E: Environment>(
     env: &E,
     table: DescriptorId,
     index: u32,
-    range: KeyRange,
+    (group, range): (GroupId, KeyRange),
     batch: usize,
     attempt: u32,
     context: &JobContext,
@@ -67,7 +68,6 @@ async fn page<E: Environment>(
     let catalog = env.catalog();
     let Some(plan) = bind(env, table, context)? else { return Ok(None) };
     let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok(None) };
-    let group = plan.table().group;
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[table]);
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
@@ -80,7 +80,7 @@ async fn page<E: Environment>(
         }
     }
     if plan.table().indexes[at].unique {
-        check_unique(&mut txn, &plan, at, &mut entries, context).await?;
+        check_unique(&mut txn, &plan, at, group, &mut entries, context).await?;
     }
     for (entry, _) in entries {
         txn.write(group, Write { key: entry.key, value: Some(entry.value), columns: ColumnMask::ALL })?;
@@ -107,6 +107,7 @@ async fn check_unique<T: Transaction>(
     txn: &mut T,
     plan: &Arc<TablePlan>,
     at: usize,
+    group: GroupId,
     entries: &mut Vec<(Entry, Vec<Datum>)>,
     context: &JobContext,
 ) -> Result<()> {
@@ -126,7 +127,15 @@ async fn check_unique<T: Transaction>(
         }
     }
     let keys: Vec<meridian_base::Key> = entries.iter().map(|(e, _)| e.key.clone()).collect();
-    let stored = txn.get_many(plan.table().group, &keys, ColumnMask::ALL, Locking::None).await?;
+    for other in plan.table().groups().filter(|other| *other != group) {
+        let taken = txn.get_many(other, &keys, ColumnMask::EXISTENCE, Locking::None).await?;
+        if let Some(at) = taken.iter().position(Option::is_some) {
+            // The row may have moved here from there since the other region was looked at.
+            txn.confirm().await?;
+            return Err(duplicate(&entries[at].1));
+        }
+    }
+    let stored = txn.get_many(group, &keys, ColumnMask::ALL, Locking::None).await?;
     let mut missing = Vec::with_capacity(entries.len());
     for ((entry, row), stored) in entries.drain(..).zip(stored) {
         let Some(stored) = stored else {

@@ -109,7 +109,7 @@ async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext) -> Re
         }
         Job::BuildPrimary { table, index } => {
             backfill::build(env, *table, *index, context).await?;
-            let old = env.catalog().table_by_id(*table).map(|t| (t.group, t.primary().id));
+            let old = env.catalog().table_by_id(*table);
             step(env, *table, |t| {
                 set_state(t, *index, IndexState::Public);
                 if let Some(at) = t.indexes.iter().position(|i| i.id == *index) {
@@ -117,8 +117,9 @@ async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext) -> Re
                 }
             })
             .await?;
-            if let Some((group, old)) = old {
-                discard::in_background(env, group, vec![old], context.session);
+            for group in old.iter().flat_map(|t| t.groups()) {
+                let replaced = old.iter().map(|t| t.primary().id).collect();
+                discard::in_background(env, group, replaced, context.session);
             }
             Ok(())
         }
@@ -155,7 +156,9 @@ async fn undo<E: Environment>(env: &E, job: &Job) -> Result<()> {
                 return Ok(());
             }
             step(env, *table, |t| t.indexes.retain(|i| i.id != *index)).await?;
-            discard::in_background(env, t.group, vec![*index], SessionId::default());
+            for group in t.groups() {
+                discard::in_background(env, group, vec![*index], SessionId::default());
+            }
             Ok(())
         }
         Job::ValidateCheck { table, check, keep: false } => step(env, *table, |t| t.checks.retain(|c| c.id != *check)).await,

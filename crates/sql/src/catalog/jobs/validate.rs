@@ -1,7 +1,7 @@
 //! Looking for rows that break a new constraint. New and changed rows are checked by their writers already, so each page may be
 //! read at its own time.
 
-use super::backfill::{bind, primary_range};
+use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause};
 use crate::catalog::ForeignKey;
 use crate::catalog::lookup::TableRef;
@@ -9,7 +9,7 @@ use crate::catalog::system::quote;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::plan::TablePlan;
 use crate::types::Datum;
-use meridian_base::{ColumnMask, DescriptorId, Error, KeyRange, Result, limits};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, limits};
 use std::sync::Arc;
 
 const PAGE_ROWS: usize = 1_000;
@@ -138,16 +138,17 @@ async fn each_row<E: Environment>(
     mut visit: impl FnMut(&Arc<TablePlan>, &[Datum]) -> Result<()>,
 ) -> Result<()> {
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let mut rest = Some(primary_range(&source));
+    let mut todo = primary_ranges(&source);
     let mut attempt = 0;
-    while let Some(range) = rest.clone() {
+    while let Some((group, range)) = todo.last().cloned() {
         let Some(plan) = bind(env, table, context)? else { return Ok(()) };
-        match page(env, &plan, range, context, attempt).await {
+        match page(env, &plan, (group, range), context, attempt).await {
             Ok((rows, next)) => {
                 for row in &rows {
                     visit(&plan, row)?;
                 }
-                rest = next;
+                todo.pop();
+                todo.extend(next.map(|rest| (group, rest)));
                 attempt = 0;
             }
             Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
@@ -162,12 +163,18 @@ async fn each_row<E: Environment>(
 
 type Page = (Vec<Vec<Datum>>, Option<KeyRange>);
 
-async fn page<E: Environment>(env: &E, plan: &TablePlan, range: KeyRange, context: &JobContext, attempt: u32) -> Result<Page> {
+async fn page<E: Environment>(
+    env: &E,
+    plan: &TablePlan,
+    (group, range): (GroupId, KeyRange),
+    context: &JobContext,
+    attempt: u32,
+) -> Result<Page> {
     let mut txn = env.begin(options(&env.catalog(), context.session, true, attempt));
     txn.uses(&[plan.table().id]);
     let end = range.end.clone();
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(PAGE_ROWS), locking: Locking::None };
-    let found = txn.scan(plan.table().group, scan).await?;
+    let found = txn.scan(group, scan).await?;
     let full = found.rows.len() >= PAGE_ROWS;
     let after = found.rows.last().filter(|_| full).map(|(last, _)| KeyRange::new(last.successor(), end));
     let rows = found.rows.into_iter().map(|(_, bytes)| plan.decode_row(bytes)).collect::<Result<Vec<_>>>()?;

@@ -5,7 +5,8 @@ use super::{quote, relations::visible_indexes};
 use crate::catalog::ddl::{constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
-    Catalog, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View, is_implicit_primary,
+    Catalog, ColumnState, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View,
+    is_implicit_primary,
 };
 use meridian_base::DescriptorId;
 use std::fmt::Write;
@@ -240,6 +241,11 @@ pub fn locality(catalog: &Catalog, table: &Table) -> Option<String> {
     database.is_multi_region.then(|| match &table.locality {
         Locality::RegionalByTable => "REGIONAL BY TABLE IN PRIMARY REGION".to_string(),
         Locality::RegionalByTableIn(region) => format!("REGIONAL BY TABLE IN \"{}\"", region.replace('"', "\"\"")),
+        Locality::RegionalByRow { column } => match &table.columns[*column as usize] {
+            hidden if hidden.state == ColumnState::Hidden => "REGIONAL BY ROW".to_string(),
+            column => format!("REGIONAL BY ROW AS {}", quote(&column.name)),
+        },
+        Locality::Global => "GLOBAL".to_string(),
     })
 }
 

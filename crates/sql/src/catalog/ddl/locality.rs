@@ -1,0 +1,158 @@
+//! Localities: which groups a table's rows live in, and the column that says which one (CockroachDB's multi-region paper, §2.3).
+//!
+//! A `REGIONAL BY ROW` table has a partition in the group of each of its database's regions. The column that names a row's
+//! region is one of the table's own (`AS column`, or a declared `crdb_region`), or a hidden one that new rows fill with the
+//! region of the gateway they come through. A `GLOBAL` table lives in a group of its database's own for such tables.
+
+use super::Deriver;
+use crate::catalog::{self, Column, ColumnState, Database, Descriptor, Group, Homes, Partition, Table};
+use crate::parse::Locality;
+use crate::types::Type;
+use meridian_base::{DescriptorId, Error, GroupId, Result};
+use sqlparser::ast::ObjectName;
+
+/// The column that says where a row lives, where no other is named.
+pub const REGION_COLUMN: &str = "crdb_region";
+/// What that column gets in new rows, as SQL.
+const REGION_DEFAULT: &str = "default_to_database_primary_region(gateway_region())::crdb_internal_region";
+
+impl Deriver<'_> {
+    /// The group for rows homed in a region of a database: shared by all its tables with that home (docs/design/differences.md).
+    pub(super) fn group_for(&mut self, database: &Database, home: &str) -> GroupId {
+        self.group_like(database, home, false)
+    }
+    /// The group of a database's GLOBAL tables.
+    fn global_group(&mut self, database: &Database) -> GroupId {
+        let home = database.primary_region.clone();
+        self.group_like(database, &home, true)
+    }
+    pub(super) fn is_global(&self, group: GroupId) -> bool {
+        let descriptor = self.catalog.descriptors.get(&DescriptorId(group.0));
+        descriptor.is_some_and(|d| matches!(&**d, Descriptor::Group(g) if g.is_global))
+    }
+    fn group_like(&mut self, database: &Database, home: &str, is_global: bool) -> GroupId {
+        let found = self.catalog.descriptors.values().find_map(|d| match &**d {
+            Descriptor::Group(g) if g.database == database.id && g.home == home && g.is_global == is_global => Some(g.id),
+            _ => None,
+        });
+        found.unwrap_or_else(|| {
+            let id = GroupId(self.new_id());
+            self.put(Descriptor::Group(Group {
+                id,
+                database: database.id,
+                home: home.to_string(),
+                is_global,
+                regions: database.regions.clone(),
+                survival: database.survival,
+                initial_voters: Vec::new(),
+            }));
+            id
+        })
+    }
+
+    /// The groups that a locality means in a database.
+    pub(super) fn homes(&mut self, database: &Database, locality: Option<&Locality>) -> Result<Homes> {
+        check_allowed(database, locality)?;
+        Ok(match locality {
+            None | Some(Locality::RegionalByTable(None)) => {
+                Homes::One(self.group_for(database, &database.primary_region.clone()))
+            }
+            Some(Locality::RegionalByTable(Some(region))) => Homes::One(self.group_for(database, region)),
+            Some(Locality::Global) => Homes::One(self.global_group(database)),
+            Some(Locality::RegionalByRow(_)) => {
+                let partition = |region: &String| Partition { region: region.clone(), group: self.group_for(database, region) };
+                Homes::ByRow(database.regions.iter().map(partition).collect())
+            }
+        })
+    }
+
+    /// The locality as the descriptor has it. A `REGIONAL BY ROW` table gets its region column if it has none.
+    pub(super) fn settled_locality(&mut self, table: &mut Table, locality: Option<&Locality>) -> Result<catalog::Locality> {
+        Ok(match locality {
+            None | Some(Locality::RegionalByTable(None)) => catalog::Locality::RegionalByTable,
+            Some(Locality::RegionalByTable(Some(region))) => catalog::Locality::RegionalByTableIn(region.clone()),
+            Some(Locality::Global) => catalog::Locality::Global,
+            Some(Locality::RegionalByRow(name)) => {
+                let column = region_column(table, name.as_deref())?;
+                table.columns[column as usize].not_null = true;
+                catalog::Locality::RegionalByRow { column }
+            }
+        })
+    }
+
+    /// `ALTER TABLE … SET LOCALITY`.
+    pub(super) fn set_locality(&mut self, name: &ObjectName, if_exists: bool, locality: &Locality) -> Result<()> {
+        let Some(table) = self.table_if_exists(name, if_exists)? else { return Ok(()) };
+        let database = self.database_of(table.schema)?;
+        let mut table = (*table).clone();
+        let homes = self.homes(&database, Some(locality))?;
+        if homes != table.homes && !self.is_private(table.id) {
+            return Err(Error::unsupported("changing the locality of a table that may have rows is not supported yet")
+                .hint("Create the table with the locality it should have, and copy the rows."));
+        }
+        table.locality = self.settled_locality(&mut table, Some(locality))?;
+        table.homes = homes;
+        let id = table.id;
+        self.put(table);
+        self.check_expressions(id)
+    }
+}
+
+/// 42P16 in a database without regions, 42602 for a region that is not one of its own.
+fn check_allowed(database: &Database, locality: Option<&Locality>) -> Result<()> {
+    let Some(locality) = locality else { return Ok(()) };
+    if !database.is_multi_region {
+        return Err(Error::sql("42P16", "cannot set LOCALITY on a table in a database that is not multi-region enabled")
+            .hint("CREATE DATABASE … PRIMARY REGION makes a multi-region database."));
+    }
+    match locality {
+        Locality::RegionalByTable(Some(region)) if !database.regions.contains(region) => {
+            Err(Error::sql("42602", format!("region \"{region}\" has not been added to database \"{}\"", database.name))
+                .hint(format!("valid regions: {}", database.regions.join(", "))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The column of `AS`, or `crdb_region`, which is added if it is not there.
+fn region_column(table: &mut Table, named: Option<&str>) -> Result<u32> {
+    let name = named.unwrap_or(REGION_COLUMN);
+    let Some((ordinal, column)) = table.column(name) else {
+        if named.is_some() {
+            return Err(Error::sql("42703", format!("column \"{name}\" in REGIONAL BY ROW AS does not exist")));
+        }
+        table.columns.push(Column {
+            name: REGION_COLUMN.into(),
+            ty: Type::Region,
+            not_null: true,
+            default: Some(REGION_DEFAULT.into()),
+            generated: None,
+            identity: None,
+            missing: None,
+            state: ColumnState::Hidden,
+            comment: None,
+        });
+        return Ok(table.columns.len() as u32 - 1);
+    };
+    if column.ty != Type::Region {
+        return Err(Error::sql(
+            "42P16",
+            format!("cannot use column \"{name}\" which has type {} in REGIONAL BY ROW", column.ty.name()),
+        )
+        .detail("REGIONAL BY ROW must reference a column of type crdb_internal_region."));
+    }
+    Ok(ordinal)
+}
+
+/// 42P10 for a change that would leave the rows of a table without a home.
+pub(super) fn refuse_region_column(table: &Table, ordinal: u32, what: &str) -> Result<()> {
+    if table.region_column() != Some(ordinal) {
+        return Ok(());
+    }
+    let name = &table.columns[ordinal as usize].name;
+    Err(Error::sql(
+        "42P10",
+        format!("cannot {what} column \"{name}\" as it is used to store the region in a REGIONAL BY ROW table"),
+    )
+    .hint("Change the table's locality first."))
+}

@@ -1,5 +1,6 @@
 //! `EXPLAIN`: a plan as an indented tree.
 
+use super::regions::{Note, Regions, Trips};
 use super::{Affected, ExecContext, Execution, Fetched, RowSink, Stat};
 use crate::catalog::Descriptor;
 use crate::env::{Locking, Transaction};
@@ -26,7 +27,8 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { .. } => return Ok(vec!["EXPLAIN".into()]),
         };
-        let mut tree = Tree { lines: Vec::new(), stats: None, ctx: ctx.eval, params };
+        let places = Regions { catalog: ctx.catalog, ctx: ctx.eval };
+        let mut tree = Tree { lines: Vec::new(), stats: None, ctx: ctx.eval, params, places, trips: None, limited: None };
         let mut took = None;
         if analyze {
             let start = (ctx.now_micros)();
@@ -38,6 +40,9 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
         let regions = regions(inner, ctx);
         if !regions.is_empty() {
             tree.lines.push(format!("Regions: {}", regions.join(", ")));
+        }
+        if let Some(trips) = tree.trips {
+            tree.lines.push(format!("Predicted Round Trips Between Regions: {trips}"));
         }
         if let Some(micros) = took {
             let (made, to_commit) = txn.round_trips();
@@ -110,6 +115,11 @@ struct Tree<'t> {
     stats: Option<BTreeMap<usize, Stat>>,
     ctx: &'t EvalContext,
     params: &'t [Datum],
+    places: Regions<'t>,
+    /// Of all operators so far.
+    trips: Option<Trips>,
+    /// The scan that ends when a LIMIT is reached.
+    limited: Option<usize>,
 }
 
 impl Tree<'_> {
@@ -119,6 +129,12 @@ impl Tree<'_> {
     }
     fn note(&mut self, depth: usize, text: String) {
         self.lines.push(format!("{}{text}", "      ".repeat(depth) + "  "));
+    }
+
+    /// A line about regions.
+    fn place(&mut self, depth: usize, (text, trips): Note) {
+        self.note(depth, text);
+        self.trips = Some(self.trips.unwrap_or_default().and(trips));
     }
 
     fn node(&mut self, node: &Arc<Node>, depth: usize) {
@@ -133,7 +149,13 @@ impl Tree<'_> {
             Node::Project { input, .. } => return self.node(input, depth),
             Node::Values(rows) if rows.len() == 1 => self.line(depth, head("Result")),
             Node::Values(_) => self.line(depth, head("Values Scan")),
-            Node::Scan(s) => self.scan(s, depth, &measured),
+            Node::Scan(s) => {
+                self.scan(s, depth, &measured);
+                let is_limited = self.limited == Some(Arc::as_ptr(node) as usize);
+                if let Some(note) = self.places.of_scan(s, is_limited) {
+                    self.place(depth, note);
+                }
+            }
             Node::System { table, .. } => self.line(depth, head(&format!("System Table {}", table.name))),
             Node::Function { calls, .. } => {
                 let names: Vec<&str> = calls.iter().map(|c| c.0.name).collect();
@@ -185,6 +207,7 @@ impl Tree<'_> {
                 self.node(input, depth + 1);
             }
             Node::Limit { input, .. } => {
+                self.limited = Some(Arc::as_ptr(below_projections(input)) as usize);
                 self.line(depth, head("Limit"));
                 self.node(input, depth + 1);
             }
@@ -227,6 +250,9 @@ impl Tree<'_> {
                     DmlPlanKind::Delete => "Delete",
                 };
                 self.line(depth, head(&format!("{name} on {}", d.table.table.name)));
+                for note in self.places.of_change(d) {
+                    self.place(depth, note);
+                }
                 self.node(&d.input, depth + 1);
             }
         }
@@ -337,6 +363,14 @@ impl Tree<'_> {
             _ => "…".into(),
         }
     }
+}
+
+/// What a projection takes its rows from.
+fn below_projections(mut node: &Arc<Node>) -> &Arc<Node> {
+    while let Node::Project { input, .. } = &**node {
+        node = input;
+    }
+    node
 }
 
 /// What the columns of an operator's output may be called.

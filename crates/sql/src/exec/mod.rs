@@ -16,6 +16,7 @@ pub(crate) mod groups;
 mod join;
 mod op;
 mod prefetch;
+mod regions;
 mod scan;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,207 @@
+//! What `EXPLAIN` says about regions: where an operator reads and writes, and the round trips between regions that this takes.
+//!
+//! Rows of other regions are read at the nearest replica, and what was read is certified with the commit: one round trip,
+//! however many regions there are (docs/design, «What a commit takes»). So a prediction is 0, 1, or from 0 to 1 where it
+//! depends on what is found. A conflict costs more; `EXPLAIN ANALYZE` counts.
+
+use super::dml::{Reach, reach};
+use super::eval::{Env, Memo, eval, finish};
+use super::groups::Groups;
+use crate::catalog::{Catalog, Descriptor, Group, Table};
+use crate::plan::expr::Expr;
+use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan};
+use crate::types::{Datum, EvalContext};
+use meridian_base::{DescriptorId, GroupId};
+
+/// The least and the most round trips.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trips(u32, u32);
+
+impl Trips {
+    const MAYBE: Trips = Trips(0, 1);
+
+    /// Of two operators of one statement: they share the commit's round trip.
+    pub(super) fn and(self, other: Trips) -> Trips {
+        Trips(self.0.max(other.0), self.1.max(other.1))
+    }
+}
+
+impl std::fmt::Display for Trips {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trips(least, most) if least == most => write!(f, "{least}"),
+            Trips(least, most) => write!(f, "{least} to {most}"),
+        }
+    }
+}
+
+/// The catalog's groups as a gateway sees them.
+pub(super) struct Regions<'c> {
+    pub(super) catalog: &'c Catalog,
+    pub(super) ctx: &'c EvalContext,
+}
+
+/// A line about an operator, and what it costs.
+pub(super) type Note = (String, Trips);
+
+impl Regions<'_> {
+    fn group(&self, id: GroupId) -> Option<&Group> {
+        match self.catalog.descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {
+            Some(Descriptor::Group(g)) => Some(g),
+            _ => None,
+        }
+    }
+    /// Whether there is anything to say: a database of one region has no other to go to.
+    fn is_multi_region(&self, table: &Table) -> bool {
+        table.groups().any(|g| self.group(g).is_some_and(|g| g.regions.len() > 1))
+    }
+    fn home(&self, id: GroupId) -> &str {
+        self.group(id).map_or("an unknown region", |g| &g.home)
+    }
+    fn homes(&self, groups: &[GroupId]) -> String {
+        let mut homes: Vec<&str> = groups.iter().map(|g| self.home(*g)).collect();
+        homes.sort_unstable();
+        homes.join(", ")
+    }
+    fn is_far(&self, id: GroupId) -> bool {
+        self.home(id) != &*self.ctx.gateway_region
+    }
+    /// Reading all of these.
+    fn all(&self, groups: &[GroupId]) -> Trips {
+        let far = u32::from(groups.iter().any(|g| self.is_far(*g)));
+        Trips(far, far)
+    }
+    fn note(&self, what: &str, place: String, trips: Trips) -> Note {
+        (format!("{what}: {place} (round trips between regions: {trips})"), trips)
+    }
+    /// Reading the first, and the others for what it lacks.
+    fn in_turn(&self, what: &str, groups: &Groups) -> Note {
+        match groups.near {
+            Some(near) if !groups.far.is_empty() => {
+                let trips = if self.is_far(near) { Trips(1, 1) } else { Trips::MAYBE };
+                self.note(what, format!("{}, else {}", self.home(near), self.homes(&groups.far)), trips)
+            }
+            _ => self.together(what, &groups.iter().collect::<Vec<_>>()),
+        }
+    }
+    fn together(&self, what: &str, groups: &[GroupId]) -> Note {
+        let place = match groups {
+            [] => "none".to_string(),
+            [one] if self.group(*one).is_some_and(|g| g.is_global) => {
+                format!("{} (GLOBAL, read at its primary)", self.home(*one))
+            }
+            groups => self.homes(groups),
+        };
+        self.note(what, place, self.all(groups))
+    }
+
+    /// Where a scan reads. `is_limited`: it ends when enough is found.
+    pub(super) fn of_scan(&self, s: &Scan, is_limited: bool) -> Option<Note> {
+        if !self.is_multi_region(&s.table) {
+            return None;
+        }
+        let gateway = &self.ctx.gateway_region;
+        let groups = match &s.regions {
+            None => Groups::all(&s.table, gateway),
+            Some(regions) => match self.values(&regions.part) {
+                Some(values) => Groups::in_regions(&s.table, &values, gateway),
+                None => return Some(self.note("Regions", "of the values".into(), Trips::MAYBE)),
+            },
+        };
+        Some(match s.is_point || (is_limited && !s.is_merged) {
+            true => self.in_turn("Regions", &groups),
+            false => self.together("Regions", &groups.iter().collect::<Vec<_>>()),
+        })
+    }
+
+    /// What a change touches besides the rows it has read.
+    pub(super) fn of_change(&self, d: &DmlPlan) -> Vec<Note> {
+        let table = &d.table;
+        if !self.is_multi_region(&table.table) {
+            return Vec::new();
+        }
+        let mut notes = Vec::new();
+        let changed: Option<Vec<u32>> = match &d.kind {
+            DmlPlanKind::Insert { targets, .. } => {
+                notes.push(self.inserted(d, targets));
+                None
+            }
+            DmlPlanKind::Update { set } => {
+                let mut changed: Vec<u32> = set.iter().map(|s| s.0).collect();
+                let follows = |e: &Expr| e.slots().iter().any(|o| set.iter().any(|s| s.0 == *o));
+                changed.extend(table.generated.iter().filter(|(_, e)| follows(e)).map(|(o, _)| *o));
+                if table.table.region_column().is_some_and(|o| changed.contains(&o)) {
+                    notes.push(self.note("Moves Rows", "to the regions of the values".into(), Trips::MAYBE));
+                }
+                Some(changed)
+            }
+            DmlPlanKind::Delete => Some(Vec::new()),
+        };
+        let is_written = |o: &u32| changed.as_ref().is_none_or(|c| c.contains(o));
+        let random = match &d.kind {
+            DmlPlanKind::Insert { random, .. } => random.as_slice(),
+            _ => &[],
+        };
+        let groups: Vec<GroupId> = table.table.groups().collect();
+        for (at, index) in table.table.indexes.iter().enumerate().filter(|(_, i)| i.unique) {
+            if reach(table, at, random) == Reach::All && index.columns.iter().any(|c| is_written(&c.ordinal)) {
+                notes.push(self.together(&format!("Unique {}", index.name), &groups));
+            }
+        }
+        let id = table.table.id;
+        for (fk, parent, _) in d.keys.parents.get(&id).into_iter().flatten() {
+            if fk.columns.iter().any(is_written) {
+                let groups = Groups::all(&parent.table, &self.ctx.gateway_region);
+                notes.push(self.in_turn(&format!("Foreign Key {}", fk.name), &groups));
+            }
+        }
+        for (child, fk) in d.keys.children.get(&id).into_iter().flatten() {
+            let is_gone =
+                matches!(d.kind, DmlPlanKind::Delete) || fk.parent_columns.iter().any(|o| changed.is_some() && is_written(o));
+            if is_gone {
+                notes.push(self.together(&format!("Foreign Key {}", fk.name), &child.table.groups().collect::<Vec<_>>()));
+            }
+        }
+        notes
+    }
+
+    /// Where new rows go.
+    fn inserted(&self, d: &DmlPlan, targets: &[u32]) -> Note {
+        let table = &d.table.table;
+        if let Some(group) = table.only_group() {
+            return self.together("Regions", &[group]);
+        }
+        let region = table.region_column().and_then(|o| targets.iter().position(|t| *t == o));
+        let values: Option<Vec<Datum>> = match (&*d.input, region) {
+            (Node::Values(rows), Some(at)) => rows.iter().map(|r| self.value(&r[at])).collect(),
+            _ => None,
+        };
+        match values {
+            Some(values) => {
+                let groups = Groups::in_regions(table, &values, &self.ctx.gateway_region);
+                self.together("Regions", &groups.iter().collect::<Vec<_>>())
+            }
+            None => self.note("Regions", "of the values".into(), Trips::MAYBE),
+        }
+    }
+
+    fn values(&self, part: &KeyPart) -> Option<Vec<Datum>> {
+        match part {
+            KeyPart::Null => Some(Vec::new()),
+            KeyPart::Eq(e) => Some(vec![self.value(e)?]),
+            KeyPart::In(list) => list.iter().map(|e| self.value(e)).collect(),
+            KeyPart::Any(e) => match self.value(e)? {
+                Datum::Array(a) => Some(a.items.clone()),
+                _ => Some(Vec::new()),
+            },
+        }
+    }
+    /// The value of an expression that needs no row, parameter or query.
+    fn value(&self, e: &Scalar) -> Option<Datum> {
+        let is_open = |e: &Expr| matches!(e, Expr::Param(_) | Expr::Slot(_) | Expr::Arg(_) | Expr::Column(_));
+        if e.pending || e.expr.any(&is_open) {
+            return None;
+        }
+        finish(eval(&e.expr, &Env { row: &[], args: &[], params: &[], ctx: self.ctx, memo: &Memo::default() })).ok()
+    }
+}

@@ -1,12 +1,13 @@
 //! A transaction at its gateway: what it read, a write buffer that overlays its own reads, and the commit.
 //!
 //! What it does in each group is a [`Part`]: the read entries that certification will test, and the writes. [`reads`] decides
-//! where a read goes, [`commit`] what a commit takes: nothing, one group's certification, a round of checks, or the ballot of
+//! where a read goes, [`each`] makes reads of several groups together, [`commit`] what a commit takes: nothing, one group's certification, a round of checks, or the ballot of
 //! several groups. What a client sees inside an open transaction is speculative until its commit succeeds; an error that ends
 //! it is told only after [`Transaction::confirm`] (design: transactions, «At the gateway»).
 
 mod ballot;
 mod commit;
+mod each;
 pub(crate) mod overlay;
 mod part;
 mod past;
@@ -234,6 +235,19 @@ impl<R: Runtime> Transaction for Txn<R> {
             .collect())
     }
 
+    async fn get_each(
+        &mut self,
+        reads: Vec<(GroupId, Vec<Key>)>,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Vec<Option<Bytes>>>> {
+        self.keys_of_each(reads, columns, locking).await
+    }
+
+    async fn scan_each(&mut self, scans: Vec<(GroupId, Scan)>) -> Result<Vec<ScanRows>> {
+        self.pages_of_each(scans).await
+    }
+
     fn is_distant(&self, group: GroupId) -> bool {
         self.is_elsewhere(group)
     }
@@ -253,6 +267,10 @@ impl<R: Runtime> Transaction for Txn<R> {
         part.prefetched = keys.into_iter().zip(found).collect();
         part.prefetched_columns = columns;
         Ok(())
+    }
+
+    async fn prefetch_each(&mut self, reads: Vec<(GroupId, Vec<Key>)>, columns: ColumnMask) -> Result<()> {
+        self.prefetch_of_each(reads, columns).await
     }
 
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {

@@ -1,0 +1,131 @@
+//! Reads in several groups at once, so that they take one round trip together.
+//!
+//! Every group's read goes on in a branch: a transaction that has only that group's part, and gives it back when its answer is
+//! there. The transaction itself counts as failed in between, because a statement that is broken off takes the branches, and what
+//! they have read, with it.
+
+use super::Txn;
+use super::part::Part;
+use bytes::Bytes;
+use futures::future::join_all;
+use meridian_base::runtime::Runtime;
+use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Timestamp};
+use meridian_sql::env::{Locking, Scan, ScanRows, Transaction};
+
+impl<R: Runtime> Txn<R> {
+    /// Whether some of the reads would wait for each other, one message after another.
+    fn pays(&self, groups: impl Iterator<Item = GroupId>) -> bool {
+        groups.filter(|group| self.shared.local_primary(*group).is_none()).count() > 1
+    }
+
+    pub(super) async fn keys_of_each(
+        &mut self,
+        reads: Vec<(GroupId, Vec<Key>)>,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Vec<Option<Bytes>>>> {
+        if !self.pays(reads.iter().map(|r| r.0)) {
+            let mut answers = Vec::with_capacity(reads.len());
+            for (group, keys) in reads {
+                answers.push(self.some_keys(group, &keys, columns, locking).await?);
+            }
+            return Ok(answers);
+        }
+        let mut branches = self.branches(reads.iter().map(|r| r.0))?;
+        let each = branches.iter_mut().zip(&reads);
+        let answers = join_all(each.map(|(b, (group, keys))| b.txn.some_keys(*group, keys, columns, locking))).await;
+        self.rejoin(branches);
+        answers.into_iter().collect()
+    }
+
+    /// What was fetched ahead is known by single keys only.
+    async fn some_keys(
+        &mut self,
+        group: GroupId,
+        keys: &[Key],
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Option<Bytes>>> {
+        match keys {
+            [key] => Ok(vec![self.get(group, key, columns, locking).await?]),
+            keys => self.get_many(group, keys, columns, locking).await,
+        }
+    }
+
+    pub(super) async fn pages_of_each(&mut self, scans: Vec<(GroupId, Scan)>) -> Result<Vec<ScanRows>> {
+        if !self.pays(scans.iter().map(|s| s.0)) {
+            let mut answers = Vec::with_capacity(scans.len());
+            for (group, scan) in scans {
+                answers.push(self.scan(group, scan).await?);
+            }
+            return Ok(answers);
+        }
+        let mut branches = self.branches(scans.iter().map(|s| s.0))?;
+        let each = branches.iter_mut().zip(scans);
+        let answers = join_all(each.map(|(b, (group, scan))| b.txn.scan(group, scan))).await;
+        self.rejoin(branches);
+        answers.into_iter().collect()
+    }
+
+    pub(super) async fn prefetch_of_each(&mut self, reads: Vec<(GroupId, Vec<Key>)>, columns: ColumnMask) -> Result<()> {
+        let mut branches = self.branches(reads.iter().map(|r| r.0))?;
+        let each = branches.iter_mut().zip(&reads);
+        let answers = join_all(each.map(|(b, (group, keys))| b.txn.prefetch(*group, keys, columns))).await;
+        self.rejoin(branches);
+        answers.into_iter().collect()
+    }
+
+    /// One branch for each group; no group twice.
+    fn branches(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<Vec<Branch<R>>> {
+        let mut places = Vec::new();
+        for group in groups {
+            let at = self.part(group)?;
+            assert!(!places.contains(&at), "a group is read in one branch only");
+            places.push(at);
+        }
+        let branches = places.into_iter().map(|at| self.branch(at)).collect();
+        self.failed = Some(Error::retry("a read in several regions was broken off"));
+        Ok(branches)
+    }
+
+    fn branch(&mut self, at: usize) -> Branch<R> {
+        let part = &self.parts[at];
+        let stand_in = Part::new(part.group, part.view.clone());
+        let txn = Txn {
+            shared: self.shared.clone(),
+            protocol: self.protocol,
+            options: self.options.clone(),
+            began: self.began,
+            schema: self.schema.clone(),
+            parts: vec![std::mem::replace(&mut self.parts[at], stand_in)],
+            undo: Vec::new(),
+            bytes: 0,
+            newest: Timestamp::MIN,
+            failed: None,
+            round_trips: 0,
+        };
+        Branch { at, txn }
+    }
+
+    fn rejoin(&mut self, branches: Vec<Branch<R>>) {
+        self.failed = None;
+        let mut round_trips = 0;
+        for mut branch in branches {
+            if let Some(part) = branch.txn.parts.pop() {
+                self.parts[branch.at] = part;
+            }
+            self.newest = self.newest.max(branch.txn.newest);
+            round_trips = round_trips.max(branch.txn.round_trips);
+            self.failed = self.failed.take().or(branch.txn.failed.take());
+        }
+        // They were under way together.
+        self.round_trips += round_trips;
+    }
+}
+
+/// A transaction with one part of another one.
+struct Branch<R: Runtime> {
+    /// The part's place there.
+    at: usize,
+    txn: Txn<R>,
+}

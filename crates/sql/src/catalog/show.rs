@@ -44,6 +44,10 @@ pub enum Show {
     LocalityFromTable {
         table: ObjectName,
     },
+    /// The regions of a `REGIONAL BY ROW` table's rows.
+    Partitions {
+        table: ObjectName,
+    },
 }
 
 impl Show {
@@ -105,6 +109,7 @@ impl Show {
                 ("validated", Type::Bool),
             ],
             Show::LocalityFromTable { .. } => texts(&["table_name", "locality"]),
+            Show::Partitions { .. } => texts(&["table_name", "partition_name", "column_names", "index_name", "partition_value"]),
         }
     }
 
@@ -125,6 +130,7 @@ impl Show {
             Show::Columns { table } => Ok(table_columns(catalog, names, &named(catalog, names, table)?)),
             Show::Indexes { table } => Ok(indexes(&named(catalog, names, table)?)),
             Show::Constraints { table } => Ok(constraints(catalog, names, &named(catalog, names, table)?)),
+            Show::Partitions { table } => Ok(partitions(&named(catalog, names, table)?)),
             Show::LocalityFromTable { table } => {
                 let table = named(catalog, names, table)?;
                 Ok(vec![vec![text(&table.name), describe::locality(catalog, &table).map_or(Datum::Null, text)]])
@@ -302,6 +308,16 @@ fn indexes(table: &TableRef) -> Vec<Vec<Datum>> {
         }
     }
     rows
+}
+
+/// One row for each region and index: all indexes are partitioned like the table.
+fn partitions(table: &TableRef) -> Vec<Vec<Datum>> {
+    let (super::Homes::ByRow(partitions), Some(column)) = (&table.homes, table.region_column()) else { return Vec::new() };
+    let column = &table.columns[column as usize].name;
+    let row = |p: &super::Partition, i: &super::Index| {
+        vec![text(&table.name), text(&p.region), text(column), text(&i.name), text(format!("('{}')", p.region))]
+    };
+    partitions.iter().flat_map(|p| table.indexes.iter().map(move |i| row(p, i))).collect()
 }
 
 fn constraints(catalog: &Catalog, names: &Names, table: &TableRef) -> Vec<Vec<Datum>> {

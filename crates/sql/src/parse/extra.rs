@@ -232,6 +232,8 @@ fn show(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["show"])?;
     let kind = match () {
         _ if c.take(&["regions"]) => Kind::ShowRegions(show_regions(c)?),
+        _ if c.take(&["locality", "from", "table"]) => Kind::ShowTableLocality(c.object_name()?),
+        _ if c.take(&["partitions", "from", "table"]) => Kind::ShowPartitions(c.object_name()?),
         _ if c.take(&["locality"]) => Kind::ShowLocality,
         _ if c.take(&["create", "table"]) || c.take(&["create"]) => Kind::ShowCreateTable(c.object_name()?),
         _ if c.take(&["databases"]) => Kind::ShowObjects(ShowObjects::Databases),

@@ -44,6 +44,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
     if sees(&tokens, 0, &["copy"]) {
         copy_booleans(&mut tokens);
     }
+    if sees(&tokens, 0, &["create", "table"]) || sees(&tokens, 0, &["alter", "table"]) {
+        computed_columns(&mut tokens);
+    }
     let mut i = 0;
     while i < tokens.len() {
         if sees(&tokens, i, &["as", "identity"]) && tokens.get(i + 2).is_some_and(|t| t.token == Token::LParen) {
@@ -95,6 +98,24 @@ fn copy_booleans(tokens: &mut [TokenWithSpan]) {
         } else if is(&tokens[i], "off") {
             tokens[i].token = word("FALSE", Keyword::FALSE);
         }
+    }
+}
+
+/// CockroachDB's `AS (expression) STORED` is `GENERATED ALWAYS AS (expression) STORED`.
+fn computed_columns(tokens: &mut Vec<TokenWithSpan>) {
+    let mut i = 1;
+    while i < tokens.len() {
+        let is_computed = is(&tokens[i], "as")
+            && !is(&tokens[i - 1], "always")
+            && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen)
+            && tokens.get(after_operand(tokens, i)).is_some_and(|t| is(t, "stored"));
+        if is_computed {
+            let span = tokens[i].span;
+            let words = [word("GENERATED", Keyword::GENERATED), word("ALWAYS", Keyword::ALWAYS)];
+            tokens.splice(i..i, words.map(|token| TokenWithSpan { token, span }));
+            i += 2;
+        }
+        i += 1;
     }
 }
 

@@ -59,6 +59,10 @@ pub enum Kind {
     ShowRegions(ShowRegions),
     /// `SHOW LOCALITY`: where this node is.
     ShowLocality,
+    /// `SHOW LOCALITY FROM TABLE name`.
+    ShowTableLocality(ast::ObjectName),
+    /// `SHOW PARTITIONS FROM TABLE name`.
+    ShowPartitions(ast::ObjectName),
     /// `SHOW CREATE TABLE t`.
     ShowCreateTable(ast::ObjectName),
     /// `SHOW TABLES`, `SHOW DATABASES`, `SHOW SCHEMAS`, `SHOW SEQUENCES`, `SHOW ALL`, ….

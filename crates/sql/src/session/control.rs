@@ -337,6 +337,8 @@ fn catalog_show(kind: &Kind) -> Option<Show> {
             Show::RegionsFromDatabase { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
         }
         Kind::ShowLocality => Show::Locality,
+        Kind::ShowTableLocality(table) => Show::LocalityFromTable { table: table.clone() },
+        Kind::ShowPartitions(table) => Show::Partitions { table: table.clone() },
         Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
         Kind::ShowObjects(ShowObjects::Databases) => Show::Databases,
         Kind::ShowObjects(ShowObjects::Schemas) => Show::Schemas,

@@ -5,13 +5,13 @@
 //! others only for what it lacks, all of them together: *locality-optimized search*.
 
 use super::eval::{Env, Memo, eval, finish};
-use super::op::Frame;
+use super::op::{Frame, eval_scalar};
 use super::scan::part_values;
 use super::{ExecContext, Runtime};
 use crate::catalog::Table;
 use crate::env::{Locking, Transaction};
 use crate::plan::TablePlan;
-use crate::plan::physical::Scan;
+use crate::plan::physical::{KeyPart, Scalar, Scan};
 use crate::types::keys::is_exact;
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;
@@ -70,12 +70,25 @@ pub(crate) async fn of_scan<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Ru
     }
     let gateway = rt.ctx.eval.gateway_region.clone();
     let Some(regions) = &s.regions else { return Ok(Groups::all(&s.table, &gateway)) };
-    match part_values(&regions.part, frame, rt).await {
-        Ok(values) => Ok(Groups::in_regions(&s.table, &values, &gateway)),
-        // A row with such values could not have been written.
-        Err(e) if regions.is_computed && e.sqlstate().starts_with("22") => Ok(Groups::default()),
-        Err(e) => Err(e),
+    let values = match &regions.part {
+        KeyPart::Eq(e) if regions.is_computed => computed(std::slice::from_ref(e), frame, rt).await?,
+        KeyPart::In(list) if regions.is_computed => computed(list, frame, rt).await?,
+        part => part_values(part, frame, rt).await?,
+    };
+    Ok(Groups::in_regions(&s.table, &values, &gateway))
+}
+
+/// Regions computed from other columns' values. Where that fails, no row with such values could have been written.
+async fn computed<T: Transaction>(each: &[Scalar], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
+    let mut out = Vec::with_capacity(each.len());
+    for e in each {
+        match eval_scalar(e, &[], frame, rt).await {
+            Ok(region) => out.push(region),
+            Err(e) if e.sqlstate().starts_with("22") => {}
+            Err(e) => return Err(e),
+        }
     }
+    Ok(out)
 }
 
 /// Each key's value and the group that has it, for keys that one group has at most.

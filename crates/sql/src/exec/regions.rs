@@ -144,7 +144,10 @@ impl Regions<'_> {
         };
         let groups: Vec<GroupId> = table.table.groups().collect();
         for (at, index) in table.table.indexes.iter().enumerate().filter(|(_, i)| i.unique) {
-            if reach(table, at, random) == Reach::All && index.columns.iter().any(|c| is_written(&c.ordinal)) {
+            // NULLs are distinct from each other.
+            let is_null = |o: u32| matches!(&d.kind, DmlPlanKind::Insert { targets, .. } if !targets.contains(&o));
+            let is_checked = !index.columns.iter().any(|c| is_null(c.ordinal));
+            if is_checked && reach(table, at, random) == Reach::All && index.columns.iter().any(|c| is_written(&c.ordinal)) {
                 notes.push(self.together(&format!("Unique {}", index.name), &groups));
             }
         }

@@ -142,22 +142,35 @@ pub(crate) fn regions(
     if let Some((i, part)) = found {
         return Some(RegionsPart { part, consumed: Some(i) });
     }
-    let mut e = computed(ordinal)?;
-    let mut values = std::collections::BTreeMap::new();
+    let e = computed(ordinal)?;
+    // One expression for each combination of the columns' values.
+    let mut each = vec![e.clone()];
     for column in e.columns() {
         let ty = &table.columns[column.checked_sub(base)? as usize].ty;
         if !crate::types::keys::is_exact(ty) {
             return None;
         }
-        let value = filters.iter().find_map(|f| match part(f, column, ty, &own) {
-            Some(Part::Eq(value)) => Some(value),
+        let values = filters.iter().find_map(|f| match part(f, column, ty, &own) {
+            Some(Part::Eq(value)) => Some(vec![value]),
+            Some(Part::In(values)) if values.len() * each.len() <= REGION_VALUES_MAX => Some(values),
             _ => None,
         })?;
-        values.insert(column, value);
+        let with = |e: &Expr, value: &Expr| {
+            let mut e = e.clone();
+            e.substitute(&|c| (c == column).then(|| value.clone()));
+            e
+        };
+        each = each.iter().flat_map(|e| values.iter().map(move |v| with(e, v))).collect();
     }
-    e.substitute(&|c| values.get(&c).cloned());
-    Some(RegionsPart { part: Part::Eq(e), consumed: None })
+    let part = match each.len() {
+        1 => Part::Eq(each.swap_remove(0)),
+        _ => Part::In(each),
+    };
+    Some(RegionsPart { part, consumed: None })
 }
+
+/// Of how many values at most a region is computed in vain, if they are of all regions.
+const REGION_VALUES_MAX: usize = 64;
 
 /// Whether an expression's value is known before the table is read.
 fn is_outer(e: &Expr, own: &std::ops::Range<ColId>) -> bool {

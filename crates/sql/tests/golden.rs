@@ -12,6 +12,8 @@
 //! A statement ends with a semicolon at the end of a line; its answer follows `----` and ends with an empty line. Values of a
 //! row are separated by ` | `, `NULL` is `∅`. `MERIDIAN_REWRITE=1` writes what is answered into the scripts; read the diff.
 //!
+//! `-- session: europe-west1 movr` before a statement runs it and what follows through a gateway in that region, in that database.
+//!
 //! A script whose first line is `-- postgres: same` claims PostgreSQL's behaviour. Its errors are compared by SQLSTATE, message, detail
 //! and hint. [`scripts_that_claim_postgres_behaviour_have_it`] runs it there too, where a PostgreSQL is reachable through
 //! `MERIDIAN_POSTGRES` (`host:port`, user `postgres`, trusted), and says that it was skipped otherwise.
@@ -20,6 +22,7 @@ use futures::FutureExt;
 use meridian_base::SessionId;
 use meridian_sql::session::{Session, SessionOptions};
 use meridian_sql::testing::MemEnvironment;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -120,11 +123,32 @@ async fn run_here(session: &mut Session<MemEnvironment>, text: &str) -> String {
     }
 }
 
-fn session() -> Session<MemEnvironment> {
-    let env = MemEnvironment::new(&["us-east1", "europe-west1"]);
-    let options =
-        SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..SessionOptions::default() };
-    Session::new(env.clone(), options, env.shared()).expect("a session on a new database")
+/// Sessions by gateway region and database.
+struct Sessions {
+    env: MemEnvironment,
+    open: BTreeMap<(String, String), Session<MemEnvironment>>,
+    current: (String, String),
+}
+
+impl Sessions {
+    fn new() -> Sessions {
+        let env = MemEnvironment::new(&["us-east1", "europe-west1", "asia-northeast1"]);
+        Sessions { env, open: BTreeMap::new(), current: ("us-east1".into(), "postgres".into()) }
+    }
+    /// The session that a statement says it runs in, or the last one.
+    fn of(&mut self, text: &str) -> &mut Session<MemEnvironment> {
+        let named = text.lines().find_map(|l| l.strip_prefix("-- session: ")).and_then(|l| l.split_once(' '));
+        if let Some((region, database)) = named {
+            self.current = (region.into(), database.into());
+        }
+        let (region, database) = self.current.clone();
+        let env = self.env.at(&region).expect("a region of the script's cluster");
+        let id = SessionId(self.open.len() as u64 + 1);
+        self.open.entry((region, database.clone())).or_insert_with(|| {
+            let options = SessionOptions { id, user: "root".into(), database, ..SessionOptions::default() };
+            Session::new(env.clone(), options, env.shared()).expect("a session")
+        })
+    }
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -138,9 +162,9 @@ fn every_script_answers_as_written() {
     for path in scripts() {
         let mut steps = read(&path);
         runtime().block_on(async {
-            let mut session = session();
+            let mut sessions = Sessions::new();
             for s in &mut steps {
-                let run = std::panic::AssertUnwindSafe(run_here(&mut session, &s.text)).catch_unwind();
+                let run = std::panic::AssertUnwindSafe(run_here(sessions.of(&s.text), &s.text)).catch_unwind();
                 let Ok(answer) = run.await else { panic!("{}: panicked in\n{}", path.display(), s.text) };
                 if answer != s.answer {
                     let name = path.file_name().expect("a file").to_string_lossy();

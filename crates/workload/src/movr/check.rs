@@ -1,8 +1,8 @@
 //! What must hold when everybody has gone home.
 
-use crate::client::Rows;
+use super::names;
+use crate::client::{Rows, Value};
 use crate::run::{Context, Verdict};
-use crate::schema;
 use crate::session::Statements;
 use meridian_base::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,38 +26,40 @@ struct Region {
 
 /// Reads one region in one transaction and judges it.
 pub(super) async fn check_region(context: &Context, region: &str, verdict: &mut Verdict) -> Result<()> {
-    let schema = schema::schema_of(region);
+    let cities = names::cities(&context.connector.regions(), region);
     let mut session = context.session(region, super::DATABASE);
     let state = crate::run::until_answered(context, &mut session, |statements| {
-        let schema = schema.clone();
-        Box::pin(async move { read(statements, &schema).await })
+        let cities = cities.clone();
+        Box::pin(async move { read(statements, &cities).await })
     })
     .await?;
     judge(region, &state, verdict);
     Ok(())
 }
 
-async fn read(statements: &mut Statements<'_>, schema: &str) -> Result<Region> {
+async fn read(statements: &mut Statements<'_>, cities: &[String]) -> Result<Region> {
+    let cities: Vec<String> = cities.iter().map(|c| Value::from(c.as_str()).literal()).collect();
+    let here = format!("city IN ({})", cities.join(", "));
     let mut region = Region::default();
-    let rows = statements.query(&format!("SELECT city, id FROM {schema}.users"), &[]).await?;
+    let rows = statements.query(&format!("SELECT city, id FROM users WHERE {here}"), &[]).await?;
     region.users = ids(&rows)?;
-    let rows = statements.query(&format!("SELECT city, id, owner_id, status FROM {schema}.vehicles"), &[]).await?;
+    let rows = statements.query(&format!("SELECT city, id, owner_id, status FROM vehicles WHERE {here}"), &[]).await?;
     for row in 0..rows.rows.len() {
         let in_use = rows.text(row, 3)? == "in_use";
         region.vehicles.insert(id(&rows, row)?, (rows.text(row, 2)?.to_string(), in_use));
     }
-    let sql = format!("SELECT city, id, rider_id, vehicle_id FROM {schema}.rides");
+    let sql = format!("SELECT city, id, rider_id, vehicle_id FROM rides WHERE {here}");
     let rows = statements.query(&sql, &[]).await?;
-    let open = statements.query(&format!("SELECT city, id FROM {schema}.rides WHERE end_time IS NULL"), &[]).await?;
+    let open = statements.query(&format!("SELECT city, id FROM rides WHERE {here} AND end_time IS NULL"), &[]).await?;
     let open = ids(&open)?;
     for row in 0..rows.rows.len() {
         let ride = id(&rows, row)?;
         let is_open = open.contains(&ride);
         region.rides.insert(ride, (rows.text(row, 2)?.to_string(), rows.text(row, 3)?.to_string(), is_open));
     }
-    let sql = format!("SELECT city, ride_id FROM {schema}.vehicle_location_histories");
+    let sql = format!("SELECT city, ride_id FROM vehicle_location_histories WHERE {here}");
     region.located = ids(&statements.query(&sql, &[]).await?)?;
-    let sql = format!("SELECT city, user_id FROM {schema}.user_promo_codes");
+    let sql = format!("SELECT city, user_id FROM user_promo_codes WHERE {here}");
     region.promoted = ids(&statements.query(&sql, &[]).await?)?;
     Ok(region)
 }

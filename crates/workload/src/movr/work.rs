@@ -3,7 +3,6 @@
 use super::{MovrConfig, load, names};
 use crate::client::Value;
 use crate::run::{Context, Worker};
-use crate::schema;
 use crate::session::{Attempted, Session, Statements};
 use crate::stats::StatsKey;
 use meridian_base::{Error, Result};
@@ -124,32 +123,31 @@ impl<'r> Client<'r> {
     }
 
     async fn perform(&mut self, operation: Operation, region: &str) -> Attempted<()> {
-        let schema = schema::schema_of(region);
         match operation {
-            Operation::BrowseVehicles => self.browse(region, &schema).await,
-            Operation::StartRide => self.start_ride(region, &schema).await,
-            Operation::UpdateLocation => self.update_location(region, &schema).await,
-            Operation::EndRide => self.end_ride(region, &schema).await,
-            Operation::RegisterUser => self.register(region, &schema).await,
-            Operation::UsePromoCode => self.use_promo_code(region, &schema).await,
+            Operation::BrowseVehicles => self.browse(region).await,
+            Operation::StartRide => self.start_ride(region).await,
+            Operation::UpdateLocation => self.update_location(region).await,
+            Operation::EndRide => self.end_ride(region).await,
+            Operation::RegisterUser => self.register(region).await,
+            Operation::UsePromoCode => self.use_promo_code(region).await,
         }
     }
 
-    async fn browse(&mut self, region: &str, schema: &str) -> Attempted<()> {
+    async fn browse(&mut self, region: &str) -> Attempted<()> {
         let city = self.city(region);
         let sql = format!(
-            "SELECT id, type, status, current_location FROM {schema}.vehicles WHERE city = $1 AND status = $2 LIMIT {BROWSE_LIMIT}"
+            "SELECT id, type, status, current_location FROM vehicles WHERE city = $1 AND status = $2 LIMIT {BROWSE_LIMIT}"
         );
         let read = self.session.single(&mut self.rng, &sql, &[city.into(), "available".into()]).await;
         read.map(|_| ())
     }
 
-    async fn register(&mut self, region: &str, schema: &str) -> Attempted<()> {
+    async fn register(&mut self, region: &str) -> Attempted<()> {
         let city = self.city(region);
         let id = names::uuid(&mut self.rng);
         let (name, address) = (names::person(&mut self.rng), names::address(&mut self.rng));
         let card = names::credit_card(&mut self.rng);
-        let sql = format!("INSERT INTO {schema}.users (city, id, name, address, credit_card) VALUES ($1, $2, $3, $4, $5)");
+        let sql = "INSERT INTO users (city, id, name, address, credit_card) VALUES ($1, $2, $3, $4, $5)";
         let params: [Value; 5] = [city.as_str().into(), id.as_str().into(), name.into(), address.into(), card.into()];
         let attempted = self.session.single(&mut self.rng, &sql, &params).await;
         if matches!(attempted, Attempted::Committed(_)) {
@@ -162,16 +160,10 @@ impl<'r> Client<'r> {
         attempted.map(|_| ())
     }
 
-    async fn start_ride(&mut self, region: &str, schema: &str) -> Attempted<()> {
+    async fn start_ride(&mut self, region: &str) -> Attempted<()> {
         let (city, rider) = self.user(region);
         let ride = Ride { city, id: names::uuid(&mut self.rng), vehicle: String::new() };
-        let plan = StartRide {
-            schema: schema.to_string(),
-            rider,
-            address: names::address(&mut self.rng),
-            choice: self.rng.random(),
-            ride,
-        };
+        let plan = StartRide { rider, address: names::address(&mut self.rng), choice: self.rng.random(), ride };
         let attempted = self
             .session
             .transaction(&mut self.rng, |statements| {
@@ -190,28 +182,26 @@ impl<'r> Client<'r> {
         }
     }
 
-    async fn update_location(&mut self, region: &str, schema: &str) -> Attempted<()> {
+    async fn update_location(&mut self, region: &str) -> Attempted<()> {
         let ride = self.ride(region);
         let (latitude, longitude) = (self.rng.random_range(-90.0..90.0), self.rng.random_range(-180.0..180.0));
-        let sql = format!(
-            "INSERT INTO {schema}.vehicle_location_histories (city, ride_id, seen_at, latitude, longitude) \
-             VALUES ($1, $2, now(), $3, $4) ON CONFLICT (city, ride_id, seen_at) DO NOTHING"
-        );
+        let sql = "INSERT INTO vehicle_location_histories (city, ride_id, seen_at, latitude, longitude) \
+             VALUES ($1, $2, now(), $3, $4) ON CONFLICT (city, ride_id, seen_at) DO NOTHING";
         let params: [Value; 4] = [ride.city.into(), ride.id.into(), latitude.into(), longitude.into()];
         let inserted = self.session.single(&mut self.rng, &sql, &params).await;
         inserted.map(|_| ())
     }
 
-    async fn end_ride(&mut self, region: &str, schema: &str) -> Attempted<()> {
+    async fn end_ride(&mut self, region: &str) -> Attempted<()> {
         let ride = self.ride(region);
-        let (schema, address) = (schema.to_string(), names::address(&mut self.rng));
+        let address = names::address(&mut self.rng);
         let revenue = format!("{}.{:02}", self.rng.random_range(1..50), self.rng.random_range(0..100));
         let attempted = self
             .session
             .transaction(&mut self.rng, |statements| {
-                let (ride, schema) = (ride.clone(), schema.clone());
+                let ride = ride.clone();
                 let (address, revenue) = (address.clone(), revenue.clone());
-                Box::pin(async move { end_ride(statements, &schema, &ride, &address, &revenue).await })
+                Box::pin(async move { end_ride(statements, &ride, &address, &revenue).await })
             })
             .await;
         // With an unknown outcome the ride may still be open, and ending it again is harmless.
@@ -221,13 +211,11 @@ impl<'r> Client<'r> {
         attempted
     }
 
-    async fn use_promo_code(&mut self, region: &str, schema: &str) -> Attempted<()> {
+    async fn use_promo_code(&mut self, region: &str) -> Attempted<()> {
         let (city, user) = self.user(region);
         let code = load::promo_code(self.rng.random_range(0..self.config.promo_codes_per_region));
-        let sql = format!(
-            "INSERT INTO {schema}.user_promo_codes (city, user_id, code, usage_count) VALUES ($1, $2, $3, 1) \
-             ON CONFLICT (city, user_id, code) DO UPDATE SET usage_count = user_promo_codes.usage_count + 1, used_at = now()"
-        );
+        let sql = "INSERT INTO user_promo_codes (city, user_id, code, usage_count) VALUES ($1, $2, $3, 1) \
+             ON CONFLICT (city, user_id, code) DO UPDATE SET usage_count = user_promo_codes.usage_count + 1, used_at = now()";
         let used = self.session.single(&mut self.rng, &sql, &[city.into(), user.into(), code.into()]).await;
         used.map(|_| ())
     }
@@ -254,7 +242,6 @@ impl<'r> Client<'r> {
 /// Everything a start needs, so that a retry is the same start again.
 #[derive(Clone)]
 struct StartRide {
-    schema: String,
     ride: Ride,
     rider: String,
     address: String,
@@ -264,26 +251,24 @@ struct StartRide {
 impl StartRide {
     /// The ride, if a vehicle was free.
     async fn run(self, statements: &mut Statements<'_>) -> Result<Option<Ride>> {
-        let StartRide { schema, ride: Ride { city, id, .. }, rider, address, choice } = self;
-        let sql = format!("SELECT name FROM {schema}.users WHERE city = $1 AND id = $2");
+        let StartRide { ride: Ride { city, id, .. }, rider, address, choice } = self;
+        let sql = "SELECT name FROM users WHERE city = $1 AND id = $2";
         let user = statements.query(&sql, &[city.as_str().into(), rider.as_str().into()]).await?;
         if user.rows.is_empty() {
             return Err(Error::internal("a user who registered is gone").detail(rider));
         }
-        let sql = format!("SELECT id FROM {schema}.vehicles WHERE city = $1 AND status = $2 LIMIT 10");
+        let sql = "SELECT id FROM vehicles WHERE city = $1 AND status = $2 LIMIT 10";
         let free = statements.query(&sql, &[city.as_str().into(), "available".into()]).await?;
         if free.rows.is_empty() {
             return Ok(None);
         }
         let vehicle = free.text(choice as usize % free.rows.len(), 0)?.to_string();
-        let sql = format!(
-            "INSERT INTO {schema}.rides (city, id, rider_id, vehicle_id, start_address, start_time) \
-             VALUES ($1, $2, $3, $4, $5, now())"
-        );
+        let sql = "INSERT INTO rides (city, id, rider_id, vehicle_id, start_address, start_time) \
+             VALUES ($1, $2, $3, $4, $5, now())";
         let params: [Value; 5] =
             [city.as_str().into(), id.as_str().into(), rider.into(), vehicle.as_str().into(), address.into()];
         statements.query(&sql, &params).await?;
-        let sql = format!("UPDATE {schema}.vehicles SET status = $3 WHERE city = $1 AND id = $2");
+        let sql = "UPDATE vehicles SET status = $3 WHERE city = $1 AND id = $2";
         let params: [Value; 3] = [city.as_str().into(), vehicle.as_str().into(), "in_use".into()];
         statements.query(&sql, &params).await?;
         Ok(Some(Ride { city, id, vehicle }))
@@ -291,16 +276,14 @@ impl StartRide {
 }
 
 /// Closes a ride and frees its vehicle; a ride that is closed already is left as it is, since its vehicle may have another.
-async fn end_ride(statements: &mut Statements<'_>, schema: &str, ride: &Ride, address: &str, revenue: &str) -> Result<()> {
-    let sql = format!(
-        "UPDATE {schema}.rides SET end_address = $3, end_time = now(), revenue = $4 \
-         WHERE city = $1 AND id = $2 AND end_time IS NULL"
-    );
+async fn end_ride(statements: &mut Statements<'_>, ride: &Ride, address: &str, revenue: &str) -> Result<()> {
+    let sql = "UPDATE rides SET end_address = $3, end_time = now(), revenue = $4 \
+         WHERE city = $1 AND id = $2 AND end_time IS NULL";
     let params: [Value; 4] = [ride.city.as_str().into(), ride.id.as_str().into(), address.into(), revenue.into()];
     if statements.query(&sql, &params).await?.affected == 0 {
         return Ok(());
     }
-    let sql = format!("UPDATE {schema}.vehicles SET status = $3, current_location = $4 WHERE city = $1 AND id = $2");
+    let sql = "UPDATE vehicles SET status = $3, current_location = $4 WHERE city = $1 AND id = $2";
     let params: [Value; 4] = [ride.city.as_str().into(), ride.vehicle.as_str().into(), "available".into(), address.into()];
     statements.query(&sql, &params).await?;
     Ok(())

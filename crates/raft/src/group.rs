@@ -192,6 +192,11 @@ impl Group {
         !tasks::configs(&self.0.raft.server_metrics().borrow_watched()).is_empty() || self.last_position().index > 0
     }
 
+    /// Whether a message asks for a vote. Malformed bytes are an error.
+    pub fn asks_for_vote(message: Bytes) -> Result<bool> {
+        Ok(matches!(message::decode_call(message)?, Call::Other(Request::Vote(_) | Request::PreVote(_))))
+    }
+
     /// Answers a message that a peer sent through its [`Transport`]. Malformed bytes are an error.
     pub fn handle(&self, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
         let group = self.clone();

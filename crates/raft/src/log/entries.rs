@@ -158,6 +158,11 @@ impl Entries {
         self.cached_from = self.cached_from.max(self.first).min(self.end());
     }
 
+    /// Removes everything but the vote: the log begins anew.
+    pub(super) fn forget(&mut self) {
+        *self = Entries { vote: self.vote, ..Entries::new(self.cache_bytes_max) };
+    }
+
     /// The entry's frame is durable at `place`.
     pub(super) fn placed(&mut self, position: LogPosition, place: Place) {
         let Some(at) = position.index.checked_sub(self.first) else { return };

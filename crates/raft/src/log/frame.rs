@@ -67,6 +67,8 @@ pub(super) enum Content<'a> {
     Purge {
         upto: LogPosition,
     },
+    /// The replica was removed from this node: nothing of the group's log counts any more, but its vote.
+    Forget,
     /// The log was closed in good order. Written as a batch of its own, it vouches for the batch before.
     Close,
 }
@@ -89,6 +91,7 @@ const KIND_VOTE: u8 = 4;
 const KIND_TRUNCATE: u8 = 5;
 const KIND_PURGE: u8 = 6;
 const KIND_CLOSE: u8 = 7;
+const KIND_FORGET: u8 = 8;
 
 /// How many bytes a frame with such a body takes in the file.
 pub(super) fn frame_bytes(body: usize) -> usize {
@@ -114,6 +117,7 @@ pub(super) fn encode(out: &mut Vec<u8>, segment: u64, batch: u64, group: GroupId
         Content::Truncate { after } => (KIND_TRUNCATE, after, 0, &[]),
         Content::Purge { upto } => (KIND_PURGE, upto.index, upto.term, &[]),
         Content::Close => (KIND_CLOSE, 0, 0, &[]),
+        Content::Forget => (KIND_FORGET, 0, 0, &[]),
     };
     assert!(body.len() <= BODY_BYTES_MAX, "a log entry of {} bytes", body.len());
     let start = out.len();
@@ -159,6 +163,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Frame<'_>> {
         KIND_TRUNCATE => Content::Truncate { after: index },
         KIND_PURGE => Content::Purge { upto: position },
         KIND_CLOSE => Content::Close,
+        KIND_FORGET => Content::Forget,
         _ => return None,
     };
     Some(Frame { segment: u64_at(8), batch: u64_at(16), group: GroupId(u32_at(40)), content, bytes: padded })
@@ -224,13 +229,14 @@ mod tests {
             3 => Content::Vote(Vote { term, node: NodeId(index as u32), committed: index.is_multiple_of(2) }),
             4 => Content::Truncate { after: index },
             5 => Content::Purge { upto: position },
+            6 => Content::Forget,
             _ => Content::Close,
         }
     }
 
     proptest! {
         #[test]
-        fn a_frame_is_read_back(kind in 0..7u8, group: u32, index: u64, term: u64, body: Vec<u8>, segment: u64, batch: u64) {
+        fn a_frame_is_read_back(kind in 0..8u8, group: u32, index: u64, term: u64, body: Vec<u8>, segment: u64, batch: u64) {
             let mut out = vec![];
             let content = content(kind, index, term, &body);
             encode(&mut out, segment, batch, GroupId(group), content);

@@ -194,6 +194,20 @@ impl<R: Runtime> NodeLog<R> {
         self.shared.failure.subscribe()
     }
 
+    /// Forgets a group whose replica was shut down and removed from this node; all but its vote, which it must not give again.
+    /// Durable when the future says so; the files' space is freed with the segments.
+    pub async fn forget(&self, id: GroupId) -> Result<()> {
+        let group = self.shared.groups.lock().get(&id).cloned();
+        let Some(group) = group else { return Ok(()) };
+        let done = {
+            // Under the lock also while queueing, as with appends.
+            let mut entries = group.entries.lock();
+            entries.forget();
+            self.submit(&group, Work::Forget)
+        };
+        done.await
+    }
+
     /// Waits until everything queued is durable, marks the log as closed in good order, and ends the writer. Later appends
     /// fail. Shut the groups down first.
     pub async fn close(&self) {

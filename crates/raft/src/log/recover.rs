@@ -187,6 +187,13 @@ fn take<D: Disk>(
             entries.purge(upto);
             marks.purged = entries.purged();
         }
+        Content::Forget => {
+            entries.forget();
+            marks.purged = LogPosition::default();
+            for groups in out.contents.values_mut() {
+                groups.remove(&frame.group);
+            }
+        }
         Content::Close => unreachable!("handled above"),
     }
     Ok(())

@@ -68,6 +68,35 @@ async fn what_is_written_is_there_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_group_that_was_forgotten_keeps_its_vote_and_begins_anew() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    let a = log.group(G);
+    let vote = Vote { term: 2, node: NodeId(4), committed: true };
+    a.save_vote(vote).await.unwrap();
+    append(&a, (1..=60).map(|i| entry(i, 1, 200)).collect()).await.unwrap();
+    a.purge(LogPosition { index: 50, term: 1 });
+    log.forget(G).await.unwrap();
+    assert_eq!((a.bounds(), a.vote()), (Default::default(), Some(vote)));
+    drop((a, log));
+
+    let log = open(&disk).await.unwrap();
+    let a = log.group(G);
+    assert_eq!((a.bounds(), a.vote()), (Default::default(), Some(vote)));
+    // What it kept alive is free, and the second life is not mistaken for the first one.
+    append(&a, (1..=70).map(|i| entry(i, 3, 200)).collect()).await.unwrap();
+    a.purge(LogPosition { index: 65, term: 3 });
+    append(&a, vec![entry(71, 3, 200)]).await.unwrap();
+    assert!(log.status().segments <= 3, "{:?}", log.status());
+    drop((a, log));
+
+    let log = open(&disk).await.unwrap();
+    let a = log.group(G);
+    assert_eq!((a.bounds().0, a.bounds().1), (LogPosition { index: 65, term: 3 }, LogPosition { index: 71, term: 3 }));
+    assert_eq!(all(&a), (66..=71).map(|i| entry(i, 3, 200)).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_appends_share_a_sync() {
     let log = open(&MemoryDisk::default()).await.unwrap();
     let group = log.group(G);

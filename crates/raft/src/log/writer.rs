@@ -26,6 +26,7 @@ pub(super) enum Work {
     Purge {
         upto: LogPosition,
     },
+    Forget,
     /// Ends the writer.
     Close,
 }
@@ -43,7 +44,7 @@ impl Work {
         match self {
             Work::Entries(entries) => entries.iter().map(|e| frame::frame_bytes(e.body.len())).sum(),
             Work::Vote(_) => frame::frame_bytes(1),
-            Work::Truncate { .. } | Work::Purge { .. } | Work::Close => FRAME_HEADER_BYTES,
+            Work::Truncate { .. } | Work::Purge { .. } | Work::Forget | Work::Close => FRAME_HEADER_BYTES,
         }
     }
 }
@@ -234,6 +235,13 @@ impl<R: Runtime> Writer<R> {
                 self.encode_frame(batch, group, Content::Purge { upto: *upto });
                 let purged = &mut self.marks.entry(group).or_default().purged;
                 *purged = (*purged).max(*upto);
+            }
+            Work::Forget => {
+                self.encode_frame(batch, group, Content::Forget);
+                self.marks.entry(group).or_default().purged = LogPosition::default();
+                for groups in self.contents.values_mut() {
+                    groups.remove(&group);
+                }
             }
             Work::Close => {
                 self.encode_frame(batch, group, Content::Close);

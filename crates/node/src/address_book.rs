@@ -7,7 +7,7 @@
 //! when they are connected to.
 
 use crate::shared::Shared;
-use crate::wire::NodeRecord;
+use crate::wire::{NodeRecord, Standing};
 use meridian_base::NodeId;
 use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use std::io;
@@ -86,7 +86,14 @@ fn parse(text: &str) -> Vec<NodeRecord> {
         let id = NodeId(id.parse().ok()?);
         let known_later = String::new;
         let addr = addr.to_string();
-        Some(NodeRecord { id, addr, sql_addr: known_later(), region: known_later(), zone: known_later() })
+        Some(NodeRecord {
+            id,
+            addr,
+            sql_addr: known_later(),
+            region: known_later(),
+            zone: known_later(),
+            standing: Standing::Active,
+        })
     };
     lines.lines().filter_map(of_line).collect()
 }
@@ -97,7 +104,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn node(id: u32, addr: &str) -> NodeRecord {
-        NodeRecord { id: NodeId(id), addr: addr.into(), sql_addr: String::new(), region: String::new(), zone: String::new() }
+        let (sql_addr, region, zone) = Default::default();
+        NodeRecord { id: NodeId(id), addr: addr.into(), sql_addr, region, zone, standing: Standing::Active }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
-use crate::wire::{NodeRecord, Request, Response};
+use crate::wire::{NodeRecord, Request, Response, Standing};
 use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
@@ -50,6 +50,12 @@ pub(crate) enum Job {
     Register {
         record: NodeRecord,
         reply: oneshot::Sender<Result<NodeId>>,
+    },
+    /// What the operator wants of a node.
+    Stand {
+        node: NodeId,
+        standing: Standing,
+        reply: oneshot::Sender<Result<()>>,
     },
     Answered {
         group: GroupId,
@@ -178,6 +184,10 @@ impl<R: Runtime> Coordinator<R> {
                 let registered = self.register(record).await;
                 let _ = reply.send(registered);
             }
+            Job::Stand { node, standing, reply } => {
+                let done = self.stand(node, standing).await;
+                let _ = reply.send(done);
+            }
             Job::Answered { group, seq, bound } => {
                 let now = self.now();
                 self.leases.answered(group, seq, bound, now, actions);
@@ -295,12 +305,17 @@ impl<R: Runtime> Coordinator<R> {
         if found != seqs {
             return self.abandon(Error::retry("the schema lease changed during the step"), more);
         }
-        let (meta, writes) = change_rows(&self.meta, &step.change)?;
+        let (meta, mut writes) = change_rows(&self.meta, &step.change)?;
+        // A group that is gone holds no lease: nobody could answer for it.
+        let gone: Vec<GroupId> = found.keys().copied().filter(|g| step.change.delete.contains(&DescriptorId(g.0))).collect();
+        writes.extend(gone.iter().map(|g| Write { key: lease_key(*g), value: None, columns: ColumnMask::ALL }));
         // The step commits at a future-time timestamp. The catalog's clock is its own, so no regional clock moves.
         self.replica.clock.advance_to(above);
         match self.write(writes, reads, above).await {
             Ok(at) => {
                 self.meta = meta;
+                // What it may still be using ends below the step.
+                gone.iter().for_each(|g| self.leases.remove_group(*g));
                 let now = self.now();
                 self.leases.step_committed(at, now, more);
                 self.know_groups();
@@ -330,11 +345,41 @@ impl<R: Runtime> Coordinator<R> {
             record.id = NodeId(meta.next_node);
             meta.next_node += 1;
         }
-        let writes = vec![row(meta_key(), &meta)?, row(node_key(record.id), &record)?];
+        self.write_node(meta, &record).await?;
+        Ok(record.id)
+    }
+
+    async fn write_node(&mut self, meta: Meta, record: &NodeRecord) -> Result<()> {
+        let writes = vec![row(meta_key(), &meta)?, row(node_key(record.id), record)?];
         let read_at = newest_readable(&self.replica.store);
         self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await?;
         self.meta = meta;
-        Ok(record.id)
+        Ok(())
+    }
+
+    /// A node may change its mind until it is no member any more.
+    async fn stand(&mut self, node: NodeId, standing: Standing) -> Result<()> {
+        let known = self.shared.catalog.nodes().into_iter().find(|n| n.id == node);
+        let Some(mut record) = known else {
+            return Err(Error::sql("42704", format!("there is no node {node}")).hint("`meridian node status` lists them."));
+        };
+        if record.standing == standing {
+            return Ok(());
+        }
+        match (record.standing, standing) {
+            (Standing::Decommissioned, _) => {
+                return Err(Error::sql("55000", format!("node {node} was decommissioned"))
+                    .hint("To add it again, start it with an empty data directory."));
+            }
+            (Standing::Decommissioning, Standing::Draining) => {
+                return Err(Error::sql("55000", format!("node {node} is being decommissioned already")));
+            }
+            (before, Standing::Decommissioned) if before != Standing::Decommissioning => {
+                return Err(Error::sql("55000", format!("node {node} has not been decommissioned")));
+            }
+            _ => record.standing = standing,
+        }
+        self.write_node(self.meta.clone(), &record).await
     }
 
     async fn write(&self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {
@@ -399,7 +444,8 @@ async fn send_grant<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, grant: 
 /// not exist» is an answer that no group certifies.)
 async fn spread_to_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion) {
     let start = Instant::now();
-    let others: Vec<_> = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me()).collect();
+    let is_other = |n: &NodeRecord| n.id != shared.me() && n.standing != Standing::Decommissioned;
+    let others: Vec<_> = shared.catalog.nodes().into_iter().filter(is_other).collect();
     let live = others.iter().filter(|n| shared.is_live(n.id));
     let calls = live.map(|n| shared.rpc.call(n.id, Request::AwaitVersion { version }, SPREAD_TIMEOUT));
     let answers = futures::future::join_all(calls).await;

@@ -3,11 +3,11 @@
 use crate::primary::is_not_primary;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
-use crate::wire::{PreparedTransaction, Request, Response};
+use crate::wire::{PreparedTransaction, Request, Response, Standing};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp};
 use meridian_sql::catalog::{Catalog, CatalogChange};
-use meridian_sql::env::{Environment, NodeLocality, SessionRow, TransactionRow, TxnOptions};
+use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -110,6 +110,27 @@ impl<R: Runtime> Environment for Env<R> {
         Ok(transactions_everywhere(&self.0).await)
     }
 
+    async fn groups(&self) -> Result<Vec<GroupRow>> {
+        let mut led = crate::ranges::everywhere(&self.0).await;
+        let row = |id: GroupId| match led.remove(&id) {
+            Some(g) => GroupRow {
+                group: id,
+                primary: Some(g.primary),
+                voters: g.voters,
+                non_voters: g.non_voters,
+                waits_for: g.waits_for,
+            },
+            None => GroupRow {
+                group: id,
+                primary: None,
+                voters: Vec::new(),
+                non_voters: Vec::new(),
+                waits_for: Some("no primary answers".to_string()),
+            },
+        };
+        Ok(std::iter::once(GroupId::CATALOG).chain(self.0.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())
+    }
+
     fn begin(&self, options: TxnOptions) -> Txn<R> {
         Txn::new(self.0.clone(), options)
     }
@@ -150,9 +171,8 @@ impl<R: Runtime> Environment for Env<R> {
     }
 
     fn nodes(&self) -> Vec<NodeLocality> {
-        let nodes = self.0.catalog.nodes();
+        let nodes = self.0.catalog.nodes().into_iter().filter(|n| n.standing != Standing::Decommissioned);
         nodes
-            .into_iter()
             .map(|n| NodeLocality {
                 node: n.id,
                 is_live: self.0.is_live(n.id),

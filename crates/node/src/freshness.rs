@@ -91,7 +91,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Whether the present copy may be planned with.
-    fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         if !self.freshness.is_confirmed() {
             let now = Instant::now();
             let Some(version) = self.certified_schema() else { return false };

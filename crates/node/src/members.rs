@@ -1,37 +1,68 @@
 //! Who is alive, who leads what, and where replicas belong.
 //!
 //! Every node pings every other one twice a second. A group's primary compares the group's members with what `placement`
-//! wants and changes them one step at a time; it hands leadership to the home region when it finds itself elsewhere.
+//! wants and changes them one step at a time; it hands leadership to the home region when it finds itself elsewhere. A node that is
+//! silent for a moment keeps its replicas; one that stays silent ([`DEAD_AFTER_DEFAULT`]), or is decommissioned, loses them to
+//! others.
 
 use crate::replica::Replica;
 use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
-use crate::wire::{Ping, Request, Response};
+use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId};
 use meridian_placement as placement;
-use meridian_placement::{Placement, Policy};
+use meridian_placement::{Health, Placement, Policy};
 use meridian_sql::catalog::Group;
-use std::collections::BTreeSet;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const PING_INTERVAL: Duration = Duration::from_millis(500);
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 const PLACEMENT_INTERVAL: Duration = Duration::from_millis(500);
+/// A new voter that has not caught up by then is waited for in the next round.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Leadership is not moved again within this time: a transfer that failed should not be repeated at once.
 const TRANSFER_PAUSE: Duration = Duration::from_secs(5);
 
-/// All nodes, as placement sees them.
+/// All nodes that belong to the cluster, as placement sees them.
 pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::Node> {
     let nodes = shared.catalog.nodes();
-    nodes.into_iter().map(|n| placement::Node { live: shared.is_live(n.id), id: n.id, region: n.region, zone: n.zone }).collect()
+    let members = nodes.into_iter().filter(|n| n.standing != Standing::Decommissioned);
+    members.map(|n| placement::Node { health: health(shared, &n), id: n.id, region: n.region, zone: n.zone }).collect()
 }
 
-/// Where a group's replicas belong: voters at home, a non-voter in every other region of its databases.
+/// How well a node is: what the operator wants of it, and what pings tell.
+fn health<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) -> Health {
+    match node.standing {
+        Standing::Decommissioning | Standing::Decommissioned => Health::Leaving,
+        _ if shared.silence(node.id) >= shared.dead_after => Health::Leaving,
+        Standing::Active if shared.is_live(node.id) => Health::Live,
+        Standing::Active | Standing::Draining => Health::Resting,
+    }
+}
+
+/// Where a group's replicas belong: voters at home, a non-voter in every other region of its database.
 pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
-    let policy = Policy { home: group.home.clone(), regions: group.regions.iter().cloned().collect(), survival: group.survival };
+    let policy = Policy {
+        home: group.home.clone(),
+        regions: group.regions.iter().cloned().collect(),
+        survival: group.placed_as(),
+        secondary: group.secondary.clone(),
+    };
     placement::place(nodes, &policy, current)
+}
+
+/// A node that was decommissioned has nothing to do in the cluster any more.
+fn stop_if_decommissioned<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) {
+    if node.standing == Standing::Decommissioned {
+        let e = Error::fatal(format!("this node ({}) was decommissioned: it is no member of the cluster any more", node.id))
+            .hint("To add it again, start it with an empty data directory.");
+        shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+    }
 }
 
 /// Keeps pinging everybody.
@@ -39,6 +70,10 @@ pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     loop {
         for node in shared.catalog.nodes() {
             if node.id == shared.me() {
+                stop_if_decommissioned(&shared, &node);
+                continue;
+            }
+            if node.standing == Standing::Decommissioned {
                 continue;
             }
             shared.rpc.learn(&node);
@@ -132,26 +167,48 @@ fn stop_if_clock_is_off<R: Runtime>(shared: &Shared<R>) {
     }
 }
 
-/// Keeps the members of the groups that this node leads where placement wants them.
+/// What the placement loop remembers of a group.
+#[derive(Default)]
+struct Care {
+    /// A change of it is under way.
+    busy: AtomicBool,
+    /// When leadership was last moved.
+    moved: Mutex<Option<Instant>>,
+}
+
+/// Keeps the members of the groups that this node leads where placement wants them. Groups do not wait for each other: one
+/// whose new member cannot be reached holds up nobody.
 pub(crate) async fn placement_loop<R: Runtime>(shared: Arc<Shared<R>>) {
-    let mut moved = Instant::now();
+    let mut cares: BTreeMap<GroupId, Arc<Care>> = BTreeMap::new();
     loop {
         tokio::time::sleep(PLACEMENT_INTERVAL).await;
         for replica in shared.all_replicas() {
             if !replica.is_serving() {
                 continue;
             }
-            if let Some(wanted) = wanted(&shared, &replica) {
-                keep_members(&replica, &wanted).await;
-                if moved.elapsed() > TRANSFER_PAUSE && move_leadership(&shared, &replica, &wanted).await {
-                    moved = Instant::now();
-                }
+            let care = cares.entry(replica.id).or_default().clone();
+            if care.busy.swap(true, Ordering::AcqRel) {
+                continue;
             }
+            let shared = shared.clone();
+            tokio::spawn(async move {
+                tend(&shared, &replica, &care).await;
+                care.busy.store(false, Ordering::Release);
+            });
         }
     }
 }
 
-fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<Placement> {
+async fn tend<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, care: &Care) {
+    let Some(wanted) = wanted(shared, replica) else { return };
+    keep_members(shared, replica, &wanted).await;
+    if care.moved.lock().is_none_or(|moved| moved.elapsed() > TRANSFER_PAUSE) && move_leadership(shared, replica, &wanted).await {
+        *care.moved.lock() = Some(Instant::now());
+    }
+}
+
+/// Where the replicas of a group that this node leads belong.
+pub(crate) fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<Placement> {
     let nodes = placement_nodes(shared);
     let members = replica.raft().members();
     let current = Placement {
@@ -169,39 +226,53 @@ fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<Placem
     Some(place_group(&nodes, &group, &current))
 }
 
-async fn keep_members<R: Runtime>(replica: &Replica<R>, wanted: &Placement) {
+/// A primary that is to lose its vote keeps it until it has handed leadership over ([`move_leadership`]): a leader that removes
+/// itself leaves the group to an election.
+async fn keep_members<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) {
     let members = replica.raft().members();
-    let voters: BTreeSet<NodeId> = wanted.voters.iter().copied().collect();
-    let learners: BTreeSet<NodeId> = wanted.non_voters.iter().copied().collect();
-    if voters.is_empty() || members.joint || (members.voters == voters && members.learners == learners) {
+    let mut voters: BTreeSet<NodeId> = wanted.voters.iter().copied().collect();
+    let mut learners: BTreeSet<NodeId> = wanted.non_voters.iter().copied().collect();
+    if voters.is_empty() {
+        return;
+    }
+    if voters.insert(shared.me()) {
+        learners.remove(&shared.me());
+    }
+    // A change that was given up halfway (joint) is made again; this node leads, so nobody else is making one.
+    if !members.joint && members.voters == voters && members.learners == learners {
         return;
     }
     tracing::info!("{}: members become {voters:?} with learners {learners:?}", replica.id);
     let change = replica.raft().change_members(voters, learners);
-    match tokio::time::timeout(Duration::from_secs(10), change).await {
+    match tokio::time::timeout(CHANGE_TIMEOUT, change).await {
         Ok(Ok(())) => {}
         Ok(Err(e)) => tracing::info!("{}: the change of members is tried again: {e}", replica.id),
         Err(_) => tracing::info!("{}: the change of members takes long", replica.id),
     }
 }
 
-/// Hands leadership to the best primary, if this node is not among the good ones. Whether it tried.
+/// Hands leadership to a better primary: one in the home region, or else in the secondary one, or any if this node is none.
+/// Whether it tried.
 async fn move_leadership<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) -> bool {
-    let home = match shared.catalog.group(replica.id) {
-        Some(group) => group.home,
-        None => return false,
+    let group = shared.catalog.group(replica.id);
+    let nodes = shared.catalog.nodes();
+    let rank = |node: NodeId| {
+        let region = nodes.iter().find(|n| n.id == node).map(|n| n.region.as_str());
+        let is_elsewhere = |wished: Option<&str>| wished.is_some() && wished != region;
+        let (home, secondary) = group.as_ref().map_or((None, None), |g| (Some(g.home.as_str()), g.secondary.as_deref()));
+        (!wanted.primaries.contains(&node), is_elsewhere(home), is_elsewhere(secondary))
     };
-    if shared.place.region == home || wanted.primaries.contains(&shared.me()) {
-        return false;
-    }
+    let mine = rank(shared.me());
     let progress = replica.raft().progress();
     let last = replica.raft().last_position().index;
-    let candidate = wanted
-        .primaries
-        .iter()
-        .find(|n| shared.is_live(**n) && progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last));
+    let voters = replica.raft().members().voters;
+    let is_ready = |n: &NodeId| {
+        let is_up_to_date = progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last);
+        voters.contains(n) && shared.is_live(*n) && is_up_to_date
+    };
+    let candidate = wanted.primaries.iter().find(|n| rank(**n) < mine && is_ready(n));
     let Some(to) = candidate.copied() else { return false };
-    tracing::info!("{}: leadership goes home to {to}", replica.id);
+    tracing::info!("{}: leadership goes to {to}", replica.id);
     if let Err(e) = replica.transfer(to).await {
         tracing::info!("{}: the transfer to {to} failed: {e}", replica.id);
     }

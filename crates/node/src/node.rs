@@ -2,14 +2,16 @@
 
 use crate::address_book;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
+use crate::departure::{self, Departures};
 use crate::env::Env;
 use crate::identity::{self, Identity};
 use crate::members;
 use crate::primary::{is_not_primary, not_primary};
+use crate::ranges;
 use crate::replica::{ApplyHook, Replica};
 use crate::rpc::{Handler, Links, Place, Rpc};
-use crate::shared::{Route, Shared};
-use crate::wire::{Joined, NodeRecord, Request, Response};
+use crate::shared::{DEAD_AFTER_DEFAULT, Route, Shared};
+use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,10 +19,11 @@ use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{
     Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, SessionId, Timestamp, limits,
 };
+use meridian_placement::Survival;
 use meridian_raft as raft;
 use meridian_region::Owner;
 use meridian_region::{PlantedBug, PlantedBugs};
-use meridian_sql::catalog::bootstrap;
+use meridian_sql::catalog::{Group, bootstrap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,6 +50,8 @@ pub struct NodeConfig {
     pub gc_ttl: Duration,
     /// How often old versions are collected.
     pub gc_interval: Duration,
+    /// A node that has been silent for so long loses its replicas to others.
+    pub dead_after: Duration,
     pub bugs: PlantedBugs,
     /// Rules of the commit over several groups left out; in the simulator.
     pub ballot_bugs: meridian_commit::PlantedBugs,
@@ -73,7 +78,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// The catalog's voters are in several regions: a heartbeat must outlast the round trip between them.
+    /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast the round trip between them.
     fn across_regions(self) -> Timing {
         Timing {
             heartbeat: self.heartbeat.max(Duration::from_millis(350)),
@@ -99,6 +104,7 @@ impl NodeConfig {
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: GC_INTERVAL_DEFAULT,
+            dead_after: DEAD_AFTER_DEFAULT,
             bugs: PlantedBugs::NONE,
             ballot_bugs: meridian_commit::PlantedBugs::NONE,
         }
@@ -136,6 +142,7 @@ impl<R: Runtime> Node<R> {
         let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
+        let departures = Departures::load(&runtime)?;
         let (outbox, work) = mpsc::unbounded_channel();
         let shared = Shared::new(
             runtime.clone(),
@@ -148,6 +155,8 @@ impl<R: Runtime> Node<R> {
             config.bugs,
             config.ballot_bugs,
             config.timing,
+            config.dead_after,
+            departures,
             outbox,
         );
         tokio::spawn(crate::outbox::work_loop(shared.clone(), work));
@@ -159,6 +168,7 @@ impl<R: Runtime> Node<R> {
             sql_addr: config.sql_addr.clone(),
             region: config.place.region.clone(),
             zone: config.place.zone.clone(),
+            standing: Standing::Active,
         };
         let identity = match known {
             Some(identity) => {
@@ -236,6 +246,9 @@ impl<R: Runtime> Node<R> {
         let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
         let mut groups: BTreeSet<GroupId> = shared.log.groups().into_iter().chain(shared.store.groups()).collect();
         groups.insert(GroupId::CATALOG);
+        for left in departure::finish(shared).await? {
+            groups.remove(&left);
+        }
         address_book::load(&shared.runtime).iter().filter(|n| n.id != identity.node).for_each(|n| shared.rpc.learn(n));
         // The catalog first: its content tells where the other nodes are now.
         ensure_replica(shared, GroupId::CATALOG).await?;
@@ -251,6 +264,7 @@ impl<R: Runtime> Node<R> {
         tokio::spawn(members::ping_loop(shared.clone()));
         tokio::spawn(address_book::keep(shared.clone()));
         tokio::spawn(members::placement_loop(shared.clone()));
+        tokio::spawn(departure::departure_loop(shared.clone()));
         tokio::spawn(crate::closed::promise_loop(shared.clone()));
         self.await_catalog().await?;
         tokio::spawn(keep_record(shared.clone(), record));
@@ -322,7 +336,9 @@ impl<R: Runtime> Node<R> {
                         let settled = replica.settled();
                         done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl).min(settled));
                     }
-                    if let Err(e) = done {
+                    if let Err(e) = done
+                        && !replica.is_retired()
+                    {
                         replica.fail(e);
                         return;
                     }
@@ -400,8 +416,13 @@ impl<R: Runtime> Node<R> {
     }
 }
 
+/// Whether the voters of a group are in several regions.
+pub(crate) fn is_across_regions(group: &Group) -> bool {
+    group.survival == Survival::Region
+}
+
 /// The live voter that is furthest, in this region if there is one.
-fn successor<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<NodeId> {
+pub(crate) fn successor<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<NodeId> {
     let voters = replica.raft().members().voters;
     let progress = replica.raft().progress();
     let nodes = shared.catalog.nodes();
@@ -446,6 +467,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     // messages would hide the bug nearly always.
     let own_clock = is_catalog || shared.bugs.has(PlantedBug::SuccessorIgnoresCeiling);
     let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
+    let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
     let replica = Replica::new(
         group,
@@ -459,9 +481,10 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         shared.failure.clone(),
         shared.bugs,
         shared.ballot_bugs,
+        is_across_regions,
     )?;
     let mut options = raft::GroupOptions::new(group, shared.me());
-    let timing = if is_catalog { shared.timing.across_regions() } else { shared.timing };
+    let timing = if is_across_regions { shared.timing.across_regions() } else { shared.timing };
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;
     options.election_timeout_max = timing.election_max;
@@ -483,7 +506,8 @@ async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
     loop {
         changed.borrow_and_update();
         for group in shared.catalog.groups() {
-            if !group.initial_voters.contains(&shared.me()) || !known.insert(group.id) {
+            let is_founder = group.initial_voters.contains(&shared.me()) && !shared.departures.ever_left(group.id);
+            if !is_founder || !known.insert(group.id) {
                 continue;
             }
             let is_first = group.initial_voters.first() == Some(&shared.me());
@@ -499,6 +523,9 @@ async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
 
 async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, voters: BTreeSet<NodeId>, patience: Duration) {
     tokio::time::sleep(patience).await;
+    if shared.departures.ever_left(group) || shared.catalog.group(group).is_none() {
+        return;
+    }
     let founded = match ensure_replica(&shared, group).await {
         Ok(replica) if !replica.raft().is_initialized() => replica.raft().initialize(voters).await,
         Ok(_) => Ok(()),
@@ -510,9 +537,15 @@ async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, voters:
 }
 
 /// Tells the catalog when this node's addresses are not what it says.
-async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
+///
+/// A node that is started again is not drained any more; one that is being decommissioned stays what it is.
+async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, mut record: NodeRecord) {
     loop {
         let known = shared.catalog.nodes().into_iter().find(|n| n.id == record.id);
+        record.standing = match known.as_ref().map(|k| k.standing) {
+            None | Some(Standing::Draining) => Standing::Active,
+            Some(other) => other,
+        };
         if known.as_ref() == Some(&record) {
             return;
         }
@@ -533,7 +566,7 @@ async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Re
                 shared.ddl.ask(|reply| crate::ddl::Job::Register { record, reply }).await
             }
             Some(Route::Remote(primary)) => {
-                let NodeRecord { id: node, addr, sql_addr, region, zone } = record.clone();
+                let NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ } = record.clone();
                 let call = Request::Join { node, addr, sql_addr, region, zone };
                 match shared.rpc.call(primary, call, JOIN_CALL).await {
                     Ok(Response::Joined(joined)) => Ok(joined.node),
@@ -547,6 +580,29 @@ async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Re
         match answer {
             Ok(id) => return Ok(id),
             Err(e) => last = e,
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(last)
+}
+
+/// Writes down what the operator wants of a node, wherever the catalog's primary is.
+async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Standing) -> Result<()> {
+    let mut last = not_primary(GroupId::CATALOG);
+    for attempt in 0..6 {
+        let answer = match shared.route(GroupId::CATALOG, attempt) {
+            Some(Route::Local(_)) => shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await,
+            Some(Route::Remote(primary)) => match shared.rpc.call(primary, Request::Stand { node, standing }, JOIN_CALL).await {
+                Ok(Response::Done) => Ok(()),
+                Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
+                Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
+                Err(e) => Err(e),
+            },
+            None => Err(not_primary(GroupId::CATALOG)),
+        };
+        match answer {
+            Err(e) if is_not_primary(&e) || e.kind() == ErrorKind::Unavailable => last = e,
+            done => return done,
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -599,11 +655,13 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::ReadReplica { group, .. }
         | Request::ReadPast { group, .. }
         | Request::Check { group, .. }
+        | Request::IsMember { group }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
-        Request::ChangeCatalog { .. } | Request::Join { .. } => Some(GroupId::CATALOG),
+        Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
         Request::Ping(_)
         | Request::Status
         | Request::Transactions
+        | Request::Groups
         | Request::AwaitVersion { .. }
         | Request::Closed(_)
         | Request::Settled(_)
@@ -620,8 +678,7 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             if from == NodeId(0) {
                 return Err(Error::unavailable("only members take part in the consensus protocol"));
             }
-            // A node learns that it is to hold a replica by being talked to.
-            let replica = ensure_replica(shared, group).await?;
+            let replica = shared.addressed(group, &message).await?;
             Ok(Response::Raft(replica.raft().handle(message).await?))
         }
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
@@ -679,21 +736,38 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         }
         Request::Grant { group, grant } => Ok(Response::Granted { bound: primary(group)?.grant(grant).await? }),
         Request::Join { node, addr, sql_addr, region, zone } => {
-            let record = NodeRecord { id: node, addr, sql_addr, region, zone };
+            let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
             let node = register(shared, record).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
-        Request::Status => Ok(Response::Status(shared.status())),
+        Request::Status => Ok(Response::Status(shared.status(&ranges::everywhere(shared).await))),
         Request::Transactions => Ok(Response::Transactions(shared.transactions())),
+        Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
+        Request::IsMember { group } => Ok(Response::IsMember(shared.is_member(group, from)?)),
+        Request::Stand { node, standing } => {
+            stand(shared, node, standing).await?;
+            Ok(Response::Done)
+        }
     }
 }
 
 /// Asks a node of any cluster for its cluster's status: for command lines, which are members of nothing.
 pub async fn status_of<R: Runtime>(runtime: R, addr: &str) -> Result<Vec<crate::wire::NodeStatus>> {
-    let clock = Arc::new(Clock::new(Duration::from_secs(3600)));
-    let rpc = Rpc::new(runtime, clock, None);
-    match rpc.call_addr(addr, Request::Status, Duration::from_secs(5)).await? {
+    match stranger(runtime).call_addr(addr, Request::Status, Duration::from_secs(5)).await? {
         Response::Status(nodes) => Ok(nodes),
         _ => Err(Error::internal("a node gave an answer of another kind")),
     }
+}
+
+/// Asks a node of a cluster to write down what the operator wants of one of its nodes.
+pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing: Standing) -> Result<()> {
+    match stranger(runtime).call_addr(addr, Request::Stand { node, standing }, JOIN_PATIENCE).await? {
+        Response::Done => Ok(()),
+        _ => Err(Error::internal("a node gave an answer of another kind")),
+    }
+}
+
+/// Calls of whoever is a member of nothing.
+fn stranger<R: Runtime>(runtime: R) -> Arc<Rpc<R>> {
+    Rpc::new(runtime, Arc::new(Clock::new(Duration::from_secs(3600))), None)
 }

@@ -85,6 +85,11 @@ pub struct Replica<R: Runtime> {
     serving: watch::Sender<bool>,
     pub(crate) bugs: PlantedBugs,
     ballot_bugs: meridian_commit::PlantedBugs,
+    /// It runs with the timeouts of voters in several regions.
+    pub(crate) is_across_regions: bool,
+    pub(crate) made: Instant,
+    /// It is not on this node any more, or another one has taken its place.
+    retired: AtomicBool,
 }
 
 /// What changes under the lock.
@@ -158,6 +163,7 @@ impl<R: Runtime> Replica<R> {
         failure: watch::Sender<Option<Error>>,
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
+        is_across_regions: bool,
     ) -> Result<Arc<Replica<R>>> {
         let store = node_store.group(id)?;
         let (state, membership) = match store.recovered() {
@@ -204,6 +210,9 @@ impl<R: Runtime> Replica<R> {
             serving: watch::Sender::new(false),
             bugs,
             ballot_bugs,
+            is_across_regions,
+            made: Instant::now(),
+            retired: AtomicBool::new(false),
         }))
     }
 
@@ -221,6 +230,16 @@ impl<R: Runtime> Replica<R> {
         tokio::spawn(self.clone().follow_leadership());
         tokio::spawn(self.clone().flush_regularly());
         Ok(())
+    }
+
+    /// Nothing happens here any more.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        self.end_term_unless(None);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
     }
 
     /// The consensus group. The replica must have been started.
@@ -252,7 +271,7 @@ impl<R: Runtime> Replica<R> {
     async fn follow_leadership(self: Arc<Self>) {
         let mut roles = self.raft().watch_role();
         let mut ticked = Instant::now();
-        loop {
+        while !self.is_retired() {
             let role = *roles.borrow_and_update();
             self.end_term_unless(role.is_leader.then_some(role.term));
             if role.is_leader && self.core.lock().term != role.term {
@@ -558,7 +577,7 @@ impl<R: Runtime> Replica<R> {
     async fn flush_regularly(self: Arc<Self>) {
         loop {
             tokio::time::sleep(FLUSH_INTERVAL).await;
-            if self.raft().failure().is_some() {
+            if self.is_retired() || self.raft().failure().is_some() {
                 break;
             }
             if self.store.dirty_bytes() > 0 {
@@ -584,6 +603,9 @@ impl<R: Runtime> Replica<R> {
 
     /// Flushes what was cut, and lets the log be truncated. Called from the node's flusher.
     pub fn flush(&self) -> Result<bool> {
+        if self.is_retired() {
+            return Ok(false);
+        }
         let flushed = self.store.flush_step()?;
         if flushed && let Some(raft) = self.raft.get() {
             raft.set_truncatable(self.store.durable());

@@ -6,7 +6,7 @@ use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::rpc::{Place, Rpc};
 use crate::txn::{Protocol, Tally};
-use crate::wire::{NodeStatus, PreparedTransaction};
+use crate::wire::{GroupStatus, NodeStatus, PreparedTransaction};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Error, GroupId, NodeId};
 use meridian_raft::NodeLog;
@@ -23,6 +23,9 @@ use tokio::time::Instant;
 
 /// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
 pub const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
+/// A node that has not answered for this long is dead: its replicas are made anew elsewhere. A restart takes less, and so does
+/// most of what happens to a machine's network; copying everything a node holds is not done lightly.
+pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The node behind sessions, calls and background tasks.
 pub struct Shared<R: Runtime> {
@@ -57,6 +60,12 @@ pub struct Shared<R: Runtime> {
     pub(crate) bugs: PlantedBugs,
     pub(crate) ballot_bugs: meridian_commit::PlantedBugs,
     pub(crate) timing: crate::node::Timing,
+    /// See [`DEAD_AFTER_DEFAULT`].
+    pub(crate) dead_after: Duration,
+    /// When this process began to listen for others.
+    started: Instant,
+    /// Groups that this node has left.
+    pub(crate) departures: crate::departure::Departures,
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
 }
@@ -98,6 +107,8 @@ impl<R: Runtime> Shared<R> {
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
         timing: crate::node::Timing,
+        dead_after: Duration,
+        departures: crate::departure::Departures,
         outbox: mpsc::UnboundedSender<crate::outbox::Work>,
     ) -> Arc<Shared<R>> {
         let incarnation = runtime.random();
@@ -129,6 +140,9 @@ impl<R: Runtime> Shared<R> {
             bugs,
             ballot_bugs,
             timing,
+            dead_after,
+            started: Instant::now(),
+            departures,
             sessions: RwLock::new(None),
         })
     }
@@ -264,6 +278,14 @@ impl<R: Runtime> Shared<R> {
         node == self.me() || self.peers.read().get(&node).is_some_and(|p| p.heard.elapsed() < LIVENESS_TIMEOUT)
     }
 
+    /// How long a node has not been heard of. This node hears itself.
+    pub(crate) fn silence(&self, node: NodeId) -> Duration {
+        if node == self.me() {
+            return Duration::ZERO;
+        }
+        self.peers.read().get(&node).map_or(self.started, |p| p.heard).elapsed()
+    }
+
     /// The largest round trip to a live node.
     pub(crate) fn largest_round_trip(&self) -> Duration {
         let peers = self.peers.read();
@@ -275,8 +297,8 @@ impl<R: Runtime> Shared<R> {
         self.all_replicas().iter().flat_map(|r| r.transactions()).collect()
     }
 
-    /// What `meridian node status` shows.
-    pub fn status(&self) -> Vec<NodeStatus> {
+    /// What `meridian node status` shows, given what the groups' primaries say.
+    pub(crate) fn status(&self, groups: &BTreeMap<GroupId, GroupStatus>) -> Vec<NodeStatus> {
         let me = self.me();
         let peers = self.peers.read();
         self.catalog
@@ -289,8 +311,16 @@ impl<R: Runtime> Shared<R> {
                     _ if node.id == me => self.leads().into_iter().map(|(g, _)| g).collect(),
                     _ => Vec::new(),
                 };
+                let holds = match peer {
+                    Some(p) if self.is_live(node.id) => p.holds.clone(),
+                    _ if node.id == me => self.holds(),
+                    // It cannot say: what others count on.
+                    _ => groups.values().filter(|g| g.has(node.id)).map(|g| g.group).collect(),
+                };
                 NodeStatus {
                     is_live: self.is_live(node.id),
+                    is_dead: self.silence(node.id) >= self.dead_after,
+                    holds,
                     round_trip_micros: peer.map_or(0, |p| p.round_trip.as_micros() as u64),
                     leads: if self.is_live(node.id) { leads } else { Vec::new() },
                     node,

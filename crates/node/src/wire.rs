@@ -132,6 +132,17 @@ pub enum Request {
     Status,
     /// What is prepared at the groups that the node asked leads.
     Transactions,
+    /// The groups that the node asked leads, with their replicas.
+    Groups,
+    /// From a node that holds a replica to the group's primary: am I a member?
+    IsMember {
+        group: GroupId,
+    },
+    /// What the operator wants of a node, for the catalog's primary.
+    Stand {
+        node: NodeId,
+        standing: Standing,
+    },
 }
 
 /// The answer.
@@ -157,6 +168,8 @@ pub enum Response {
     },
     Status(Vec<NodeStatus>),
     Transactions(Vec<PreparedTransaction>),
+    Groups(Vec<GroupStatus>),
+    IsMember(bool),
     /// Not the primary; perhaps this one is.
     NotPrimary {
         hint: Option<NodeId>,
@@ -288,6 +301,32 @@ pub struct NodeRecord {
     pub sql_addr: String,
     pub region: String,
     pub zone: String,
+    pub standing: Standing,
+}
+
+/// What the operator wants of a node. Nodes that are only silent are judged by pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Standing {
+    #[default]
+    Active,
+    /// About to be stopped: it leads nothing and gets no new replicas, until it is started again.
+    Draining,
+    /// Its replicas move elsewhere.
+    Decommissioning,
+    /// It has none and is no member any more. For ever: a process with this identity refuses to serve.
+    Decommissioned,
+}
+
+impl Standing {
+    /// What `meridian node status` calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Active => "active",
+            Standing::Draining => "draining",
+            Standing::Decommissioning => "decommissioning",
+            Standing::Decommissioned => "decommissioned",
+        }
+    }
 }
 
 /// Sent to every other node twice a second, and answered with the same: liveness, clocks, who leads what.
@@ -324,7 +363,29 @@ pub struct PreparedTransaction {
 pub struct NodeStatus {
     pub node: NodeRecord,
     pub is_live: bool,
+    /// It has been silent for so long that its replicas are made anew elsewhere.
+    pub is_dead: bool,
     /// Round trip to it from the node asked, in microseconds; 0 for itself.
     pub round_trip_micros: u64,
     pub leads: Vec<GroupId>,
+    /// Groups of which it holds a replica, as far as it said.
+    pub holds: Vec<GroupId>,
+}
+
+/// A group, as its primary sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    pub group: GroupId,
+    pub primary: NodeId,
+    pub voters: Vec<NodeId>,
+    pub non_voters: Vec<NodeId>,
+    /// What keeps the replicas from being where they belong, if they are not.
+    pub waits_for: Option<String>,
+}
+
+impl GroupStatus {
+    /// Whether the node is a member.
+    pub fn has(&self, node: NodeId) -> bool {
+        self.voters.contains(&node) || self.non_voters.contains(&node)
+    }
 }

@@ -15,13 +15,27 @@
 //! better spread or to a live node in its stead, the result is *stable*: a node that joins or leaves moves only what it must. The
 //! hash (rendezvous hashing) spreads the groups, one per policy, over the nodes of a zone without anybody counting.
 //!
-//! «Alive» is the caller's judgement: a node that restarts is not dead, and declaring it dead moves its replicas.
+//! How well a node is ([`Health`]) is the caller's judgement: a node that restarts is silent, not dead, and declaring it dead moves
+//! its replicas.
 //!
 //! This crate knows nothing about how replicas are moved, and never looks at what a group contains.
 
 use meridian_base::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How well a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Health {
+    /// It answers: it may get replicas, and lead.
+    Live,
+    /// It is about to be stopped, or does not answer and may be restarting: it keeps its replicas, gets no new ones, and is not
+    /// wished for as a primary.
+    Resting,
+    /// It has been silent for too long, or is being decommissioned: its replicas go wherever there is a place for them, and stay
+    /// where there is none.
+    Leaving,
+}
 
 /// A node as placement sees it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,8 +44,7 @@ pub struct Node {
     pub region: String,
     /// Zones of two regions are different zones, whatever their names.
     pub zone: String,
-    /// A dead node keeps its replicas where there is no better place, and never gets new ones.
-    pub live: bool,
+    pub health: Health,
 }
 
 /// What must survive (`ALTER DATABASE … SURVIVE … FAILURE`), or that data must stay at home (`PLACEMENT RESTRICTED`).
@@ -60,6 +73,8 @@ pub struct Policy {
     /// The database's regions, the home region included.
     pub regions: BTreeSet<String>,
     pub survival: Survival,
+    /// Where the primary goes if the home region is lost; with [`Survival::Region`] it has two voters too.
+    pub secondary: Option<String>,
 }
 
 /// Where a group's replicas are.
@@ -87,6 +102,10 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
         Survival::Zone | Survival::Restricted => picker.pick(VOTERS_ZONE, |n, _| n.region == policy.home),
         Survival::Region => {
             picker.pick(VOTERS_PER_REGION, |n, _| n.region == policy.home);
+            if let Some(secondary) = policy.secondary.as_ref().filter(|s| **s != policy.home) {
+                let with_secondary = picker.voters.len() + VOTERS_PER_REGION;
+                picker.pick(with_secondary, |n, _| n.region == *secondary);
+            }
             picker.pick(VOTERS_REGION, |_, in_region| in_region < VOTERS_PER_REGION);
         }
     }
@@ -94,7 +113,7 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
         Survival::Restricted => Vec::new(),
         Survival::Zone | Survival::Region => picker.non_voters(),
     };
-    picker.finish(non_voters, Some(&policy.home))
+    picker.finish(non_voters, Some(&policy.home), policy.secondary.as_deref())
 }
 
 /// Places the catalog, which has no home: over zones in one region, over regions as soon as there are three.
@@ -106,13 +125,13 @@ pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
         _ => picker.pick(VOTERS_REGION, |_, in_region| in_region < VOTERS_PER_REGION),
     }
     let non_voters = picker.non_voters();
-    picker.finish(non_voters, None)
+    picker.finish(non_voters, None, None)
 }
 
 /// Picks one replica after the other.
 struct Picker<'a> {
     seed: u64,
-    /// Those that may have a replica: alive, or with one already. Sorted by id.
+    /// Those that may have a replica: live, or with one already. Sorted by id.
     candidates: BTreeMap<NodeId, &'a Node>,
     current: &'a Placement,
     voters: Vec<&'a Node>,
@@ -121,7 +140,7 @@ struct Picker<'a> {
 impl<'a> Picker<'a> {
     fn new(seed: u64, nodes: impl Iterator<Item = &'a Node>, current: &'a Placement) -> Picker<'a> {
         let has_one = |n: &Node| current.voters.contains(&n.id) || current.non_voters.contains(&n.id);
-        let candidates = nodes.filter(|n| n.live || has_one(n)).map(|n| (n.id, n)).collect();
+        let candidates = nodes.filter(|n| n.health == Health::Live || has_one(n)).map(|n| (n.id, n)).collect();
         Picker { seed, candidates, current, voters: Vec::new() }
     }
 
@@ -150,13 +169,13 @@ impl<'a> Picker<'a> {
             id if self.current.non_voters.contains(&id) => 1,
             _ => 2,
         };
-        (!n.live, self.voters_in(&n.region), in_zone, has, self.hash(n.id))
+        (n.health == Health::Leaving, self.voters_in(&n.region), in_zone, has, self.hash(n.id))
     }
 
     /// One replica in every region that has no voter.
     fn non_voters(&self) -> Vec<NodeId> {
         let mut best: BTreeMap<&str, &Node> = BTreeMap::new();
-        let rank = |n: &Node| (!n.live, !self.current.non_voters.contains(&n.id), self.hash(n.id));
+        let rank = |n: &Node| (n.health == Health::Leaving, !self.current.non_voters.contains(&n.id), self.hash(n.id));
         for n in self.candidates.values().filter(|n| self.voters_in(&n.region) == 0) {
             let place = best.entry(&n.region).or_insert(n);
             if rank(n) < rank(place) {
@@ -166,12 +185,13 @@ impl<'a> Picker<'a> {
         best.values().map(|n| n.id).collect()
     }
 
-    fn finish(mut self, mut non_voters: Vec<NodeId>, home: Option<&str>) -> Placement {
+    fn finish(mut self, mut non_voters: Vec<NodeId>, home: Option<&str>, secondary: Option<&str>) -> Placement {
         if self.voters.len().is_multiple_of(2) {
             self.voters.pop();
         }
-        let mut primaries: Vec<&Node> = self.voters.iter().copied().filter(|v| v.live).collect();
-        primaries.sort_by_key(|n| (home.is_some_and(|home| n.region != home), self.hash(n.id)));
+        let mut primaries: Vec<&Node> = self.voters.iter().copied().filter(|v| v.health == Health::Live).collect();
+        let is_elsewhere = |n: &Node, region: Option<&str>| region.is_some_and(|region| n.region != region);
+        primaries.sort_by_key(|n| (is_elsewhere(n, home), is_elsewhere(n, secondary), self.hash(n.id)));
         let mut voters: Vec<NodeId> = self.voters.iter().map(|v| v.id).collect();
         voters.sort();
         non_voters.sort();

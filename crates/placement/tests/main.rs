@@ -1,12 +1,12 @@
 //! What every placement must satisfy, over random clusters, and the examples a newcomer looks for first.
 
 use meridian_base::NodeId;
-use meridian_placement::{Node, Placement, Policy, Survival, place, place_catalog};
+use meridian_placement::{Health, Node, Placement, Policy, Survival, place, place_catalog};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn node(id: u32, region: &str, zone: &str) -> Node {
-    Node { id: NodeId(id), region: region.into(), zone: zone.into(), live: true }
+    Node { id: NodeId(id), region: region.into(), zone: zone.into(), health: Health::Live }
 }
 
 /// Three regions of three zones: nodes 1–3 in `us`, 4–6 in `eu`, 7–9 in `as`.
@@ -16,7 +16,15 @@ fn nine() -> Vec<Node> {
 }
 
 fn policy(home: &str, survival: Survival) -> Policy {
-    Policy { home: home.into(), regions: ["us", "eu", "as"].map(String::from).into(), survival }
+    Policy { home: home.into(), regions: ["us", "eu", "as"].map(String::from).into(), survival, secondary: None }
+}
+
+fn health(live: bool) -> Health {
+    if live { Health::Live } else { Health::Leaving }
+}
+
+fn is_live(node: &Node) -> bool {
+    node.health == Health::Live
 }
 
 fn region_of(nodes: &[Node], id: NodeId) -> &str {
@@ -72,17 +80,45 @@ fn the_catalog_spreads_as_regions_come() {
 fn a_dead_voter_is_replaced_where_that_is_possible_and_kept_where_not() {
     let mut nodes = nine();
     let before = place(&nodes, &policy("eu", Survival::Zone), &Placement::default());
-    nodes[3].live = false;
+    nodes[3].health = Health::Leaving;
     let alone = place(&nodes, &policy("eu", Survival::Zone), &before);
     assert_eq!(alone.voters, before.voters);
     assert!(!alone.primaries.contains(&NodeId(4)));
     nodes.push(node(10, "eu", "b"));
     let helped = place(&nodes, &policy("eu", Survival::Zone), &alone);
     assert_eq!(helped.voters, [5, 6, 10].map(NodeId));
-    nodes[3].live = true;
+    nodes[3].health = Health::Live;
     let back = place(&nodes, &policy("eu", Survival::Zone), &helped);
     assert_eq!(back.voters.len(), 3);
     assert!(back.voters.contains(&NodeId(4)), "a third zone is better than a second voter in one");
+}
+
+#[test]
+fn a_node_that_rests_keeps_its_replicas_gets_none_and_does_not_lead() {
+    let mut nodes = nine();
+    nodes.push(node(10, "eu", "b"));
+    let zone = policy("eu", Survival::Zone);
+    let before = place(&nodes, &zone, &Placement::default());
+    let rests = before.voters[0];
+    nodes.iter_mut().filter(|n| n.id == rests).for_each(|n| n.health = Health::Resting);
+    let after = place(&nodes, &zone, &before);
+    assert_eq!(after.voters, before.voters);
+    assert!(!after.primaries.contains(&rests) && after.primaries.len() == 2);
+    let fresh = place(&nodes, &zone, &Placement::default());
+    assert!(!fresh.voters.contains(&rests));
+}
+
+#[test]
+fn the_secondary_region_has_two_voters_and_leads_after_home() {
+    let nodes = nine();
+    for secondary in ["us", "eu"] {
+        let policy = Policy { secondary: Some(secondary.into()), ..policy("as", Survival::Region) };
+        let p = place(&nodes, &policy, &Placement::default());
+        let count = per_region(&nodes, &p.voters);
+        assert_eq!((p.voters.len(), count["as"], count[secondary]), (5, 2, 2));
+        let regions: Vec<&str> = p.primaries.iter().map(|id| region_of(&nodes, *id)).collect();
+        assert_eq!(&regions[..4], ["as", "as", secondary, secondary]);
+    }
 }
 
 #[test]
@@ -102,7 +138,7 @@ fn groups_spread_over_the_nodes_of_a_zone() {
 prop_compose! {
     fn cluster()(spec in prop::collection::vec((0..4usize, 0..4usize, prop::bool::weighted(0.85)), 1..16)) -> Vec<Node> {
         spec.into_iter().zip(1..).map(|((region, zone, live), id)| {
-            Node { live, ..node(id, ["us", "eu", "as", "af"][region], ["a", "b", "c", "d"][zone]) }
+            Node { health: health(live), ..node(id, ["us", "eu", "as", "af"][region], ["a", "b", "c", "d"][zone]) }
         }).collect()
     }
 }
@@ -117,11 +153,11 @@ fn check(nodes: &[Node], policy: Option<&Policy>, current: &Placement, p: &Place
     prop_assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "one replica per node");
     prop_assert!(p.voters.is_sorted() && p.non_voters.is_sorted());
     prop_assert!(p.voters.is_empty() || p.voters.len() % 2 == 1);
-    prop_assert!(all.iter().all(|id| by_id[id].live || had.contains(id)), "a dead node got a replica");
-    let live: BTreeSet<_> = p.voters.iter().filter(|id| by_id[id].live).collect();
+    prop_assert!(all.iter().all(|id| is_live(by_id[id]) || had.contains(id)), "a dead node got a replica");
+    let live: BTreeSet<_> = p.voters.iter().filter(|id| is_live(by_id[id])).collect();
     prop_assert_eq!(p.primaries.iter().collect::<BTreeSet<_>>(), live);
     let regional = policy.is_none_or(|p| p.survival == Survival::Region);
-    let regions: BTreeSet<_> = nodes.iter().filter(|n| n.live).map(|n| &n.region).collect();
+    let regions: BTreeSet<_> = nodes.iter().filter(|n| is_live(n)).map(|n| &n.region).collect();
     let most = per_region(nodes, &p.voters).values().copied().max().unwrap_or(0);
     if regional && (policy.is_some() || regions.len() >= 2) {
         prop_assert!(most <= 2, "{} voters in a region", most);
@@ -130,15 +166,15 @@ fn check(nodes: &[Node], policy: Option<&Policy>, current: &Placement, p: &Place
     prop_assert!(all.iter().all(|id| policy.regions.contains(&by_id[id].region)));
     if policy.survival != Survival::Region {
         prop_assert!(p.voters.iter().all(|id| by_id[id].region == policy.home));
-        let at_home: Vec<_> = nodes.iter().filter(|n| n.region == policy.home && n.live).collect();
+        let at_home: Vec<_> = nodes.iter().filter(|n| n.region == policy.home && is_live(n)).collect();
         let zones: BTreeSet<_> = at_home.iter().map(|n| &n.zone).collect();
-        let used: BTreeSet<_> = p.voters.iter().filter(|id| by_id[id].live).map(|id| &by_id[id].zone).collect();
+        let used: BTreeSet<_> = p.voters.iter().filter(|id| is_live(by_id[id])).map(|id| &by_id[id].zone).collect();
         let (live_voters, spread) = (live_count(p, &by_id), used.len());
         prop_assert_eq!(spread, zones.len().min(live_voters), "live voters are in as many zones as there are");
         prop_assert!(live_voters >= at_home.len().min(3).saturating_sub(usize::from(at_home.len() == 2)));
     }
     let covered: BTreeSet<_> = all.iter().map(|id| &by_id[id].region).collect();
-    let reachable = nodes.iter().filter(|n| n.live && policy.regions.contains(&n.region)).map(|n| &n.region);
+    let reachable = nodes.iter().filter(|n| is_live(n) && policy.regions.contains(&n.region)).map(|n| &n.region);
     if policy.survival == Survival::Restricted {
         prop_assert!(p.non_voters.is_empty());
     } else {
@@ -149,7 +185,7 @@ fn check(nodes: &[Node], policy: Option<&Policy>, current: &Placement, p: &Place
 }
 
 fn live_count(p: &Placement, by_id: &BTreeMap<NodeId, &Node>) -> usize {
-    p.voters.iter().filter(|id| by_id[id].live).count()
+    p.voters.iter().filter(|id| is_live(by_id[id])).count()
 }
 
 fn added(before: &Placement, after: &Placement) -> usize {
@@ -169,7 +205,7 @@ proptest! {
         prop_assert_eq!(&place_catalog(&nodes, &catalog), &catalog);
         // Some nodes die, some come back.
         let mut later = nodes.clone();
-        for (i, n) in later.iter_mut().enumerate() { n.live = alive >> i & 1 == 1; }
+        for (i, n) in later.iter_mut().enumerate() { n.health = health(alive >> i & 1 == 1); }
         check(&later, Some(&policy), &first, &place(&later, &policy, &first))?;
         check(&later, None, &catalog, &place_catalog(&later, &catalog))?;
     }
@@ -184,7 +220,7 @@ proptest! {
 
     #[test]
     fn one_node_that_joins_or_leaves_moves_at_most_one_voter_per_region_it_shifts(nodes in cluster(), leaves: prop::sample::Index) {
-        let nodes: Vec<_> = nodes.into_iter().map(|n| Node { live: true, ..n }).collect();
+        let nodes: Vec<_> = nodes.into_iter().map(|n| Node { health: Health::Live, ..n }).collect();
         let mut fewer = nodes.clone();
         fewer.remove(leaves.index(nodes.len()));
         let zone = policy("us", Survival::Zone);

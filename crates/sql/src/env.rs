@@ -28,6 +28,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn transactions(&self) -> impl Future<Output = Result<Vec<TransactionRow>>> + Send {
         async { Ok(Vec::new()) }
     }
+    /// Where the replicas of all groups are, the catalog's first, and whether they are where they belong: `SHOW RANGES`, and what a
+    /// change of regions waits for.
+    fn groups(&self) -> impl Future<Output = Result<Vec<GroupRow>>> + Send {
+        async { Ok(Vec::new()) }
+    }
     /// Starts a transaction. Touches nothing yet: its snapshot at a group is taken at the first read there.
     fn begin(&self, options: TxnOptions) -> Self::Txn;
     /// Runs one step of a schema change, derived from the catalog at version `base`. Returns the catalog that contains it once
@@ -85,6 +90,18 @@ pub struct TransactionRow {
     pub participants: Vec<String>,
     /// Whose votes are missing.
     pub waits_for: Vec<String>,
+}
+
+/// A group and its replicas. See [`Environment::groups`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupRow {
+    pub group: GroupId,
+    /// `None` while nobody answers for it.
+    pub primary: Option<NodeId>,
+    pub voters: Vec<NodeId>,
+    pub non_voters: Vec<NodeId>,
+    /// What keeps the replicas from being where they belong, if they are not.
+    pub waits_for: Option<String>,
 }
 
 /// How a transaction starts.

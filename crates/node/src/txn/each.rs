@@ -31,7 +31,7 @@ impl<R: Runtime> Txn<R> {
             }
             return Ok(answers);
         }
-        let mut branches = self.branches(reads.iter().map(|r| r.0))?;
+        let mut branches = self.branches(reads.iter().map(|r| r.0)).await?;
         let each = branches.iter_mut().zip(&reads);
         let answers = join_all(each.map(|(b, (group, keys))| b.txn.some_keys(*group, keys, columns, locking))).await;
         self.rejoin(branches);
@@ -60,7 +60,7 @@ impl<R: Runtime> Txn<R> {
             }
             return Ok(answers);
         }
-        let mut branches = self.branches(scans.iter().map(|s| s.0))?;
+        let mut branches = self.branches(scans.iter().map(|s| s.0)).await?;
         let each = branches.iter_mut().zip(scans);
         let answers = join_all(each.map(|(b, (group, scan))| b.txn.scan(group, scan))).await;
         self.rejoin(branches);
@@ -68,7 +68,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     pub(super) async fn prefetch_of_each(&mut self, reads: Vec<(GroupId, Vec<Key>)>, columns: ColumnMask) -> Result<()> {
-        let mut branches = self.branches(reads.iter().map(|r| r.0))?;
+        let mut branches = self.branches(reads.iter().map(|r| r.0)).await?;
         let each = branches.iter_mut().zip(&reads);
         let answers = join_all(each.map(|(b, (group, keys))| b.txn.prefetch(*group, keys, columns))).await;
         self.rejoin(branches);
@@ -76,9 +76,13 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// One branch for each group; no group twice.
-    fn branches(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<Vec<Branch<R>>> {
+    async fn branches(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<Vec<Branch<R>>> {
         let mut places = Vec::new();
         for group in groups {
+            if self.options.as_of.is_some() {
+                // All of them read one moment.
+                self.moment(group).await?;
+            }
             let at = self.part(group)?;
             assert!(!places.contains(&at), "a group is read in one branch only");
             places.push(at);
@@ -103,6 +107,7 @@ impl<R: Runtime> Txn<R> {
             newest: Timestamp::MIN,
             failed: None,
             round_trips: 0,
+            past: self.past,
         };
         Branch { at, txn }
     }

@@ -130,7 +130,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// The moment that this transaction reads.
-    async fn moment(&mut self, first: GroupId) -> Result<Timestamp> {
+    pub(super) async fn moment(&mut self, first: GroupId) -> Result<Timestamp> {
         if let Some(at) = self.past {
             return Ok(at);
         }
@@ -177,10 +177,10 @@ impl<R: Runtime> Txn<R> {
     fn groups_in_use(&self, first: GroupId) -> BTreeSet<GroupId> {
         let catalog = self.shared.catalog.active();
         let tables = self.schema.descriptors.iter().filter_map(|id| match catalog.descriptors.get(id).map(|d| &**d) {
-            Some(Descriptor::Table(table)) => Some(table.group),
+            Some(Descriptor::Table(table)) => Some(table.groups()),
             _ => None,
         });
-        tables.chain([first]).collect()
+        tables.flatten().chain([first]).collect()
     }
 }
 

@@ -36,6 +36,8 @@ fn new_database(id: DescriptorId, name: &str, region: &str) -> Database {
         primary_region: region.into(),
         is_multi_region: false,
         regions: vec![region.into()],
+        secondary_region: None,
+        dropping: Vec::new(),
         survival: Survival::Zone,
         owner: ROOT_ROLE.into(),
         comment: None,

@@ -63,7 +63,11 @@ pub struct Database {
     pub is_multi_region: bool,
     /// All its regions, the primary one included, sorted.
     pub regions: Vec<String>,
-    /// What its data survives.
+    /// Where primaries go if their home region is lost.
+    pub secondary_region: Option<String>,
+    /// Those of its regions that are being dropped: nothing new may be homed there.
+    pub dropping: Vec<String>,
+    /// What its data survives, and whether it stays at home.
     pub survival: Survival,
     pub owner: String,
     pub comment: Option<String>,
@@ -87,14 +91,43 @@ pub struct Group {
     pub database: DescriptorId,
     /// The home region.
     pub home: String,
-    /// Whether it holds the database's GLOBAL tables: it has a replica in every region, whatever the placement policy, and no
-    /// other table's rows.
-    pub is_global: bool,
+    pub kind: GroupKind,
     /// The regions of its database, sorted.
     pub regions: Vec<String>,
     pub survival: Survival,
+    /// See [`Database::secondary_region`].
+    pub secondary: Option<String>,
     /// The voters it starts with: they, and only they, may initialise its log. Filled in by the catalog when the group is made.
     pub initial_voters: Vec<NodeId>,
+}
+
+/// Which of its database's rows a group holds. They are apart even where they have the same home now, so that the primary region
+/// changes without a row being moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GroupKind {
+    /// Those of tables and partitions that name the region.
+    Home,
+    /// What lives in the primary region, wherever that is; `home` follows.
+    Primary,
+    /// The GLOBAL tables: in the primary region, with a replica in every region, whatever the placement policy.
+    Global,
+}
+
+impl GroupKind {
+    /// Whether its home is the primary region of its database, wherever that is.
+    pub fn follows_primary(self) -> bool {
+        matches!(self, GroupKind::Primary | GroupKind::Global)
+    }
+}
+
+impl Group {
+    /// The policy its replicas are placed by: GLOBAL tables have theirs everywhere, whatever is restricted.
+    pub fn placed_as(&self) -> Survival {
+        match (self.kind, self.survival) {
+            (GroupKind::Global, Survival::Restricted) => Survival::Zone,
+            (_, survival) => survival,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,6 +180,8 @@ pub enum Homes {
 pub struct Partition {
     pub region: String,
     pub group: GroupId,
+    /// The region is being dropped: no row may be written into it.
+    pub is_closing: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -290,6 +325,13 @@ pub struct Sequence {
     pub comment: Option<String>,
 }
 
+impl Database {
+    /// Whether tables and rows may be given this home.
+    pub fn accepts(&self, region: &str) -> bool {
+        self.regions.iter().any(|r| r == region) && !self.dropping.iter().any(|r| r == region)
+    }
+}
+
 impl Table {
     pub fn primary(&self) -> &Index {
         &self.indexes[0]
@@ -330,6 +372,13 @@ impl Table {
                 let at = partitions.binary_search_by(|p| p.region.as_str().cmp(region)).ok()?;
                 Some(partitions[at].group)
             }
+        }
+    }
+    /// The region of a group's rows, if it is being dropped.
+    pub fn closing_region(&self, group: GroupId) -> Option<&str> {
+        match &self.homes {
+            Homes::One(_) => None,
+            Homes::ByRow(partitions) => partitions.iter().find(|p| p.group == group && p.is_closing).map(|p| p.region.as_str()),
         }
     }
     /// The region of a group's rows, if the table is `REGIONAL BY ROW`.

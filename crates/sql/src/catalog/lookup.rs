@@ -9,7 +9,7 @@
 
 use super::{Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
 use crate::catalog::system::{self, SystemTable};
-use meridian_base::{DescriptorId, Error, Result};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{Ident, ObjectName};
 use std::fmt;
 use std::ops::Deref;
@@ -359,6 +359,28 @@ impl Catalog {
         }
     }
     /// A database by id.
+    pub fn group_by_id(&self, id: GroupId) -> Option<&super::Group> {
+        match self.descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {
+            Some(Descriptor::Group(g)) => Some(g),
+            _ => None,
+        }
+    }
+    /// The groups of a database, in the order of their ids.
+    pub fn groups_of(&self, database: DescriptorId) -> impl Iterator<Item = &super::Group> {
+        self.descriptors.values().filter_map(move |d| match &**d {
+            Descriptor::Group(g) if g.database == database => Some(g),
+            _ => None,
+        })
+    }
+    /// The tables that have rows in a group.
+    pub fn tables_in(&self, group: GroupId) -> impl Iterator<Item = TableRef> {
+        self.descriptors.values().filter_map(TableRef::new).filter(move |t| t.groups().any(|g| g == group))
+    }
+    /// The tables of a database.
+    pub fn tables_of(&self, database: DescriptorId) -> impl Iterator<Item = TableRef> {
+        let is_in = move |t: &TableRef| self.schema_by_id(t.schema).is_some_and(|s| s.database == database);
+        self.descriptors.values().filter_map(TableRef::new).filter(is_in)
+    }
     pub fn database_by_id(&self, id: DescriptorId) -> Option<&Database> {
         match &**self.descriptors.get(&id)? {
             Descriptor::Database(d) => Some(d),

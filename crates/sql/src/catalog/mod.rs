@@ -11,6 +11,7 @@ pub mod lookup;
 pub mod sequences;
 pub mod show;
 pub mod system;
+pub mod zones;
 
 pub use descriptor::*;
 use meridian_base::{DescriptorId, SchemaVersion, Timestamp};

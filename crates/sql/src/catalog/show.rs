@@ -2,7 +2,8 @@
 
 use super::lookup::{Name, Names, TableRef};
 use super::system::{SystemContext, describe};
-use super::{Catalog, Descriptor, IndexState, is_implicit_primary};
+use super::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
+use crate::parse::ShowOf;
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::Result;
 use sqlparser::ast::ObjectName;
@@ -48,6 +49,12 @@ pub enum Show {
     Partitions {
         table: ObjectName,
     },
+    /// `SHOW SURVIVAL GOAL`. `None`: of the current database.
+    SurvivalGoal {
+        database: Option<ObjectName>,
+    },
+    /// `SHOW ZONE CONFIGURATIONS`.
+    Zones(ShowOf),
 }
 
 impl Show {
@@ -66,11 +73,24 @@ impl Show {
                 ("primary_region_of", text_array()),
             ],
             Show::RegionsFromDatabase { .. } => {
-                vec![("database", Type::Text), ("region", Type::Text), ("primary", Type::Bool), ("zones", text_array())]
+                vec![
+                    ("database", Type::Text),
+                    ("region", Type::Text),
+                    ("primary", Type::Bool),
+                    ("secondary", Type::Bool),
+                    ("zones", text_array()),
+                ]
             }
             Show::RegionsFromAllDatabases => {
-                vec![("database_name", Type::Text), ("regions", text_array()), ("primary_region", Type::Text)]
+                vec![
+                    ("database_name", Type::Text),
+                    ("regions", text_array()),
+                    ("primary_region", Type::Text),
+                    ("secondary_region", Type::Text),
+                ]
             }
+            Show::SurvivalGoal { .. } => texts(&["database", "survival_goal"]),
+            Show::Zones(_) => texts(&["target", "raw_config_sql"]),
             Show::Databases => vec![
                 ("database_name", Type::Text),
                 ("owner", Type::Text),
@@ -125,6 +145,15 @@ impl Show {
             }
             Show::Databases => Ok(databases(catalog)),
             Show::Schemas => schemas(catalog, names),
+            Show::SurvivalGoal { database } => {
+                let database = database_of(catalog, names, database.as_ref())?;
+                let goal = if database.is_multi_region { text(database.survival.as_str()) } else { Datum::Null };
+                Ok(vec![vec![text(&database.name), goal]])
+            }
+            Show::Zones(of) => Ok(zones::configurations(catalog, names, of)?
+                .into_iter()
+                .map(|zone| vec![text(&zone.target), text(zone.sql())])
+                .collect()),
             Show::Tables { schema } => tables(catalog, names, schema.as_ref()),
             Show::Sequences => sequences(catalog, names),
             Show::Columns { table } => Ok(table_columns(catalog, names, &named(catalog, names, table)?)),
@@ -139,7 +168,7 @@ impl Show {
     }
 
     fn regions(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
-        let (catalog, zones) = (context.catalog(), zones(context));
+        let (catalog, zones) = (context.catalog(), zones_of_regions(context));
         let zones_of = |region: &str| texts(zones.get(region).into_iter().flatten());
         Ok(match self {
             Show::RegionsFromCluster => zones.keys().map(|r| vec![text(r), zones_of(r)]).collect(),
@@ -152,20 +181,23 @@ impl Show {
                 zones.keys().map(row).collect()
             }
             Show::RegionsFromDatabase { database } => {
-                let name = database.as_ref().map(Name::from_ast).transpose()?.map(|n| n.name);
-                let database = catalog.database(name.as_deref().unwrap_or(&context.names().database))?;
+                let database = database_of(catalog, context.names(), database.as_ref())?;
                 // A database without PRIMARY REGION has no regions to speak of.
                 let mut regions = if database.is_multi_region { database.regions.clone() } else { Vec::new() };
                 regions.sort_by_key(|r| (*r != database.primary_region, r.clone()));
-                let row =
-                    |r: String| vec![text(&database.name), text(&r), Datum::Bool(r == database.primary_region), zones_of(&r)];
+                let row = |r: String| {
+                    let is_secondary = database.secondary_region.as_ref() == Some(&r);
+                    let (primary, secondary) = (Datum::Bool(r == database.primary_region), Datum::Bool(is_secondary));
+                    vec![text(&database.name), text(&r), primary, secondary, zones_of(&r)]
+                };
                 regions.into_iter().map(row).collect()
             }
             _ => catalog
                 .databases()
                 .map(|d| {
                     let primary = if d.is_multi_region { text(&d.primary_region) } else { Datum::Null };
-                    vec![text(&d.name), texts(d.regions.iter().filter(|_| d.is_multi_region)), primary]
+                    let secondary = d.secondary_region.as_ref().map_or(Datum::Null, text);
+                    vec![text(&d.name), texts(d.regions.iter().filter(|_| d.is_multi_region)), primary, secondary]
                 })
                 .collect(),
         })
@@ -181,6 +213,12 @@ fn texts<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Datum {
     Datum::Array(Arc::new(ArrayValue { element: Type::Text, dims, items }))
 }
 
+/// The database of a SHOW, or the current one.
+fn database_of<'c>(catalog: &'c Catalog, names: &Names, name: Option<&ObjectName>) -> Result<&'c super::Database> {
+    let name = name.map(Name::from_ast).transpose()?.map(|n| n.name);
+    catalog.database(name.as_deref().unwrap_or(&names.database))
+}
+
 /// The table of a SHOW.
 fn named(catalog: &Catalog, names: &Names, name: &ObjectName) -> Result<TableRef> {
     catalog.table(names, &Name::from_ast(name)?)
@@ -192,7 +230,7 @@ fn show_create(catalog: &Catalog, names: &Names, name: &ObjectName) -> Result<Ve
 }
 
 /// The zones of every region that has a live node.
-fn zones(context: &dyn SystemContext) -> BTreeMap<String, Vec<String>> {
+fn zones_of_regions(context: &dyn SystemContext) -> BTreeMap<String, Vec<String>> {
     let mut zones: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in context.nodes().into_iter().filter(|n| n.is_live) {
         let of_region = zones.entry(node.region).or_default();

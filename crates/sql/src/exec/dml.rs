@@ -293,7 +293,7 @@ fn duplicate(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) 
 
 /// Writes a row that was found absent, and its entries.
 fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
-    let group = table.group_of(row)?;
+    let group = table.open_group_of(row)?;
     put(group, table.primary_key(row)?, Some(table.row_bytes(row)), ColumnMask::EXISTENCE, rt)?;
     for index in table.secondary(false) {
         if let Some(e) = table.index_entry(index, row, rt.ctx.eval)? {
@@ -332,7 +332,8 @@ pub(crate) async fn update<T: Transaction>(
     if mask.is_empty() {
         return Ok(());
     }
-    let (from, to) = (table.group_of(old)?, table.group_of(new)?);
+    let from = table.group_of(old)?;
+    let to = if table.group_of(new)? == from { from } else { table.open_group_of(new)? };
     let (old_key, new_key) = (table.primary_key(old)?, table.primary_key(new)?);
     if old_key == new_key && from == to {
         put(to, old_key, Some(table.row_bytes(new)), mask, rt)?;

@@ -9,6 +9,7 @@ use super::op::{Frame, eval_scalar};
 use super::scan::part_values;
 use super::{ExecContext, Runtime};
 use crate::catalog::Table;
+use crate::catalog::ddl::being_dropped;
 use crate::env::{Locking, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::{KeyPart, Scalar, Scan};
@@ -135,6 +136,14 @@ impl TablePlan {
         }
         let region = self.table.region_column().and_then(|o| row.get(o as usize));
         self.group_in(region.unwrap_or(&Datum::Null))
+    }
+    /// The same for a row that comes to live there; 55006 in a region that is being dropped.
+    pub fn open_group_of(&self, row: &[Datum]) -> Result<GroupId> {
+        let group = self.group_of(row)?;
+        match self.table.closing_region(group) {
+            Some(region) => Err(being_dropped(region).table(&self.table.name)),
+            None => Ok(group),
+        }
     }
     fn group_in(&self, region: &Datum) -> Result<GroupId> {
         let Datum::Text(name) = region else {

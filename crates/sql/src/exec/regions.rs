@@ -7,7 +7,7 @@
 use super::dml::{Reach, reach};
 use super::eval::{Env, Memo, eval, finish};
 use super::groups::Groups;
-use crate::catalog::{Catalog, Descriptor, Group, Table};
+use crate::catalog::{Catalog, Descriptor, Group, GroupKind, Table};
 use crate::plan::expr::Expr;
 use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan};
 use crate::types::{Datum, EvalContext};
@@ -87,7 +87,7 @@ impl Regions<'_> {
     fn together(&self, what: &str, groups: &[GroupId]) -> Note {
         let place = match groups {
             [] => "none".to_string(),
-            [one] if self.group(*one).is_some_and(|g| g.is_global) => {
+            [one] if self.group(*one).is_some_and(|g| g.kind == GroupKind::Global) => {
                 format!("{} (GLOBAL, read at its primary)", self.home(*one))
             }
             groups => self.homes(groups),

@@ -68,20 +68,25 @@ fn unsupported(c: &mut Cursor) -> Option<Kind> {
 fn create_database(c: &mut Cursor) -> Result<Kind> {
     let if_not_exists = c.take(&["if", "not", "exists"]);
     let name = c.name()?;
-    let (mut owner, mut primary_region, mut regions, mut survive) = (None, None, Vec::new(), None);
+    let (mut owner, mut regions) = (None, NewRegions::default());
     let _ = c.take(&["with"]);
     while !c.is_done() {
         if c.take(&["primary", "region"]) {
             let _ = c.take_token(&Token::Eq);
-            primary_region = Some(c.region()?);
+            regions.primary = Some(c.region()?);
+        } else if c.take(&["secondary", "region"]) {
+            let _ = c.take_token(&Token::Eq);
+            regions.secondary = Some(c.region()?);
         } else if c.take(&["regions"]) || c.take(&["region"]) {
             let _ = c.take_token(&Token::Eq);
-            regions.push(c.region()?);
+            regions.others.push(c.region()?);
             while c.take_token(&Token::Comma) {
-                regions.push(c.region()?);
+                regions.others.push(c.region()?);
             }
         } else if c.sees(&["survive"]) {
-            survive = Some(survival(c)?);
+            regions.survive = Some(survival(c)?);
+        } else if c.sees(&["placement"]) {
+            regions.placement = Some(data_placement(c)?);
         } else if c.take(&["owner"]) {
             let _ = c.take_token(&Token::Eq);
             owner = Some(c.name()?);
@@ -99,7 +104,17 @@ fn create_database(c: &mut Cursor) -> Result<Kind> {
             return c.fail();
         }
     }
-    Ok(Kind::CreateDatabase { name, if_not_exists, owner, primary_region, regions, survive })
+    Ok(Kind::CreateDatabase { name, if_not_exists, owner, regions })
+}
+
+fn data_placement(c: &mut Cursor) -> Result<DataPlacement> {
+    c.expect(&["placement"])?;
+    let _ = c.take_token(&Token::Eq);
+    match () {
+        _ if c.take(&["default"]) => Ok(DataPlacement::Default),
+        _ if c.take(&["restricted"]) => Ok(DataPlacement::Restricted),
+        _ => c.fail(),
+    }
 }
 
 fn survival(c: &mut Cursor) -> Result<Survive> {
@@ -127,7 +142,15 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
             let _ = c.take_token(&Token::Eq);
             AlterDatabase::SetPrimaryRegion(c.region()?)
         }
+        _ if c.take(&["set", "secondary", "region"]) || c.take(&["secondary", "region"]) => {
+            let _ = c.take_token(&Token::Eq);
+            AlterDatabase::SetSecondaryRegion(c.region()?)
+        }
+        _ if c.take(&["drop", "secondary", "region"]) => {
+            AlterDatabase::DropSecondaryRegion { if_exists: c.take(&["if", "exists"]) }
+        }
         _ if c.sees(&["survive"]) => AlterDatabase::Survive(survival(c)?),
+        _ if c.sees(&["placement"]) => AlterDatabase::Placement(data_placement(c)?),
         _ if c.take(&["rename", "to"]) => AlterDatabase::Rename(c.name()?),
         _ if c.take(&["owner", "to"]) => AlterDatabase::Owner(c.name()?),
         _ if c.take(&["reset"]) => AlterDatabase::Set { name: c.name()?, value: None },
@@ -243,15 +266,35 @@ fn show(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["jobs"]) => Kind::ShowObjects(ShowObjects::Jobs),
         _ if c.take(&["sessions"]) => Kind::ShowObjects(ShowObjects::Sessions),
         _ if c.take(&["transactions"]) => Kind::ShowObjects(ShowObjects::Transactions),
+        _ if c.take(&["zone", "configurations"]) || c.take(&["all", "zone", "configurations"]) => {
+            Kind::ShowObjects(ShowObjects::Zones(ShowOf::Cluster))
+        }
         _ if c.take(&["all"]) => Kind::ShowObjects(ShowObjects::Settings),
         _ if c.take(&["columns", "from"]) => Kind::ShowObjects(ShowObjects::Columns(c.path()?)),
         _ if c.take(&["indexes", "from"]) || c.take(&["index", "from"]) => Kind::ShowObjects(ShowObjects::Indexes(c.path()?)),
         _ if c.take(&["constraints", "from"]) => Kind::ShowObjects(ShowObjects::Constraints(c.path()?)),
-        _ if c.take(&["ranges", "from", "table"]) => Kind::ShowObjects(ShowObjects::Ranges(c.path()?)),
+        _ if c.take(&["ranges"]) || c.take(&["groups"]) => Kind::ShowObjects(ShowObjects::Ranges(show_of(c)?)),
+        _ if c.take(&["zone", "configuration"]) => Kind::ShowObjects(ShowObjects::Zones(show_of(c)?)),
+        _ if c.take(&["survival", "goal"]) => {
+            let database = if c.take(&["from", "database"]) { Some(c.name()?) } else { None };
+            Kind::ShowObjects(ShowObjects::SurvivalGoal(database))
+        }
         _ => return Ok(None),
     };
     c.end()?;
     Ok(Some(kind))
+}
+
+/// `[FROM | FOR] [DATABASE d | TABLE t]`, or the whole cluster.
+fn show_of(c: &mut Cursor) -> Result<ShowOf> {
+    if !c.take(&["from"]) && !c.take(&["for"]) {
+        return Ok(ShowOf::Cluster);
+    }
+    Ok(match () {
+        _ if c.take(&["database"]) => ShowOf::Database(if c.is_done() { None } else { Some(c.name()?) }),
+        _ if c.take(&["table"]) => ShowOf::Table(c.path()?),
+        _ => return c.fail(),
+    })
 }
 
 fn show_regions(c: &mut Cursor) -> Result<ShowRegions> {

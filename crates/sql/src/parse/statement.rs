@@ -40,15 +40,9 @@ pub enum Kind {
     Sql(Box<ast::Statement>),
     /// `CREATE TABLE`, with its locality if it has one.
     CreateTable { table: Box<ast::CreateTable>, locality: Option<Locality> },
-    /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …]`; other options (`OWNER`, `ENCODING`, …) are accepted.
-    CreateDatabase {
-        name: String,
-        if_not_exists: bool,
-        owner: Option<String>,
-        primary_region: Option<String>,
-        regions: Vec<String>,
-        survive: Option<Survive>,
-    },
+    /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …] [PLACEMENT …] [SECONDARY REGION r]`; other options
+    /// (`OWNER`, `ENCODING`, …) are accepted.
+    CreateDatabase { name: String, if_not_exists: bool, owner: Option<String>, regions: NewRegions },
     /// `ALTER DATABASE name …`.
     AlterDatabase { name: String, action: AlterDatabase },
     /// `ALTER TABLE name SET LOCALITY …`.
@@ -98,8 +92,24 @@ pub enum Locality {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survive {
     ZoneFailure,
-    /// Refused by whoever binds it.
     RegionFailure,
+}
+
+/// `PLACEMENT …`: whether data may have copies outside its home region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPlacement {
+    Default,
+    Restricted,
+}
+
+/// What `CREATE DATABASE` says about regions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewRegions {
+    pub primary: Option<String>,
+    pub others: Vec<String>,
+    pub survive: Option<Survive>,
+    pub placement: Option<DataPlacement>,
+    pub secondary: Option<String>,
 }
 
 /// See [`Kind::AlterDatabase`].
@@ -114,7 +124,12 @@ pub enum AlterDatabase {
         if_exists: bool,
     },
     SetPrimaryRegion(String),
+    SetSecondaryRegion(String),
+    DropSecondaryRegion {
+        if_exists: bool,
+    },
     Survive(Survive),
+    Placement(DataPlacement),
     Rename(String),
     Owner(String),
     /// `SET name = value`, `RESET name`: accepted by whoever keeps per-database settings.
@@ -122,6 +137,13 @@ pub enum AlterDatabase {
         name: String,
         value: Option<String>,
     },
+}
+
+impl AlterDatabase {
+    /// Whether it moves replicas.
+    pub fn is_about_regions(&self) -> bool {
+        !matches!(self, AlterDatabase::Rename(_) | AlterDatabase::Owner(_) | AlterDatabase::Set { .. })
+    }
 }
 
 /// See [`Kind::AlterSequence`].
@@ -175,12 +197,26 @@ pub enum ShowObjects {
     Constraints(Vec<String>),
     /// `SHOW ALL`: every setting.
     Settings,
-    /// `SHOW RANGES FROM TABLE t`.
-    Ranges(Vec<String>),
+    /// `SHOW RANGES`, or `SHOW GROUPS`: where replicas are.
+    Ranges(ShowOf),
+    /// `SHOW ZONE CONFIGURATIONS`: what follows from regions and localities, in CockroachDB's words.
+    Zones(ShowOf),
+    /// `SHOW SURVIVAL GOAL [FROM DATABASE d]`.
+    SurvivalGoal(Option<String>),
     Jobs,
     Sessions,
     /// `SHOW TRANSACTIONS`: those over several groups that are prepared.
     Transactions,
+}
+
+/// What a `SHOW` is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShowOf {
+    /// The whole cluster.
+    Cluster,
+    /// A database, or the current one.
+    Database(Option<String>),
+    Table(Vec<String>),
 }
 
 /// The modes of `BEGIN` and `SET TRANSACTION`.

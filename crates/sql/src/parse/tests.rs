@@ -31,8 +31,8 @@ fn syntax_errors_are_postgres_ones() {
 fn multi_region_statements() {
     assert!(matches!(
         one("create database movr primary region \"us-east1\" regions 'us-west1', europe-west1 survive zone failure"),
-        Kind::CreateDatabase { primary_region: Some(p), regions, survive: Some(Survive::ZoneFailure), .. }
-            if p == "us-east1" && regions == ["us-west1", "europe-west1"]
+        Kind::CreateDatabase { regions: NewRegions { primary: Some(p), others, survive: Some(Survive::ZoneFailure), .. }, .. }
+            if p == "us-east1" && others == ["us-west1", "europe-west1"]
     ));
     assert!(matches!(
         one("create table t (id int primary key) locality regional by table in \"us-west1\""),
@@ -51,6 +51,23 @@ fn multi_region_statements() {
         one("alter database d add region if not exists ap-south-1a"),
         Kind::AlterDatabase { action: AlterDatabase::AddRegion { region, if_not_exists: true }, .. } if region == "ap-south-1a"
     ));
+    let action = |text: &str| match one(text) {
+        Kind::AlterDatabase { action, .. } => action,
+        other => panic!("{text}: {other:?}"),
+    };
+    assert_eq!(action("alter database d placement restricted"), AlterDatabase::Placement(DataPlacement::Restricted));
+    assert_eq!(action("alter database d set secondary region eu-1"), AlterDatabase::SetSecondaryRegion("eu-1".into()));
+    assert_eq!(action("alter database d drop secondary region"), AlterDatabase::DropSecondaryRegion { if_exists: false });
+    assert_eq!(action("alter database d survive = region failure"), AlterDatabase::Survive(Survive::RegionFailure));
+    let shown = |text: &str| match one(text) {
+        Kind::ShowObjects(what) => what,
+        other => panic!("{text}: {other:?}"),
+    };
+    assert_eq!(shown("show ranges from table s.t"), ShowObjects::Ranges(ShowOf::Table(vec!["s".into(), "t".into()])));
+    assert_eq!(shown("show groups"), ShowObjects::Ranges(ShowOf::Cluster));
+    assert_eq!(shown("show zone configuration for database d"), ShowObjects::Zones(ShowOf::Database(Some("d".into()))));
+    assert_eq!(shown("show all zone configurations"), ShowObjects::Zones(ShowOf::Cluster));
+    assert_eq!(shown("show survival goal"), ShowObjects::SurvivalGoal(None));
     assert!(matches!(one("show regions from database d"), Kind::ShowRegions(ShowRegions::Database(Some(_)))));
     assert!(matches!(one("alter table t add column c int"), Kind::Sql(_)));
     let s = parse("select * from t as of system time '-10s' where a = 1").unwrap().remove(0);

@@ -48,6 +48,7 @@ impl<E: Environment> Session<E> {
             }
             Kind::ShowObjects(ShowObjects::Settings) => self.show_all(manner, out),
             Kind::ShowObjects(ShowObjects::Transactions) => self.show_transactions(manner, out).await?,
+            Kind::ShowObjects(ShowObjects::Ranges(of)) => self.show_ranges(of, manner, out).await?,
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
                 out.command_complete("VACUUM");
@@ -281,6 +282,7 @@ impl<E: Environment> Session<E> {
         }
         match kind {
             Kind::ShowObjects(ShowObjects::Transactions) => output_columns(&transaction_columns()),
+            Kind::ShowObjects(ShowObjects::Ranges(_)) => output_columns(&super::ranges::columns()),
             Kind::ShowObjects(ShowObjects::Settings) => {
                 output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
             }
@@ -331,7 +333,8 @@ fn transaction_columns() -> [(&'static str, Type); 6] {
 fn catalog_show(kind: &Kind) -> Option<Show> {
     let object = |path: &[String]| ast::ObjectName::from(path.iter().map(|p| ast::Ident::with_quote('"', p)).collect::<Vec<_>>());
     Some(match kind {
-        Kind::ShowRegions(ShowRegions::All | ShowRegions::AllDatabases) => Show::Regions,
+        Kind::ShowRegions(ShowRegions::All) => Show::Regions,
+        Kind::ShowRegions(ShowRegions::AllDatabases) => Show::RegionsFromAllDatabases,
         Kind::ShowRegions(ShowRegions::Cluster) => Show::RegionsFromCluster,
         Kind::ShowRegions(ShowRegions::Database(name)) => {
             Show::RegionsFromDatabase { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
@@ -339,6 +342,10 @@ fn catalog_show(kind: &Kind) -> Option<Show> {
         Kind::ShowLocality => Show::Locality,
         Kind::ShowTableLocality(table) => Show::LocalityFromTable { table: table.clone() },
         Kind::ShowPartitions(table) => Show::Partitions { table: table.clone() },
+        Kind::ShowObjects(ShowObjects::SurvivalGoal(name)) => {
+            Show::SurvivalGoal { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
+        }
+        Kind::ShowObjects(ShowObjects::Zones(of)) => Show::Zones(of.clone()),
         Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
         Kind::ShowObjects(ShowObjects::Databases) => Show::Databases,
         Kind::ShowObjects(ShowObjects::Schemas) => Show::Schemas,

@@ -15,7 +15,7 @@ use crate::catalog::ddl::{self, Ddl, DdlContext, Job};
 use crate::catalog::jobs::{self, JobContext};
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
-use crate::parse::Statement;
+use crate::parse::{Kind, Statement};
 use crate::plan::Prepared;
 use meridian_base::{DescriptorId, Error, Result};
 use std::collections::BTreeSet;
@@ -115,10 +115,14 @@ impl<E: Environment> Session<E> {
         }
     }
     fn run_ddl_in_block(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
-        if let crate::parse::Kind::CreateDatabase { .. } = statement.kind {
-            self.refuse_in_block("CREATE DATABASE")?;
+        match &statement.kind {
+            Kind::CreateDatabase { .. } => self.refuse_in_block("CREATE DATABASE")?,
+            Kind::AlterDatabase { action, .. } if action.is_about_regions() => {
+                self.refuse_in_block("ALTER DATABASE with a change of regions")?;
+            }
+            _ => {}
         }
-        if let crate::parse::Kind::Sql(sql) = &statement.kind
+        if let Kind::Sql(sql) = &statement.kind
             && let crate::parse::ast::Statement::Drop { object_type: crate::parse::ast::ObjectType::Database, .. } = &**sql
         {
             self.refuse_in_block("DROP DATABASE")?;

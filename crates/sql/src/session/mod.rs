@@ -30,6 +30,7 @@ mod ddl;
 mod extended;
 mod output;
 mod plans;
+mod ranges;
 mod retry;
 mod run;
 mod sequences;

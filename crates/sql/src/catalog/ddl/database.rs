@@ -1,88 +1,47 @@
-//! Databases, their regions, and schemas.
+//! Databases and schemas.
 
 use super::Deriver;
 use crate::catalog::lookup::{Name, fold};
 use crate::catalog::{Database, Descriptor, Schema, bootstrap, system};
-use crate::parse::{AlterDatabase, Survive};
+use crate::parse::{AlterDatabase, NewRegions};
 use meridian_base::{DescriptorId, Error, Result};
 use meridian_placement::Survival;
 use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName};
-use std::collections::BTreeSet;
-
-/// `CREATE DATABASE` without its conditions.
-pub(super) struct NewDatabase<'s> {
-    pub name: &'s str,
-    pub owner: Option<&'s str>,
-    pub primary_region: Option<&'s str>,
-    pub regions: &'s [String],
-}
 
 impl Deriver<'_> {
-    pub(super) fn create_database(&mut self, new: NewDatabase, if_not_exists: bool, survive: Option<Survive>) -> Result<()> {
-        if self.catalog.find_database(new.name).is_some() {
-            let message = format!("database \"{}\" already exists", new.name);
+    pub(super) fn create_database(
+        &mut self,
+        name: &str,
+        owner: Option<&str>,
+        regions: &NewRegions,
+        if_not_exists: bool,
+    ) -> Result<()> {
+        if self.catalog.find_database(name).is_some() {
+            let message = format!("database \"{name}\" already exists");
             if !if_not_exists {
                 return Err(Error::sql("42P04", message));
             }
             self.notice("42P04", format!("{message}, skipping"));
             return Ok(());
         }
-        let (primary_region, regions) = self.regions_of(&new)?;
-        let survival = match survive {
-            Some(_) if new.primary_region.is_none() => {
-                return Err(Error::sql("42P12", "PRIMARY REGION must be specified if SURVIVE is specified"));
-            }
-            Some(Survive::RegionFailure) => {
-                check_survives_region(&regions)?;
-                Survival::Region
-            }
-            Some(Survive::ZoneFailure) | None => Survival::Zone,
-        };
-        let owner = new.owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(o))?;
+        let owner = owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(o))?;
         let (id, schema) = (self.new_descriptor_id(), self.new_descriptor_id());
-        self.put(Database {
+        let new = Database {
             id,
-            name: new.name.to_string(),
-            primary_region,
-            is_multi_region: new.primary_region.is_some(),
-            regions,
-            survival,
+            name: name.to_string(),
+            primary_region: self.context.gateway_region.to_string(),
+            is_multi_region: false,
+            regions: vec![self.context.gateway_region.to_string()],
+            secondary_region: None,
+            dropping: Vec::new(),
+            survival: Survival::Zone,
             owner,
             comment: None,
-        });
+        };
+        let database = self.with_new_regions(new, regions)?;
+        self.put(database);
         self.put(bootstrap::public_schema(schema, id));
         Ok(())
-    }
-
-    /// The primary region and all regions, sorted, each one live.
-    fn regions_of(&self, new: &NewDatabase) -> Result<(String, Vec<String>)> {
-        let Some(primary) = new.primary_region else {
-            return match new.regions {
-                [] => Ok((self.context.gateway_region.to_string(), vec![self.context.gateway_region.to_string()])),
-                _ => Err(Error::sql("42P12", "PRIMARY REGION must be specified if REGIONS are specified")),
-            };
-        };
-        let mut regions = BTreeSet::from([primary.to_string()]);
-        self.check_region(primary)?;
-        let mut named = BTreeSet::new();
-        for region in new.regions {
-            self.check_region(region)?;
-            if !named.insert(region) {
-                return Err(Error::sql("42602", format!("region \"{region}\" defined multiple times")));
-            }
-            regions.insert(region.clone());
-        }
-        Ok((primary.to_string(), regions.into_iter().collect()))
-    }
-
-    /// 42602 if no live node is in the region, as CockroachDB has it.
-    fn check_region(&self, region: &str) -> Result<()> {
-        let live: BTreeSet<&str> = self.context.nodes.iter().filter(|n| n.is_live).map(|n| n.region.as_str()).collect();
-        if live.contains(region) {
-            return Ok(());
-        }
-        let valid = live.into_iter().collect::<Vec<_>>().join(", ");
-        Err(Error::sql("42602", format!("region \"{region}\" does not exist")).hint(format!("valid regions: {valid}")))
     }
 
     pub(super) fn alter_database(&mut self, name: &str, action: &AlterDatabase) -> Result<()> {
@@ -98,90 +57,13 @@ impl Deriver<'_> {
                 database.name = new.clone();
             }
             AlterDatabase::Owner(role) => database.owner = self.role(role)?,
-            AlterDatabase::AddRegion { region, if_not_exists } => {
-                self.check_region(region)?;
-                self.check_multi_region(&database)?;
-                if database.regions.contains(region) {
-                    let message = format!("region \"{region}\" already added to database");
-                    if !if_not_exists {
-                        return Err(Error::sql("42710", message));
-                    }
-                    self.notice("42710", format!("{message}, skipping"));
-                    return Ok(());
-                }
-                self.check_regions_free(&database)?;
-                database.regions.push(region.clone());
-                database.regions.sort();
-            }
-            AlterDatabase::DropRegion { region, if_exists } => {
-                self.check_multi_region(&database)?;
-                if !database.regions.contains(region) {
-                    let message = format!("region \"{region}\" has not been added to database \"{name}\"");
-                    if !if_exists {
-                        return Err(Error::sql("42704", message));
-                    }
-                    self.notice("42704", format!("{message}, skipping"));
-                    return Ok(());
-                }
-                if *region == database.primary_region {
-                    return Err(Error::sql("42P12", format!("cannot drop region \"{region}\""))
-                        .detail("It is the primary region of the database.")
-                        .hint("ALTER DATABASE … SET PRIMARY REGION designates another one."));
-                }
-                self.check_regions_free(&database)?;
-                database.regions.retain(|r| r != region);
-            }
-            AlterDatabase::SetPrimaryRegion(region) => {
-                self.check_region(region)?;
-                if database.is_multi_region && !database.regions.contains(region) {
-                    return Err(Error::sql("42602", format!("region \"{region}\" has not been added to the database"))
-                        .hint("ALTER DATABASE … ADD REGION adds it."));
-                }
-                self.check_regions_free(&database)?;
-                if !database.is_multi_region {
-                    database.regions = vec![region.clone()];
-                }
-                database.primary_region = region.clone();
-                database.is_multi_region = true;
-            }
-            AlterDatabase::Survive(goal) => {
-                self.check_multi_region(&database)?;
-                self.check_regions_free(&database)?;
-                database.survival = match goal {
-                    Survive::ZoneFailure => Survival::Zone,
-                    Survive::RegionFailure => {
-                        check_survives_region(&database.regions)?;
-                        Survival::Region
-                    }
-                };
-            }
             AlterDatabase::Set { .. } => {
                 return Err(Error::unsupported("settings of a database are not supported yet")
                     .hint("SET changes a setting for the session."));
             }
+            regions => return self.alter_regions(database, regions),
         }
         self.put(database);
-        Ok(())
-    }
-
-    fn check_multi_region(&self, database: &Database) -> Result<()> {
-        if database.is_multi_region {
-            return Ok(());
-        }
-        Err(Error::sql("42P12", format!("database \"{}\" has no primary region", database.name))
-            .hint("ALTER DATABASE … SET PRIMARY REGION makes it a multi-region database."))
-    }
-
-    /// Changing the regions of a database that has data moves replicas, which needs a job that does not exist yet.
-    fn check_regions_free(&self, database: &Database) -> Result<()> {
-        let has_data = self.catalog.descriptors.values().any(|d| {
-            matches!(&**d, Descriptor::Table(_) | Descriptor::Sequence(_))
-                && self.catalog.schema_by_id(d.parent()).is_some_and(|s| s.database == database.id)
-        });
-        if has_data {
-            return Err(Error::unsupported("changing the regions of a database that has tables is not supported yet")
-                .hint("Name all regions when creating the database, or change them before creating tables."));
-        }
         Ok(())
     }
 
@@ -204,6 +86,9 @@ impl Deriver<'_> {
             self.drop_schema_contents(schema)?;
             self.delete(schema);
         }
+        // Its replicas leave their nodes when these hear of it.
+        let groups: Vec<DescriptorId> = self.catalog.groups_of(id).map(|g| DescriptorId(g.id.0)).collect();
+        groups.into_iter().for_each(|group| self.delete(group));
         self.delete(id);
         Ok(())
     }
@@ -317,16 +202,3 @@ pub(super) fn kind(d: &Descriptor) -> &'static str {
         Descriptor::Group(_) => "group",
     }
 }
-
-/// Losing one of two regions loses a majority or leaves a single copy.
-fn check_survives_region(regions: &[String]) -> Result<()> {
-    if regions.len() >= REGIONS_TO_SURVIVE_ONE {
-        return Ok(());
-    }
-    Err(Error::sql("42P12", "at least 3 regions are required for surviving a region failure")
-        .detail(format!("The database has {}: {}.", regions.len(), regions.join(", ")))
-        .hint("ALTER DATABASE … ADD REGION adds one."))
-}
-
-/// Design: replication, groups and placement.
-const REGIONS_TO_SURVIVE_ONE: usize = 3;

@@ -5,7 +5,8 @@
 //! region of the gateway they come through. A `GLOBAL` table lives in a group of its database's own for such tables.
 
 use super::Deriver;
-use crate::catalog::{self, Column, ColumnState, Database, Descriptor, Group, Homes, Partition, Table};
+use super::regions::being_dropped;
+use crate::catalog::{self, Column, ColumnState, Database, Descriptor, Group, GroupKind, Homes, Partition, Table};
 use crate::parse::Locality;
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
@@ -17,35 +18,28 @@ pub const REGION_COLUMN: &str = "crdb_region";
 const REGION_DEFAULT: &str = "default_to_database_primary_region(gateway_region())::crdb_internal_region";
 
 impl Deriver<'_> {
-    /// The group for rows homed in a region of a database: shared by all its tables with that home (docs/design/differences.md).
+    /// The group for rows that name a region of a database as their home: shared by all its tables
+    /// (docs/design/differences.md).
     pub(super) fn group_for(&mut self, database: &Database, home: &str) -> GroupId {
-        self.group_like(database, home, false)
+        self.group_of(database, home, GroupKind::Home)
+    }
+    /// The group for what lives in the primary region of a database, wherever that is.
+    pub(super) fn primary_group(&mut self, database: &Database) -> GroupId {
+        self.group_of(database, &database.primary_region, GroupKind::Primary)
     }
     /// The group of a database's GLOBAL tables.
     fn global_group(&mut self, database: &Database) -> GroupId {
-        let home = database.primary_region.clone();
-        self.group_like(database, &home, true)
+        self.group_of(database, &database.primary_region, GroupKind::Global)
     }
     pub(super) fn is_global(&self, group: GroupId) -> bool {
         let descriptor = self.catalog.descriptors.get(&DescriptorId(group.0));
-        descriptor.is_some_and(|d| matches!(&**d, Descriptor::Group(g) if g.is_global))
+        descriptor.is_some_and(|d| matches!(&**d, Descriptor::Group(g) if g.kind == GroupKind::Global))
     }
-    fn group_like(&mut self, database: &Database, home: &str, is_global: bool) -> GroupId {
-        let found = self.catalog.descriptors.values().find_map(|d| match &**d {
-            Descriptor::Group(g) if g.database == database.id && g.home == home && g.is_global == is_global => Some(g.id),
-            _ => None,
-        });
+    fn group_of(&mut self, database: &Database, home: &str, kind: GroupKind) -> GroupId {
+        let found = self.catalog.groups_of(database.id).find(|g| g.home == home && g.kind == kind).map(|g| g.id);
         found.unwrap_or_else(|| {
             let id = GroupId(self.new_id());
-            self.put(Descriptor::Group(Group {
-                id,
-                database: database.id,
-                home: home.to_string(),
-                is_global,
-                regions: database.regions.clone(),
-                survival: database.survival,
-                initial_voters: Vec::new(),
-            }));
+            self.put(Descriptor::Group(new_group(id, database, home, kind)));
             id
         })
     }
@@ -54,13 +48,15 @@ impl Deriver<'_> {
     pub(super) fn homes(&mut self, database: &Database, locality: Option<&Locality>) -> Result<Homes> {
         check_allowed(database, locality)?;
         Ok(match locality {
-            None | Some(Locality::RegionalByTable(None)) => {
-                Homes::One(self.group_for(database, &database.primary_region.clone()))
-            }
+            None | Some(Locality::RegionalByTable(None)) => Homes::One(self.primary_group(database)),
             Some(Locality::RegionalByTable(Some(region))) => Homes::One(self.group_for(database, region)),
             Some(Locality::Global) => Homes::One(self.global_group(database)),
             Some(Locality::RegionalByRow(_)) => {
-                let partition = |region: &String| Partition { region: region.clone(), group: self.group_for(database, region) };
+                let partition = |region: &String| Partition {
+                    region: region.clone(),
+                    group: self.group_for(database, region),
+                    is_closing: database.dropping.contains(region),
+                };
                 Homes::ByRow(database.regions.iter().map(partition).collect())
             }
         })
@@ -98,6 +94,20 @@ impl Deriver<'_> {
     }
 }
 
+/// A group that a database needs.
+pub(super) fn new_group(id: GroupId, database: &Database, home: &str, kind: GroupKind) -> Group {
+    Group {
+        id,
+        database: database.id,
+        home: home.to_string(),
+        kind,
+        regions: database.regions.clone(),
+        survival: database.survival,
+        secondary: database.secondary_region.clone(),
+        initial_voters: Vec::new(),
+    }
+}
+
 /// 42P16 in a database without regions, 42602 for a region that is not one of its own.
 fn check_allowed(database: &Database, locality: Option<&Locality>) -> Result<()> {
     let Some(locality) = locality else { return Ok(()) };
@@ -106,6 +116,7 @@ fn check_allowed(database: &Database, locality: Option<&Locality>) -> Result<()>
             .hint("CREATE DATABASE … PRIMARY REGION makes a multi-region database."));
     }
     match locality {
+        Locality::RegionalByTable(Some(region)) if database.dropping.contains(region) => Err(being_dropped(region)),
         Locality::RegionalByTable(Some(region)) if !database.regions.contains(region) => {
             Err(Error::sql("42602", format!("region \"{region}\" has not been added to database \"{}\"", database.name))
                 .hint(format!("valid regions: {}", database.regions.join(", "))))

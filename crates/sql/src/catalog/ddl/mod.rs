@@ -17,6 +17,7 @@ mod drop;
 mod expression;
 mod index;
 mod locality;
+mod regions;
 mod sequence;
 mod table;
 mod view;
@@ -24,7 +25,7 @@ mod view;
 use super::lookup::{Name, Names, TableRef, fold};
 use super::{Catalog, CatalogChange, Descriptor, Table};
 use crate::env::NodeLocality;
-use crate::parse::{Kind, Statement};
+use crate::parse::{Kind, NewRegions, Statement};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::EvalContext;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
@@ -36,6 +37,8 @@ pub use column::type_from_ast;
 pub(in crate::catalog) use constraint::replace_primary;
 pub use expression::{columns_named, constraint_text, parse_expression};
 pub use locality::REGION_COLUMN;
+pub(crate) use regions::being_dropped;
+pub(in crate::catalog) use regions::with_groups;
 
 /// What a statement means besides its text and the catalog.
 #[derive(Clone, Debug)]
@@ -90,6 +93,11 @@ pub enum Job {
     ValidateForeignKey { table: DescriptorId, constraint: DescriptorId, keep: bool },
     /// Deletes the data of indexes that nobody can use any more.
     Discard { group: GroupId, indexes: Vec<u32> },
+    /// Takes a region that is marked as being dropped from its database, or fails with 2BP01 if rows are homed there, and takes
+    /// the mark back.
+    DropRegion { database: DescriptorId, region: String },
+    /// Waits until the replicas of a database's groups are where they belong. Does not fail: it says what is still missing.
+    AwaitPlacement { database: DescriptorId },
 }
 
 /// Whether a statement is one that [`derive`] handles, or refuses with a reason.
@@ -141,9 +149,8 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
             d.create_table(table, locality.as_ref())?;
             "CREATE TABLE"
         }
-        Kind::CreateDatabase { name, if_not_exists, owner, primary_region, regions, survive } => {
-            let new = database::NewDatabase { name, owner: owner.as_deref(), primary_region: primary_region.as_deref(), regions };
-            d.create_database(new, *if_not_exists, *survive)?;
+        Kind::CreateDatabase { name, if_not_exists, owner, regions } => {
+            d.create_database(name, owner.as_deref(), regions, *if_not_exists)?;
             "CREATE DATABASE"
         }
         Kind::AlterDatabase { name, action } => {
@@ -188,8 +195,7 @@ impl<'a> Deriver<'a> {
             }
             S::CreateDatabase { db_name, if_not_exists, .. } => {
                 let name = Name::from_ast(db_name)?;
-                let new = database::NewDatabase { name: &name.name, owner: None, primary_region: None, regions: &[] };
-                self.create_database(new, *if_not_exists, None)?;
+                self.create_database(&name.name, None, &NewRegions::default(), *if_not_exists)?;
                 "CREATE DATABASE"
             }
             S::CreateSchema { schema_name, if_not_exists, .. } => {

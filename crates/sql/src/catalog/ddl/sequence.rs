@@ -29,7 +29,7 @@ impl Deriver<'_> {
         }
         let ty = data_type.as_ref().map_or(Ok(Type::Int8), super::type_from_ast)?;
         let database = self.database_of(schema)?;
-        let group = self.group_for(&database, &database.primary_region);
+        let group = self.primary_group(&database);
         let mut sequence = Sequence {
             id: self.new_descriptor_id(),
             schema,

@@ -9,6 +9,7 @@
 
 mod backfill;
 mod discard;
+mod regions;
 mod validate;
 
 use super::ddl::{Ddl, DdlContext, Job, Notice};
@@ -57,13 +58,16 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
         match commit(env, catalog, change, jobs, context).await {
             Err(e) if e.is_retry() => continue,
-            done => return done.map(|catalog| Done { tag, notices, catalog }),
+            done => {
+                return done.map(|(catalog, more)| Done { tag, notices: notices.into_iter().chain(more).collect(), catalog });
+            }
         }
     }
     Err(Error::retry("other schema changes came first, again and again"))
 }
 
-/// Commits a change derived from `base` and does its jobs: the end of [`execute`], and of a transaction block with DDL. Kind
+/// Commits a change derived from `base` and does its jobs, which may have something to say: the end of [`execute`], and of a
+/// transaction block with DDL. Kind
 /// `Retry`: nothing happened, because the catalog is no longer at `base`.
 pub async fn commit<E: Environment>(
     env: &E,
@@ -71,13 +75,13 @@ pub async fn commit<E: Environment>(
     change: CatalogChange,
     jobs: Vec<Job>,
     context: &JobContext,
-) -> Result<Arc<Catalog>> {
+) -> Result<(Arc<Catalog>, Vec<Notice>)> {
     let catalog = if change.is_empty() { base } else { env.change_catalog(base.version, change).await? };
     if jobs.is_empty() {
-        return Ok(catalog);
+        return Ok((catalog, Vec::new()));
     }
     match run_all(env, &jobs, context).await {
-        Ok(()) => Ok(env.catalog()),
+        Ok(notices) => Ok((env.catalog(), notices)),
         // The change is committed: «retry» would be a lie to the caller, who would derive it again.
         Err(e) if e.is_retry() => Err(Error::new(ErrorKind::Statement, e.sqlstate(), e.message())
             .hint("The schema change was taken back because its rows kept changing. Try again when there is less traffic.")),
@@ -85,9 +89,10 @@ pub async fn commit<E: Environment>(
     }
 }
 
-async fn run_all<E: Environment>(env: &E, jobs: &[Job], context: &JobContext) -> Result<()> {
+async fn run_all<E: Environment>(env: &E, jobs: &[Job], context: &JobContext) -> Result<Vec<Notice>> {
+    let mut notices = Vec::new();
     for job in jobs {
-        if let Err(e) = run_one(env, job, context).await {
+        if let Err(e) = run_one(env, job, context, &mut notices).await {
             // What cannot be taken back now stays unfinished, which is safe: nobody reads such an index or relies on such a
             // constraint.
             for job in jobs {
@@ -98,11 +103,20 @@ async fn run_all<E: Environment>(env: &E, jobs: &[Job], context: &JobContext) ->
             return Err(e);
         }
     }
-    Ok(())
+    Ok(notices)
 }
 
-async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext) -> Result<()> {
+async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext, notices: &mut Vec<Notice>) -> Result<()> {
     match job {
+        Job::DropRegion { database, region } => {
+            regions::drop_region(env, *database, region, context).await?;
+            notices.extend(regions::await_placement(env, *database).await?);
+            Ok(())
+        }
+        Job::AwaitPlacement { database } => {
+            notices.extend(regions::await_placement(env, *database).await?);
+            Ok(())
+        }
         Job::BuildIndex { table, index } => {
             backfill::build(env, *table, *index, context).await?;
             step(env, *table, |t| set_state(t, *index, IndexState::Public)).await
@@ -182,7 +196,11 @@ async fn undo<E: Environment>(env: &E, job: &Job) -> Result<()> {
                 None => Ok(()),
             }
         }
-        Job::ValidateCheck { keep: true, .. } | Job::ValidateForeignKey { keep: true, .. } | Job::Discard { .. } => Ok(()),
+        Job::DropRegion { database, region } => regions::keep_region(env, *database, region).await,
+        Job::ValidateCheck { keep: true, .. }
+        | Job::ValidateForeignKey { keep: true, .. }
+        | Job::Discard { .. }
+        | Job::AwaitPlacement { .. } => Ok(()),
     }
 }
 
@@ -192,15 +210,21 @@ fn set_state(table: &mut Table, index: u32, state: IndexState) {
 
 /// Changes one table as one step. Nothing to do if it is gone, or if the change changes nothing.
 async fn step<E: Environment>(env: &E, table: DescriptorId, change: impl Fn(&mut Table)) -> Result<()> {
-    for attempt in 0..limits::RETRIES_MAX {
-        let catalog = env.catalog();
-        let Some(before) = catalog.table_by_id(table) else { return Ok(()) };
+    step_of(env, |catalog| {
+        let before = catalog.table_by_id(table)?;
         let mut after = (*before).clone();
         change(&mut after);
-        if after == *before {
-            return Ok(());
-        }
-        let step = CatalogChange { put: vec![Descriptor::Table(after)], next_id: catalog.next_id, ..CatalogChange::default() };
+        let put = vec![Descriptor::Table(after.clone())];
+        (after != *before).then_some(CatalogChange { put, next_id: catalog.next_id, ..CatalogChange::default() })
+    })
+    .await
+}
+
+/// Makes one step, derived again whenever another one came first. Nothing to do if it is `None`.
+async fn step_of<E: Environment>(env: &E, derive: impl Fn(&Catalog) -> Option<CatalogChange>) -> Result<()> {
+    for attempt in 0..limits::RETRIES_MAX {
+        let catalog = env.catalog();
+        let Some(step) = derive(&catalog) else { return Ok(()) };
         match env.change_catalog(catalog.version, step).await {
             Err(e) if e.is_retry() => pause(env, attempt).await,
             done => return done.map(|_| ()),

@@ -32,7 +32,7 @@ pub fn register(r: &mut Registry) {
             return Err(Error::sql("22023", format!("current database {} is not multi-region enabled", c.ctx.database)));
         };
         let region = a.text(0)?;
-        let known = database.regions.iter().any(|r| r == region);
+        let known = database.regions.iter().any(|r| r == region) && !database.dropping.iter().any(|r| r == region);
         Ok(Datum::text(if known { region } else { &database.primary_region }))
     })
     .stable();

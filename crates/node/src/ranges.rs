@@ -1,0 +1,88 @@
+//! Where the replicas of every group are, and what keeps them from being where they belong: `SHOW RANGES`, and what a change of
+//! regions waits for.
+
+use crate::members::wanted;
+use crate::replica::Replica;
+use crate::shared::Shared;
+use crate::wire::{GroupStatus, Request, Response};
+use meridian_base::runtime::Runtime;
+use meridian_base::{GroupId, NodeId};
+use meridian_placement::Placement;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A node that takes longer is left out: what it leads is reported as without a primary.
+const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A replica that is closer to the end of the log than this has what it should have: under load it is always a little behind.
+const ENTRIES_BEHIND_MAX: u64 = 1_000;
+
+/// The groups that this node leads.
+pub(crate) fn led_here<R: Runtime>(shared: &Shared<R>) -> Vec<GroupStatus> {
+    shared.all_replicas().iter().filter(|r| r.is_serving()).map(|r| status(shared, r)).collect()
+}
+
+/// The groups of the whole cluster that have a primary now.
+pub(crate) async fn everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> BTreeMap<GroupId, GroupStatus> {
+    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
+    let asked = others.map(|n| {
+        let shared = shared.clone();
+        async move { shared.rpc.call(n.id, Request::Groups, ASK_TIMEOUT).await }
+    });
+    let mut found: BTreeMap<GroupId, GroupStatus> = BTreeMap::new();
+    for answer in futures::future::join_all(asked).await {
+        if let Ok(Response::Groups(theirs)) = answer {
+            found.extend(theirs.into_iter().map(|g| (g.group, g)));
+        }
+    }
+    found.extend(led_here(shared).into_iter().map(|g| (g.group, g)));
+    found
+}
+
+fn status<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> GroupStatus {
+    let members = replica.raft().members();
+    let waits_for = wanted(shared, replica).and_then(|wanted| waits_for(shared, replica, &wanted));
+    GroupStatus {
+        group: replica.id,
+        primary: shared.me(),
+        voters: members.voters.into_iter().collect(),
+        non_voters: members.learners.into_iter().collect(),
+        waits_for,
+    }
+}
+
+/// The first reason why the group is not as placement wants it.
+fn waits_for<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) -> Option<String> {
+    let members = replica.raft().members();
+    let set = |nodes: &[NodeId]| nodes.iter().copied().collect::<BTreeSet<_>>();
+    let (voters, learners) = (set(&wanted.voters), set(&wanted.non_voters));
+    if voters.is_empty() {
+        return Some("no live node in its home region".to_string());
+    }
+    let progress = replica.raft().progress();
+    let last = replica.raft().last_position().index;
+    let is_near = |index: u64| index + ENTRIES_BEHIND_MAX >= last;
+    let present =
+        |n: &NodeId| *n == shared.me() || progress.get(n).and_then(|p| p.matched).is_some_and(|matched| is_near(matched.index));
+    for node in voters.union(&learners) {
+        if !shared.is_live(*node) {
+            // It had its replica before, and is waited for by nobody.
+            if members.voters.contains(node) || members.learners.contains(node) {
+                continue;
+            }
+            return Some(format!("node {node} does not answer"));
+        }
+        if !present(node) {
+            return Some(format!("node {node} does not have its replica yet"));
+        }
+    }
+    if members.joint || members.voters != voters || members.learners != learners {
+        return Some("its members are being changed".to_string());
+    }
+    let home = shared.catalog.group(replica.id)?.home;
+    let nodes = shared.catalog.nodes();
+    let region = |node: NodeId| nodes.iter().find(|n| n.id == node).map(|n| n.region.clone());
+    let has_better = wanted.primaries.iter().any(|n| region(*n).as_ref() == Some(&home));
+    (shared.place.region != home && has_better).then(|| format!("its primary is not in region \"{home}\" yet"))
+}

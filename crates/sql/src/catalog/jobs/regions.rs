@@ -1,0 +1,112 @@
+//! The part of a change of regions that takes time: looking for rows in a region that is being dropped, and waiting until replicas
+//! are where they belong.
+
+use super::backfill::{bind, primary_ranges};
+use super::{JobContext, options, pause, step_of};
+use crate::catalog::ddl::{Notice, with_groups};
+use crate::catalog::lookup::TableRef;
+use crate::catalog::{Catalog, CatalogChange, Database};
+use crate::env::{Environment, Locking, Scan, Transaction};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Result, limits};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long a statement waits for replicas to move. They go on moving when it has given up.
+const PLACEMENT_PATIENCE: Duration = Duration::from_secs(60);
+const PLACEMENT_POLL: Duration = Duration::from_millis(250);
+
+/// Takes a region that is marked as being dropped from its database. 2BP01 if a row is homed there.
+pub(super) async fn drop_region<E: Environment>(
+    env: &E,
+    database: DescriptorId,
+    region: &str,
+    context: &JobContext,
+) -> Result<()> {
+    let catalog = env.catalog();
+    for group in catalog.groups_of(database).filter(|g| g.home == region && !g.kind.follows_primary()) {
+        for table in catalog.tables_in(group.id) {
+            if has_row(env, &table, group.id, context).await? {
+                let message = format!("could not remove enum value \"{region}\" as it is being used by \"{}\"", table.name);
+                return Err(Error::sql("2BP01", message)
+                    .table(table.name.clone())
+                    .detail(format!("Rows of the table are homed in \"{region}\"."))
+                    .hint("Move them to another region, or delete them, before dropping the region."));
+            }
+        }
+    }
+    change_database(env, database, |d| {
+        d.regions.retain(|r| r != region);
+        d.dropping.retain(|r| r != region);
+    })
+    .await
+}
+
+/// The region stays after all.
+pub(super) async fn keep_region<E: Environment>(env: &E, database: DescriptorId, region: &str) -> Result<()> {
+    change_database(env, database, |d| d.dropping.retain(|r| r != region)).await
+}
+
+async fn change_database<E: Environment>(env: &E, id: DescriptorId, change: impl Fn(&mut Database)) -> Result<()> {
+    step_of(env, |catalog: &Catalog| -> Option<CatalogChange> {
+        let before = catalog.database_by_id(id)?;
+        let mut after = before.clone();
+        change(&mut after);
+        (after != *before).then(|| with_groups(catalog, after, catalog.next_id))
+    })
+    .await
+}
+
+/// Whether a table has a row in a group.
+async fn has_row<E: Environment>(env: &E, table: &TableRef, group: GroupId, context: &JobContext) -> Result<bool> {
+    let mut attempt = 0;
+    let of_group = primary_ranges(table).into_iter().find(|(g, _)| *g == group);
+    let Some((_, mut range)) = of_group else { return Ok(false) };
+    loop {
+        if bind(env, table.id, context)?.is_none() {
+            return Ok(false);
+        }
+        let mut txn = env.begin(options(&env.catalog(), context.session, true, attempt));
+        txn.uses(&[table.id]);
+        let columns = ColumnMask::EXISTENCE;
+        let scan = Scan { range: range.clone(), columns, reverse: false, limit: Some(1), locking: Locking::None };
+        let found = match txn.scan(group, scan).await {
+            Ok(found) => txn.commit().await.map(|_| found),
+            Err(e) => Err(e),
+        };
+        match found {
+            Ok(found) if !found.rows.is_empty() => return Ok(true),
+            Ok(found) => match found.rest {
+                Some(rest) => range = rest,
+                None => return Ok(false),
+            },
+            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+                attempt += 1;
+                pause(env, attempt).await;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Waits, for a bounded time, until the replicas of a database's groups are where they belong. What is still missing then.
+pub(super) async fn await_placement<E: Environment>(env: &E, database: DescriptorId) -> Result<Option<Notice>> {
+    let patience = tokio::time::Instant::now() + PLACEMENT_PATIENCE;
+    loop {
+        let groups: BTreeSet<GroupId> = env.catalog().groups_of(database).map(|g| g.id).collect();
+        let missing = match env.groups().await {
+            Ok(rows) => {
+                let moving = rows.into_iter().filter(|row| groups.contains(&row.group));
+                moving.filter_map(|row| Some(format!("{}: {}", row.group, row.waits_for?))).collect::<Vec<_>>()
+            }
+            Err(e) => vec![e.message().to_string()],
+        };
+        if missing.is_empty() {
+            return Ok(None);
+        }
+        if tokio::time::Instant::now() > patience {
+            let message = format!("the change is made, and replicas are still being moved ({})", missing.join("; "));
+            return Ok(Some(Notice { sqlstate: "00000", message: format!("{message}; SHOW RANGES shows them") }));
+        }
+        tokio::time::sleep(PLACEMENT_POLL).await;
+    }
+}

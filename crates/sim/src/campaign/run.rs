@@ -107,6 +107,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         timing: scenario.timing,
         gc_ttl: scenario.gc_ttl,
         gc_interval: scenario.gc_interval,
+        ..Tuning::default()
     });
     let mut run = Run { machines: Machines::new(world.clone(), topology, software, seed), clients, faults: None, rng };
     if let Err(violation) = run.all(scenario.plan, duration, workers_per_region, &mut report) {

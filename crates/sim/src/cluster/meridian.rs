@@ -5,8 +5,9 @@ use super::topology::NodeSpec;
 use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
 use crate::world::SimRuntime;
 use futures::future::LocalBoxFuture;
-use meridian_base::{Error, GroupId, Result, SessionId};
+use meridian_base::{Error, GroupId, Result, SessionId, limits};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
+use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::sql_env::Environment;
 use meridian_node::{
     Backend, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
@@ -19,7 +20,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The port of messages between nodes.
-const NODE_PORT: u16 = 7000;
+pub const NODE_PORT: u16 = 7000;
 
 /// What a run wants its nodes to be like.
 #[derive(Clone, Debug)]
@@ -30,6 +31,23 @@ pub struct Tuning {
     pub timing: Timing,
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
+    /// A node that is silent for so long loses its replicas.
+    pub dead_after: Duration,
+}
+
+impl Default for Tuning {
+    /// As nodes are by default, without bugs.
+    fn default() -> Tuning {
+        Tuning {
+            bugs: PlantedBugs::NONE,
+            ballot_bugs: commit::PlantedBugs::NONE,
+            max_offset: limits::MAX_OFFSET_DEFAULT,
+            timing: Timing::default(),
+            gc_ttl: limits::GC_TTL_DEFAULT,
+            gc_interval: Duration::from_secs(60),
+            dead_after: DEAD_AFTER_DEFAULT,
+        }
+    }
 }
 
 /// Meridian.
@@ -59,6 +77,7 @@ impl Meridian {
         config.timing = self.tuning.timing;
         config.gc_ttl = self.tuning.gc_ttl;
         config.gc_interval = self.tuning.gc_interval;
+        config.dead_after = self.tuning.dead_after;
         config.bugs = self.tuning.bugs;
         config.ballot_bugs = self.tuning.ballot_bugs;
         // Small segments and little memory, so that a short run sees many of them come and go.

@@ -1,0 +1,160 @@
+//! Regions, survivability and placement in whole simulated clusters.
+
+mod script;
+
+use meridian_node::wire::Standing;
+use meridian_sim::cluster::meridian::Tuning;
+use script::{ASIA, Cluster, EU, US, nodes_in, refused};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How many nodes of a `replica_localities` are in each region.
+fn per_region(localities: &str) -> BTreeMap<String, usize> {
+    let mut count = BTreeMap::new();
+    for one in localities.split("; ") {
+        let region = one.split("region=").nth(1).and_then(|r| r.split(',').next()).unwrap_or_else(|| panic!("{localities}"));
+        *count.entry(region.to_string()).or_default() += 1;
+    }
+    count
+}
+
+/// An election, the wait for the old lease, and a commit over regions.
+const FAILOVER_MAX: Duration = Duration::from_secs(6);
+
+#[test]
+fn a_database_that_survives_a_region_goes_on_without_its_home() {
+    let mut c = Cluster::start(3, 3, 41, Tuning::default());
+    c.sql(
+        US,
+        "defaultdb",
+        &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\" SURVIVE REGION FAILURE"),
+    );
+    c.sql(US, "d", "CREATE TABLE a (id INT8 PRIMARY KEY); CREATE TABLE b (id INT8 PRIMARY KEY)");
+    let ranges = c.settled(US, "d");
+    assert_eq!(ranges.len(), 1);
+    assert_eq!((nodes_in(&ranges[0][6]).len(), nodes_in(&ranges[0][7]).len()), (5, 0));
+    let count = per_region(&ranges[0][8]);
+    assert_eq!((count[US], count.values().copied().max()), (2, Some(2)));
+    assert!(ranges[0][5].contains(US), "{ranges:?}");
+
+    // A commit at home takes one round to the nearest other region and back.
+    let start = c.elapsed();
+    c.sql(US, "d", "INSERT INTO a VALUES (-1); INSERT INTO a VALUES (-2); INSERT INTO a VALUES (-3); INSERT INTO a VALUES (-4)");
+    let each = (c.elapsed() - start) / 4;
+    assert!((80..180).contains(&each.as_millis()), "{each:?}");
+
+    let (near, far) = (c.load(EU, "d", "a", 0), c.load(ASIA, "d", "b", 0));
+    c.pass(Duration::from_secs(5));
+    let before = (near.count(), far.count());
+    assert!(before.0 > 5 && before.1 > 5, "{before:?}");
+    let killed = c.elapsed();
+    c.kill_region(US);
+    c.pass(Duration::from_secs(20));
+    for (load, before) in [(&near, before.0), (&far, before.1)] {
+        assert!(load.count() > before + 10, "commits go on: {before} before, {} now", load.count());
+        let pause = load.longest_pause(killed);
+        assert!(pause < FAILOVER_MAX, "{pause:?}");
+    }
+    near.check(&mut c, EU, "d", "a");
+    far.check(&mut c, ASIA, "d", "b");
+
+    // It goes home when home is there again.
+    c.restart_region(US);
+    let end = c.elapsed() + Duration::from_secs(60);
+    while !c.settled(EU, "d")[0][5].contains(US) {
+        assert!(c.elapsed() < end, "the primary does not go home");
+        c.pass(Duration::from_secs(1));
+    }
+    near.stop();
+    far.stop();
+    c.pass(Duration::from_secs(3));
+    near.check(&mut c, US, "d", "a");
+    far.check(&mut c, US, "d", "b");
+}
+
+#[test]
+fn a_database_gets_regions_while_it_is_written_and_its_data_follows() {
+    let mut c = Cluster::start(3, 3, 7, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE DATABASE d");
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY); CREATE SEQUENCE s; SELECT nextval('s')");
+    let load = c.load(US, "d", "t", 0);
+    c.pass(Duration::from_secs(2));
+    let placed = |c: &mut Cluster| {
+        let ranges = c.settled(US, "d");
+        assert_eq!(ranges.len(), 1, "{ranges:?}");
+        let primary = ranges[0][5].split("region=").nth(1).and_then(|r| r.split(',').next()).expect("a region").to_string();
+        let (voters, others) = (nodes_in(&ranges[0][6]), nodes_in(&ranges[0][7]));
+        let held = voters.union(&others).copied().collect();
+        // What is not placed on a node leaves it.
+        c.await_holders("n1", &ranges[0][0].clone(), &held);
+        (primary, voters.len(), others.len())
+    };
+    assert_eq!(placed(&mut c), (US.to_string(), 3, 0));
+    c.sql(EU, "d", &format!("ALTER DATABASE d SET PRIMARY REGION \"{US}\""));
+    c.sql(EU, "d", &format!("ALTER DATABASE d ADD REGION \"{EU}\"; ALTER DATABASE d ADD REGION \"{ASIA}\""));
+    assert_eq!(placed(&mut c), (US.to_string(), 3, 2));
+    c.sql(EU, "d", "ALTER DATABASE d SURVIVE REGION FAILURE");
+    assert_eq!(placed(&mut c), (US.to_string(), 5, 0));
+    c.sql(EU, "d", &format!("ALTER DATABASE d SET PRIMARY REGION \"{EU}\""));
+    assert_eq!(placed(&mut c), (EU.to_string(), 5, 0));
+    let (state, message) = refused(c.try_sql(EU, "d", &format!("ALTER DATABASE d DROP REGION \"{US}\"")));
+    assert_eq!((state.as_str(), message.as_str()), ("22023", "at least 3 regions are required for surviving a region failure"));
+    c.sql(EU, "d", "ALTER DATABASE d SURVIVE ZONE FAILURE");
+    assert_eq!(placed(&mut c), (EU.to_string(), 3, 2));
+    c.sql(EU, "d", &format!("ALTER DATABASE d DROP REGION \"{US}\""));
+    assert_eq!(placed(&mut c), (EU.to_string(), 3, 1));
+    c.sql(EU, "d", "ALTER DATABASE d PLACEMENT RESTRICTED");
+    assert_eq!(placed(&mut c), (EU.to_string(), 3, 0));
+    load.stop();
+    c.pass(Duration::from_secs(3));
+    assert!(load.count() > 50, "{}", load.count());
+    load.check(&mut c, ASIA, "d", "t");
+    assert!(load.longest_pause(Duration::from_secs(3)) < FAILOVER_MAX, "{:?}", load.longest_pause(Duration::from_secs(3)));
+    assert_eq!(c.sql(EU, "d", "SELECT nextval('s') > 1"), [["t"]]);
+
+    // What is dropped leaves no replica behind.
+    let group = c.settled(US, "d")[0][0].clone();
+    c.sql(US, "defaultdb", "DROP DATABASE d");
+    c.await_holders("n1", &group, &Default::default());
+}
+
+#[test]
+fn replicas_leave_a_node_that_is_decommissioned_and_one_that_is_dead() {
+    let tuning = Tuning { dead_after: Duration::from_secs(12), ..Tuning::default() };
+    let mut c = Cluster::start(1, 3, 5, tuning);
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    let load = c.load(US, "defaultdb", "t", 0);
+    let fourth = c.grow(1);
+    let group = c.settled(US, "defaultdb")[0][0].clone();
+    let (two, three, four) = (c.id_of("n2"), c.id_of("n3"), c.id_of(&fourth));
+    let one = c.id_of("n1");
+
+    // Draining: no primary there, but replicas.
+    c.stand("n1", three, Standing::Draining).expect("taken");
+    c.pass(Duration::from_secs(8));
+    let leads = c.status("n1").into_iter().find(|n| n.node.id == three).expect("listed").leads;
+    assert!(leads.is_empty(), "{leads:?}");
+    c.stand("n1", three, Standing::Active).expect("taken");
+
+    // One that is silent for a moment keeps its replicas; one that stays silent loses them.
+    c.kill("n2");
+    c.pass(Duration::from_secs(8));
+    c.await_voters(&group, &[one, two, three]);
+    c.pass(Duration::from_secs(20));
+    c.await_voters(&group, &[one, three, four]);
+    c.restart("n2");
+    c.pass(Duration::from_secs(10));
+
+    // Decommissioned: its replicas go first, then it may go.
+    c.stand("n1", four, Standing::Decommissioning).expect("taken");
+    c.await_voters(&group, &[one, two, three]);
+    c.await_holders("n1", &group, &[one, two, three].into());
+    c.stand("n1", four, Standing::Decommissioned).expect("taken");
+    c.pass(Duration::from_secs(3));
+    assert!(c.has_ended(&fourth), "a node that was decommissioned stops");
+    let refusal = c.stand("n1", four, Standing::Active).expect_err("for ever");
+    assert_eq!(refusal.sqlstate(), "55000");
+    load.stop();
+    c.pass(Duration::from_secs(3));
+    load.check(&mut c, US, "defaultdb", "t");
+}

@@ -1,0 +1,323 @@
+//! A cluster that a test drives step by step: statements from any region, machines that are killed and come back.
+
+use meridian_base::{Error, NodeId, Result};
+use meridian_node::wire::{NodeStatus, Standing};
+use meridian_sim::cluster::meridian::{Meridian, NODE_PORT, Tuning};
+use meridian_sim::cluster::{Machines, Topology};
+use meridian_sim::sql_wire::SimConnector;
+use meridian_sim::world::{Host, SimRuntime, World};
+use meridian_workload::{Connector, Rows, Value};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub const US: &str = "us-east1";
+pub const EU: &str = "europe-west2";
+pub const ASIA: &str = "asia-northeast1";
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+type Regions = Arc<Vec<(String, Vec<String>)>>;
+
+pub struct Cluster {
+    machines: Machines<Meridian>,
+    clients: u32,
+}
+
+/// Clients that insert consecutive numbers, each into a table of its own key range, until they are stopped.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    /// What was acknowledged, with the simulated time of it.
+    pub acknowledged: Arc<Mutex<BTreeMap<i64, Duration>>>,
+}
+
+impl Cluster {
+    /// Nodes in so many regions of so many zones, one in each zone, all started.
+    pub fn start(regions: usize, zones: usize, seed: u64, tuning: Tuning) -> Cluster {
+        let topology = Topology::new(regions, zones, 0.2);
+        let machines = Machines::new(World::new(false), topology, Meridian::new(tuning), seed);
+        let mut cluster = Cluster { machines, clients: 0 };
+        for spec in cluster.machines.topology.nodes.clone() {
+            cluster.machines.add_node(&spec, 0, 0);
+        }
+        let nodes: Vec<String> = cluster.machines.topology.nodes.iter().map(|n| n.name.clone()).collect();
+        cluster.until("all nodes to start", |c| nodes.iter().all(|n| c.machines.host(n).has_started()));
+        cluster
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.machines.elapsed()
+    }
+
+    fn step(&mut self) {
+        self.machines.step().expect("nothing panics");
+    }
+
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.elapsed() + time;
+        while self.elapsed() < end {
+            self.step();
+        }
+    }
+
+    fn until(&mut self, what: &str, done: impl Fn(&Cluster) -> bool) {
+        let end = self.elapsed() + PATIENCE;
+        while !done(self) {
+            assert!(self.elapsed() < end, "waited in vain for {what}");
+            if let Some((node, error)) = self.machines.take_ended().into_iter().next() {
+                panic!("{node} ended: {error}");
+            }
+            self.step();
+        }
+    }
+
+    fn regions(&self) -> Regions {
+        Arc::new(self.machines.topology.nodes_by_region())
+    }
+
+    /// Runs work on a machine of its own and waits for its result.
+    fn on_client<T, F>(&mut self, region: &str, work: impl FnOnce(Arc<Host>, Regions) -> F) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let slot: Arc<Mutex<Option<T>>> = Arc::default();
+        self.spawn(region, {
+            let slot = slot.clone();
+            |host, regions| {
+                let work = work(host, regions);
+                async move {
+                    let result = work.await;
+                    *slot.lock() = Some(result);
+                }
+            }
+        });
+        self.until("a client", |_| slot.lock().is_some());
+        let result = slot.lock().take();
+        result.expect("just seen")
+    }
+
+    fn spawn<F>(&mut self, region: &str, work: impl FnOnce(Arc<Host>, Regions) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.clients += 1;
+        let regions = self.regions();
+        self.machines.add_client(&format!("client{}", self.clients), region, |host| work(host, regions));
+    }
+
+    /// Runs statements on one connection; the last one's rows, or the first error.
+    pub fn try_sql(&mut self, region: &str, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
+        let (to, database, sql) = (region.to_string(), database.to_string(), sql.to_string());
+        self.on_client(region, move |host, regions| async move {
+            let connector = SimConnector::new(host, regions);
+            let mut client = connector.connect(&to, &database).await?;
+            let mut last = Rows::default();
+            for statement in sql.split(';').filter(|s| !s.trim().is_empty()) {
+                last = client.execute(statement.trim()).await?;
+            }
+            Ok(last.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+        })
+    }
+
+    pub fn sql(&mut self, region: &str, database: &str, sql: &str) -> Vec<Vec<String>> {
+        self.try_sql(region, database, sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
+    }
+
+    /// `SHOW RANGES FROM DATABASE`, until nothing is waited for.
+    pub fn settled(&mut self, region: &str, database: &str) -> Vec<Vec<String>> {
+        let end = self.elapsed() + PATIENCE;
+        loop {
+            let rows = self.try_sql(region, "defaultdb", &format!("SHOW RANGES FROM DATABASE {database}"));
+            if let Ok(rows) = &rows
+                && rows.iter().all(|row| row[9] == "NULL")
+            {
+                return rows.clone();
+            }
+            assert!(self.elapsed() < end, "not settled: {rows:?}");
+            self.pass(Duration::from_millis(500));
+        }
+    }
+
+    /// Inserts numbers from `from` on into `table (id INT8 PRIMARY KEY)`, as fast as they are acknowledged.
+    pub fn load(&mut self, region: &str, database: &str, table: &str, from: i64) -> Load {
+        let load = Load { stop: Arc::default(), acknowledged: Arc::default() };
+        let (stop, acknowledged) = (load.stop.clone(), load.acknowledged.clone());
+        let (to, database, table) = (region.to_string(), database.to_string(), table.to_string());
+        let world = self.machines.world.clone();
+        self.spawn(region, move |host, regions| async move {
+            let connector = SimConnector::new(host, regions);
+            let mut id = from;
+            while !stop.load(Ordering::Relaxed) {
+                let connected = tokio::time::timeout(Duration::from_secs(2), connector.connect(&to, &database)).await;
+                let Ok(Ok(mut client)) = connected else {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                };
+                while !stop.load(Ordering::Relaxed) {
+                    // One whose outcome is unknown is not tried again: the next number is.
+                    let insert = format!("INSERT INTO {table} VALUES ({id})");
+                    id += 1;
+                    match tokio::time::timeout(Duration::from_secs(4), client.execute(&insert)).await {
+                        Ok(Ok(_)) => {
+                            acknowledged.lock().insert(id - 1, Duration::from_micros(world.micros()));
+                        }
+                        Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
+                        Err(_) => break,
+                    }
+                }
+            }
+        });
+        load
+    }
+
+    pub fn kill_region(&mut self, region: &str) {
+        for (name, nodes) in &*self.regions() {
+            if name == region {
+                nodes.iter().for_each(|n| self.machines.kill(n));
+            }
+        }
+        let _ = self.machines.take_ended();
+    }
+
+    pub fn restart_region(&mut self, region: &str) {
+        for (name, nodes) in &*self.regions() {
+            if name == region {
+                nodes.iter().for_each(|n| self.machines.restart(n));
+            }
+        }
+    }
+
+    pub fn kill(&mut self, node: &str) {
+        self.machines.kill(node);
+        let _ = self.machines.take_ended();
+    }
+
+    pub fn restart(&mut self, node: &str) {
+        self.machines.restart(node);
+    }
+
+    /// Adds a node to the region and zone of another one, and waits until it runs.
+    pub fn grow(&mut self, beside: usize) -> String {
+        self.machines.grow(beside, 0);
+        let name = self.machines.topology.nodes.last().expect("a node").name.clone();
+        self.until("the new node to start", |c| c.machines.host(&name).has_started());
+        name
+    }
+
+    /// The cluster as one of its nodes sees it.
+    pub fn status(&mut self, of: &str) -> Vec<NodeStatus> {
+        let addr = format!("{of}:{NODE_PORT}");
+        let status =
+            self.on_client(US, move |host, _| async move { meridian_node::status_of(SimRuntime::new(host), &addr).await });
+        status.unwrap_or_else(|e| panic!("the status of {of}: {e}"))
+    }
+
+    pub fn stand(&mut self, of: &str, node: NodeId, standing: Standing) -> Result<()> {
+        let addr = format!("{of}:{NODE_PORT}");
+        self.on_client(
+            US,
+            move |host, _| async move { meridian_node::stand_at(SimRuntime::new(host), &addr, node, standing).await },
+        )
+    }
+
+    /// The node whose machine has this name: ids are given in the order of joining, which names do not tell.
+    pub fn id_of(&mut self, name: &str) -> NodeId {
+        let addr = format!("{name}:{NODE_PORT}");
+        let found =
+            self.status("n1").into_iter().find(|n| n.node.addr == addr || n.node.sql_addr.starts_with(&format!("{name}:")));
+        found.unwrap_or_else(|| panic!("no node {name}")).node.id
+    }
+
+    /// Waits until these nodes, and no others, say that they hold a replica of the group.
+    pub fn await_holders(&mut self, of: &str, group: &str, wanted: &BTreeSet<NodeId>) {
+        let end = self.elapsed() + PATIENCE;
+        loop {
+            let holders: BTreeSet<NodeId> = self
+                .status(of)
+                .into_iter()
+                .filter(|n| n.holds.iter().any(|g| g.to_string() == group))
+                .map(|n| n.node.id)
+                .collect();
+            if holders == *wanted {
+                return;
+            }
+            assert!(self.elapsed() < end, "{group} is held by {holders:?}, not by {wanted:?}");
+            self.pass(Duration::from_secs(1));
+        }
+    }
+}
+
+impl Load {
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+    /// Everything that was acknowledged is in the table.
+    pub fn check(&self, cluster: &mut Cluster, region: &str, database: &str, table: &str) {
+        let found: BTreeSet<i64> = cluster
+            .sql(region, database, &format!("SELECT id FROM {table}"))
+            .into_iter()
+            .map(|row| row[0].parse().expect("a number"))
+            .collect();
+        let acknowledged = self.acknowledged.lock();
+        let lost: Vec<_> = acknowledged.keys().filter(|id| !found.contains(id)).collect();
+        assert!(lost.is_empty(), "lost: {lost:?}");
+    }
+    /// The longest time without an acknowledgement after `from`.
+    pub fn longest_pause(&self, from: Duration) -> Duration {
+        let acknowledged = self.acknowledged.lock();
+        let mut times: Vec<Duration> = acknowledged.values().copied().filter(|at| *at >= from).collect();
+        times.push(from);
+        times.sort();
+        times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
+    }
+    pub fn count(&self) -> usize {
+        self.acknowledged.lock().len()
+    }
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::Null => "NULL".to_string(),
+        Value::Text(text) => text,
+        other => other.literal(),
+    }
+}
+
+/// The nodes in `{n1,n4}`.
+pub fn nodes_in(list: &str) -> BTreeSet<NodeId> {
+    let inner = list.trim_start_matches('{').trim_end_matches('}');
+    let id = |name: &str| NodeId(name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().expect("a node"));
+    inner.split(',').filter(|name| !name.is_empty()).map(id).collect()
+}
+
+/// The error's state and message.
+pub fn refused(result: Result<Vec<Vec<String>>>) -> (String, String) {
+    let e: Error = result.expect_err("an error");
+    (e.sqlstate().to_string(), e.message().to_string())
+}
+
+impl Cluster {
+    /// Waits until these are the voters of a group.
+    pub fn await_voters(&mut self, group: &str, wanted: &[NodeId]) {
+        let wanted: BTreeSet<NodeId> = wanted.iter().copied().collect();
+        let end = self.elapsed() + PATIENCE;
+        loop {
+            let rows = self.try_sql(US, "defaultdb", "SHOW RANGES").unwrap_or_default();
+            let voters = rows.iter().find(|row| row[0] == group).map(|row| nodes_in(&row[6]));
+            if voters.as_ref() == Some(&wanted) {
+                return;
+            }
+            assert!(self.elapsed() < end, "the voters of {group} are {voters:?}, not {wanted:?}");
+            self.pass(Duration::from_secs(1));
+        }
+    }
+
+    /// Whether a node's process has ended by itself.
+    pub fn has_ended(&mut self, node: &str) -> bool {
+        self.machines.take_ended().iter().any(|(name, _)| name == node)
+    }
+}

@@ -12,6 +12,7 @@ use meridian_workload::inserts::{self, Inserts, InsertsConfig};
 use meridian_workload::movr::{self, Movr, MovrConfig};
 use meridian_workload::multi_region::{self, MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{self, Queue, QueueConfig};
+use meridian_workload::tpcc::{self, Tpcc, TpccConfig};
 use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, Write};
@@ -26,7 +27,7 @@ const SOMEWHERE: &str = "local";
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// movr, bank, queue, inserts, foreign or multi-region.
+    /// movr, bank, queue, inserts, foreign, multi-region or tpcc.
     workload: String,
     /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
     #[arg(long = "url", required = true)]
@@ -46,19 +47,54 @@ pub struct Args {
     /// All choices follow from it. Default: another one each time.
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    tpcc: TpccArgs,
+}
+
+/// The shape of TPC-C.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct TpccArgs {
+    /// tpcc: warehouses in each region.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    warehouses: u16,
+    /// tpcc: the part of a warehouse's customers, orders and stock that is loaded; 1 is the standard's.
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// tpcc: keying and think times as multiples of the standard's.
+    #[arg(long, default_value_t = 0.0, value_parser = wait)]
+    wait: f64,
+}
+
+impl TpccArgs {
+    /// The workload in this shape.
+    pub fn config(&self) -> TpccConfig {
+        let TpccArgs { warehouses, scale, wait } = *self;
+        TpccConfig { warehouses_per_region: warehouses.into(), scale, wait, ..TpccConfig::default() }
+    }
+}
+
+fn scale(text: &str) -> std::result::Result<f64, String> {
+    let scale = text.parse().ok().filter(|scale| *scale > 0.0 && *scale <= 1.0);
+    scale.ok_or_else(|| format!("{text:?} is not a part of the standard's size, as in 0.1"))
+}
+
+fn wait(text: &str) -> std::result::Result<f64, String> {
+    let wait = text.parse().ok().filter(|wait| (0.0..=100.0).contains(wait));
+    wait.ok_or_else(|| format!("{text:?} is not a multiple from 0 to 100"))
 }
 
 /// A workload and the database it works in.
-fn named(name: &str) -> Result<(Arc<dyn Workload>, &'static str)> {
-    Ok(match name {
+fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
+    Ok(match args.workload.as_str() {
         "movr" => (Arc::new(Movr::new(MovrConfig::default())), movr::DATABASE),
         "bank" => (Arc::new(Bank::new(BankConfig::default())), bank::DATABASE),
         "queue" => (Arc::new(Queue::new(QueueConfig::default())), queue::DATABASE),
         "inserts" => (Arc::new(Inserts::new(InsertsConfig::default())), inserts::DATABASE),
         "foreign" => (Arc::new(Foreign::new(ForeignConfig::default())), foreign::DATABASE),
         "multi-region" => (Arc::new(MultiRegion::new(MultiRegionConfig::default())), multi_region::DATABASE),
+        "tpcc" => (Arc::new(Tpcc::new(args.tpcc.config())), tpcc::DATABASE),
         other => {
-            let names = "movr, bank, queue, inserts, foreign or multi-region";
+            let names = "movr, bank, queue, inserts, foreign, multi-region or tpcc";
             return Err(Error::sql("22023", format!("there is no workload {other}")).hint(names));
         }
     })
@@ -66,7 +102,7 @@ fn named(name: &str) -> Result<(Arc<dyn Workload>, &'static str)> {
 
 pub async fn run(args: Args) -> Result<ExitCode> {
     crate::log_to_stderr("error");
-    let (workload, database) = named(&args.workload)?;
+    let (workload, database) = named(&args)?;
     let connector = Arc::new(connector(&args.urls).await?);
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));
     let context = Context::new(connector, Arc::new(WallTimer::start()), seed);

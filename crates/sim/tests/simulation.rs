@@ -41,6 +41,20 @@ fn fixed_seeds_pass() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// Consistency conditions 1 to 4 of TPC-C, through whatever the seeds do to the cluster.
+#[test]
+fn warehouses_of_several_regions_stay_consistent() {
+    let options = Options {
+        workload: Some(WorkloadKind::Tpcc),
+        shape: Some((3, 1)),
+        duration: Some(Duration::from_secs(8)),
+        ..Options::default()
+    };
+    let outcome = run(&campaign(1, 4, options));
+    let failed: Vec<String> = outcome.reports.iter().filter(|r| !r.is_ok()).map(|r| r.to_string()).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 /// Some seed of a few must show the bug, and the same seeds without it must pass.
 fn is_caught(bug: PlantedBug, workload: WorkloadKind, shape: (usize, usize), first_seed: u64, seeds: u64) {
     let options = |planted| Options {

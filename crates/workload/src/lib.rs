@@ -13,6 +13,7 @@
 //! * [`inserts`]: names that everybody wants: one winner each.
 //! * [`queue`]: a queue with a head and a tail: every item is taken once, in order.
 //! * [`schema_steps`]: schema changes under load: they hold for everything that begins after them.
+//! * [`tpcc`]: TPC-C, its warehouses homed in each region, with the standard's consistency conditions.
 //! * [`foreign`]: children inserted while their parents are deleted: no orphans.
 
 pub mod bank;
@@ -32,6 +33,7 @@ pub mod schema_steps;
 pub mod session;
 pub mod stats;
 pub mod timer;
+pub mod tpcc;
 
 pub use client::{Client, Connector, Rows, Value};
 pub use history::{History, Op, Outcome, Record};

@@ -12,6 +12,7 @@ use meridian_workload::multi_region::{MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{Queue, QueueConfig};
 use meridian_workload::registers::{Registers, RegistersConfig};
 use meridian_workload::schema_steps::{SchemaSteps, SchemaStepsConfig};
+use meridian_workload::tpcc::{Tpcc, TpccConfig};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::sync::Arc;
@@ -29,11 +30,12 @@ pub enum WorkloadKind {
     SchemaSteps,
     Movr,
     MultiRegion,
+    Tpcc,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [WorkloadKind; 9] = [
+    pub const ALL: [WorkloadKind; 10] = [
         WorkloadKind::Bank,
         WorkloadKind::ListAppend,
         WorkloadKind::Registers,
@@ -43,6 +45,7 @@ impl WorkloadKind {
         WorkloadKind::SchemaSteps,
         WorkloadKind::Movr,
         WorkloadKind::MultiRegion,
+        WorkloadKind::Tpcc,
     ];
 
     /// As on a command line.
@@ -57,6 +60,7 @@ impl WorkloadKind {
             WorkloadKind::SchemaSteps => "schema-steps",
             WorkloadKind::Movr => "movr",
             WorkloadKind::MultiRegion => "multi-region",
+            WorkloadKind::Tpcc => "tpcc",
         }
     }
     /// The reverse of [`WorkloadKind::name`].
@@ -121,6 +125,13 @@ impl WorkloadKind {
                 several_regions_share: 0.5,
                 think_time,
                 ..MultiRegionConfig::default()
+            })),
+            // As small as it gets, and with more of what goes to other regions than the standard has.
+            WorkloadKind::Tpcc => Arc::new(Tpcc::new(TpccConfig {
+                scale: 0.001,
+                remote_line_share: several_regions_share / 20.0,
+                remote_payment_share: several_regions_share / 2.0,
+                ..TpccConfig::default()
             })),
         }
     }

@@ -49,6 +49,8 @@ pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 pub use meridian_commit as commit;
 /// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.
 pub use meridian_raft::LogOptions;
+/// The engine of a group's primary: what the simulator's comparison of protocols drives without a node around it.
+pub use meridian_region as region;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::{env as sql_env, session};

@@ -6,10 +6,12 @@
 //! * [`sql_wire`]: how simulated clients talk to simulated nodes.
 //! * [`checkers`]: independent judges of recorded histories.
 //! * [`campaign`]: one seed from start to verdict, and many of them.
+//! * [`convoy`]: protocols, without nodes around them, under one load over one network: what global transactions do to local ones.
 
 pub mod campaign;
 pub mod checkers;
 pub mod cluster;
+pub mod convoy;
 pub mod sql_wire;
 pub mod world;
 

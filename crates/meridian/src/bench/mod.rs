@@ -4,6 +4,7 @@
 //! ratio of each round, its median and its spread, and the CPU time the servers used.
 
 mod child;
+mod convoy;
 mod multi_region;
 mod pg;
 mod postgres;
@@ -19,6 +20,8 @@ pub enum Command {
     Pg(pg::Args),
     /// Transactions over several regions: this protocol, two-phase commit with a coordinator, and a single primary.
     MultiRegion(multi_region::Args),
+    /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a simulated network.
+    Convoy(convoy::Args),
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
@@ -26,5 +29,6 @@ pub async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Pg(args) => pg::run(args).await,
         Command::MultiRegion(args) => multi_region::run(args).await,
+        Command::Convoy(args) => convoy::run(&args),
     }
 }

@@ -72,7 +72,7 @@ fn multi_region_statements() {
     assert!(matches!(one("alter table t add column c int"), Kind::Sql(_)));
     let s = parse("select * from t as of system time '-10s' where a = 1").unwrap().remove(0);
     assert_eq!(s.as_of.map(|a| (a.position, a.time.to_string())), Some((17, "'-10s'".to_string())));
-    let begin = parse_one_statement("begin as of system time with_max_staleness('10s', true), read only");
+    let begin = parse_one_statement("begin as of system time with_max_staleness('10s', true), read only").unwrap();
     assert!(matches!(begin.kind, Kind::Begin(TransactionModes { read_only: Some(true), .. })));
     assert_eq!(begin.as_of.unwrap().time.to_string(), "with_max_staleness('10s', true)");
     assert!(parse("select 1 as of system time '-1s' as of system time '-2s'").is_err());

@@ -33,7 +33,7 @@ pub struct FaultPlan {
     pub links: bool,
     /// Disks are slow or full, or a sync fails.
     pub disks: bool,
-    /// Once, a node is added to the cluster.
+    /// Once, a node is added to the cluster, and another one may be lost for good.
     pub joins: bool,
     /// Clocks jump farther than this, which is more than is allowed.
     pub beyond: Option<Duration>,
@@ -77,14 +77,37 @@ impl FaultPlan {
 /// Something that will end.
 #[derive(Clone, Debug)]
 enum End {
-    Restart { node: String },
-    Mend { links: Vec<Link> },
-    Release { links: Vec<Link> },
-    Quicken { links: Vec<Link> },
-    NormalDisk { node: String },
-    MakeRoom { node: String },
-    JumpBack { node: String, micros: i64 },
-    Strike { node: String, links: Vec<Link>, strike: Strike },
+    Restart {
+        node: String,
+    },
+    Mend {
+        links: Vec<Link>,
+    },
+    Release {
+        links: Vec<Link>,
+    },
+    Quicken {
+        links: Vec<Link>,
+    },
+    NormalDisk {
+        node: String,
+    },
+    MakeRoom {
+        node: String,
+    },
+    JumpBack {
+        node: String,
+        micros: i64,
+    },
+    Strike {
+        node: String,
+        links: Vec<Link>,
+        strike: Strike,
+    },
+    /// What ends is that the node was there: it dies, and stays dead until everything is healed.
+    Lose {
+        node: String,
+    },
 }
 
 /// The faults of a run, as they go.
@@ -131,7 +154,9 @@ impl Faults {
         let now = machines.elapsed();
         self.notice_deaths(machines, now);
         for (_, end) in std::mem::take(&mut self.ends) {
-            self.end(machines, end);
+            if !matches!(end, End::Lose { .. }) {
+                self.end(machines, end);
+            }
         }
         self.next = Duration::MAX;
     }
@@ -195,7 +220,7 @@ impl Faults {
             35..=74 if self.plan.links => self.fail_links(machines, now),
             75..=89 if self.plan.disks => self.fail_disk(machines, now),
             90..=95 if !self.plan.jump_max.is_zero() => self.jump_clock(machines, now),
-            96..=97 if self.plan.joins => self.join(machines),
+            96..=97 if self.plan.joins => self.join(machines, now),
             98..=99 if self.plan.beyond.is_some() => self.jump_beyond(machines, now),
             _ => {}
         }
@@ -348,13 +373,27 @@ impl Faults {
         self.ends.push((lasts, End::JumpBack { node, micros: -micros }));
     }
 
-    fn join<S: Software>(&mut self, machines: &mut Machines<S>) {
+    /// A node is added; now and then, when it has had time to join, the one beside it is lost for good, so that it has to take
+    /// over its replicas.
+    fn join<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         self.plan.joins = false;
         machines.world.coverage.hit("node added");
         let skew = self.plan.skew_max.as_micros() as i64;
         let error = self.rng.random_range(-skew..=skew);
         let beside = self.rng.random_range(0..machines.topology.nodes.len());
         machines.grow(beside, error);
+        if machines.topology.zones >= 3 && self.rng.random_bool(0.5) {
+            let node = machines.topology.nodes[beside].name.clone();
+            self.ends.push((now + Duration::from_millis(self.rng.random_range(500..3_000)), End::Lose { node }));
+        }
+    }
+
+    fn lose<S: Software>(&mut self, machines: &mut Machines<S>, node: String) {
+        if self.busy.insert(node.clone()) {
+            machines.world.coverage.hit("node lost for good");
+            self.take_down(machines, &node);
+            self.ends.push((Duration::MAX, End::Restart { node }));
+        }
     }
 
     fn end<S: Software>(&mut self, machines: &mut Machines<S>, end: End) {
@@ -387,6 +426,7 @@ impl Faults {
                 machines.set_full(&node, false);
             }
             End::JumpBack { node, micros } => machines.host(&node).jump_clock(micros),
+            End::Lose { node } => self.lose(machines, node),
             End::Strike { node, links, strike } => self.end_strike(machines, node, links, &strike),
         }
     }

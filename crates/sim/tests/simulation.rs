@@ -1,8 +1,9 @@
 //! Whole Meridian clusters in the simulator: the fixed seeds of `cargo test`.
 
 use meridian_node::PlantedBug;
+use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_sim::campaign::many::{self, Campaign, Outcome};
-use meridian_sim::campaign::options::{Options, WorkloadKind};
+use meridian_sim::campaign::options::{Bug, Options, WorkloadKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,60 +56,136 @@ fn warehouses_of_several_regions_stay_consistent() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Some seed of a few must show the bug, and the same seeds without it must pass.
-fn is_caught(bug: PlantedBug, workload: WorkloadKind, shape: (usize, usize), first_seed: u64, seeds: u64) {
-    let options = |planted| Options {
-        workload: Some(workload),
-        shape: Some(shape),
-        duration: Some(Duration::from_secs(10)),
-        bug: planted,
-        provoke: Some(bug),
-        ..Options::default()
-    };
-    let with = run(&campaign(first_seed, seeds, options(Some(bug))));
-    assert!(with.reports.iter().any(|report| !report.is_ok()), "{} was not caught", bug.name());
-    let without = run(&campaign(first_seed, seeds, options(None)));
-    let failed: Vec<String> = without.reports.iter().filter(|r| !r.is_ok()).map(|r| r.to_string()).collect();
-    assert!(failed.is_empty(), "without the bug: {}", failed.join("\n"));
+/// A planted bug and the seeds that show it: of these few some must, and without the bug all must pass.
+struct Caught {
+    workload: WorkloadKind,
+    shape: (usize, usize),
+    seconds: u64,
+    first_seed: u64,
+    seeds: u64,
+}
+
+fn caught(workload: WorkloadKind, shape: (usize, usize), first_seed: u64, seeds: u64) -> Caught {
+    Caught { workload, shape, seconds: 10, first_seed, seeds }
+}
+
+impl Caught {
+    fn after(self, seconds: u64) -> Caught {
+        Caught { seconds, ..self }
+    }
+
+    fn shows(&self, bug: impl Into<Bug>) {
+        let bug = bug.into();
+        let options = |planted| Options {
+            workload: Some(self.workload),
+            shape: Some(self.shape),
+            duration: Some(Duration::from_secs(self.seconds)),
+            bug: planted,
+            provoke: Some(bug),
+            ..Options::default()
+        };
+        let with = run(&campaign(self.first_seed, self.seeds, options(Some(bug))));
+        assert!(with.reports.iter().any(|report| !report.is_ok()), "{} was not caught", bug.name());
+        let without = run(&campaign(self.first_seed, self.seeds, options(None)));
+        let failed: Vec<String> = without.reports.iter().filter(|r| !r.is_ok()).map(|r| r.to_string()).collect();
+        assert!(failed.is_empty(), "without the bug: {}", failed.join("\n"));
+    }
 }
 
 /// Counterexample 18.
 #[test]
 fn reading_in_flight_writes_is_caught() {
-    is_caught(PlantedBug::ReadInFlight, WorkloadKind::ListAppend, (1, 3), 1, 2);
+    caught(WorkloadKind::ListAppend, (1, 3), 1, 2).shows(PlantedBug::ReadInFlight);
 }
 
 /// Counterexample 6.
 #[test]
 fn a_commit_that_is_not_idempotent_is_caught() {
-    is_caught(PlantedBug::CommitNotIdempotent, WorkloadKind::ListAppend, (1, 3), 5, 4);
+    caught(WorkloadKind::ListAppend, (1, 3), 5, 4).shows(PlantedBug::CommitNotIdempotent);
 }
 
 /// Counterexample 28.
 #[test]
 fn comparing_only_the_newest_mask_is_caught() {
-    is_caught(PlantedBug::NewestMaskOnly, WorkloadKind::ListAppend, (1, 3), 2, 2);
+    caught(WorkloadKind::ListAppend, (1, 3), 2, 2).shows(PlantedBug::NewestMaskOnly);
 }
 
 #[test]
 fn phantoms_of_uncertified_ranges_are_caught() {
-    is_caught(PlantedBug::SkipRangeCheck, WorkloadKind::ListAppend, (1, 3), 1, 2);
+    caught(WorkloadKind::ListAppend, (1, 3), 1, 2).shows(PlantedBug::SkipRangeCheck);
 }
 
 /// Counterexample 19.
 #[test]
 fn a_schema_lease_without_its_version_is_caught() {
-    is_caught(PlantedBug::SchemaLeaseByBoundOnly, WorkloadKind::SchemaSteps, (1, 3), 5, 1);
+    caught(WorkloadKind::SchemaSteps, (1, 3), 5, 1).shows(PlantedBug::SchemaLeaseByBoundOnly);
 }
 
 /// Counterexample 20.
 #[test]
 fn a_snapshot_that_stays_behind_what_was_acknowledged_is_caught() {
-    is_caught(PlantedBug::SnapshotDoesNotMove, WorkloadKind::ListAppend, (3, 1), 1, 3);
+    caught(WorkloadKind::ListAppend, (3, 1), 1, 3).shows(PlantedBug::SnapshotDoesNotMove);
 }
 
 /// Counterexample 11.
 #[test]
 fn certifying_below_the_garbage_threshold_is_caught() {
-    is_caught(PlantedBug::CertifyBelowGc, WorkloadKind::Foreign, (1, 3), 48, 2);
+    caught(WorkloadKind::Foreign, (1, 3), 48, 2).shows(PlantedBug::CertifyBelowGc);
+}
+
+/// Counterexample 1.
+#[test]
+fn a_replica_that_reads_past_what_is_prepared_is_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 3, 2).after(8).shows(PlantedBug::ReplicaReadSkipsPrepared);
+}
+
+/// Counterexample 8.
+#[test]
+fn a_round_that_looks_only_at_what_is_committed_is_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 35, 1).after(8).shows(PlantedBug::RoundIgnoresWriters);
+}
+
+/// Counterexample 21.
+#[test]
+fn reads_over_regions_without_a_round_are_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 8, 2).after(6).shows(PlantedBug::RoundLeftOut);
+}
+
+/// Counterexample 16.
+#[test]
+fn an_error_of_an_old_replica_is_caught() {
+    caught(WorkloadKind::Inserts, (3, 1), 1, 1).after(3).shows(PlantedBug::ErrorNotConfirmed);
+}
+
+#[test]
+fn reservations_that_end_too_early_are_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 1, 2).after(8).shows(PlantedBug::DropReservationEarly);
+}
+
+/// Counterexample 3.
+#[test]
+fn an_outcome_that_no_vote_decides_is_caught() {
+    caught(WorkloadKind::Bank, (3, 1), 1, 2).shows(BallotBug::DecideByBound);
+}
+
+/// Counterexample 4.
+#[test]
+fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
+    caught(WorkloadKind::Bank, (2, 1), 8, 1).after(42).shows(BallotBug::AckBeforeDurable);
+}
+
+/// Counterexample 12.
+#[test]
+fn a_vote_that_is_not_logged_is_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 20, 2).shows(BallotBug::UnloggedReadOnlyVote);
+}
+
+#[test]
+fn a_vote_sent_before_it_is_durable_is_caught() {
+    caught(WorkloadKind::Bank, (3, 1), 1, 2).shows(BallotBug::VoteBeforeDurable);
+}
+
+#[test]
+fn an_outcome_forgotten_before_everybody_has_it_is_caught() {
+    caught(WorkloadKind::Bank, (2, 1), 8, 1).after(42).shows(BallotBug::ForgetBeforeAcks);
 }

@@ -67,9 +67,9 @@ impl Scenario {
             // A primary whose clock is ahead goes on promising closed timestamps to other regions, which read there, while its
             // own region elects a successor; that must be there before its clock has passed those.
             PlantedBug::SuccessorIgnoresCeiling => {
-                self.timing = quick_elections();
+                self.timing = quickest_elections();
                 let strike =
-                    Strike { deaf: Some(Deaf::AtHome), ahead: MAX_OFFSET_DEFAULT.mul_f64(0.7), ..Strike::lasting(150..=400) };
+                    Strike { deaf: Some(Deaf::AtHome), ahead: MAX_OFFSET_DEFAULT.mul_f64(0.78), ..Strike::lasting(150..=400) };
                 self.strike(Duration::from_millis(800), Strike { death: Some(Death::Process), ..strike });
             }
             // The primary that remembers the deletion must be gone, and so must the tombstone.
@@ -153,7 +153,14 @@ impl Scenario {
 /// Longer than a group remembers what everybody has acknowledged (`WATERMARK_LAG`).
 const LONG_AWAY_MS: RangeInclusive<u64> = 33_000..=35_000;
 
-/// A failover in a fraction of a second: less than clocks may be apart.
+/// A failover in less time than clocks may be apart: after the longest election timeout a candidate waits for another one. A lease
+/// is shorter than the shortest by a margin, and has to be worth something still.
+fn quickest_elections() -> Timing {
+    let ms = Duration::from_millis;
+    Timing { heartbeat: ms(15), election_min: ms(85), election_max: ms(88) }
+}
+
+/// A failover in a fraction of a second.
 fn quick_elections() -> Timing {
     Timing {
         heartbeat: Duration::from_millis(30),

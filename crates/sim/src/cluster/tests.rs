@@ -158,6 +158,27 @@ fn a_loss_of_power_takes_what_was_acknowledged_too_early_and_nothing_else() {
 }
 
 #[test]
+fn a_strike_ends_with_the_loss_of_what_was_not_synced() {
+    let lost = |careless: bool| {
+        let mut run = Run::new(8, careless);
+        let slow = Strike { sync_time: Some(Duration::from_millis(200)), ..Strike::lasting(100..=300) };
+        let strike = Some(Strike { death: Some(Death::Power), ..slow });
+        let plan = FaultPlan { every: Duration::from_millis(300), strike, ..FaultPlan::none() };
+        let mut faults = Faults::new(plan, SmallRng::seed_from_u64(8), Duration::ZERO);
+        let mut ticks = 0;
+        while run.machines.host("n1").is_powered() {
+            faults.step(&mut run.machines);
+            run.machines.step().expect("nothing panics");
+            ticks += 1;
+            assert!(ticks < 10_000, "nothing was struck");
+        }
+        run.acknowledged() - run.stored()
+    };
+    assert!(lost(true) > 0);
+    assert!(lost(false) <= 0);
+}
+
+#[test]
 fn a_crash_at_an_operation_is_noticed_by_nobody_until_the_process_is_taken_down() {
     let mut run = Run::new(3, false);
     run.run(300);

@@ -43,6 +43,19 @@ impl Live {
         }
     }
 
+    /// Begins anew: what was measured so far was for warming up.
+    pub fn forget(&mut self) {
+        self.tick();
+        self.total.clear();
+        self.recent.clear();
+        self.started = self.last;
+    }
+
+    /// Everything since the beginning, up to the last tick, and the time that it took.
+    pub fn whole(&self) -> (BTreeMap<StatsKey, OperationStats>, Duration) {
+        (self.total.clone(), self.last - self.started)
+    }
+
     /// Whether clients of every region have succeeded with something.
     pub fn has_all_regions(&self) -> bool {
         let has = |region: &String| self.total.iter().any(|(key, s)| key.region == *region && s.latency.count() > 0);

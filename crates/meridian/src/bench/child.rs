@@ -28,6 +28,12 @@ impl Server {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+    /// Ends it as a crash would.
+    pub fn kill(mut self) -> Result<()> {
+        let failed = |e: std::io::Error| Error::fatal(format!("cannot kill {}: {e}", self.name));
+        self.child.kill().map_err(failed)?;
+        self.child.wait().map_err(failed).map(drop)
+    }
     /// An error if it has ended by itself.
     pub fn check(&mut self, log: &Path) -> Result<()> {
         match self.child.try_wait() {
@@ -41,6 +47,9 @@ impl Drop for Server {
     // A guard cannot await.
     #[allow(clippy::disallowed_methods)]
     fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         // SAFETY: signals a process that this one started and has not waited for yet. SIGINT is PostgreSQL's fast shutdown, and
         // a node's graceful one.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGINT) };

@@ -5,10 +5,12 @@
 
 mod child;
 mod convoy;
+mod latencies;
 mod multi_region;
 mod pg;
 mod postgres;
 mod report;
+mod tpcc;
 
 use clap::Subcommand;
 use meridian_server::node::base::Result;
@@ -20,6 +22,8 @@ pub enum Command {
     Pg(pg::Args),
     /// Transactions over several regions: this protocol, two-phase commit with a coordinator, and a single primary.
     MultiRegion(multi_region::Args),
+    /// TPC-C over three regions, its consistency conditions, and the same across a crash of the whole cluster.
+    Tpcc(tpcc::Args),
     /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a simulated network.
     Convoy(convoy::Args),
 }
@@ -29,6 +33,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Pg(args) => pg::run(args).await,
         Command::MultiRegion(args) => multi_region::run(args).await,
+        Command::Tpcc(args) => tpcc::run(args).await,
         Command::Convoy(args) => convoy::run(&args),
     }
 }

@@ -13,6 +13,7 @@
 //! * [`inserts`]: names that everybody wants: one winner each.
 //! * [`queue`]: a queue with a head and a tail: every item is taken once, in order.
 //! * [`schema_steps`]: schema changes under load: they hold for everything that begins after them.
+//! * [`social`]: a social network whose users follow, post, and read timelines, some over regions.
 //! * [`tpcc`]: TPC-C, its warehouses homed in each region, with the standard's consistency conditions.
 //! * [`foreign`]: children inserted while their parents are deleted: no orphans.
 
@@ -31,6 +32,7 @@ pub mod run;
 pub mod schema;
 pub mod schema_steps;
 pub mod session;
+pub mod social;
 pub mod stats;
 pub mod timer;
 pub mod tpcc;

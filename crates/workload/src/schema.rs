@@ -39,6 +39,15 @@ pub fn locality(connector: &dyn Connector, region: &str) -> String {
 
 /// Creates a database over all regions of the cluster, the first one primary, unless it exists.
 pub async fn create_database(context: &Context, name: &str) -> Result<()> {
+    create(context, name, "").await
+}
+
+/// The same, and what it survives: `ZONE` or `REGION`.
+pub async fn create_database_surviving(context: &Context, name: &str, goal: &str) -> Result<()> {
+    create(context, name, &format!(" SURVIVE {goal} FAILURE")).await
+}
+
+async fn create(context: &Context, name: &str, survive: &str) -> Result<()> {
     let regions = context.connector.regions();
     let mut sql = format!("CREATE DATABASE {name}");
     if context.connector.knows_regions() {
@@ -47,6 +56,7 @@ pub async fn create_database(context: &Context, name: &str) -> Result<()> {
             let others: Vec<String> = regions[1..].iter().map(|r| quoted(r)).collect();
             sql += &format!(" REGIONS {}", others.join(", "));
         }
+        sql += survive;
     }
     run(&mut context.session(&regions[0], DATABASE_DEFAULT), &sql).await
 }

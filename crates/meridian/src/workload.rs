@@ -12,6 +12,7 @@ use meridian_workload::inserts::{self, Inserts, InsertsConfig};
 use meridian_workload::movr::{self, Movr, MovrConfig};
 use meridian_workload::multi_region::{self, MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{self, Queue, QueueConfig};
+use meridian_workload::social::{Social, SocialConfig, Survive};
 use meridian_workload::tpcc::{self, Tpcc, TpccConfig};
 use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
 use std::hash::{BuildHasher, RandomState};
@@ -27,7 +28,7 @@ const SOMEWHERE: &str = "local";
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// movr, bank, queue, inserts, foreign, multi-region or tpcc.
+    /// movr, bank, queue, inserts, foreign, multi-region, social or tpcc.
     workload: String,
     /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
     #[arg(long = "url", required = true)]
@@ -92,9 +93,10 @@ fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
         "inserts" => (Arc::new(Inserts::new(InsertsConfig::default())), inserts::DATABASE),
         "foreign" => (Arc::new(Foreign::new(ForeignConfig::default())), foreign::DATABASE),
         "multi-region" => (Arc::new(MultiRegion::new(MultiRegionConfig::default())), multi_region::DATABASE),
+        "social" => (Arc::new(Social::new(SocialConfig::default())), Survive::Zone.database()),
         "tpcc" => (Arc::new(Tpcc::new(args.tpcc.config())), tpcc::DATABASE),
         other => {
-            let names = "movr, bank, queue, inserts, foreign, multi-region or tpcc";
+            let names = "movr, bank, queue, inserts, foreign, multi-region, social or tpcc";
             return Err(Error::sql("22023", format!("there is no workload {other}")).hint(names));
         }
     })

@@ -10,6 +10,7 @@ mod multi_region;
 mod pg;
 mod postgres;
 mod report;
+mod social;
 mod tpcc;
 
 use clap::Subcommand;
@@ -24,6 +25,8 @@ pub enum Command {
     MultiRegion(multi_region::Args),
     /// TPC-C over three regions, its consistency conditions, and the same across a crash of the whole cluster.
     Tpcc(tpcc::Args),
+    /// S-DUR's social network, surviving the loss of a zone and of a region.
+    Social(social::Args),
     /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a simulated network.
     Convoy(convoy::Args),
 }
@@ -34,6 +37,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Pg(args) => pg::run(args).await,
         Command::MultiRegion(args) => multi_region::run(args).await,
         Command::Tpcc(args) => tpcc::run(args).await,
+        Command::Social(args) => social::run(args).await,
         Command::Convoy(args) => convoy::run(&args),
     }
 }

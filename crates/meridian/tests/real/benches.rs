@@ -1,4 +1,4 @@
-//! A bench from its command to its files, with the counters checked after every turn: no side may be fast by being wrong.
+//! Benches from their commands to their files, with what was written checked: nothing may be fast by being wrong.
 
 use crate::process::meridian;
 
@@ -21,4 +21,55 @@ fn the_multi_region_bench_compares_all_sides_and_loses_no_increment() {
         assert!(committed > 0, "{side} committed nothing:\n{runs}");
     }
     assert!(plots.join("throughput-rmw-500.svg").is_file());
+}
+
+fn ran(command: &mut std::process::Command) -> String {
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[test]
+fn tpcc_is_consistent_after_a_run_and_after_a_crash_of_all_nodes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let csv = dir.path().join("tpcc.csv");
+    let mut command = meridian();
+    command.args(["bench", "tpcc", "--seconds", "4", "--clients", "2", "--scale", "0.002", "--csv"]).arg(&csv);
+    let said = ran(&mut command);
+    assert_eq!(said.matches("0 violated").count(), 2, "{said}");
+    assert!(said.contains("all nodes killed at once"), "{said}");
+    let figures = std::fs::read_to_string(&csv).expect("written");
+    for (run, operation) in [("calm", "new order"), ("calm", "payment"), ("crash", "new order"), ("crash", "payment")] {
+        let mine = figures.lines().map(|line| line.split(',').collect::<Vec<_>>()).filter(|f| f[0] == run && f[2] == operation);
+        let committed: u64 = mine.filter_map(|fields| fields[5].parse::<u64>().ok()).sum();
+        assert!(committed > 0, "{run}: no {operation}:\n{figures}");
+    }
+}
+
+#[test]
+fn a_convoy_shows_in_order_and_not_here() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let csv = dir.path().join("convoy.csv");
+    let mut command = meridian();
+    command.args(["bench", "convoy", "--rate", "200", "--seconds", "2", "--shares", "0,10", "--thresholds", "20", "--csv"]);
+    let said = ran(command.arg(&csv));
+    let p99 = |system: &str, share: &str| -> f64 {
+        let figures = std::fs::read_to_string(&csv).expect("written");
+        let line = figures.lines().find(|line| line.starts_with(&format!("zone,{system},{share},")));
+        let line = line.unwrap_or_else(|| panic!("no line of {system}:\n{said}"));
+        line.split(',').nth(5).and_then(|p99| p99.parse().ok()).unwrap_or_else(|| panic!("no figure in {line}"))
+    };
+    assert!(p99("S-DUR in order", "10") > 5.0 * p99("S-DUR in order", "0"), "{said}");
+    assert!(p99("Meridian", "10") < 1.5 * p99("Meridian", "0"), "{said}");
+}
+
+#[test]
+fn the_social_network_works_under_both_placements() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = meridian();
+    command.args(["bench", "social", "--seconds", "3", "--clients", "2", "--users", "100", "--csv"]);
+    let said = ran(command.arg(dir.path().join("social.csv")));
+    assert_eq!(said.matches("acknowledged follows and posts are there: yes").count(), 2, "{said}");
+    assert!(said.contains("SURVIVE REGION FAILURE") && said.contains("What timelines cost"), "{said}");
 }

@@ -1,0 +1,186 @@
+//! `meridian bench social`: S-DUR's social network (§5.6) over a cluster of three regions in this process, its database
+//! surviving the loss of a zone, then of a region; and what timelines cost those who write (§5.7).
+//!
+//! The paper's Figure 8 is a plot; what its text says of it is printed beside.
+
+use super::latencies::{self, Measured};
+use crate::client::PgConnector;
+use crate::demo::{Cluster, Distances, Layout, REGIONS_DEFAULT};
+use crate::traffic::Traffic;
+use clap::Args as ClapArgs;
+use meridian_server::node::base::{Error, Result};
+use meridian_workload::social::{OPERATIONS, Social, SocialConfig, Survive};
+use meridian_workload::{Context, Locality, WallTimer, Workload};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Nobody measures how connections are made and statements are planned.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Measured seconds per placement, and as many to see what timelines cost.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Clients in each region.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+    /// Users in each region. The paper has 100,000.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(i64).range(100..))]
+    users: i64,
+    /// Where the figures are written.
+    #[arg(long, default_value = "bench-social.csv")]
+    csv: PathBuf,
+}
+
+/// What §5.6 says of Figure 8.
+fn paper(survive: Survive) -> &'static str {
+    match survive {
+        Survive::Zone => {
+            "Figure 8, WAN 1, S-DUR with votes broadcast by S-DUR in order: local posts 88 % faster, local follows 85 %, global follows less \
+             than 5 % slower; timelines as fast either way, on snapshots up to a second old."
+        }
+        Survive::Region => {
+            "Figure 8, WAN 2: votes broadcast: local posts and follows fastest, global follows slower; a threshold of 60: local ones 40 % \
+             faster, global follows 7 % slower; timelines as in WAN 1."
+        }
+    }
+}
+
+pub async fn run(args: Args) -> Result<ExitCode> {
+    let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
+    let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
+    let mut cluster = Cluster::default();
+    let done = tokio::select! {
+        done = bench(&args, &mut cluster, scratch.path()) => done,
+        () = crate::start::stop_signal() => Ok(ExitCode::FAILURE),
+    };
+    cluster.shutdown().await;
+    done
+}
+
+async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) -> Result<ExitCode> {
+    let regions: Vec<String> = REGIONS_DEFAULT.split(',').map(String::from).collect();
+    let distances = Distances::new(&regions, &[], Duration::ZERO).map_err(|why| Error::sql("22023", why))?;
+    print!(
+        "A node in each of three regions, in this process. Round trips, injected between them:\n{}",
+        distances.table(&regions)
+    );
+    println!(
+        "{} users per region; {} clients per region: 85 % timelines, 7.5 % posts, 7.5 % follows, half of them of another region's user.\n\
+         A timeline is one READ ONLY statement over all regions: strictly serializable, read at this region's replicas and confirmed in one \
+         round. The paper's reads a snapshot that may be old, and is not certified: there is no AS OF SYSTEM TIME here yet.",
+        args.users, args.clients
+    );
+    if cfg!(debug_assertions) {
+        println!("This program is not a release build (use --release): local work takes longer than it has to.");
+    }
+    cluster.start(Layout::new(&regions, 1, None), &distances, scratch).await?;
+    let connector = Arc::new(PgConnector::new(cluster.sql_addrs(&regions), "root", true));
+    let bench = Bench { args, cluster, connector, regions };
+    let mut csv = format!("run,{}\n", latencies::CSV_HEAD);
+    let mut sound = true;
+    for survive in [Survive::Zone, Survive::Region] {
+        sound &= bench.placement(survive, &mut csv).await?;
+    }
+    std::fs::write(&args.csv, csv).map_err(|e| Error::fatal(format!("cannot write {}: {e}", args.csv.display())))?;
+    println!("The figures are in {}.", args.csv.display());
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+struct Bench<'a> {
+    args: &'a Args,
+    cluster: &'a Cluster,
+    connector: Arc<PgConnector>,
+    regions: Vec<String>,
+}
+
+impl Bench<'_> {
+    /// One placement: with timelines, and with clients that rest as long as a timeline takes instead.
+    async fn placement(&self, survive: Survive, csv: &mut String) -> Result<bool> {
+        let config = SocialConfig { users_per_region: self.args.users, survive, ..SocialConfig::default() };
+        let work = Arc::new(Social::new(config.clone()));
+        let context = Context::new(self.connector.clone(), Arc::new(WallTimer::start()), 1);
+        work.setup(&context, &|_| {}).await?;
+        println!("\nSURVIVE {} FAILURE", if survive == Survive::Zone { "ZONE" } else { "REGION" });
+        let (with, time) = self.turn(&work, 2).await?;
+        println!("{}", latencies::table(&self.regions, &OPERATIONS, &with, time));
+        println!("{}", paper(survive));
+        let timelines = latencies::sum(&with, |key| key.operation == OPERATIONS[0]).latency;
+        let resting = SocialConfig { rest_instead: Some(timelines.mean()), ..config };
+        let rested = Arc::new(Social::new(resting));
+        let (without, resting_time) = self.turn(&rested, 3).await?;
+        println!("{}", cost(&with, &without));
+        let name = survive.database();
+        *csv += &latencies::csv(&format!("{name},"), &with, time);
+        *csv += &latencies::csv(&format!("{name} resting,"), &without, resting_time);
+        let mut sound = true;
+        for work in [&work, &rested] {
+            let verdict = work.check(&context).await?;
+            verdict.violations.iter().for_each(|violation| println!("VIOLATED: {violation}"));
+            sound &= verdict.is_ok();
+        }
+        println!("followers and followed agree, acknowledged follows and posts are there: {}", if sound { "yes" } else { "NO" });
+        Ok(sound)
+    }
+
+    async fn turn(&self, work: &Arc<Social>, seed: u64) -> Result<(Measured, Duration)> {
+        let context = Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed);
+        let dynamic: Arc<dyn Workload> = work.clone();
+        let mut traffic = Traffic::start(&dynamic, &context, self.args.clients);
+        self.work(&mut traffic, WARM_UP).await?;
+        traffic.live().lock().forget();
+        self.work(&mut traffic, Duration::from_secs(self.args.seconds.into())).await?;
+        let live = traffic.live();
+        live.lock().tick();
+        let measured = live.lock().whole();
+        traffic.stop().await?;
+        Ok(measured)
+    }
+
+    async fn work(&self, traffic: &mut Traffic, time: Duration) -> Result<()> {
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
+            e = traffic.failed() => Err(e),
+            e = self.cluster.failed() => Err(e),
+        }
+    }
+}
+
+/// The latencies of those who write, with timelines beside them and with clients that rest instead.
+fn cost(with: &Measured, without: &Measured) -> String {
+    let mut out = format!(
+        "What timelines cost those who write (the paper's §5.7: nothing, with votes broadcast)\n{:<16}{:>24}  {:>24}\n",
+        "p50/p99 ms", "with timelines", "with rests as long"
+    );
+    let kinds = [(OPERATIONS[1], Locality::Own, "post"), (OPERATIONS[2], Locality::Own, "local follow")];
+    for (operation, locality, name) in kinds.into_iter().chain([(OPERATIONS[2], Locality::Other, "global follow")]) {
+        let cell = |measured: &Measured| {
+            let stats = latencies::sum(measured, |key| key.operation == operation && key.locality == locality);
+            format!("{}/{}", latencies::millis(&stats.latency, 0.5), latencies::millis(&stats.latency, 0.99))
+        };
+        out += &format!("{name:<16}{:>24}  {:>24}\n", cell(with), cell(without));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_workload::stats::StatsKey;
+
+    #[test]
+    fn the_cost_of_timelines_stands_beside_its_absence() {
+        let measured = |millis: u64| {
+            let mut measured = Measured::new();
+            let key = StatsKey { region: "us".into(), operation: "follow", locality: Locality::Other };
+            measured.entry(key).or_default().latency.record(Duration::from_millis(millis));
+            measured
+        };
+        let text = cost(&measured(160), &measured(150));
+        assert!(text.contains("global follow                   160/160                   150/150\n"), "{text}");
+        assert!(text.contains("post                                -/-                       -/-\n"), "{text}");
+    }
+}

@@ -55,3 +55,7 @@ pub const EARLY_VOTES_MAX: usize = 10_000;
 pub const EARLY_VOTES_KEPT: Duration = Duration::from_secs(30);
 /// Newest versions that one refusal carries.
 pub const FRESH_MAX: usize = 64;
+/// Largest rows, at one group, of a reserving read: they are in memory there and at the gateway, and travel in one message.
+pub const RESERVED_BYTES_MAX: usize = 4 << 20;
+/// Most keys and ranges that a reserving read reserves: every one is looked at by whoever writes at the group meanwhile.
+pub const RESERVED_TARGETS_MAX: usize = 4_096;

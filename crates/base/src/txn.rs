@@ -67,6 +67,13 @@ pub struct ReadEntry {
     pub until: Timestamp,
 }
 
+impl ReadEntry {
+    /// The `until` of a read that is done when its Prepare is certified, and whose values come with the vote: a *reserving read*
+    /// (design: transactions, «Read-only, fresh, several groups»). Nothing is newer, so only writers in flight or prepared can be
+    /// in its way.
+    pub const AT_PREPARE: Timestamp = Timestamp::MAX;
+}
+
 /// A new version of a key: a whole row, or a tombstone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
@@ -99,6 +106,13 @@ pub struct CommitRequest {
     /// The largest version timestamp it read anywhere, its schema version's commit timestamp included.
     pub min_commit: Timestamp,
     pub schema: SchemaUse,
+}
+
+impl CommitRequest {
+    /// Whether it is a reserving read: without writes, and read when it is certified.
+    pub fn is_reserving(&self) -> bool {
+        self.writes.is_empty() && self.reads.iter().any(|e| e.until == ReadEntry::AT_PREPARE)
+    }
 }
 
 /// What became of a commit. Final: asking again with the same id gives the same answer.

@@ -34,11 +34,13 @@ pub enum PlantedBug {
     ErrorNotConfirmed,
     /// 21: a read-only transaction over several groups, or at replicas, ends without a round.
     RoundLeftOut,
+    /// 21: a reserving read gives the values of its vote's time and reserves nothing until the commit's.
+    ReservingReadHoldsNothing,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 15] = [
+    pub const ALL: [PlantedBug; 16] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -54,6 +56,7 @@ impl PlantedBug {
         PlantedBug::DropReservationEarly,
         PlantedBug::ErrorNotConfirmed,
         PlantedBug::RoundLeftOut,
+        PlantedBug::ReservingReadHoldsNothing,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -74,6 +77,7 @@ impl PlantedBug {
             PlantedBug::DropReservationEarly => "drop-reservation-early",
             PlantedBug::ErrorNotConfirmed => "error-not-confirmed",
             PlantedBug::RoundLeftOut => "round-left-out",
+            PlantedBug::ReservingReadHoldsNothing => "reserving-read-holds-nothing",
         }
     }
     /// The reverse of [`PlantedBug::name`].

@@ -132,6 +132,8 @@ pub struct Engine {
     in_flight_ids: BTreeMap<TxnId, Timestamp>,
     /// What prepared transactions hold, those on their way into the log included.
     held: Reservations,
+    /// What reserving reads that wait for others already keep from being written.
+    claims: Reservations,
     /// Prepared here, and the record is not applied.
     preparing: BTreeMap<Timestamp, TxnId>,
     /// The outcome is on its way into the log.
@@ -178,6 +180,7 @@ impl Engine {
             in_flight: BTreeMap::new(),
             in_flight_ids: BTreeMap::new(),
             held: state.reservations().clone(),
+            claims: Reservations::default(),
             preparing: BTreeMap::new(),
             deciding: BTreeSet::new(),
             decided: Decided::new(state.newest_outcome(), DECIDED_MAX),
@@ -338,11 +341,13 @@ impl Engine {
 
     /// Item 2: a write that a prepared transaction's reads or writes are in the way of.
     fn disturbed(&self, writes: &[Write]) -> Option<(Key, TxnId)> {
-        if self.held.is_empty() {
+        if self.held.is_empty() && self.claims.is_empty() {
             return None;
         }
         let in_the_way = |w: &Write| Some((w.key.clone(), self.held.disturbed(&w.key, w.columns)?));
-        writes.iter().find_map(in_the_way).filter(|(_, id)| self.is_held(*id))
+        let claimed = |w: &Write| Some((w.key.clone(), self.claims.disturbed(&w.key, w.columns)?));
+        let held = writes.iter().find_map(in_the_way).filter(|(_, id)| self.is_held(*id));
+        held.or_else(|| writes.iter().find_map(claimed))
     }
 
     /// The first prepared writer at or below `through`.

@@ -5,6 +5,10 @@
 //!
 //! * from [`Preparation::Append`] until its `Outcome` record is applied, the slice's keys and ranges are reserved: single-group
 //!   transactions and fresh reads that meet them wait, other prepares are refused at once, so nobody waits in a circle;
+//! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and hold until its outcome. On hot data
+//!   there is always somebody prepared, so it waits, and while it waits it keeps new writers away (its *claim*). Nobody waits in a
+//!   circle: whoever is prepared and writes was never made to wait, and its Prepares elsewhere are refused by what the reader has
+//!   reserved there;
 //! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So whatever is certified or
 //!   read after that is above it, here and, since the timestamp is below the ceiling, under every successor.
 
@@ -25,9 +29,10 @@ use meridian_base::{
 pub enum Preparation {
     /// It passed and its reservations are held, at this timestamp: append the `Prepared` record to the log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
     Append { at: Timestamp },
-    /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`. It holds nothing meanwhile.
+    /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`. It holds nothing meanwhile,
+    /// except for a reserving read, whose claim ends with a later answer or with [`Engine::give_up_claim`].
     Wait(Ticket),
-    /// The vote is NO, once that is in the log.
+    /// The vote is NO, once that is in the log. Then [`Engine::give_up_claim`].
     Refuse(Refused),
     /// The log knows this transaction, or it is on its way there: the vote is what that says.
     Known,
@@ -99,12 +104,15 @@ impl Engine {
                 return Preparation::Refuse(Refused { conflict: schema_changed(request), stale: Vec::new() });
             }
         }
+        let is_reserving = request.is_reserving();
         let mut in_flight = None;
         let mut reserved_by_other = None;
+        let mut outcome = None;
         for entry in &request.reads {
             match self.touched(versions, &entry.target, entry.columns, entry.until) {
                 Touch::No => {}
                 Touch::InFlight(at) => in_flight = in_flight.max(Some(at)),
+                Touch::Prepared(id) if is_reserving => outcome = Some(id),
                 Touch::Prepared(_) => reserved_by_other = reserved_by_other.or(Some(entry.target.start().clone())),
                 Touch::Committed(_) | Touch::TooOld => {
                     return Preparation::Refuse(self.refused(state, versions, &request.reads, now));
@@ -116,19 +124,31 @@ impl Engine {
             let conflict = Conflict { key, reason: ConflictReason::ReservedByPrepared };
             return Preparation::Refuse(Refused { conflict, stale: Vec::new() });
         }
-        if let Some(at) = in_flight
-            && !self.bugs.has(PlantedBug::ReadInFlight)
-        {
-            return Preparation::Wait(self.waits.issue(WaitFor::Applied(at)));
+        let in_the_way = in_flight.filter(|_| !self.bugs.has(PlantedBug::ReadInFlight)).map(WaitFor::Applied);
+        if let Some(what) = in_the_way.or(outcome.map(WaitFor::Outcome)) {
+            if is_reserving {
+                self.claims.add(request.id, now, &reserved(&request.reads), &[]);
+            }
+            return Preparation::Wait(self.waits.issue(what));
         }
         match self.draw(state, request, clock, physical_micros) {
             Ok(at) => {
-                self.held.add(request.id, at, &reserved(&request.reads), &request.writes);
+                self.claims.remove(request.id);
+                let holds_nothing = is_reserving && self.bugs.has(PlantedBug::ReservingReadHoldsNothing);
+                let reads = if holds_nothing { Vec::new() } else { reserved(&request.reads) };
+                self.held.add(request.id, at, &reads, &request.writes);
                 self.preparing.insert(at, request.id);
                 Preparation::Append { at }
             }
             Err(Undrawn::Wait(ticket)) => Preparation::Wait(ticket),
             Err(Undrawn::NotReady(why)) => Preparation::NotReady(why),
+        }
+    }
+
+    /// The vote is NO: whoever waits for what the transaction has claimed goes on. The tickets to wake are added to `woken`.
+    pub fn give_up_claim(&mut self, id: TxnId, woken: &mut Vec<Ticket>) {
+        if self.claims.remove(id).is_some() {
+            self.waits.wake(WaitFor::Outcome(id), woken);
         }
     }
 
@@ -255,8 +275,8 @@ impl Engine {
         is_settled.then_some(newest)
     }
 
-    /// Transactions that hold reservations here, those on their way into the log included.
+    /// Transactions that hold reservations here, those on their way into the log and those that wait included.
     pub fn held_len(&self) -> usize {
-        self.held.len()
+        self.held.len() + self.claims.len()
     }
 }

@@ -35,6 +35,8 @@ enum Kind {
     Round,
     /// Several groups, at one closed timestamp of their replicas.
     Stale(Timestamp),
+    /// Several groups, read when they are prepared.
+    Reserving,
 }
 
 #[derive(Clone)]
@@ -115,6 +117,8 @@ struct Counts {
     stale: usize,
     moved: usize,
     waited_for_outcome: usize,
+    reserving: usize,
+    claimed: usize,
 }
 
 fn schema() -> SchemaUse {
@@ -146,6 +150,7 @@ impl Group {
 
     fn refuse(&mut self, id: TxnId) {
         if self.voting.insert(id) {
+            self.engine.give_up_claim(id, &mut Vec::new());
             self.others.push(Record::Refused(id));
         }
     }
@@ -229,8 +234,9 @@ impl World {
     }
 
     fn begin(&mut self) -> Transaction {
-        let kind = match self.rng.below(10) {
+        let kind = match self.rng.below(12) {
             0 => Kind::ReadOnly,
+            10..=11 => Kind::Reserving,
             1..=2 => Kind::Round,
             3 => Kind::Stale(self.groups.iter().map(|g| g.replica.0.closed()).min().expect("groups")),
             _ => Kind::ReadWrite,
@@ -253,6 +259,11 @@ impl World {
         };
         let g = if txn.kind == Kind::ReadOnly || txn.waits.is_some() || self.rng.one_in(2) { txn.home } else { self.group() };
         let (target, columns) = txn.waits.take().unwrap_or((target, columns));
+        if txn.kind == Kind::Reserving {
+            let entry = ReadEntry { target, columns, until: ReadEntry::AT_PREPARE };
+            txn.reads.push(Read { group: g, entry, seen: Seen::new(), is_fresh: true });
+            return true;
+        }
         let is_fresh = txn.kind == Kind::ReadOnly || (g == txn.home && !matches!(txn.kind, Kind::Stale(_)));
         let (until, store) = match is_fresh {
             true => match self.read_fresh(g, txn, &target, columns) {
@@ -331,12 +342,15 @@ impl World {
                 let missing = txn.reads.iter().map(|r| r.group).collect();
                 return self.rounds.push(Asked { transaction: txn, t, missing });
             }
-            Kind::ReadWrite => {}
+            // One group alone is an ordinary read-only transaction.
+            Kind::Reserving if txn.reads.iter().map(|r| r.group).collect::<BTreeSet<_>>().len() < 2 => return,
+            Kind::ReadWrite | Kind::Reserving => {}
         }
         self.ids += 1;
         let id = TxnId { hlc: Timestamp(Timestamp::from_micros(self.now).0 + self.ids), gateway: NodeId(7) };
         let mut writes: BTreeMap<usize, BTreeMap<Key, Write>> = BTreeMap::new();
-        for _ in 0..1 + self.rng.below(2) {
+        let writes_max = if txn.kind == Kind::Reserving { 0 } else { 1 + self.rng.below(2) };
+        for _ in 0..writes_max {
             let (g, k) = (self.group(), key(self.rng.below(KEYS as u64) as u8));
             let write = self.write(&txn, id, g, k.clone());
             writes.entry(g).or_default().insert(k, write);
@@ -410,6 +424,7 @@ impl World {
                 }
                 Preparation::Refuse(_) => group.refuse(id),
                 Preparation::Wait(_) if give_up => group.refuse(id),
+                Preparation::Wait(_) if request.is_reserving() => self.seen.claimed += 1,
                 Preparation::Wait(_) | Preparation::Known | Preparation::NotReady(_) => {}
             }
             // The next group hears of it later.
@@ -445,10 +460,17 @@ impl World {
     fn vote(&mut self, g: usize, id: TxnId, vote: Option<Timestamp>) {
         let sent = self.sent.get_mut(&id).expect("a known transaction");
         sent.votes.insert(g, vote);
+        if let (Kind::Reserving, Some(at)) = (sent.transaction.kind, vote) {
+            // The values travel with the vote: now, or when it is asked for again, from what the store has then.
+            for read in sent.transaction.reads.iter_mut().filter(|r| r.group == g) {
+                read.seen = look(&self.groups[g].store, &read.entry.target, read.entry.columns, at);
+            }
+        }
         let at: Option<Vec<Timestamp>> = sent.slices.keys().map(|g| sent.votes.get(g).copied().flatten()).collect();
         if let Some(at) = at.and_then(|votes| votes.into_iter().max()) {
             self.committed(id, at, true);
             self.seen.several += 1;
+            self.seen.reserving += usize::from(self.sent[&id].transaction.kind == Kind::Reserving);
         }
         self.seen.aborted += usize::from(vote.is_none());
     }
@@ -589,10 +611,11 @@ impl World {
             for id in open {
                 let has_prepared = self.groups.iter().any(|g| matches!(g.state.standing(id), Standing::Prepared(_)));
                 let sent = &self.sent[&id];
+                let may_end = has_prepared || sent.transaction.kind == Kind::Reserving;
                 let missing: Vec<usize> = sent.slices.keys().copied().filter(|g| !sent.votes.contains_key(g)).collect();
                 for g in missing {
                     match self.groups[g].state.standing(id) {
-                        Standing::Unknown if has_prepared => self.groups[g].refuse(id),
+                        Standing::Unknown if may_end => self.groups[g].refuse(id),
                         // What was on its way into the log is there by then.
                         Standing::Forgotten if round > 1 => self.vote(g, id, None),
                         _ => {}
@@ -699,7 +722,7 @@ fn histories_over_several_groups_are_serial_in_the_order_of_their_timestamps() {
     let mut total = Counts::default();
     for seed in 0..300 {
         let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        let Counts { single, several, aborted, rounds, stale, moved, waited_for_outcome } = world.seen;
+        let Counts { single, several, aborted, rounds, stale, moved, waited_for_outcome, reserving, claimed } = world.seen;
         total.single += single;
         total.several += several;
         total.aborted += aborted;
@@ -707,9 +730,12 @@ fn histories_over_several_groups_are_serial_in_the_order_of_their_timestamps() {
         total.stale += stale;
         total.moved += moved;
         total.waited_for_outcome += waited_for_outcome;
+        total.reserving += reserving;
+        total.claimed += claimed;
     }
     assert!(total.single > 2_000 && total.several > 2_000 && total.aborted > 2_000, "{total:?}");
     assert!(total.rounds > 1_000 && total.stale > 500 && total.moved > 10 && total.waited_for_outcome > 1_000, "{total:?}");
+    assert!(total.reserving > 500 && total.claimed > 500, "{total:?}");
 }
 
 #[test]
@@ -720,6 +746,7 @@ fn planted_bugs_of_reservations_are_found() {
         PlantedBug::DropReservationEarly,
         PlantedBug::SnapshotDoesNotMove,
         PlantedBug::SkipRangeCheck,
+        PlantedBug::ReservingReadHoldsNothing,
     ];
     for bug in bugs {
         let found = (0..1_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());

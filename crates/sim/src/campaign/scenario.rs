@@ -89,7 +89,8 @@ impl Scenario {
             PlantedBug::ReplicaReadSkipsPrepared
             | PlantedBug::RoundIgnoresWriters
             | PlantedBug::RoundLeftOut
-            | PlantedBug::DropReservationEarly => {
+            | PlantedBug::DropReservationEarly
+            | PlantedBug::ReservingReadHoldsNothing => {
                 self.several_regions_share = 0.8;
             }
             PlantedBug::CommitNotIdempotent

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use meridian_base::SessionId;
 use meridian_base::runtime::Listener;
 use meridian_sql::env::Environment;
-use meridian_sql::session::{CancelHandle, Shared, TransactionStatus};
+use meridian_sql::session::{self, CancelHandle, Shared, TransactionStatus};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -170,14 +170,10 @@ impl<E: Environment> PgServer<E> {
         seats.taken.insert(id, None);
         Some(Seat { server: self, id })
     }
-    /// The process id that clients know a session by: positive, as PostgreSQL's are.
-    pub(super) fn pid(id: SessionId) -> i32 {
-        (id.0 & 0x7FFF_FFFF) as i32
-    }
     /// A cancel request. Whoever sends it learns nothing of what came of it.
     pub(super) fn cancel(&self, pid: i32, key: &Bytes) {
         let seats = self.0.seats.lock();
-        let found = seats.taken.iter().find(|(id, _)| Self::pid(**id) == pid);
+        let found = seats.taken.iter().find(|(id, _)| session::pid(**id) == pid);
         if let Some((_, Some((expected, cancel)))) = found
             && same_key(expected, key)
         {

@@ -110,7 +110,7 @@ pub fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
         Ok(four) => SecretKey::I32(i32::from_be_bytes(four)),
         Err(_) => SecretKey::Bytes(key.clone()),
     };
-    wire.put(&BackendKeyData::new(PgServer::<E>::pid(id), secret_key));
+    wire.put(&BackendKeyData::new(meridian_sql::session::pid(id), secret_key));
     wire.ready(TransactionStatus::Idle);
     Ok((session, key))
 }

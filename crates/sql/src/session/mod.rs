@@ -46,7 +46,7 @@ pub use crate::plan::OutputColumn;
 pub use crate::types::Format;
 pub use extended::BindArguments;
 pub use output::{BoxFuture, CopyInput, Formats, Mark, Notice, Output};
-pub use shared::{CancelHandle, Shared};
+pub use shared::{CancelHandle, Shared, pid};
 pub use text::StatementResult;
 
 use crate::catalog::lookup::Names;
@@ -139,7 +139,7 @@ impl<E: Environment> Session<E> {
             query: String::new(),
         });
         shared.register(options.id, activity.clone(), cancel.clone());
-        let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), settings));
+        let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, settings));
         let names = Names::new(&options.database, &options.user);
         let eval = EvalContext {
             catalog,

@@ -80,12 +80,27 @@ impl Shared {
             None => false,
         }
     }
+    /// Cancels what a session runs, or ends the session, by the number that clients know it by. Whether there is such a session.
+    pub(super) fn stop(&self, number: i32, ends: bool) -> bool {
+        let sessions = self.sessions.lock();
+        let Some((_, entry)) = sessions.iter().find(|(id, _)| pid(**id) == number) else { return false };
+        match ends {
+            true => entry.cancel.terminate(),
+            false => entry.cancel.cancel(),
+        }
+        true
+    }
     pub(crate) fn register(&self, session: SessionId, activity: Arc<Activity>, cancel: CancelHandle) {
         self.sessions.lock().insert(session, Entry { activity, cancel });
     }
     pub(crate) fn unregister(&self, session: SessionId) {
         self.sessions.lock().remove(&session);
     }
+}
+
+/// The number that clients know a session by: positive, as PostgreSQL's process ids are.
+pub fn pid(session: SessionId) -> i32 {
+    (session.0 & 0x7FFF_FFFF) as i32
 }
 
 /// Interrupts a session from outside. Cheap to clone.

@@ -7,7 +7,7 @@ use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::env::{Environment, NodeLocality, SessionRow};
 use crate::types::{EvalContext, System, Type};
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Result, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
@@ -16,13 +16,14 @@ pub(super) struct SessionSystem<E> {
     env: E,
     shared: Arc<Shared>,
     node: u32,
+    session: SessionId,
     settings: Mutex<Settings>,
 }
 
 impl<E: Environment> SessionSystem<E> {
-    pub fn new(env: E, shared: Arc<Shared>, settings: Settings) -> SessionSystem<E> {
+    pub fn new(env: E, shared: Arc<Shared>, session: SessionId, settings: Settings) -> SessionSystem<E> {
         let node = env.locality().node.0;
-        SessionSystem { env, shared, node, settings: Mutex::new(settings) }
+        SessionSystem { env, shared, node, session, settings: Mutex::new(settings) }
     }
     /// Never held across an await.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
@@ -49,6 +50,12 @@ impl<E: Environment> System for SessionSystem<E> {
     }
     fn unique_rowid(&self) -> i64 {
         self.shared.unique_rowid(self.node, self.env.now_micros())
+    }
+    fn backend_pid(&self) -> i32 {
+        super::shared::pid(self.session)
+    }
+    fn stop_backend(&self, pid: i32, ends: bool) -> bool {
+        self.shared.stop(pid, ends)
     }
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
         crate::catalog::system::functions::reg_name(ctx, ty, oid)

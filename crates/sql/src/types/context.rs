@@ -74,6 +74,15 @@ pub trait System: Send + Sync {
     fn setting(&self, name: &str) -> Option<String>;
     /// `set_config(name, value, is_local)`. Returns the value now in force.
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
+    /// `pg_backend_pid()`: what cancel requests and `pg_stat_activity` know the session by.
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+    /// `pg_cancel_backend(pid)` and, with `ends`, `pg_terminate_backend(pid)`: whether this node has such a session.
+    fn stop_backend(&self, pid: i32, ends: bool) -> bool {
+        let _ = (pid, ends);
+        false
+    }
     /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`, quoted and qualified as PostgreSQL does;
     /// `None` if there is no such object (then the number is shown).
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String>;

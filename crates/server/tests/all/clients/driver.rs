@@ -170,6 +170,28 @@ async fn statements_end_when_they_are_told_to() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_end_each_others_statements_and_sessions() {
+    let running = start().await;
+    let (client, other) = (with_table(&running).await, connect(&running).await);
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let pids = other.query("SELECT pid FROM pg_stat_activity ORDER BY pid", &[]).await.unwrap();
+    assert!(pids.iter().any(|row| row.get::<_, i32>(0) == pid));
+    for (function, code_of_end) in [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")] {
+        running.node.faults.read_millis.store(60_000, Ordering::SeqCst);
+        let slow = client.query("SELECT * FROM t", &[]);
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            other.query_one(&format!("SELECT {function}($1)"), &[&pid]).await.unwrap().get::<_, bool>(0)
+        };
+        let (slow, stopped) = tokio::join!(slow, stop);
+        assert_eq!((code(&slow.unwrap_err()).as_str(), stopped), (code_of_end, true), "{function}");
+        running.node.faults.read_millis.store(0, Ordering::SeqCst);
+    }
+    assert!(client.query("SELECT 1", &[]).await.is_err(), "its session is over");
+    assert!(!other.query_one("SELECT pg_cancel_backend(2000000000)", &[]).await.unwrap().get::<_, bool>(0), "nobody");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_conflict_and_all_updates_count() {
     let running = start().await;
     let client = with_table(&running).await;

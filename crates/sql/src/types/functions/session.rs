@@ -57,6 +57,11 @@ pub fn register(r: &mut Registry) {
         Ok(Datum::text(c.ctx.system.set_setting(a.text(0)?, a.text(1)?, a.bool(2)?)?))
     })
     .volatile();
+    r.scalar("pg_backend_pid", "-> int4", |c, _| Ok(Datum::Int(i64::from(c.ctx.system.backend_pid())))).stable();
+    r.scalar("pg_cancel_backend", "int4 -> bool", |c, a| Ok(Datum::Bool(c.ctx.system.stop_backend(a.int(0)? as i32, false))))
+        .volatile();
+    r.scalar("pg_terminate_backend", "int4 -> bool", |c, a| Ok(Datum::Bool(c.ctx.system.stop_backend(a.int(0)? as i32, true))))
+        .volatile();
     r.scalar("gen_random_uuid", "-> uuid", |c, _| {
         let mut v = [0; 16];
         v[..8].copy_from_slice(&c.ctx.system.random().to_be_bytes());

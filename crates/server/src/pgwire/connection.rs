@@ -3,10 +3,10 @@
 use super::frontend::{self, Malformed, Message, Target, text};
 use super::server::{PgServer, Phase};
 use super::startup;
-use super::wire::Wire;
+use super::wire::{Watch, Wire};
 use meridian_base::{Error, Result};
 use meridian_sql::env::Environment;
-use meridian_sql::session::{Output, Session, TransactionStatus};
+use meridian_sql::session::{CancelHandle, Output, Session, TransactionStatus};
 use pgwire::messages::response::TransactionStatus as WireStatus;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -140,7 +140,8 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             Message::Query(query) => return self.query(&query).await,
             Message::Sync => {
                 self.skipping = false;
-                self.session.sync(&mut self.wire).await;
+                let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
+                watched(watch, cancel, self.session.sync(&mut self.wire)).await;
                 return self.ready().await;
             }
             Message::Flush => {
@@ -161,8 +162,9 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
     async fn query(&mut self, query: &bytes::Bytes) -> Result<Next> {
         match text(query) {
             Ok(query) => {
+                let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
                 // The error has been written already.
-                let _ = self.session.simple(query, &mut self.wire).await;
+                let _ = watched(watch, cancel, self.session.simple(query, &mut self.wire)).await;
             }
             Err(error) => self.wire.error(&error),
         }
@@ -179,13 +181,26 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             Message::Describe { what: Target::Portal, name } => session.describe_portal(text(&name)?, wire).await,
             Message::Execute { portal, max_rows } => {
                 let last = frontend::next_is_sync(&wire.input);
-                session.execute(text(&portal)?, max_rows, last, wire).await
+                let (watch, cancel) = (wire.watch(), session.cancel_handle());
+                watched(watch, cancel, session.execute(text(&portal)?, max_rows, last, wire)).await
             }
             Message::Close { what: Target::Statement, name } => session.close_statement(text(&name)?, wire),
             Message::Close { what: Target::Portal, name } => session.close_portal(text(&name)?, wire),
             _ => Err(frontend::violation("unexpected message")),
         }
     }
+}
+
+/// Runs a statement; if the client leaves meanwhile, the statement ends as soon as it can, and so does the session: what it waits
+/// for, and the places it has in queues, are others'.
+async fn watched<S: AsyncRead, T>(watch: Watch<S>, cancel: CancelHandle, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = watch.gone() => cancel.terminate(),
+    }
+    work.await
 }
 
 async fn sleep(timeout: Option<std::time::Duration>) {

@@ -9,20 +9,26 @@ use meridian_base::{Error, Result};
 use meridian_sql::catalog::system;
 use meridian_sql::session::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
 use meridian_sql::types::Type;
+use parking_lot::Mutex;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
 use pgwire::messages::response::{EmptyQueryResponse, ErrorResponse, NoticeResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
 use std::io;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
+/// Input that a client may send ahead of the answers before its disconnection goes unnoticed until they are there.
+const AHEAD_BYTES_MAX: usize = 64 << 10;
 /// Buffers larger than this are given back when they are empty: what an idle connection holds is bounded.
 const IDLE_BYTES_MAX: usize = 16 << 10;
 
 /// A stream with its two buffers.
 pub struct Wire<S> {
-    stream: S,
+    reader: Arc<Mutex<Ahead<S>>>,
+    writer: WriteHalf<S>,
     pub input: BytesMut,
     output: BytesMut,
     flushes: u64,
@@ -33,7 +39,9 @@ pub struct Wire<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
     pub fn new(stream: S) -> Wire<S> {
-        Wire { stream, input: BytesMut::new(), output: BytesMut::new(), flushes: 0, row_start: 0, is_broken: false }
+        let (half, writer) = tokio::io::split(stream);
+        let reader = Arc::new(Mutex::new(Ahead { half, bytes: BytesMut::new(), is_awaited: false, is_over: false }));
+        Wire { reader, writer, input: BytesMut::new(), output: BytesMut::new(), flushes: 0, row_start: 0, is_broken: false }
     }
     /// Appends a message. One that cannot be encoded (too long for its kind) breaks the stream rather than be left out.
     pub fn put(&mut self, message: &impl pgwire::messages::Message) {
@@ -49,8 +57,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
         if self.input.is_empty() && self.input.capacity() > IDLE_BYTES_MAX {
             self.input = BytesMut::new();
         }
-        self.input.reserve(4 << 10);
-        Ok(self.stream.read_buf(&mut self.input).await? > 0)
+        let awaiting = Awaiting::new(&self.reader);
+        std::future::poll_fn(|cx| awaiting.0.lock().poll(cx, &mut self.input)).await
+    }
+    /// Watches for the end of the stream while nobody reads it.
+    pub fn watch(&self) -> Watch<S> {
+        Watch(self.reader.clone())
     }
     /// Sends what is buffered.
     pub async fn send(&mut self) -> io::Result<()> {
@@ -58,8 +70,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
             return Ok(());
         }
         self.flushes += 1;
-        self.stream.write_all(&self.output).await?;
-        self.stream.flush().await?;
+        self.writer.write_all(&self.output).await?;
+        self.writer.flush().await?;
         if self.output.capacity() > IDLE_BYTES_MAX {
             self.output = BytesMut::new();
         } else {
@@ -68,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
         Ok(())
     }
     pub async fn close(&mut self) {
-        let _ = self.stream.shutdown().await;
+        let _ = self.writer.shutdown().await;
     }
     pub fn ready(&mut self, status: TransactionStatus) {
         self.put(&ReadyForQuery::new(status));
@@ -92,6 +104,76 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
         self.output.put_u8(kind);
         self.output.put_i32(0);
         start
+    }
+}
+
+/// The reading half of a stream, and what was read of it before somebody wanted it.
+struct Ahead<S> {
+    half: ReadHalf<S>,
+    bytes: BytesMut,
+    /// Somebody waits for input.
+    is_awaited: bool,
+    /// The stream is at its end, or broken.
+    is_over: bool,
+}
+
+impl<S: AsyncRead> Ahead<S> {
+    /// Appends input; `false` at the end of the stream.
+    fn poll(&mut self, cx: &mut Context<'_>, input: &mut BytesMut) -> Poll<io::Result<bool>> {
+        if !self.bytes.is_empty() {
+            input.extend_from_slice(&self.bytes);
+            self.bytes = BytesMut::new();
+            return Poll::Ready(Ok(true));
+        }
+        if self.is_over {
+            return Poll::Ready(Ok(false));
+        }
+        input.reserve(4 << 10);
+        let read = std::pin::pin!(self.half.read_buf(input)).poll(cx);
+        read.map(|read| read.map(|bytes| bytes > 0))
+    }
+
+    /// Reads ahead; ready at the end of the stream.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.is_over {
+            // Whoever waits for input sees the end by itself; and no client makes the server remember more than this.
+            if self.is_awaited || self.bytes.len() >= AHEAD_BYTES_MAX {
+                return Poll::Pending;
+            }
+            self.bytes.reserve(4 << 10);
+            match std::pin::pin!(self.half.read_buf(&mut self.bytes)).poll(cx) {
+                Poll::Ready(Ok(bytes)) => self.is_over = bytes == 0,
+                Poll::Ready(Err(_)) => self.is_over = true,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+/// While it lives, somebody waits for input.
+struct Awaiting<'a, S>(&'a Mutex<Ahead<S>>);
+
+impl<'a, S> Awaiting<'a, S> {
+    fn new(reader: &'a Mutex<Ahead<S>>) -> Awaiting<'a, S> {
+        reader.lock().is_awaited = true;
+        Awaiting(reader)
+    }
+}
+
+impl<S> Drop for Awaiting<'_, S> {
+    fn drop(&mut self) {
+        self.0.lock().is_awaited = false;
+    }
+}
+
+/// See [`Wire::watch`].
+pub struct Watch<S>(Arc<Mutex<Ahead<S>>>);
+
+impl<S: AsyncRead> Watch<S> {
+    /// Ends when the client has gone. Polled by the task that reads the stream, after whatever else that does.
+    pub async fn gone(&self) {
+        std::future::poll_fn(|cx| self.0.lock().poll_over(cx)).await;
     }
 }
 

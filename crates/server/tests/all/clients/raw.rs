@@ -3,6 +3,7 @@
 use super::new_server;
 use meridian_server::pgwire::ServerOptions;
 use proptest::prelude::*;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -154,6 +155,63 @@ async fn shutdown_ends_idle_sessions_first_and_then_all() {
     assert_eq!((kinds(&said), field(&said[0].1, b'C')), ("E".into(), "57P01".into()));
     end.await.unwrap();
     assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_the_statement_it_waits_for() {
+    let (server, node) = new_server(ServerOptions::default());
+    let mut other = connect_to(&server);
+    other.write_all(&root(0)).await.unwrap();
+    until(&mut other, b'Z').await;
+    other.write_all(&message(b'Q', b"CREATE TABLE t (a INT8 PRIMARY KEY)\0")).await.unwrap();
+    until(&mut other, b'Z').await;
+    // Longer than the test has patience: only the client's leaving can end it.
+    node.faults.read_millis.store(600_000, Ordering::SeqCst);
+    let queries = [
+        message(b'Q', b"SELECT * FROM t\0"),
+        [
+            message(b'P', b"\0SELECT * FROM t\0\0\0"),
+            message(b'B', b"\0\0\0\0\0\0\0\0"),
+            message(b'E', b"\0\0\0\0\0"),
+            message(b'S', b""),
+        ]
+        .concat(),
+    ];
+    for query in queries {
+        let mut client = connect_to(&server);
+        client.write_all(&root(0)).await.unwrap();
+        until(&mut client, b'Z').await;
+        client.write_all(&query).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(server.connections(), 2, "it waits");
+        drop(client);
+        let ended = async {
+            while server.connections() > 1 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), ended).await.expect("noticed");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_ahead_of_an_answer_is_answered() {
+    let (server, node) = new_server(ServerOptions::default());
+    let mut client = connect_to(&server);
+    client.write_all(&root(0)).await.unwrap();
+    until(&mut client, b'Z').await;
+    client.write_all(&message(b'Q', b"CREATE TABLE t (a INT8 PRIMARY KEY)\0")).await.unwrap();
+    until(&mut client, b'Z').await;
+    node.faults.read_millis.store(50, Ordering::SeqCst);
+    client.write_all(&message(b'Q', b"SELECT count(*) FROM t\0")).await.unwrap();
+    // Let the server wait for the rows first; then send it more than it reads ahead.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let long = [b"SELECT '", &[b'x'; 8_000][..], b"'\0"].concat();
+    let more: Vec<u8> = (0..20).flat_map(|_| message(b'Q', &long)).collect();
+    client.write_all(&more).await.unwrap();
+    for _ in 0..21 {
+        assert_eq!(until(&mut client, b'Z').await.iter().filter(|(kind, _)| *kind == b'D').count(), 1);
+    }
 }
 
 #[tokio::test]

@@ -138,6 +138,8 @@ pub struct Table {
     /// Where its rows and the entries of all its indexes live: see [`Table::groups`].
     pub homes: Homes,
     pub locality: Locality,
+    /// While its locality changes: where else its rows are written.
+    pub moving: Option<Move>,
     /// In order of creation; a dropped column stays, marked, so that ordinals and stored rows keep their meaning.
     pub columns: Vec<Column>,
     /// The first one is the primary index.
@@ -175,6 +177,27 @@ pub enum Homes {
     ByRow(Vec<Partition>),
 }
 
+/// The other homes of a table that is changing its locality (`catalog::jobs::move_table`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Move {
+    pub homes: Homes,
+    pub locality: Locality,
+    /// The ids of the table's indexes there, in their order.
+    pub indexes: Vec<u32>,
+    pub state: MoveState,
+}
+
+/// The steps of a change of locality; two adjacent ones may be in use at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MoveState {
+    /// Deletes reach the other homes, nothing else.
+    DeleteOnly,
+    /// Every write reaches them; nobody reads there. Being filled.
+    WriteOnly,
+    /// They are the ones it has left: somebody may still read there, so every write reaches them.
+    Leaving,
+}
+
 /// The rows of a table that have one home region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partition {
@@ -193,6 +216,8 @@ pub struct Column {
     pub default: Option<String>,
     /// SQL text of a stored generated column.
     pub generated: Option<String>,
+    /// SQL text of what it gets when its row is updated and no value is given for it.
+    pub on_update: Option<String>,
     /// `GENERATED … AS IDENTITY`: the sequence behind it.
     pub identity: Option<Identity>,
     /// The value of rows that were stored before the column was added: text form.
@@ -356,6 +381,13 @@ impl Table {
             Homes::One(group) => Some(*group),
             Homes::ByRow(_) => None,
         }
+    }
+    /// The table as it is in its other homes, while its locality changes.
+    pub fn elsewhere(&self) -> Option<Table> {
+        let m = self.moving.as_ref()?;
+        let mut table = Table { homes: m.homes.clone(), locality: m.locality.clone(), moving: None, ..self.clone() };
+        table.indexes.iter_mut().zip(&m.indexes).for_each(|(index, id)| index.id = *id);
+        Some(table)
     }
     /// The column that says where a row lives.
     pub fn region_column(&self) -> Option<u32> {

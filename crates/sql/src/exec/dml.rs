@@ -300,7 +300,7 @@ fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_
             put(group, e.key, Some(e.value), ColumnMask::EXISTENCE, rt)?;
         }
     }
-    Ok(())
+    mirror(table, None, Some(row), rt)
 }
 
 fn put<T: Transaction>(
@@ -349,7 +349,7 @@ pub(crate) async fn update<T: Transaction>(
     for index in table.secondary(true) {
         update_entry(table, index, (from, old), (to, new), mask, rt).await?;
     }
-    Ok(())
+    mirror(table, Some(old), Some(new), rt)
 }
 
 /// Changes a row's entry in a secondary index.
@@ -406,6 +406,29 @@ pub(crate) fn delete<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut 
         if let Some(e) = table.index_entry(index, old, rt.ctx.eval)? {
             put(group, e.key, None, ColumnMask::EXISTENCE, rt)?;
         }
+    }
+    mirror(table, Some(old), None, rt)
+}
+
+/// Writes a change of a row in the table's other homes too, while its locality changes. Nothing is read there: what the change
+/// rests on was read where the table is read.
+fn mirror<T: Transaction>(
+    table: &TablePlan,
+    old: Option<&[Datum]>,
+    new: Option<&[Datum]>,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let Some(m) = &table.mirror else { return Ok(()) };
+    let after = match new {
+        Some(row) if m.inserts => m.plan.all_entries(row, rt.ctx.eval)?,
+        _ => Default::default(),
+    };
+    let before = old.map(|row| m.plan.all_entries(row, rt.ctx.eval)).transpose()?.unwrap_or_default();
+    for ((group, key), _) in before.into_iter().filter(|(place, _)| !after.contains_key(place)) {
+        rt.txn.write(group, Write { key, value: None, columns: ColumnMask::EXISTENCE })?;
+    }
+    for ((group, key), value) in after {
+        rt.txn.write(group, Write { key, value: Some(value), columns: ColumnMask::EXISTENCE })?;
     }
     Ok(())
 }

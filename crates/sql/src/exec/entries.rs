@@ -15,7 +15,8 @@ use crate::types::keys::{decode_key_column, encode_key_column};
 use crate::types::{Datum, EvalContext, RowView, Type, encode_row};
 use bytes::{BufMut, Bytes, BytesMut};
 use meridian_base::key::encode;
-use meridian_base::{Error, Key, Result, limits};
+use meridian_base::{Error, GroupId, Key, Result, limits};
+use std::collections::BTreeMap;
 
 /// An entry of a secondary index, or a row of the primary one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,15 @@ impl TablePlan {
         value.put_slice(primary.as_bytes());
         value.put_slice(&stored);
         Ok(Some(Entry { key: finished(key, &i.name)?, value: value.freeze() }))
+    }
+    /// Everything that is stored of a row, by its place.
+    pub(crate) fn all_entries(&self, row: &[Datum], ctx: &EvalContext) -> Result<BTreeMap<(GroupId, Key), Bytes>> {
+        let group = self.group_of(row)?;
+        let mut entries = BTreeMap::from([((group, self.primary_key(row)?), self.row_bytes(row))]);
+        for index in self.secondary(true) {
+            entries.extend(self.index_entry(index, row, ctx)?.map(|e| ((group, e.key), e.value)));
+        }
+        Ok(entries)
     }
     fn stored(&self, i: &Index, row: &[Datum]) -> Bytes {
         if i.stored.is_empty() {

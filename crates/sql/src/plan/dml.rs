@@ -372,7 +372,8 @@ impl Binder<'_> {
             ..Scope::default()
         };
         let ((set, filter), _) = self.in_scope(scope, |b| {
-            let set = b.assignments(&update.assignments, plan)?;
+            let mut set = b.assignments(&update.assignments, plan)?;
+            add_on_updates(&mut set, plan, base);
             let filter = update.selection.as_ref().map(|e| b.condition(e, "WHERE")).transpose()?;
             Ok((set, filter))
         })?;
@@ -477,7 +478,8 @@ impl Binder<'_> {
         let t = self.change_target(name, alias.as_ref(), from, u.selection.as_ref())?;
         let plan = t.plan.clone();
         let scope = Scope { cols: t.all_cols(), tables: t.tables.clone(), no_aggregates: Some("UPDATE"), ..Scope::default() };
-        let (set, _) = self.in_scope(scope, |b| b.assignments(&u.assignments, &plan))?;
+        let (mut set, _) = self.in_scope(scope, |b| b.assignments(&u.assignments, &plan))?;
+        add_on_updates(&mut set, &plan, t.base);
         self.change(t, DmlKind::Update { set }, u.returning.as_deref())
     }
 
@@ -594,6 +596,17 @@ fn base_of(rel: &Rel) -> ColId {
     match rel {
         Rel::Table { base, .. } => *base,
         _ => unreachable!("the target of a change is a table"),
+    }
+}
+
+/// Columns that are not assigned to get what their `ON UPDATE` says.
+fn add_on_updates(set: &mut Vec<(u32, Expr)>, plan: &TablePlan, base: ColId) {
+    for (ordinal, e) in &plan.on_updates {
+        if !set.iter().any(|(o, _)| o == ordinal) {
+            let mut e = e.clone();
+            super::physical::shift_slots(&mut e, base);
+            set.push((*ordinal, e));
+        }
     }
 }
 

@@ -819,7 +819,7 @@ fn with_columns<'e>(need: &BTreeSet<ColId>, exprs: impl Iterator<Item = &'e Expr
 }
 
 /// A table plan's expression reads ordinals; a query's reads columns.
-fn shift_slots(e: &mut Expr, base: ColId) {
+pub(super) fn shift_slots(e: &mut Expr, base: ColId) {
     if let Expr::Slot(o) = e {
         *e = Expr::Column(base + *o);
         return;

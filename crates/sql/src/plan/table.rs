@@ -4,7 +4,8 @@ use super::binder::{Binder, Scope};
 use super::expr::Expr;
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
-use crate::catalog::{FkAction, ForeignKey};
+use crate::catalog::system::quote;
+use crate::catalog::{Column, Descriptor, FkAction, ForeignKey, MoveState};
 use crate::env::Locking;
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A table as writers see it. Expressions read a row by ordinal ([`Expr::Slot`]).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TablePlan {
     pub(crate) table: TableRef,
     /// By ordinal.
@@ -21,10 +22,22 @@ pub struct TablePlan {
     pub(crate) missing: Vec<Datum>,
     pub(crate) checks: Vec<(String, Expr)>,
     pub(crate) generated: Vec<(u32, Expr)>,
+    /// What columns get when their row is updated and no value is given for them.
+    pub(crate) on_updates: Vec<(u32, Expr)>,
     /// By position of the index.
     pub(crate) predicates: Vec<Option<Expr>>,
     /// By ordinal: what a column that is not given gets. `None`: `NULL`.
     pub(crate) defaults: Vec<Option<Expr>>,
+    /// While the table's locality changes.
+    pub(crate) mirror: Option<Mirror>,
+}
+
+/// The other homes of a table, where its writers write as well.
+#[derive(Clone, Debug)]
+pub(crate) struct Mirror {
+    pub(crate) plan: Arc<TablePlan>,
+    /// Whether inserts and updates reach it, or deletes only.
+    pub(crate) inserts: bool,
 }
 
 /// Foreign keys around a table that is written, with the tables at their other ends.
@@ -61,11 +74,16 @@ impl Binder<'_> {
                 checks.push((c.name.clone(), b.condition(&ast, "CHECK")?));
             }
             let (mut generated, mut defaults, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+            let mut on_updates = Vec::new();
             for (o, c) in table.columns.iter().enumerate() {
                 let live = c.state != crate::catalog::ColumnState::Dropped;
                 if let (true, Some(text)) = (live, &c.generated) {
                     let ast = crate::parse::parse_expression(text)?;
                     generated.push((o as u32, b.expr_as(&ast, &c.ty, CastContext::Assignment)?));
+                }
+                if let (true, Some(text)) = (live, &c.on_update) {
+                    let ast = crate::parse::parse_expression(&on_update(c, text))?;
+                    on_updates.push((o as u32, b.expr_as(&ast, &c.ty, CastContext::Assignment)?));
                 }
                 defaults.push(if live { b.default_of(table, o as u32)? } else { None });
                 missing.push(match &c.missing {
@@ -80,9 +98,12 @@ impl Binder<'_> {
                     None => None,
                 });
             }
-            Ok(TablePlan { table: table.clone(), types: types.clone(), missing, checks, generated, predicates, defaults })
+            let (table, types) = (table.clone(), types.clone());
+            Ok(TablePlan { table, types, missing, checks, generated, on_updates, predicates, defaults, mirror: None })
         })?;
-        Ok(plan.over_ordinals(base))
+        let mut plan = plan.over_ordinals(base);
+        plan.mirror = mirror_of(&plan);
+        Ok(plan)
     }
 
     /// The default of a column, converted to its type.
@@ -157,13 +178,31 @@ impl TablePlan {
     pub fn table(&self) -> &TableRef {
         &self.table
     }
+    /// The table in its other homes, while its locality changes.
+    pub(crate) fn mirror(&self) -> Option<&TablePlan> {
+        self.mirror.as_ref().map(|m| &*m.plan)
+    }
     fn over_ordinals(mut self, base: u32) -> TablePlan {
         let slots = |e: &mut Expr| e.substitute(&|c| c.checked_sub(base).map(Expr::Slot));
         self.checks.iter_mut().for_each(|(_, e)| slots(e));
-        self.generated.iter_mut().for_each(|(_, e)| slots(e));
+        self.generated.iter_mut().chain(&mut self.on_updates).for_each(|(_, e)| slots(e));
         self.predicates.iter_mut().flatten().for_each(slots);
         self
     }
+}
+
+/// The expression as it is bound: to stay where it is, a row has to say where that is.
+fn on_update(column: &Column, text: &str) -> String {
+    match column.ty == Type::Region && text.eq_ignore_ascii_case("rehome_row()") {
+        true => format!("rehome_row({})", quote(&column.name)),
+        false => text.to_string(),
+    }
+}
+
+fn mirror_of(plan: &TablePlan) -> Option<Mirror> {
+    let inserts = plan.table.moving.as_ref()?.state != MoveState::DeleteOnly;
+    let table = TableRef::new(&Arc::new(Descriptor::Table(plan.table.elsewhere()?)))?;
+    Some(Mirror { plan: Arc::new(TablePlan { table, ..plan.clone() }), inserts })
 }
 
 /// The position of the unique index over exactly these columns.

@@ -168,7 +168,7 @@ impl<E: Environment> Session<E> {
             gateway_region: &locality.region,
             nodes: &nodes,
             private: &changes.private,
-            eval: &self.eval,
+            eval: &self.eval.with_catalog(&changes.catalog),
         };
         ddl::derive(statement, &changes.catalog, &context)
     }

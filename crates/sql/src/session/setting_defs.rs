@@ -90,6 +90,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "Unquoted NULL in array input means a null value.",
     ),
     quiet(
+        "auto_rehoming_hysteresis",
+        "auto_rehoming_hysteresis",
+        "1",
+        Kind::Integer { min: 1, max: 1_000_000, unit: None },
+        "How many updates from another region, on average, move a row there.",
+    ),
+    quiet(
         "backslash_quote",
         "backslash_quote",
         "safe_encoding",
@@ -157,6 +164,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "off",
         Kind::Bool,
         "The default read-only status of new transactions.",
+    ),
+    quiet(
+        "enable_auto_rehoming",
+        "enable_auto_rehoming",
+        "off",
+        Kind::Bool,
+        "Whether rows of new REGIONAL BY ROW tables move to the region that updates them.",
     ),
     quiet(
         "enable_bitmapscan",

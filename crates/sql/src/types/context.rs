@@ -151,6 +151,10 @@ impl std::fmt::Debug for EvalContext {
 }
 
 impl EvalContext {
+    /// The same with a newer catalog.
+    pub fn with_catalog(&self, catalog: &Arc<Catalog>) -> EvalContext {
+        EvalContext { catalog: catalog.clone(), ..self.clone() }
+    }
     /// `now()` as a datum.
     pub fn now(&self) -> Datum {
         Datum::Timestamp(self.txn_time)

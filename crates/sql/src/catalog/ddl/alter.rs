@@ -25,6 +25,7 @@ impl Deriver<'_> {
         };
         for operation in &alter.operations {
             let table = self.table_by_id(id)?;
+            super::locality::refuse_moving(&table)?;
             self.alter_once(table, operation)?;
         }
         let table = self.table_by_id(id)?;

@@ -135,17 +135,18 @@ impl Deriver<'_> {
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         let name = self.index_constraint_name(table, name, &names, "key")?;
         let index = constraint_index(self.new_id(), name, keys, stored);
-        self.attach_index(table, index);
-        Ok(())
+        self.attach_index(table, index)
     }
 
     /// Adds an index: public at once if nobody can have seen the table, else to be built.
-    pub(super) fn attach_index(&mut self, table: &mut Table, mut index: Index) {
+    pub(super) fn attach_index(&mut self, table: &mut Table, mut index: Index) -> Result<()> {
+        super::locality::refuse_moving(table)?;
         if !self.is_private(table.id) {
             index.state = IndexState::DeleteOnly;
             self.jobs.push(Job::BuildIndex { table: table.id, index: index.id });
         }
         table.indexes.push(index);
+        Ok(())
     }
 
     fn index_constraint_name(&self, table: &Table, name: Option<&str>, columns: &[&str], label: &str) -> Result<String> {

@@ -105,6 +105,9 @@ impl Deriver<'_> {
     fn discard_indexes(&mut self, table: &Table) {
         let indexes = table.indexes.iter().map(|i| i.id).collect();
         self.discard(table, indexes);
+        if let Some(other) = table.elsewhere() {
+            self.discard(&other, other.indexes.iter().map(|i| i.id).collect());
+        }
     }
     /// Deletes what indexes leave behind, wherever the table lives.
     pub(super) fn discard(&mut self, table: &Table, indexes: Vec<u32>) {
@@ -240,6 +243,7 @@ impl Deriver<'_> {
     /// seen by nobody else before it commits.
     fn truncate_table(&mut self, id: DescriptorId, restart_identity: bool) -> Result<()> {
         let mut table = self.table_by_id(id)?;
+        super::locality::refuse_moving(&table)?;
         self.discard_indexes(&table);
         // An index that was being built is complete now; its job finds it gone.
         for index in &mut table.indexes {

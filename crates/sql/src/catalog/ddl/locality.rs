@@ -4,9 +4,11 @@
 //! region is one of the table's own (`AS column`, or a declared `crdb_region`), or a hidden one that new rows fill with the
 //! region of the gateway they come through. A `GLOBAL` table lives in a group of its database's own for such tables.
 
-use super::Deriver;
 use super::regions::being_dropped;
-use crate::catalog::{self, Column, ColumnState, Database, Descriptor, Group, GroupKind, Homes, Partition, Table};
+use super::{Deriver, Job};
+use crate::catalog::{
+    self, Column, ColumnState, Database, Descriptor, Group, GroupKind, Homes, IndexState, Move, MoveState, Partition, Table,
+};
 use crate::parse::Locality;
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
@@ -69,7 +71,8 @@ impl Deriver<'_> {
             Some(Locality::RegionalByTable(Some(region))) => catalog::Locality::RegionalByTableIn(region.clone()),
             Some(Locality::Global) => catalog::Locality::Global,
             Some(Locality::RegionalByRow(name)) => {
-                let column = region_column(table, name.as_deref())?;
+                let rehomes = self.context.eval.system.setting("enable_auto_rehoming").as_deref() == Some("on");
+                let column = region_column(table, name.as_deref(), rehomes)?;
                 table.columns[column as usize].not_null = true;
                 catalog::Locality::RegionalByRow { column }
             }
@@ -81,13 +84,34 @@ impl Deriver<'_> {
         let Some(table) = self.table_if_exists(name, if_exists)? else { return Ok(()) };
         let database = self.database_of(table.schema)?;
         let mut table = (*table).clone();
+        refuse_moving(&table)?;
         let homes = self.homes(&database, Some(locality))?;
-        if homes != table.homes && !self.is_private(table.id) {
-            return Err(Error::unsupported("changing the locality of a table that may have rows is not supported yet")
-                .hint("Create the table with the locality it should have, and copy the rows."));
+        let columns = table.columns.len();
+        let was_not_null: Vec<bool> = table.columns.iter().map(|c| c.not_null).collect();
+        let settled = self.settled_locality(&mut table, Some(locality))?;
+        if self.is_private(table.id) || (homes == table.homes && settled == table.locality) || is_renamed(&table, &homes) {
+            (table.locality, table.homes) = (settled, homes);
+        } else {
+            if let catalog::Locality::RegionalByRow { column } = settled
+                && was_not_null.get(column as usize) == Some(&false)
+            {
+                let name = &table.columns[column as usize].name;
+                return Err(Error::sql("42P16", format!("column \"{name}\" in REGIONAL BY ROW AS must be NOT NULL"))
+                    .hint("ALTER TABLE … ALTER COLUMN … SET NOT NULL."));
+            }
+            if let Some(index) = table.indexes.iter().find(|i| i.state != IndexState::Public) {
+                return Err(Error::sql("55000", format!("index \"{}\" of table \"{}\" is being built", index.name, table.name))
+                    .hint("Change the locality when it is done."));
+            }
+            // Rows that are there already are the primary region's.
+            let added_column = (table.columns.len() > columns).then_some(columns as u32);
+            if let Some(column) = added_column {
+                table.columns[column as usize].missing = Some(database.primary_region.clone());
+            }
+            let indexes = table.indexes.iter().map(|_| self.new_id()).collect();
+            table.moving = Some(Move { homes, locality: settled, indexes, state: MoveState::DeleteOnly });
+            self.jobs.push(Job::Move { table: table.id, added_column });
         }
-        table.locality = self.settled_locality(&mut table, Some(locality))?;
-        table.homes = homes;
         let id = table.id;
         self.put(table);
         self.check_expressions(id)
@@ -108,6 +132,20 @@ pub(super) fn new_group(id: GroupId, database: &Database, home: &str, kind: Grou
     }
 }
 
+/// Whether only the words change: `IN PRIMARY REGION` and `IN` that region.
+fn is_renamed(table: &Table, homes: &Homes) -> bool {
+    matches!((&table.homes, homes), (Homes::One(here), Homes::One(there)) if here == there)
+}
+
+/// 55000 for a table whose locality is changing.
+pub(super) fn refuse_moving(table: &Table) -> Result<()> {
+    if table.moving.is_none() {
+        return Ok(());
+    }
+    Err(Error::sql("55000", format!("the locality of table \"{}\" is being changed", table.name))
+        .hint("Try again when that is done."))
+}
+
 /// 42P16 in a database without regions, 42602 for a region that is not one of its own.
 fn check_allowed(database: &Database, locality: Option<&Locality>) -> Result<()> {
     let Some(locality) = locality else { return Ok(()) };
@@ -125,8 +163,8 @@ fn check_allowed(database: &Database, locality: Option<&Locality>) -> Result<()>
     }
 }
 
-/// The column of `AS`, or `crdb_region`, which is added if it is not there.
-fn region_column(table: &mut Table, named: Option<&str>) -> Result<u32> {
+/// The column of `AS`, or `crdb_region`, which is added if it is not there: with `enable_auto_rehoming`, one that follows updates.
+fn region_column(table: &mut Table, named: Option<&str>, rehomes: bool) -> Result<u32> {
     let name = named.unwrap_or(REGION_COLUMN);
     let Some((ordinal, column)) = table.column(name) else {
         if named.is_some() {
@@ -138,6 +176,7 @@ fn region_column(table: &mut Table, named: Option<&str>) -> Result<u32> {
             not_null: true,
             default: Some(REGION_DEFAULT.into()),
             generated: None,
+            on_update: rehomes.then(|| "rehome_row()".to_string()),
             identity: None,
             missing: None,
             state: ColumnState::Hidden,

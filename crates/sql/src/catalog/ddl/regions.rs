@@ -10,7 +10,7 @@
 //!
 //! Names, conditions and messages are CockroachDB's.
 
-use super::locality::new_group;
+use super::locality::{new_group, refuse_moving};
 use super::{Deriver, Job};
 use crate::catalog::{Catalog, CatalogChange, Database, Descriptor, GroupKind, Homes, Locality, Partition, Table};
 use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive};
@@ -65,6 +65,9 @@ impl Deriver<'_> {
         if let Some(region) = database.dropping.first() {
             return Err(Error::sql("55006", format!("region \"{region}\" of database \"{}\" is being dropped", database.name))
                 .hint("SHOW JOBS shows the statement that does it; try again when it is done."));
+        }
+        for table in self.catalog.tables_of(id) {
+            refuse_moving(&table)?;
         }
         match action {
             AlterDatabase::AddRegion { region, if_not_exists } => {

@@ -38,6 +38,7 @@ impl Deriver<'_> {
             schema,
             name: name.name,
             homes,
+            moving: None,
             locality: catalog::Locality::RegionalByTable,
             columns: Vec::new(),
             indexes: Vec::new(),
@@ -82,6 +83,7 @@ impl Deriver<'_> {
             table.columns.push(Column {
                 default: column.default.clone().filter(|_| with_defaults),
                 generated: None,
+                on_update: None,
                 identity: None,
                 missing: None,
                 comment: None,
@@ -113,6 +115,7 @@ impl Deriver<'_> {
             not_null: declared.is_serial,
             default: None,
             generated: None,
+            on_update: None,
             identity: None,
             missing: None,
             state: ColumnState::Public,
@@ -148,8 +151,8 @@ impl Deriver<'_> {
                 ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) | ColumnOption::ForeignKey(_) => {
                     constraints.push(Constraint::from_column(&option.option, constraint_name, &name)?);
                 }
-                ColumnOption::OnUpdate(_) => {
-                    return Err(Error::unsupported("ON UPDATE expressions of columns are not supported yet"));
+                ColumnOption::OnUpdate(e) => {
+                    column.on_update = Some(on_update_text(e)?);
                 }
                 other => return Err(Error::unsupported(format!("the column option {other} is not supported"))),
             }
@@ -167,6 +170,9 @@ impl Deriver<'_> {
                 "42601",
                 format!("both default and generation expression specified for column \"{name}\" of table \"{}\"", table.name),
             ));
+        }
+        if column.on_update.is_some() && (column.generated.is_some() || column.identity.is_some()) {
+            return Err(Error::sql("42P16", format!("generated column \"{name}\" cannot have an ON UPDATE expression")));
         }
         Ok(ordinal)
     }
@@ -249,6 +255,7 @@ fn add_row_id(table: &mut Table) -> u32 {
         not_null: true,
         default: Some("unique_rowid()".into()),
         generated: None,
+        on_update: None,
         identity: None,
         missing: None,
         state: ColumnState::Hidden,
@@ -276,6 +283,15 @@ pub(super) fn check_new_column(table: &Table, name: &str) -> Result<()> {
         return Err(Error::sql("54011", "tables can have at most 1600 columns"));
     }
     Ok(())
+}
+
+fn on_update_text(e: &ast::Expr) -> Result<String> {
+    let facts = Facts::of(e);
+    facts.check("ON UPDATE expression")?;
+    if !facts.columns.is_empty() {
+        return Err(Error::unsupported("cannot use column reference in ON UPDATE expression"));
+    }
+    Ok(e.to_string())
 }
 
 fn generated_text(e: &ast::Expr, mode: Option<GeneratedExpressionMode>) -> Result<String> {

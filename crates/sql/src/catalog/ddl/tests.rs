@@ -61,7 +61,8 @@ impl Shell {
         let mut tags = Vec::new();
         for statement in crate::parse::parse(sql)? {
             assert!(is_ddl(&statement), "not DDL: {sql}");
-            let eval = EvalContext { system: Arc::new(Expressions), ..EvalContext::default() };
+            let (catalog, database) = (Arc::new(self.catalog.clone()), self.names.database.as_str().into());
+            let eval = EvalContext { system: Arc::new(Expressions), catalog, database, ..EvalContext::default() };
             let context =
                 DdlContext { names: &self.names, gateway_region: "eu", nodes: &self.nodes, private: &self.private, eval: &eval };
             let ddl = derive(&statement, &self.catalog, &context)?;
@@ -226,10 +227,26 @@ fn multi_region_databases_and_homes() {
     assert_eq!((b.locality.clone(), c.locality.clone()), (Locality::RegionalByTable, Locality::RegionalByTable));
     assert_eq!(b.homes, c.homes, "tables with the same home and regions share a group");
     assert_ne!(a.homes, b.homes);
-    assert_eq!(s.fail("create table d (id int) locality regional by row").0, "0A000");
-    assert_eq!(s.fail("create table d (id int) locality global").0, "0A000");
-    assert_eq!(s.fail("create table d (id int) locality regional by table in \"mars\"").0, "42602");
-    assert_eq!(s.fail("create table f (id int references a) locality regional by table").0, "0A000");
+    s.run("create table d (id int primary key, a int) locality regional by row; create table e (id int primary key) locality global");
+    s.run("create table f (id int references a) locality global; create table g (id int references d) locality regional by row");
+    let (d, e, f) = (s.table("d"), s.table("e"), s.table("f"));
+    assert_eq!((d.group_in("us"), d.group_in("eu"), d.group_in("mars")), (a.only_group(), b.only_group(), None));
+    assert_eq!(d.groups().len(), 3);
+    assert_eq!((d.region_column(), d.columns[2].state), (Some(2), ColumnState::Hidden));
+    assert_eq!(e.homes, f.homes, "the GLOBAL tables of a database share a group");
+    assert_ne!(e.homes, b.homes, "which is theirs alone");
+    s.jobs.clear();
+    s.run("alter table b set locality regional by table in \"eu\"");
+    assert_eq!((s.jobs.len(), &s.table("b").homes), (0, &b.homes), "the same home by another name");
+    s.run("alter table b set locality regional by row");
+    assert_eq!(s.jobs, [Job::Move { table: b.id, added_column: Some(1) }]);
+    assert_eq!(s.fail("create index on b (id)").0, "55000");
+    assert_eq!(s.fail("alter table b add column x int").0, "55000");
+    assert_eq!(s.fail("truncate b").0, "55000");
+    s.jobs.clear();
+    s.run("drop table b");
+    assert_eq!(s.jobs.len(), 1 + 3, "what is at the old home and at the new ones");
+    assert_eq!(s.fail("create table x (id int) locality regional by table in \"mars\"").0, "42602");
     assert_eq!(s.fail("create database x primary region \"mars\"").1, "region \"mars\" does not exist");
     let dropped = s.fail("alter database movr drop region \"us\"");
     assert_eq!(dropped, ("2BP01".into(), "could not remove enum value \"us\" as it is the home region for table \"a\"".into()));

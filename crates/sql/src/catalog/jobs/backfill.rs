@@ -96,7 +96,7 @@ async fn page<E: Environment>(
 }
 
 /// What follows a full page, if the answer left it open.
-fn after(range: &KeyRange, rows: &[(meridian_base::Key, bytes::Bytes)], batch: usize) -> Option<KeyRange> {
+pub(super) fn after(range: &KeyRange, rows: &[(meridian_base::Key, bytes::Bytes)], batch: usize) -> Option<KeyRange> {
     let (last, _) = rows.last().filter(|_| rows.len() >= batch)?;
     let rest = KeyRange::new(last.successor(), range.end.clone());
     (!rest.is_empty()).then_some(rest)

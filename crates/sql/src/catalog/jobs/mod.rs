@@ -9,6 +9,7 @@
 
 mod backfill;
 mod discard;
+mod move_table;
 mod regions;
 mod validate;
 
@@ -53,7 +54,7 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
             gateway_region: &locality.region,
             nodes: &nodes,
             private: &none,
-            eval: &context.eval,
+            eval: &context.eval.with_catalog(&catalog),
         };
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
         match commit(env, catalog, change, jobs, context).await {
@@ -80,7 +81,8 @@ pub async fn commit<E: Environment>(
     if jobs.is_empty() {
         return Ok((catalog, Vec::new()));
     }
-    match run_all(env, &jobs, context).await {
+    let context = JobContext { eval: context.eval.with_catalog(&catalog), ..context.clone() };
+    match run_all(env, &jobs, &context).await {
         Ok(notices) => Ok((env.catalog(), notices)),
         // The change is committed: «retry» would be a lie to the caller, who would derive it again.
         Err(e) if e.is_retry() => Err(Error::new(ErrorKind::Statement, e.sqlstate(), e.message())
@@ -154,6 +156,7 @@ async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext, notic
             step(env, *table, |t| t.foreign_keys.iter_mut().filter(|f| f.id == *constraint).for_each(|f| f.validated = true))
                 .await
         }
+        Job::Move { table, .. } => move_table::run(env, *table, context).await,
         Job::Discard { group, indexes } => {
             discard::in_background(env, *group, indexes.clone(), context.session);
             Ok(())
@@ -196,6 +199,7 @@ async fn undo<E: Environment>(env: &E, job: &Job) -> Result<()> {
                 None => Ok(()),
             }
         }
+        Job::Move { table, added_column } => move_table::undo(env, *table, *added_column).await,
         Job::DropRegion { database, region } => regions::keep_region(env, *database, region).await,
         Job::ValidateCheck { keep: true, .. }
         | Job::ValidateForeignKey { keep: true, .. }

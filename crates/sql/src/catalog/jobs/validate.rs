@@ -137,11 +137,17 @@ async fn each_row<E: Environment>(
     context: &JobContext,
     mut visit: impl FnMut(&Arc<TablePlan>, &[Datum]) -> Result<()>,
 ) -> Result<()> {
-    let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
+    let Some(mut source) = env.catalog().table_by_id(table) else { return Ok(()) };
     let mut todo = primary_ranges(&source);
     let mut attempt = 0;
     while let Some((group, range)) = todo.last().cloned() {
         let Some(plan) = bind(env, table, context)? else { return Ok(()) };
+        if plan.table().primary().id != source.primary().id {
+            // It has moved, or was emptied: what was read so far does not tell what is left.
+            source = plan.table().clone();
+            todo = primary_ranges(&source);
+            continue;
+        }
         match page(env, &plan, (group, range), context, attempt).await {
             Ok((rows, next)) => {
                 for row in &rows {

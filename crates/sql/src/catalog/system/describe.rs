@@ -201,6 +201,9 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
         if let Some(e) = &c.default {
             let _ = write!(part, " DEFAULT {}", expression(catalog, names, e));
         }
+        if let Some(e) = &c.on_update {
+            let _ = write!(part, " ON UPDATE {e}");
+        }
         if let Some(e) = &c.generated {
             let _ = write!(part, " GENERATED ALWAYS AS ({e}) STORED");
         }

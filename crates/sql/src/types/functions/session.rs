@@ -4,8 +4,17 @@ use super::args::Args;
 use super::registry::Registry;
 use super::template;
 use crate::types::numeric::Numeric;
-use crate::types::{ArrayValue, Datum, Type};
-use meridian_base::Error;
+use crate::types::{ArrayValue, Datum, EvalContext, Type};
+use meridian_base::{Error, Result};
+
+/// A region, if it is one of the current database's, else the primary one.
+fn own_region(ctx: &EvalContext, region: &str) -> Result<Datum> {
+    let database = ctx.catalog.find_database(&ctx.database).filter(|d| d.is_multi_region);
+    let database = database
+        .ok_or_else(|| Error::sql("22023", format!("current database \"{}\" is not multi-region enabled", ctx.database)))?;
+    let is_own = database.regions.iter().any(|r| r == region) && !database.dropping.iter().any(|r| r == region);
+    Ok(Datum::text(if is_own { region } else { &database.primary_region }))
+}
 
 pub fn register(r: &mut Registry) {
     for name in ["current_user", "session_user", "user", "current_role"] {
@@ -26,16 +35,19 @@ pub fn register(r: &mut Registry) {
     })
     .stable();
     r.scalar("gateway_region", "-> text", |c, _| Ok(Datum::text(&*c.ctx.gateway_region))).stable();
-    r.scalar("default_to_database_primary_region", "text -> text", |c, a| {
-        let database = c.ctx.catalog.find_database(&c.ctx.database).filter(|d| d.is_multi_region);
-        let Some(database) = database else {
-            return Err(Error::sql("22023", format!("current database {} is not multi-region enabled", c.ctx.database)));
-        };
-        let region = a.text(0)?;
-        let known = database.regions.iter().any(|r| r == region) && !database.dropping.iter().any(|r| r == region);
-        Ok(Datum::text(if known { region } else { &database.primary_region }))
+    r.scalar("default_to_database_primary_region", "text -> text", |c, a| own_region(c.ctx, a.text(0)?)).stable();
+    r.scalar("rehome_row", "-> text", |c, _| own_region(c.ctx, &c.ctx.gateway_region)).stable();
+    // What `ON UPDATE rehome_row()` calls, with where the row is.
+    r.scalar("rehome_row", "crdb_internal_region -> text", |c, a| {
+        let setting = c.ctx.system.setting("auto_rehoming_hysteresis");
+        let one_in: u64 = setting.and_then(|n| n.parse().ok()).unwrap_or(1);
+        // A row that several regions update would move to and fro; by chance, it is where it is updated most.
+        if one_in > 1 && !c.ctx.system.random().is_multiple_of(one_in) {
+            return Ok(a[0].clone());
+        }
+        own_region(c.ctx, &c.ctx.gateway_region)
     })
-    .stable();
+    .volatile();
     r.scalar("current_setting", "text -> text", |c, a| {
         let name = a.text(0)?;
         match c.ctx.system.setting(name) {

@@ -1,0 +1,235 @@
+//! Changing a table's locality while it is read and written.
+//!
+//! | step | reads | inserts and updates | deletes |
+//! | --- | --- | --- | --- |
+//! | `DeleteOnly` | old homes | old | both |
+//! | `WriteOnly`; rows are copied | old | both | both |
+//! | `Leaving`: the homes are exchanged | new | both | both |
+//! | done; what is left behind is deleted | new | new | new |
+//!
+//! Two adjacent steps may be in use at once (as with an index, F1's online schema change): whoever reads the old homes and whoever
+//! reads the new ones write both while that may be. The new homes hold indexes of their own ids, so a group that is an old and a new
+//! home keeps the two apart. Uniqueness is checked in the homes that are read, and follows for the others.
+
+use super::backfill::{after, bind, primary_ranges};
+use super::{JobContext, discard, options, pause, step};
+use crate::catalog::{ColumnState, Move, MoveState, Table};
+use crate::env::{Environment, Locking, Scan, Transaction};
+use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, SessionId, Write, limits};
+
+/// Rows per transaction: each is written with all its entries, perhaps in several regions.
+const BATCH_ROWS: usize = 128;
+
+/// Takes a table from `DeleteOnly` to its new homes.
+pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<()> {
+    step(env, table, |t| set_state(t, MoveState::WriteOnly)).await?;
+    copy(env, table, context).await?;
+    step(env, table, exchange).await?;
+    finish(env, table, context.session).await
+}
+
+fn set_state(table: &mut Table, state: MoveState) {
+    table.moving.iter_mut().for_each(|m| m.state = state);
+}
+
+/// From now on the new homes are read, and the old ones written with them.
+fn exchange(table: &mut Table) {
+    let Some(m) = table.moving.take_if(|m| m.state == MoveState::WriteOnly) else { return };
+    let left = Move {
+        homes: std::mem::replace(&mut table.homes, m.homes),
+        locality: std::mem::replace(&mut table.locality, m.locality),
+        indexes: table.indexes.iter().map(|i| i.id).collect(),
+        state: MoveState::Leaving,
+    };
+    table.indexes.iter_mut().zip(m.indexes).for_each(|(index, id)| index.id = id);
+    table.moving = Some(left);
+}
+
+/// Forgets the homes that are not read, and deletes what is there.
+async fn finish<E: Environment>(env: &E, table: DescriptorId, session: SessionId) -> Result<()> {
+    let other = env.catalog().table_by_id(table).and_then(|t| t.elsewhere());
+    step(env, table, |t| t.moving = None).await?;
+    let Some(other) = other else { return Ok(()) };
+    let indexes: Vec<u32> = other.indexes.iter().map(|i| i.id).collect();
+    for group in other.groups() {
+        discard::in_background(env, group, indexes.clone(), session);
+    }
+    Ok(())
+}
+
+/// Takes a move back; one that has exchanged the homes is brought to its end.
+pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, added_column: Option<u32>) -> Result<()> {
+    let Some(t) = env.catalog().table_by_id(table) else { return Ok(()) };
+    let Some(m) = &t.moving else { return Ok(()) };
+    let is_left = m.state == MoveState::Leaving;
+    finish(env, table, SessionId::default()).await?;
+    match added_column {
+        Some(column) if !is_left => step(env, table, |t| t.columns[column as usize].state = ColumnState::Dropped).await,
+        _ => Ok(()),
+    }
+}
+
+/// Copies every row to the new homes.
+async fn copy<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<()> {
+    let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
+    let mut todo = primary_ranges(&source);
+    let (mut batch, mut attempt) = (BATCH_ROWS, 0);
+    while let Some((group, range)) = todo.last().cloned() {
+        match page(env, table, (group, range), batch, attempt, context).await {
+            Ok(next) => {
+                todo.pop();
+                todo.extend(next.map(|rest| (group, rest)));
+                attempt = 0;
+                batch = (batch * 2).min(BATCH_ROWS);
+            }
+            // Somebody changed one of the rows: a smaller batch has better odds.
+            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+                attempt += 1;
+                batch = (batch / 2).max(1);
+                pause(env, attempt).await;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Copies one page of rows in one transaction. Returns what is left of the range.
+async fn page<E: Environment>(
+    env: &E,
+    table: DescriptorId,
+    (group, range): (GroupId, KeyRange),
+    batch: usize,
+    attempt: u32,
+    context: &JobContext,
+) -> Result<Option<KeyRange>> {
+    let catalog = env.catalog();
+    let Some(plan) = bind(env, table, context)? else { return Ok(None) };
+    let Some(mirror) = plan.mirror() else { return Ok(None) };
+    let mut txn = env.begin(options(&catalog, context.session, false, attempt));
+    txn.uses(&[table]);
+    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
+    let found = txn.scan(group, scan.clone()).await?;
+    for (_, bytes) in &found.rows {
+        let row = plan.decode_row(bytes.clone())?;
+        for ((group, key), value) in mirror.all_entries(&row, &context.eval)? {
+            txn.write(group, Write { key, value: Some(value), columns: ColumnMask::ALL })?;
+        }
+    }
+    let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
+    if txn.has_writes() {
+        txn.commit().await?;
+    } else {
+        txn.rollback();
+    }
+    Ok(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::lookup::Names;
+    use crate::session::{Session, SessionOptions};
+    use crate::testing::MemEnvironment;
+    use crate::types::EvalContext;
+    use meridian_base::Key;
+    use std::collections::BTreeMap;
+
+    type Stored = BTreeMap<(GroupId, Key), bytes::Bytes>;
+
+    async fn session(env: &MemEnvironment, database: &str) -> Session<MemEnvironment> {
+        let options = SessionOptions { id: SessionId(1), user: "root".into(), database: database.into(), ..Default::default() };
+        Session::new(env.clone(), options, env.shared()).unwrap()
+    }
+
+    /// What is stored of a table in the homes that it has here.
+    async fn stored(env: &MemEnvironment, table: &Table) -> Stored {
+        let mut out = Stored::new();
+        let mut txn = env.begin(options(&env.catalog(), SessionId(1), true, 0));
+        for index in &table.indexes {
+            for group in table.groups() {
+                let mut prefix = Vec::new();
+                meridian_base::key::encode::index(&mut prefix, index.id);
+                let range = KeyRange::prefix(&prefix);
+                let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: None, locking: Locking::None };
+                out.extend(txn.scan(group, scan).await.unwrap().rows.into_iter().map(|(k, v)| ((group, k), v)));
+            }
+        }
+        out
+    }
+
+    /// What should be stored there, by the rows that are read.
+    async fn expected(env: &MemEnvironment, id: DescriptorId, context: &JobContext) -> Stored {
+        let plan = bind(env, id, context).unwrap().unwrap();
+        let mut out = Stored::new();
+        for ((_, key), value) in stored(env, plan.table()).await {
+            if key.as_bytes().starts_with(&plan.table().primary().id.to_be_bytes()) {
+                let row = plan.decode_row(value).unwrap();
+                out.extend(plan.mirror().unwrap().all_entries(&row, &context.eval).unwrap());
+            }
+        }
+        out
+    }
+
+    /// Statements between the steps, as other sessions would run them while a move is under way.
+    #[tokio::test]
+    async fn whoever_writes_between_two_steps_writes_for_both() {
+        let env = MemEnvironment::new(&["eu", "us", "asia"]);
+        let create = "create database d primary region \"eu\" regions \"us\", \"asia\"";
+        session(&env, "postgres").await.query_text(create).await.unwrap();
+        let mut s = session(&env, "d").await;
+        let text = "create table t (id int primary key, a int unique, r crdb_internal_region not null default 'us');
+            create index on t (a) include (r);
+            insert into t select g, g, (array['eu', 'us', 'asia'])[g % 3 + 1]::crdb_internal_region from generate_series(1, 300) g;";
+        s.query_text(text).await.unwrap();
+        let names = Names::new("d", "root");
+        let table = |env: &MemEnvironment| env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let id = table(&env).id;
+        let catalog = env.catalog();
+        let eval = EvalContext { catalog: catalog.clone(), database: "d".into(), ..EvalContext::default() };
+        let context = JobContext { session: SessionId(1), names: names.clone(), eval };
+        // As SET LOCALITY REGIONAL BY ROW AS r derives it.
+        let us = catalog.table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let statement = crate::parse::parse_one_statement("alter table t set locality regional by row as r").unwrap();
+        let (nodes, private) = (env.nodes(), Default::default());
+        let ddl = crate::catalog::ddl::DdlContext {
+            names: &names,
+            gateway_region: "eu",
+            nodes: &nodes,
+            private: &private,
+            eval: &context.eval,
+        };
+        let change = crate::catalog::ddl::derive(&statement, &catalog, &ddl).unwrap().change;
+        env.change_catalog(catalog.version, change).await.unwrap();
+        assert_eq!(table(&env).homes, us.homes, "nothing is read elsewhere yet");
+
+        s.query_text("insert into t values (1001, 1001, 'asia'); delete from t where id = 7").await.unwrap();
+        assert!(stored(&env, &table(&env).elsewhere().unwrap()).await.is_empty(), "deletes only");
+        step(&env, id, |t| set_state(t, MoveState::WriteOnly)).await.unwrap();
+        let changes = "insert into t values (1002, 1002, 'asia'); delete from t where id in (8, 1001);
+            update t set a = -a where id between 10 and 20; update t set r = 'us' where id between 15 and 25";
+        s.query_text(changes).await.unwrap();
+        copy(&env, id, &context).await.unwrap();
+        s.query_text("update t set a = 5000, r = 'asia' where id = 30; delete from t where id = 31").await.unwrap();
+        let is = stored(&env, &table(&env).elsewhere().unwrap()).await;
+        assert_eq!(is, expected(&env, id, &context).await);
+        assert_eq!(is.len(), 298 * 3);
+
+        step(&env, id, exchange).await.unwrap();
+        assert_eq!(table(&env).group_count(), 3);
+        s.query_text("update t set r = 'eu' where id = 32; insert into t values (1003, 31, 'us'); delete from t where id = 33")
+            .await
+            .unwrap();
+        let left = table(&env).elsewhere().unwrap();
+        assert_eq!(left.homes, us.homes);
+        assert_eq!(stored(&env, &left).await, expected(&env, id, &context).await, "whoever still reads there misses nothing");
+        assert_eq!(s.query_text("insert into t values (1004, 5000, 'us')").await.unwrap_err().sqlstate(), "23505");
+
+        finish(&env, id, SessionId(1)).await.unwrap();
+        tokio::task::yield_now().await;
+        assert_eq!(table(&env).moving, None);
+        assert!(stored(&env, &left).await.is_empty(), "what is left behind is deleted");
+        let answer = s.query_text("select count(*), count(distinct a) from t").await.unwrap();
+        assert_eq!(answer[0].rows, [[Some("298".to_string()), Some("298".to_string())]]);
+    }
+}

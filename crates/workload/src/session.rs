@@ -47,6 +47,8 @@ pub enum Mode {
     Usual,
     /// That it only reads.
     ReadOnly,
+    /// That it reads a moment that has passed, at which every replica can answer.
+    Past,
 }
 
 impl Mode {
@@ -54,6 +56,7 @@ impl Mode {
         match self {
             Mode::Usual => "BEGIN",
             Mode::ReadOnly => "BEGIN READ ONLY",
+            Mode::Past => "BEGIN AS OF SYSTEM TIME follower_read_timestamp()",
         }
     }
 }

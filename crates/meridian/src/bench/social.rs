@@ -9,7 +9,7 @@ use crate::demo::{Cluster, Distances, Layout, REGIONS_DEFAULT};
 use crate::traffic::Traffic;
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
-use meridian_workload::social::{OPERATIONS, Social, SocialConfig, Survive};
+use meridian_workload::social::{OPERATIONS, Social, SocialConfig, Survive, Timelines};
 use meridian_workload::{Context, Locality, WallTimer, Workload};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,10 +18,12 @@ use std::time::Duration;
 
 /// Nobody measures how connections are made and statements are planned.
 const WARM_UP: Duration = Duration::from_secs(2);
+/// More than timelines of the past lie back.
+const SETTLE: Duration = Duration::from_secs(2);
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// Measured seconds per placement, and as many to see what timelines cost.
+    /// Measured seconds of each of a placement's turns: timelines of the past, of the present, and none.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Clients in each region.
@@ -70,8 +72,8 @@ async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) ->
     );
     println!(
         "{} users per region; {} clients per region: 85 % timelines, 7.5 % posts, 7.5 % follows, half of them of another region's user.\n\
-         A timeline is one READ ONLY statement over all regions: strictly serializable, read at this region's replicas and confirmed in one \
-         round. The paper's reads a snapshot that may be old, and is not certified: there is no AS OF SYSTEM TIME here yet.",
+         A timeline of the past reads AS OF SYSTEM TIME follower_read_timestamp(), at this region's replicas, and is never certified, as the \
+         paper's; one of the present is strictly serializable: read at the same replicas and confirmed in one round.",
         args.users, args.clients
     );
     if cfg!(debug_assertions) {
@@ -98,26 +100,38 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One placement: with timelines, and with clients that rest as long as a timeline takes instead.
+    /// One placement: timelines of the past, of the present, and clients that rest as long as one of the past takes.
     async fn placement(&self, survive: Survive, csv: &mut String) -> Result<bool> {
-        let config = SocialConfig { users_per_region: self.args.users, survive, ..SocialConfig::default() };
-        let work = Arc::new(Social::new(config.clone()));
+        let work = |timelines| {
+            let config = SocialConfig { users_per_region: self.args.users, survive, timelines, ..SocialConfig::default() };
+            Arc::new(Social::new(config))
+        };
         let context = Context::new(self.connector.clone(), Arc::new(WallTimer::start()), 1);
-        work.setup(&context, &|_| {}).await?;
+        let past = work(Timelines::Past);
+        past.setup(&context, &|_| {}).await?;
+        // They read what was there a while ago.
+        tokio::time::sleep(SETTLE).await;
         println!("\nSURVIVE {} FAILURE", if survive == Survive::Zone { "ZONE" } else { "REGION" });
-        let (with, time) = self.turn(&work, 2).await?;
+        let (with, time) = self.turn(&past, 2).await?;
         println!("{}", latencies::table(&self.regions, &OPERATIONS, &with, time));
-        println!("{}", paper(survive));
-        let timelines = latencies::sum(&with, |key| key.operation == OPERATIONS[0]).latency;
-        let resting = SocialConfig { rest_instead: Some(timelines.mean()), ..config };
-        let rested = Arc::new(Social::new(resting));
-        let (without, resting_time) = self.turn(&rested, 3).await?;
+        println!("{}\n", paper(survive));
+        let fresh = work(Timelines::Fresh);
+        let (present, present_time) = self.turn(&fresh, 3).await?;
+        let timelines = |measured: &Measured| latencies::sum(measured, |key| key.operation == OPERATIONS[0]).latency;
+        let of = |measured: &Measured| {
+            let latency = timelines(measured);
+            format!("{}/{}", latencies::millis(&latency, 0.5), latencies::millis(&latency, 0.99))
+        };
+        println!("Timelines, p50/p99 ms: of the past {}, of the present {}", of(&with), of(&present));
+        let resting = work(Timelines::Rest(timelines(&with).mean()));
+        let (without, resting_time) = self.turn(&resting, 4).await?;
         println!("{}", cost(&with, &without));
         let name = survive.database();
-        *csv += &latencies::csv(&format!("{name},"), &with, time);
+        *csv += &latencies::csv(&format!("{name} past,"), &with, time);
+        *csv += &latencies::csv(&format!("{name} present,"), &present, present_time);
         *csv += &latencies::csv(&format!("{name} resting,"), &without, resting_time);
         let mut sound = true;
-        for work in [&work, &rested] {
+        for work in [&past, &fresh, &resting] {
             let verdict = work.check(&context).await?;
             verdict.violations.iter().for_each(|violation| println!("VIOLATED: {violation}"));
             sound &= verdict.is_ok();

@@ -4,8 +4,9 @@
 //! user's posts. A post is local; a follow writes a row at both users' homes, half of the time in two regions; a timeline
 //! merges the newest posts of everybody the user follows, wherever they are, and only reads.
 //!
-//! The paper's timelines read a snapshot that is up to a second old and are never certified. Here a timeline is one statement:
-//! it is strictly serializable, reads every region's rows at the replicas beside it, and makes one round of checks.
+//! The paper's timelines read a snapshot that is up to a second old and are never certified ([`Timelines::Past`]). They can also
+//! be strictly serializable ([`Timelines::Fresh`]): then each is one statement, which reads every region's rows at the replicas
+//! beside it and makes one round of checks.
 //!
 //! What must hold at the end: somebody is a follower exactly where somebody is followed, and every acknowledged post and
 //! follow is there ([`judge`]).
@@ -15,7 +16,7 @@ mod judge;
 use crate::client::Value;
 use crate::run::{Context, Progress, Verdict, Worker, Workload, account, chance, until_answered};
 use crate::schema;
-use crate::session::{Attempted, Session};
+use crate::session::{Attempted, Mode, Session};
 use crate::stats::{Locality, StatsKey};
 use async_trait::async_trait;
 use judge::{Follow, Found, Known, Post};
@@ -60,6 +61,17 @@ impl Survive {
     }
 }
 
+/// What a timeline reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timelines {
+    /// A moment that has passed, at the replicas beside it; never certified.
+    Past,
+    /// The present.
+    Fresh,
+    /// Nothing: the client rests for so long instead, to see what timelines cost the others.
+    Rest(Duration),
+}
+
 /// The shape of the workload.
 #[derive(Clone, Debug)]
 pub struct SocialConfig {
@@ -72,8 +84,7 @@ pub struct SocialConfig {
     /// Of the follows, those of a user of another region.
     pub global_follow_share: f64,
     pub survive: Survive,
-    /// Rests for so long instead of reading a timeline: to see what timelines cost the others.
-    pub rest_instead: Option<Duration>,
+    pub timelines: Timelines,
 }
 
 impl Default for SocialConfig {
@@ -85,7 +96,7 @@ impl Default for SocialConfig {
             timeline_share: 0.85,
             global_follow_share: 0.5,
             survive: Survive::Zone,
-            rest_instead: None,
+            timelines: Timelines::Past,
         }
     }
 }
@@ -160,12 +171,20 @@ impl Social {
     }
 
     async fn timeline(&self, session: &mut Session, homes: &Homes, user: i64, rng: &mut SmallRng) -> Attempted<()> {
-        match self.config.rest_instead {
-            Some(rest) => {
-                tokio::time::sleep(rest).await;
+        match self.config.timelines {
+            Timelines::Rest(time) => {
+                tokio::time::sleep(time).await;
                 Attempted::Committed(())
             }
-            None => session.single(rng, &homes.timeline(user), &[user.into()]).await.map(drop),
+            Timelines::Fresh => session.single(rng, &homes.timeline(user), &[user.into()]).await.map(drop),
+            Timelines::Past => {
+                session
+                    .transaction_in(Mode::Past, rng, |statements| {
+                        let sql = homes.timeline(user);
+                        Box::pin(async move { statements.query(&sql, &[user.into()]).await.map(drop) })
+                    })
+                    .await
+            }
         }
     }
 

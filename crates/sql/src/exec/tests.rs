@@ -152,6 +152,28 @@ fn a_limit_reads_only_as_far_as_it_needs() {
 }
 
 #[test]
+fn an_update_of_one_amount_leaves_the_others_alone() {
+    block_on(async {
+        let env = after(
+            "create table w (id int primary key, tax numeric(4,4), ytd numeric(12,2), rate float8);
+             insert into w values (1, 0.1250, 300000.00, 1.5)",
+        )
+        .await;
+        for (update, ordinals) in [
+            ("update w set ytd = ytd + 1.00", vec![2]),
+            ("update w set rate = rate * 2", vec![3]),
+            ("update w set tax = 0.125, ytd = 1", vec![2]),
+        ] {
+            let (_, _, txn) = run_in(&env, update, &[], MEMORY_BYTES_MAX).await;
+            let mut expected = ColumnMask::NONE;
+            ordinals.iter().for_each(|o| expected |= ColumnMask::column(*o));
+            let writes: Vec<ColumnMask> = txn.writes().iter().map(|(_, w)| w.columns).collect();
+            assert_eq!(writes, [expected], "{update}");
+        }
+    });
+}
+
+#[test]
 fn an_update_reads_the_row_and_writes_only_what_changed() {
     block_on(async {
         let env = after(TABLE).await;

@@ -12,19 +12,28 @@
 use crate::outbox::Work;
 use crate::primary::Step;
 use crate::replica::{Core, Pending, Replica, StoreVersions};
-use crate::wire::PreparedTransaction;
+use crate::wire::{Found, PreparedTransaction};
+use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, Conflict, ConflictReason, Fresh, Key, ReadEntry, Refusal, Result, SchemaUse, Timestamp, TxnId, limits,
+    BallotMessage, Conflict, ConflictReason, Fresh, Key, KeyRange, Peer, ReadEntry, Refusal, Result, SchemaUse, Target,
+    Timestamp, TxnId, Vote, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck};
+use meridian_store::ScanLimits;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// An outcome waits for the clock or for the lease at most this long at a time; then the term has other worries.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Reserving reads whose vote is not given yet; of more the oldest are told their vote alone, and are run again.
+const READING_MAX: usize = 1_024;
+/// Rows read at a time.
+const PAGE_ROWS_MAX: usize = 1_024;
 
 /// What came of certifying a slice.
 enum Certified {
@@ -43,6 +52,14 @@ impl<R: Runtime> Replica<R> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
+        if let BallotMessage::Prepare(prepare) = &message
+            && prepare.slice.is_reserving()
+        {
+            if core.reading.len() >= READING_MAX {
+                core.reading.pop_first();
+            }
+            core.reading.insert(prepare.id(), prepare.slice.reads.iter().map(|e| e.target.clone()).collect());
+        }
         let mut actions = Vec::new();
         participant.receive(&core.state, message, self.now(), &mut actions);
         self.act(core, actions);
@@ -73,10 +90,15 @@ impl<R: Runtime> Replica<R> {
                     continue;
                 }
                 Action::Log(record) => {
+                    if let (Record::Refused(id), Some(engine)) = (&record, &mut core.engine) {
+                        let mut woken = Vec::new();
+                        engine.give_up_claim(*id, &mut woken);
+                        core.wake(woken);
+                    }
                     core.records.push(record);
                     continue;
                 }
-                Action::Send { to, message } => Work::Send { to, message },
+                Action::Send { to, message } => self.send(core, to, message),
                 Action::Certify(id) => Work::Certify { group: self.id, id },
                 Action::Decide { id, at } => Work::Decide { group: self.id, id, at },
             };
@@ -85,6 +107,44 @@ impl<R: Runtime> Replica<R> {
         }
         self.pump(core);
         self.ticker.notify_one();
+    }
+
+    /// A vote to the gateway of a reserving read goes with what was read.
+    fn send(&self, core: &mut Core, to: Peer, message: BallotMessage) -> Work {
+        if let (Peer::Gateway(node), BallotMessage::Vote { id, vote, .. }) = (to, &message)
+            && let Some(targets) = core.reading.remove(id)
+            && let Vote::Yes(at) = vote
+        {
+            return Work::TellReserved { group: self.id, node, id: *id, at: *at, targets };
+        }
+        Work::Send { to, message }
+    }
+
+    /// What a reserving read that has this group's vote at `at` reads. Nothing at or below `at` changes any more, so it does not
+    /// matter when this is asked, or in which term.
+    pub(crate) async fn read_reserved(&self, at: Timestamp, targets: &[Target]) -> Result<Found> {
+        let mut rows: BTreeMap<Key, Bytes> = BTreeMap::new();
+        let mut bytes = 0;
+        for target in targets {
+            let mut left = Some(match target {
+                Target::Key(key) => KeyRange::new(key.clone(), key.successor()),
+                Target::Range(range) => range.clone(),
+            });
+            while let Some(range) = left.take() {
+                let page = self.store.scan(&range, at, false, ScanLimits { rows: PAGE_ROWS_MAX, ..ScanLimits::default() })?;
+                for (key, version) in page.rows {
+                    let Some(value) = version.value else { continue };
+                    let size = key.as_bytes().len() + value.len();
+                    bytes += if rows.insert(key, value).is_none() { size } else { 0 };
+                }
+                if bytes > limits::RESERVED_BYTES_MAX {
+                    return Ok(Found::TooLarge);
+                }
+                left = page.rest;
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(Found::Rows(rows.into_iter().collect()))
     }
 
     /// Time passes for the protocol.

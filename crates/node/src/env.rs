@@ -187,6 +187,10 @@ impl<R: Runtime> Environment for Env<R> {
         self.0.sessions.read().as_ref().map(|s| s.list()).unwrap_or_default()
     }
 
+    fn metrics(&self) -> Vec<(String, u64)> {
+        self.0.metrics.rows()
+    }
+
     fn cancel(&self, session: SessionId) -> bool {
         self.0.sessions.read().as_ref().is_some_and(|s| s.cancel(session))
     }

@@ -29,6 +29,7 @@ mod follower;
 mod freshness;
 mod identity;
 mod members;
+pub mod metrics;
 pub mod node;
 mod outbox;
 pub mod primary;

@@ -479,6 +479,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         shared.flusher.clone(),
         shared.outbox.clone(),
         shared.failure.clone(),
+        shared.metrics.clone(),
         shared.bugs,
         shared.ballot_bugs,
         is_across_regions,
@@ -665,6 +666,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::AwaitVersion { .. }
         | Request::Closed(_)
         | Request::Settled(_)
+        | Request::Reserved { .. }
         | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
@@ -716,6 +718,10 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         }
         Request::Ballot { group: None, message } => {
             crate::txn::voted(shared, message);
+            Ok(Response::Done)
+        }
+        Request::Reserved { id, from, at, found } => {
+            crate::txn::reserved(shared, id, from, at, found);
             Ok(Response::Done)
         }
         Request::Release { group, session, began } => {

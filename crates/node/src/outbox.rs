@@ -3,11 +3,12 @@
 //! A message may be lost, so nothing here keeps what it could not deliver for long: the protocol's timers ask again.
 
 use crate::primary::is_not_primary;
+use crate::replica::Replica;
 use crate::shared::{Route, Shared};
-use crate::txn::voted;
+use crate::txn::{reserved, voted};
 use crate::wire::{Request, Response};
 use meridian_base::runtime::Runtime;
-use meridian_base::{BallotMessage, Error, ErrorKind, GroupId, NodeId, Peer, Result, Timestamp, TxnId};
+use meridian_base::{BallotMessage, Error, ErrorKind, GroupId, NodeId, Peer, Result, Target, Timestamp, TxnId, Vote};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,6 +25,14 @@ pub(crate) enum Work {
     Send {
         to: Peer,
         message: BallotMessage,
+    },
+    /// Tell a gateway of a YES to its reserving read, with what is reserved.
+    TellReserved {
+        group: GroupId,
+        node: NodeId,
+        id: TxnId,
+        at: Timestamp,
+        targets: Vec<Target>,
     },
     /// Certify a transaction's slice and vote.
     Certify {
@@ -48,6 +57,11 @@ pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc
             }
             Work::Send { to: Peer::Gateway(node), message } => {
                 tokio::spawn(tell_gateway(shared.clone(), node, message));
+            }
+            Work::TellReserved { group, node, id, at, targets } => {
+                if let Some(replica) = shared.replica(group) {
+                    tokio::spawn(tell_reserved(shared.clone(), replica, node, id, at, targets));
+                }
             }
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.replica(group) {
@@ -94,6 +108,28 @@ async fn try_deliver<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, attemp
             }
         }
         None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
+    }
+}
+
+async fn tell_reserved<R: Runtime>(
+    shared: Arc<Shared<R>>,
+    replica: Arc<Replica<R>>,
+    node: NodeId,
+    id: TxnId,
+    at: Timestamp,
+    targets: Vec<Target>,
+) {
+    let from = replica.id;
+    match replica.read_reserved(at, &targets).await {
+        Ok(found) if node == shared.me() => reserved(&shared, id, from, at, found),
+        Ok(found) => {
+            let _ = shared.rpc.call(node, Request::Reserved { id, from, at, found }, CALL_TIMEOUT).await;
+        }
+        // The vote counts in any case.
+        Err(e) => {
+            tracing::debug!("{from}: what {id} has reserved cannot be read: {e}");
+            tell_gateway(shared, node, BallotMessage::Vote { id, from, vote: Vote::Yes(at) }).await;
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! another node otherwise. They take the replica's lock for a moment, never across an await, and wait on tickets outside it.
 
 use crate::catalog::newest_readable;
+use crate::metrics::Counter;
 use crate::replica::{Core, Pending, Replica, StoreVersions};
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
@@ -25,6 +26,9 @@ use tokio::time::Instant;
 
 /// How long a request may wait at a primary for a lease, a grant or a writer in flight before the gateway has to look again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without the entry.
+const BRIEF_WAIT: Duration = Duration::from_millis(300);
+const LOCK_TIMED_OUT: &str = "canceling statement due to lock timeout";
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
@@ -36,6 +40,11 @@ pub fn not_primary(group: GroupId) -> Error {
 /// Whether the error says «ask another node».
 pub fn is_not_primary(e: &Error) -> bool {
     e.kind() == ErrorKind::Unavailable && e.message().starts_with("this node is not the primary")
+}
+
+/// Whether a wait in a queue took longer than it might.
+pub(crate) fn is_lock_timeout(e: &Error) -> bool {
+    e.sqlstate() == "55P03" && e.message() == LOCK_TIMED_OUT
 }
 
 /// Certification failed: what the client sees if the server's own retries do not help.
@@ -80,11 +89,16 @@ impl<R: Runtime> Replica<R> {
                 }
             };
             let guard = CancelTicket { replica: self, ticket };
-            match tokio::time::timeout_at(deadline, woken).await {
+            let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
+            let began = Instant::now();
+            let ended = tokio::time::timeout_at(deadline, woken).await;
+            if let Some(what) = what {
+                self.metrics.waited(what, began.elapsed());
+            }
+            match ended {
                 Ok(Ok(())) => std::mem::forget(guard),
                 Ok(Err(_)) => return Err(not_primary(self.id)),
                 Err(_) => {
-                    let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
                     let what = what.map_or("a new term", waited_for);
                     tracing::info!("{}: a request waited too long for {what}", self.id);
                     return Err(Error::unavailable(format!("the primary of group {} waited too long", self.id))
@@ -347,6 +361,7 @@ impl<R: Runtime> Replica<R> {
             let now = Timestamp::from_micros(self.physical());
             let if_busy = match busy {
                 WireBusy::Wait => IfBusy::Wait { until: view.lock_timeout.map_or(Timestamp::MAX, |t| now.plus(t)) },
+                WireBusy::Briefly => IfBusy::Wait { until: now.plus(BRIEF_WAIT) },
                 WireBusy::Refuse | WireBusy::Skip => IfBusy::Refuse,
             };
             let mut ended = Vec::new();
@@ -358,6 +373,7 @@ impl<R: Runtime> Replica<R> {
                 Enqueued::Busy => {
                     return Err(Error::sql("55P03", "could not obtain lock on row").detail(format!("key {key:?}")));
                 }
+                Enqueued::Deadlock if busy == WireBusy::Briefly => return Ok(Queued::Granted),
                 Enqueued::Deadlock => return Err(deadlock(key)),
                 Enqueued::Over => return Err(is_over()),
                 Enqueued::Wait(place) => {
@@ -367,16 +383,16 @@ impl<R: Runtime> Replica<R> {
                 }
             }
         };
+        self.metrics.add(Counter::QueueWaits);
         let guard = CancelPlace { replica: self, place };
         let how = ended.await.map_err(|_| not_primary(self.id))?;
         std::mem::forget(guard);
         match how {
             Ending::Granted => Ok(Queued::Waited),
+            Ending::Deadlock | Ending::TimedOut if busy == WireBusy::Briefly => Ok(Queued::Waited),
             Ending::Deadlock => Err(deadlock(key)),
             Ending::Over => Err(is_over()),
-            Ending::TimedOut => {
-                Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}")))
-            }
+            Ending::TimedOut => Err(Error::sql("55P03", LOCK_TIMED_OUT).detail(format!("key {key:?}"))),
         }
     }
 
@@ -406,7 +422,7 @@ impl<R: Runtime> Replica<R> {
                 .detail("A row that the transaction had read was changed while it waited for another one.")
                 .hint("Run the transaction again."));
         }
-        view.snapshot = Some(s);
+        (view.snapshot, view.is_settled) = (Some(s), false);
         view.entries.iter_mut().for_each(|e: &mut ReadEntry| e.until = s);
         self.check_schema(view, s).await
     }

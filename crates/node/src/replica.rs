@@ -14,13 +14,14 @@
 //! 4. An append that fails, or the loss of leadership, ends the term: the engine is dropped, whoever waits is told so, and
 //!    asks the new primary with the same transaction id.
 
+use crate::metrics::Metrics;
 use crate::outbox::Work;
 use crate::wire::ClosedPromise;
 use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, limits};
+use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, TxnId, limits};
 use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
@@ -81,6 +82,7 @@ pub struct Replica<R: Runtime> {
     pub(crate) outbox: mpsc::UnboundedSender<Work>,
     /// The commit protocol's next timer has moved.
     pub(crate) ticker: Notify,
+    pub(crate) metrics: Arc<Metrics>,
     failure: watch::Sender<Option<Error>>,
     serving: watch::Sender<bool>,
     pub(crate) bugs: PlantedBugs,
@@ -98,6 +100,8 @@ pub(crate) struct Core {
     pub engine: Option<Engine>,
     /// This group's part in transactions over several, for the engine's term.
     pub participant: Option<Participant>,
+    /// What reserving reads want to be told with this group's vote.
+    pub reading: BTreeMap<TxnId, Vec<Target>>,
     pub term: u64,
     /// The last one heard from a primary.
     pub promise: ClosedPromise,
@@ -161,6 +165,7 @@ impl<R: Runtime> Replica<R> {
         flusher: Arc<Notify>,
         outbox: mpsc::UnboundedSender<Work>,
         failure: watch::Sender<Option<Error>>,
+        metrics: Arc<Metrics>,
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
         is_across_regions: bool,
@@ -184,6 +189,7 @@ impl<R: Runtime> Replica<R> {
                 state,
                 engine: None,
                 participant: None,
+                reading: BTreeMap::new(),
                 term: 0,
                 promise: ClosedPromise { group: id, closed: Timestamp::MIN, index: 0 },
                 queues: Queues::default(),
@@ -206,6 +212,7 @@ impl<R: Runtime> Replica<R> {
             flusher,
             outbox,
             ticker: Notify::new(),
+            metrics,
             failure,
             serving: watch::Sender::new(false),
             bugs,
@@ -394,6 +401,7 @@ impl<R: Runtime> Replica<R> {
         self.set_serving(false);
         self.fast.settled.store(0, Ordering::Release);
         core.participant = None;
+        core.reading.clear();
         if let Some(mut engine) = core.engine.take() {
             let _ = engine.lost();
         }

@@ -49,6 +49,10 @@ pub struct Shared<R: Runtime> {
     pub(crate) overlay: crate::txn::overlay::Overlay,
     /// Sessions that were refused because a replica was behind.
     pub(crate) refusals: crate::txn::stale::Refusals,
+    /// What sessions read in attempts whose round failed.
+    pub(crate) scripts: crate::txn::reserving::Scripts,
+    /// What this node counts; its replicas count into the same.
+    pub(crate) metrics: Arc<crate::metrics::Metrics>,
     /// Transactions of this gateway that wait for votes.
     pub(crate) ballots: crate::txn::Ballots,
     protocol: crate::txn::protocol::Choice,
@@ -130,6 +134,8 @@ impl<R: Runtime> Shared<R> {
             ddl: crate::ddl::Inbox::default(),
             overlay: Default::default(),
             refusals: Default::default(),
+            scripts: Default::default(),
+            metrics: Default::default(),
             ballots: Default::default(),
             protocol: Default::default(),
             tally: Default::default(),

@@ -143,6 +143,14 @@ pub enum Request {
         node: NodeId,
         standing: Standing,
     },
+    /// A YES to a reserving read, with what was read at its timestamp. A node that does not know this message refuses it, and the
+    /// gateway runs its statement again.
+    Reserved {
+        id: TxnId,
+        from: GroupId,
+        at: Timestamp,
+        found: Found,
+    },
 }
 
 /// The answer.
@@ -248,6 +256,8 @@ pub enum WireBusy {
     Wait,
     Refuse,
     Skip,
+    /// Wait for a moment, then go on without.
+    Briefly,
 }
 
 impl From<Locking> for WireLocking {
@@ -257,6 +267,7 @@ impl From<Locking> for WireLocking {
             OnLocked::Wait => WireBusy::Wait,
             OnLocked::NoWait => WireBusy::Refuse,
             OnLocked::Skip => WireBusy::Skip,
+            OnLocked::Briefly => WireBusy::Briefly,
         };
         match l {
             Locking::None => WireLocking::None,
@@ -283,6 +294,14 @@ pub struct ReadAnswer {
 pub enum ReadResult {
     Values(Vec<Option<Bytes>>),
     Page { rows: Vec<(Key, Bytes)>, rest: Option<KeyRange> },
+}
+
+/// The rows of everything that a reserving read has reserved at a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    Rows(Vec<(Key, Bytes)>),
+    /// More than `limits::RESERVED_BYTES_MAX`.
+    TooLarge,
 }
 
 /// A new member's identity, and where to find the others.

@@ -56,6 +56,10 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn sessions(&self) -> Vec<SessionRow>;
     /// Cancels the running statement of another session of this node (`pg_cancel_backend`). Whether there was such a session.
     fn cancel(&self, session: SessionId) -> bool;
+    /// What this node has counted since it started, by name: `SHOW METRICS`.
+    fn metrics(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
 }
 
 /// See [`Environment::locality`].
@@ -116,6 +120,9 @@ pub struct TxnOptions {
     pub schema_committed_at: Timestamp,
     /// How long a wait in a queue may take (`lock_timeout`); `None` for no limit of its own.
     pub lock_timeout: Option<std::time::Duration>,
+    /// How long a wait in a queue may take while entries at another primary are held (`deadlock_timeout`): nobody sees a cycle over
+    /// two primaries.
+    pub deadlock_timeout: Option<std::time::Duration>,
     /// How many attempts of the same work came before this one.
     pub attempt: u32,
     /// It reads the past (`AS OF SYSTEM TIME`): read-only, never certified, never aborted, delaying nobody.
@@ -123,6 +130,8 @@ pub struct TxnOptions {
     /// Nobody sees what it reads before it has committed: it may read at a replica what its commit certifies. (One that writes
     /// may always: what a client sees inside an open transaction is speculative.)
     pub is_held_back: bool,
+    /// It is a transaction block: its client sees what it reads before it has committed, and knows that this is speculative.
+    pub is_block: bool,
 }
 
 /// Which past a transaction reads (design: replication, «Stale reads»).
@@ -157,6 +166,8 @@ pub enum OnLocked {
     NoWait,
     /// Leave the row out.
     Skip,
+    /// Wait for a moment, then go on without the entry: whoever asks wants to avoid conflicts, and was not told to.
+    Briefly,
 }
 
 /// A scan of part of one index.

@@ -6,10 +6,11 @@ use super::protocol::{CommitProtocol, PrepareOrder};
 use super::{Protocol, Txn};
 use crate::outbox;
 use crate::shared::{Route, Shared};
+use crate::wire::Found;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing, Timestamp, TxnId,
-    Vote, Write, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing,
+    Timestamp, TxnId, Vote, limits,
 };
 use meridian_commit::{Coordination, Verdict};
 use std::collections::BTreeMap;
@@ -23,13 +24,23 @@ const DECISION_PATIENCE: Duration = Duration::from_secs(5);
 const DECISION_PAUSE: Duration = Duration::from_millis(1);
 
 /// The votes for this node's transactions find their way by id.
-pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::UnboundedSender<(GroupId, Vote)>>>;
+pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::UnboundedSender<Heard>>>;
+
+/// A participant's vote, to a reserving read with what was found.
+pub(crate) type Heard = (GroupId, Vote, Option<Found>);
+
+/// How a ballot has ended.
+pub(super) struct Counted {
+    pub verdict: Verdict,
+    pub votes: BTreeMap<GroupId, Vote>,
+    pub found: BTreeMap<GroupId, Found>,
+}
 
 /// Takes the id out of the table at the end, however that comes.
 struct Listening<R: Runtime> {
     shared: Arc<Shared<R>>,
     id: TxnId,
-    votes: mpsc::UnboundedReceiver<(GroupId, Vote)>,
+    votes: mpsc::UnboundedReceiver<Heard>,
 }
 
 impl<R: Runtime> Listening<R> {
@@ -48,10 +59,19 @@ impl<R: Runtime> Drop for Listening<R> {
 
 /// A vote for a transaction of this gateway. One that comes too late finds nobody.
 pub(crate) fn voted<R: Runtime>(shared: &Shared<R>, message: BallotMessage) {
-    if let BallotMessage::Vote { id, from, vote } = message
-        && let Some(waiting) = shared.ballots.lock().get(&id)
-    {
-        let _ = waiting.send((from, vote));
+    if let BallotMessage::Vote { id, from, vote } = message {
+        heard(shared, id, (from, vote, None));
+    }
+}
+
+/// A YES to a reserving read of this gateway.
+pub(crate) fn reserved<R: Runtime>(shared: &Shared<R>, id: TxnId, from: GroupId, at: Timestamp, found: Found) {
+    heard(shared, id, (from, Vote::Yes(at), Some(found)));
+}
+
+fn heard<R: Runtime>(shared: &Shared<R>, id: TxnId, what: Heard) {
+    if let Some(waiting) = shared.ballots.lock().get(&id) {
+        let _ = waiting.send(what);
     }
 }
 
@@ -59,32 +79,15 @@ impl<R: Runtime> Txn<R> {
     /// Commits at every group touched, or at none.
     pub(super) async fn ballot(&mut self, touched: Vec<usize>) -> Result<Timestamp> {
         let id = self.new_id();
-        let mut listening = Listening::start(&self.shared, id);
-        let (prepares, written) = self.prepares(&touched, id);
-        self.round_trips += u32::from(prepares.keys().any(|group| self.is_far(*group)));
+        let (mut slices, mut written) = (BTreeMap::new(), Vec::new());
+        for at in touched {
+            let (group, slice) = (self.parts[at].group, self.slice(at, id));
+            written.push((group, slice.writes.clone()));
+            slices.insert(group, slice);
+        }
+        let prepares = self.prepares(slices);
         let participants: Vec<GroupId> = prepares.keys().copied().collect();
-        let mut votes = BTreeMap::new();
-        let now = || Timestamp::from_micros(self.shared.runtime.physical_micros());
-        let mut out = Vec::new();
-        let mut coordination = Coordination::start(prepares, now(), &mut out);
-        let verdict = loop {
-            for (group, message) in out.drain(..) {
-                tokio::spawn(outbox::deliver(self.shared.clone(), group, message));
-            }
-            if let Some(verdict) = coordination.verdict() {
-                break verdict;
-            }
-            let wait = coordination.next_tick().since(now());
-            tokio::select! {
-                vote = listening.votes.recv() => {
-                    if let Some((from, vote)) = vote {
-                        votes.entry(from).or_insert_with(|| vote.clone());
-                        coordination.vote(from, vote);
-                    }
-                }
-                () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
-            }
-        };
+        let Counted { verdict, votes, .. } = self.vote_on(id, prepares).await;
         if self.protocol.commit == CommitProtocol::Coordinator {
             announce(&self.shared, id, &participants, &votes).await;
         }
@@ -109,23 +112,47 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
-    /// Each participant's slice, and what is written where.
-    fn prepares(&mut self, touched: &[usize], id: TxnId) -> (BTreeMap<GroupId, Prepare>, Vec<(GroupId, Vec<Write>)>) {
-        let mut participants: Vec<GroupId> = touched.iter().map(|at| self.parts[*at].group).collect();
-        participants.sort();
+    /// Sends the Prepares and waits for the outcome.
+    pub(super) async fn vote_on(&mut self, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
+        let mut listening = Listening::start(&self.shared, id);
+        self.round_trips += u32::from(prepares.keys().any(|group| self.is_far(*group)));
+        let (mut votes, mut found) = (BTreeMap::new(), BTreeMap::new());
+        let now = || Timestamp::from_micros(self.shared.runtime.physical_micros());
+        let mut out = Vec::new();
+        let mut coordination = Coordination::start(prepares, now(), &mut out);
+        loop {
+            for (group, message) in out.drain(..) {
+                tokio::spawn(outbox::deliver(self.shared.clone(), group, message));
+            }
+            if let Some(verdict) = coordination.verdict() {
+                return Counted { verdict, votes, found };
+            }
+            let wait = coordination.next_tick().since(now());
+            tokio::select! {
+                vote = listening.votes.recv() => {
+                    if let Some((from, vote, with)) = vote {
+                        found.extend(with.map(|with| (from, with)));
+                        votes.entry(from).or_insert_with(|| vote.clone());
+                        coordination.vote(from, vote);
+                    }
+                }
+                () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
+            }
+        }
+    }
+
+    /// Each participant's slice as it is sent.
+    pub(super) fn prepares(&self, slices: BTreeMap<GroupId, CommitRequest>) -> BTreeMap<GroupId, Prepare> {
+        let participants: Vec<GroupId> = slices.keys().copied().collect();
         let longest = participants.iter().map(|g| self.shared.one_way_delay(*g)).max().unwrap_or_default();
-        let (mut prepares, mut written) = (BTreeMap::new(), Vec::new());
-        for at in touched {
-            let group = self.parts[*at].group;
-            let slice = self.slice(*at, id);
-            written.push((group, slice.writes.clone()));
+        let prepare = |(group, slice): (GroupId, CommitRequest)| {
             let hold = match self.shared.is_primary_near(group) {
                 true => hold(self.protocol, longest.saturating_sub(self.shared.one_way_delay(group))),
                 false => Duration::ZERO,
             };
-            prepares.insert(group, Prepare { participants: participants.clone(), slice, hold });
-        }
-        (prepares, written)
+            (group, Prepare { participants: participants.clone(), slice, hold })
+        };
+        slices.into_iter().map(prepare).collect()
     }
 }
 

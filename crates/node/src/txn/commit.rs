@@ -10,6 +10,7 @@
 use super::Txn;
 use super::overlay::Newer;
 use super::part::Part;
+use crate::metrics::Counter;
 use crate::shared::Route;
 use crate::wire::{Request, Response};
 use futures::future::join_all;
@@ -69,6 +70,9 @@ impl<R: Runtime> Txn<R> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
         }
+        if self.reserved.is_some() {
+            return self.confirm_reserved();
+        }
         let read: Vec<&Part> = self.parts.iter().filter(|p| !p.view.entries.is_empty()).collect();
         if read.iter().all(|p| p.is_fresh()) && read.len() <= 1 {
             return Ok(());
@@ -79,8 +83,11 @@ impl<R: Runtime> Txn<R> {
         let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at))).await;
         let checked: Vec<_> = read.iter().map(|p| p.group).zip(checks).collect();
         self.round_trips += u32::from(is_far);
+        self.shared.metrics.add(Counter::ReadRounds);
         for (group, check) in checked {
             if let Err(conflict) = check? {
+                self.shared.metrics.add(Counter::ReadRoundsFailed);
+                self.note_script();
                 let e = self.refused(group, conflict);
                 self.failed = Some(e.clone());
                 return Err(e);

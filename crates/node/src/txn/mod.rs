@@ -13,11 +13,13 @@ mod part;
 mod past;
 pub(crate) mod protocol;
 mod reads;
+pub(crate) mod reserving;
 pub(crate) mod stale;
 
-pub(crate) use ballot::{Ballots, voted};
+pub(crate) use ballot::{Ballots, reserved, voted};
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
+use crate::metrics::Counter;
 use crate::primary::conflict_error;
 use crate::shared::{Route, Shared};
 use crate::wire::{Request, Response, View};
@@ -51,6 +53,10 @@ pub struct Txn<R: Runtime> {
     newest: Timestamp,
     /// Certification has failed, or a read could not go on: only a new transaction helps.
     failed: Option<Error>,
+    /// Before its first read it may reserve what an earlier attempt has read.
+    may_reserve: bool,
+    /// The values it runs over, if it has.
+    reserved: Option<Box<reserving::Reserved>>,
     /// To other regions, each waited for before the next was begun.
     round_trips: u32,
     /// The moment it reads, if it reads the past; a bounded one is negotiated at the first read.
@@ -67,8 +73,11 @@ impl<R: Runtime> Txn<R> {
             false => shared.clock.tick(physical),
         };
         let schema = SchemaUse { version: options.schema, descriptors: Vec::new() };
+        let protocol = shared.protocol();
         Txn {
-            protocol: shared.protocol(),
+            protocol,
+            may_reserve: reserving::may_reserve(&options, protocol),
+            reserved: None,
             shared,
             options,
             began,
@@ -138,6 +147,10 @@ impl<R: Runtime> Txn<R> {
     fn count(&self, is_committed: bool) {
         if self.parts.iter().any(|p| self.is_far(p.group)) {
             self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
+            match is_committed {
+                true => self.shared.metrics.committed(self.attempts(), self.round_trips),
+                false => self.shared.metrics.add(Counter::Aborted),
+            }
         }
     }
 
@@ -186,6 +199,12 @@ impl<R: Runtime> Transaction for Txn<R> {
             return self.get_past(group, std::slice::from_ref(key), columns).await.map(|mut found| found.pop().flatten());
         }
         let at = self.part(group)?;
+        if self.may_reserve {
+            self.reserve().await?;
+        }
+        if let Some(value) = self.reserved_key(group, key, columns) {
+            return Ok(value);
+        }
         let part = &mut self.parts[at];
         if let Some(own) = part.writes.get(key) {
             return Ok(own.value.clone());
@@ -209,6 +228,12 @@ impl<R: Runtime> Transaction for Txn<R> {
             return self.get_past(group, keys, columns).await;
         }
         let at = self.part(group)?;
+        if self.may_reserve {
+            self.reserve().await?;
+        }
+        if let Some(values) = self.reserved_keys(group, keys, columns) {
+            return Ok(values);
+        }
         if self.shared.local_primary(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
@@ -257,6 +282,12 @@ impl<R: Runtime> Transaction for Txn<R> {
             return Ok(());
         }
         let at = self.part(group)?;
+        if self.may_reserve {
+            self.reserve().await?;
+        }
+        if self.reserved_keys(group, keys, columns).is_some() {
+            return Ok(());
+        }
         let keys: Vec<Key> = keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect();
         if keys.is_empty() || !self.is_elsewhere(group) {
             return Ok(());
@@ -280,6 +311,12 @@ impl<R: Runtime> Transaction for Txn<R> {
         let at = self.part(group)?;
         if scan.range.is_empty() {
             return Ok(ScanRows::default());
+        }
+        if self.may_reserve {
+            self.reserve().await?;
+        }
+        if let Some(page) = self.reserved_page(group, &scan) {
+            return Ok(page);
         }
         self.read_page(at, scan).await
     }
@@ -349,10 +386,10 @@ impl<R: Runtime> Transaction for Txn<R> {
 
     async fn commit(mut self) -> Result<Option<Timestamp>> {
         let committed = self.commit_everywhere().await;
+        self.count(committed.is_ok());
         if committed.is_ok() {
             self.shared.refusals.forget(self.options.session);
         }
-        self.count(committed.is_ok());
         self.leave_queues();
         committed
     }

@@ -8,6 +8,7 @@
 
 use super::Txn;
 use super::part::{Part, covered, merged, without};
+use crate::metrics::Counter;
 use crate::primary::is_not_primary;
 use crate::shared::Route;
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
@@ -24,9 +25,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 /// A replica in the region answers at once or is not worth waiting for.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
 /// Attempts that came before the one which reads at distant primaries: the first failed on a stale replica, the second on what
-/// it was told. Who only reads needs no certification there, so it goes there at once after the first.
+/// it was told.
 const ATTEMPTS_AT_REPLICAS: u32 = 2;
-const ATTEMPTS_AT_REPLICAS_READ_ONLY: u32 = 1;
 /// Read entries that travel with every read, so that the primary can move the snapshot; more of them only with locking reads.
 const ENTRIES_SENT_MAX: usize = 32;
 
@@ -46,9 +46,10 @@ impl<R: Runtime> Txn<R> {
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Option<Bytes>> {
-        let part = &mut self.parts[at];
-        part.has_locks |= locking != Locking::None;
-        if let Some(replica) = self.shared.local_primary(part.group) {
+        let locking = self.queueing(locking);
+        if let Some(replica) = self.shared.local_primary(self.parts[at].group) {
+            let bound = self.bound_wait(at, locking);
+            let part = &mut self.parts[at];
             part.prefetched.clear();
             let me = self.shared.me();
             match replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into()).await {
@@ -59,7 +60,10 @@ impl<R: Runtime> Txn<R> {
                     return Ok(version.and_then(|v| v.value));
                 }
                 Err(e) if is_not_primary(&e) => {}
-                Err(e) => return Err(self.note_failure(e)),
+                Err(e) => {
+                    let e = self.waited_too_long(bound, e);
+                    return Err(self.note_failure(e));
+                }
             }
         }
         let mut found = self.read_keys(at, vec![key.clone()], columns, locking).await?;
@@ -76,6 +80,7 @@ impl<R: Runtime> Txn<R> {
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Vec<(Option<Bytes>, Timestamp)>> {
+        let locking = self.queueing(locking);
         let op = ReadOp::Get { keys: keys.clone(), columns: columns | ColumnMask::EXISTENCE, locking: locking.into() };
         let (ReadResult::Values(values), untils) = self.ask(at, op, locking).await? else { return Err(another_question()) };
         if values.len() != keys.len() || untils.len() != keys.len() {
@@ -96,14 +101,15 @@ impl<R: Runtime> Txn<R> {
 
     /// A page of a scan, recorded, with the transaction's own writes in it.
     pub(super) async fn read_page(&mut self, at: usize, scan: Scan) -> Result<ScanRows> {
+        let locking = self.queueing(scan.locking);
         let op = ReadOp::Scan {
             range: scan.range.clone(),
             columns: scan.columns | ColumnMask::EXISTENCE,
             reverse: scan.reverse,
             limit: scan.limit.map(|l| l as u64),
-            locking: scan.locking.into(),
+            locking: locking.into(),
         };
-        let (ReadResult::Page { mut rows, rest }, untils) = self.ask(at, op, scan.locking).await? else {
+        let (ReadResult::Page { mut rows, rest }, untils) = self.ask(at, op, locking).await? else {
             return Err(another_question());
         };
         let until = *untils.first().ok_or_else(another_question)?;
@@ -135,17 +141,62 @@ impl<R: Runtime> Txn<R> {
         if self.protocol.reads_at_primaries() {
             return false;
         }
-        let attempt = self.options.attempt.max(self.shared.refusals.count(self.options.session));
-        match self.options.read_only {
-            true => self.options.is_held_back && attempt < ATTEMPTS_AT_REPLICAS_READ_ONLY,
-            false => attempt < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts,
+        // What only reads and is not a block may have been sent to its client before it ends.
+        let is_speculative = !self.options.read_only || self.options.is_held_back || self.options.is_block;
+        is_speculative && (self.attempts() < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts)
+    }
+
+    /// Attempts of the same work that came before, as far as that is known: a client that tries again itself is recognised by its
+    /// session.
+    pub(super) fn attempts(&self) -> u32 {
+        self.options.attempt.max(self.shared.refusals.count(self.options.session))
+    }
+
+    /// From the second abort on, a block that only reads takes a shared place in the wait queue of every row it reads, for a moment.
+    /// (A statement by itself reserves what it reads: [`super::reserving`].)
+    fn queueing(&self, locking: Locking) -> Locking {
+        let wants = self.options.read_only && self.options.is_block && self.attempts() >= ATTEMPTS_AT_REPLICAS;
+        match locking == Locking::None && wants && !self.protocol.reads_at_primaries() {
+            true => Locking::Shared(OnLocked::Briefly),
+            false => locking,
         }
+    }
+
+    /// Before a read that may wait in a queue: how long it may. Nobody sees a cycle of waits over two primaries, so one who holds
+    /// entries elsewhere waits for a bounded time. Whether that is the bound.
+    fn bound_wait(&mut self, at: usize, locking: Locking) -> bool {
+        if locking == Locking::None {
+            return false;
+        }
+        let holds_elsewhere = self.parts.iter().enumerate().any(|(other, part)| other != at && part.has_locks);
+        let own = self.options.lock_timeout;
+        let cycles = self.options.deadlock_timeout.filter(|t| holds_elsewhere && own.is_none_or(|own| *t < own));
+        let part = &mut self.parts[at];
+        part.view.lock_timeout = cycles.or(own);
+        part.has_locks = true;
+        cycles.is_some()
+    }
+
+    /// A wait that was bounded because of cycles has reached its bound: 40P01.
+    fn waited_too_long(&self, is_bounded: bool, e: Error) -> Error {
+        if !is_bounded || !crate::primary::is_lock_timeout(&e) {
+            return e;
+        }
+        self.shared.metrics.add(Counter::SuspectedDeadlocks);
+        let waited = self.options.deadlock_timeout.unwrap_or_default();
+        Error::new(
+            ErrorKind::Retry,
+            "40P01",
+            "deadlock suspected: waited too long for a row while holding rows in another region",
+        )
+        .detail(format!("deadlock_timeout is {} ms; {}", waited.as_millis(), e.get_detail().unwrap_or_default()))
+        .hint("Run the transaction again.")
     }
 
     fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
         let waits_or_none = match locking {
             Locking::None => true,
-            Locking::Exclusive(busy) | Locking::Shared(busy) => busy == OnLocked::Wait,
+            Locking::Exclusive(busy) | Locking::Shared(busy) => matches!(busy, OnLocked::Wait | OnLocked::Briefly),
         };
         waits_or_none && self.may_read_at_replicas() && !self.shared.is_primary_near(group)
     }
@@ -158,8 +209,14 @@ impl<R: Runtime> Txn<R> {
         {
             return Ok(found);
         }
-        self.parts[at].has_locks |= locking != Locking::None;
-        let result = self.ask_primary(at, op, locking).await?;
+        let bound = self.bound_wait(at, locking);
+        let result = match self.ask_primary(at, op, locking).await {
+            Ok(result) => result,
+            Err(e) => {
+                let e = self.waited_too_long(bound, e);
+                return Err(self.note_failure(e));
+            }
+        };
         let until = self.parts[at].view.snapshot.ok_or_else(another_question)?;
         let untils = match &result {
             ReadResult::Values(values) => vec![until; values.len()],
@@ -227,7 +284,7 @@ impl<R: Runtime> Txn<R> {
                     super::backoff(attempt).await;
                     attempt += 1;
                 }
-                Err(e) => return Err(self.note_failure(e)),
+                Err(e) => return Err(e),
             }
         }
     }

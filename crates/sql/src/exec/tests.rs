@@ -101,9 +101,11 @@ async fn run_in(
         schema: catalog.version,
         schema_committed_at: catalog.committed_at,
         lock_timeout: None,
+        deadlock_timeout: None,
         attempt: 0,
         as_of: None,
         is_held_back: false,
+        is_block: false,
     });
     let system = NoSystem(catalog.clone(), names.clone());
     let interrupt = Interrupt::default();

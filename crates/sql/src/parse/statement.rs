@@ -207,6 +207,8 @@ pub enum ShowObjects {
     Sessions,
     /// `SHOW TRANSACTIONS`: those over several groups that are prepared.
     Transactions,
+    /// `SHOW METRICS`: what the node has counted.
+    Metrics,
 }
 
 /// What a `SHOW` is about.

@@ -49,6 +49,7 @@ impl<E: Environment> Session<E> {
             Kind::ShowObjects(ShowObjects::Settings) => self.show_all(manner, out),
             Kind::ShowObjects(ShowObjects::Transactions) => self.show_transactions(manner, out).await?,
             Kind::ShowObjects(ShowObjects::Ranges(of)) => self.show_ranges(of, manner, out).await?,
+            Kind::ShowObjects(ShowObjects::Metrics) => self.show_metrics(manner, out),
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
                 out.command_complete("VACUUM");
@@ -220,6 +221,12 @@ impl<E: Environment> Session<E> {
         let columns = [("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)];
         self.send_rows(&columns, rows, "SHOW", manner, out);
     }
+    fn show_metrics(&mut self, manner: Manner<'_>, out: &mut dyn Output) {
+        let metrics = self.env.metrics().into_iter();
+        let rows: Vec<Vec<Datum>> = metrics.map(|(name, value)| vec![Datum::text(name), Datum::Int(value as i64)]).collect();
+        let tag = format!("SHOW {}", rows.len());
+        self.send_rows(&metric_columns(), rows, &tag, manner, out);
+    }
     async fn show_transactions(&mut self, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let transactions = super::run::interruptible(&self.cancel, self.env.transactions()).await?;
         let texts = |texts: Vec<String>| Datum::text(texts.join(", "));
@@ -283,6 +290,7 @@ impl<E: Environment> Session<E> {
         match kind {
             Kind::ShowObjects(ShowObjects::Transactions) => output_columns(&transaction_columns()),
             Kind::ShowObjects(ShowObjects::Ranges(_)) => output_columns(&super::ranges::columns()),
+            Kind::ShowObjects(ShowObjects::Metrics) => output_columns(&metric_columns()),
             Kind::ShowObjects(ShowObjects::Settings) => {
                 output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
             }
@@ -327,6 +335,10 @@ fn output_columns(columns: &[(&str, Type)]) -> Vec<OutputColumn> {
 /// The columns of `SHOW TRANSACTIONS`.
 fn transaction_columns() -> [(&'static str, Type); 6] {
     ["transaction", "gateway", "group", "age", "participants", "waits_for"].map(|name| (name, Type::Text))
+}
+
+fn metric_columns() -> [(&'static str, Type); 2] {
+    [("name", Type::Text), ("value", Type::Int8)]
 }
 
 /// The `SHOW` statements about the catalog.

@@ -134,9 +134,11 @@ impl<E: Environment> Session<E> {
             schema: catalog.version,
             schema_committed_at: catalog.committed_at,
             lock_timeout: self.system.settings().now().lock_timeout,
+            deadlock_timeout: self.system.settings().now().deadlock_timeout,
             attempt: self.attempt,
             as_of: None,
             is_held_back: false,
+            is_block: false,
         })
     }
     fn refuse_write(&self, prepared: &Prepared) -> Result<()> {

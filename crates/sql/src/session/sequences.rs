@@ -91,9 +91,11 @@ impl<E: Environment> SessionSequences<E> {
                 schema: catalog.version,
                 schema_committed_at: catalog.committed_at,
                 lock_timeout: None,
+                deadlock_timeout: None,
                 attempt,
                 as_of: None,
                 is_held_back: true,
+                is_block: false,
             });
             txn.uses(&[sequence.id]);
             let once = async {

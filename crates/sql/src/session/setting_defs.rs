@@ -121,6 +121,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     ),
     reported("DateStyle", "datestyle", "ISO, MDY", Kind::DateStyle, "The display format for date and time values."),
     quiet(
+        "deadlock_timeout",
+        "deadlock_timeout",
+        "10s",
+        MILLIS,
+        "The maximum allowed duration of a wait for a lock while locks in another region are held.",
+    ),
+    quiet(
         "default_table_access_method",
         "default_table_access_method",
         "heap",

@@ -41,6 +41,7 @@ pub(crate) struct Values {
     changed: BTreeMap<String, String>,
     pub statement_timeout: Option<Duration>,
     pub lock_timeout: Option<Duration>,
+    pub deadlock_timeout: Option<Duration>,
     pub idle_in_transaction_timeout: Option<Duration>,
     pub idle_session_timeout: Option<Duration>,
     pub default_read_only: bool,
@@ -60,6 +61,7 @@ impl Values {
             changed,
             statement_timeout: None,
             lock_timeout: None,
+            deadlock_timeout: None,
             idle_in_transaction_timeout: None,
             idle_session_timeout: None,
             default_read_only: false,
@@ -81,6 +83,7 @@ impl Values {
         };
         self.statement_timeout = millis(self, "statement_timeout");
         self.lock_timeout = millis(self, "lock_timeout");
+        self.deadlock_timeout = millis(self, "deadlock_timeout");
         self.idle_in_transaction_timeout = millis(self, "idle_in_transaction_session_timeout");
         self.idle_session_timeout = millis(self, "idle_session_timeout");
         self.default_read_only = self.get("default_transaction_read_only").as_deref() == Some("on");

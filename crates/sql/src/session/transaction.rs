@@ -91,7 +91,10 @@ impl<E: Environment> Session<E> {
     /// The same with a transaction below it, and the catalog it works with.
     pub(super) fn begun(&mut self, read_only_statement: bool, is_held_back: bool) -> &mut Block<E::Txn> {
         let catalog = self.catalog();
-        let lock_timeout = self.system.settings().now().lock_timeout;
+        let (lock_timeout, deadlock_timeout) = {
+            let settings = self.system.settings();
+            (settings.now().lock_timeout, settings.now().deadlock_timeout)
+        };
         let (session, attempt) = (self.options.id, self.attempt);
         let block = self.block.as_mut().expect("an open transaction");
         if block.txn.is_none() {
@@ -101,9 +104,11 @@ impl<E: Environment> Session<E> {
                 schema: catalog.version,
                 schema_committed_at: catalog.committed_at,
                 lock_timeout,
+                deadlock_timeout,
                 attempt,
                 as_of: block.past.as_ref().map(|past| past.as_of),
                 is_held_back,
+                is_block: block.explicit,
             }));
         }
         block

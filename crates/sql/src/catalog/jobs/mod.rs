@@ -251,8 +251,10 @@ fn options(catalog: &Catalog, session: SessionId, read_only: bool, attempt: u32)
         schema: catalog.version,
         schema_committed_at: catalog.committed_at,
         lock_timeout: None,
+        deadlock_timeout: None,
         attempt,
         as_of: None,
         is_held_back: true,
+        is_block: false,
     }
 }

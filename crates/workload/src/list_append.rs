@@ -9,16 +9,17 @@
 //!
 //! A share of the transactions picks the region anew for every step, so one transaction reads and appends keys of several
 //! regions; a range read is then often made in every region, one after the other, where only one snapshot over all of them
-//! will do. The history needs no regions: a key's number says which one it belongs to.
+//! will do. Some of them only read, a range in every region, in a block that says so or in one statement: the database has ways of
+//! its own for these. The history needs no regions: a key's number says which one it belongs to.
 //!
 //! Every attempt is a record of its own, with values never used before: the appends of an attempt that was refused must
 //! never be seen by anybody.
 
-use crate::client::Value;
+use crate::client::{Rows, Value};
 use crate::history::{Op, Outcome, Record};
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;
-use crate::session::{Attempted, RetryPolicy, Session, Statements};
+use crate::session::{Attempted, Mode, RetryPolicy, Session, Statements};
 use crate::stats::{Locality, StatsKey};
 use async_trait::async_trait;
 use meridian_base::{Error, Result};
@@ -31,6 +32,8 @@ use std::time::Duration;
 const DATABASE: &str = "lists";
 /// Keys of one region in the history; a key of region `r` in the table is `r * KEYS_OF_REGION` higher in the history.
 const KEYS_OF_REGION: i64 = 1_000_000;
+/// Share of the transactions over several regions that only read.
+const READING_SHARE: f64 = 0.25;
 const REST: Duration = Duration::from_millis(50);
 
 /// The shape of the lists.
@@ -141,6 +144,12 @@ impl ListAppend {
         steps
     }
 
+    /// A range in every region.
+    fn plan_reads(&self, regions: &[&str], rng: &mut SmallRng) -> Vec<(usize, Step)> {
+        let mut state = self.state.lock().expect("no panic while planning");
+        regions.iter().enumerate().map(|(at, region)| (at, state.range(&self.config, region, rng))).collect()
+    }
+
     /// The regions that a worker's next transaction picks from, and under what it is counted.
     fn choose<'r>(&self, regions: &'r [String], worker: &'r Worker, rng: &mut SmallRng) -> (StatsKey, Vec<&'r str>) {
         let region = worker.region.clone();
@@ -160,14 +169,22 @@ impl ListAppend {
         regions: &[&str],
         rng: &mut SmallRng,
     ) -> Tried {
-        let steps: Arc<[(usize, Step)]> = self.plan(regions, rng).into();
+        let only_reads = regions.len() > 1 && rng.random_bool(READING_SHARE);
+        let steps: Arc<[(usize, Step)]> = match only_reads {
+            true => self.plan_reads(regions, rng).into(),
+            false => self.plan(regions, rng).into(),
+        };
+        let mode = if only_reads { Mode::ReadOnly } else { Mode::Usual };
         let homes: Arc<[Home]> = regions.iter().map(|region| Home::of(context, region)).collect();
+        if only_reads && rng.random_bool(0.5) {
+            return read_at_once(context, session, worker, &homes, &steps).await;
+        }
         let done: Arc<Mutex<Vec<Op>>> = Arc::default();
         let mut pause = crate::run::draw_pause(self.config.pause_max, rng);
         let pause_before = rng.random_range(0..steps.len());
         let invoked = context.timer.now_micros();
         let attempted = session
-            .transaction(rng, |statements| {
+            .transaction_in(mode, rng, |statements| {
                 let (steps, homes, done) = (steps.clone(), homes.clone(), done.clone());
                 // Only once: a transaction that is too slow must not be so again.
                 let pause = std::mem::take(&mut pause);
@@ -255,6 +272,65 @@ impl State {
     }
 }
 
+/// Ranges of several regions, read by one statement outside a block.
+async fn read_at_once(
+    context: &Context,
+    session: &mut Session,
+    worker: &Worker,
+    homes: &[Home],
+    steps: &[(usize, Step)],
+) -> Tried {
+    let ranges = steps.iter().filter_map(|(at, step)| match step {
+        Step::ReadRange { from, to } => Some((*at, *from, *to)),
+        _ => None,
+    });
+    let ranges: Vec<(usize, i64, i64)> = ranges.collect();
+    let part = |(at, from, to): &(usize, i64, i64)| {
+        let (first, end) = (from / 2, (to + 1) / 2);
+        format!("SELECT {at} AS region, k, v, w FROM {}.lists WHERE k >= {first} AND k < {end}", homes[*at].schema)
+    };
+    let sql = ranges.iter().map(part).collect::<Vec<_>>().join(" UNION ALL ");
+    let invoked = context.timer.now_micros();
+    let read = session.query(&sql, &[]).await.and_then(|rows| {
+        let mut ops = Vec::new();
+        for (at, from, to) in &ranges {
+            ops.push(Op::ReadRange {
+                from: from + homes[*at].offset,
+                to: to + homes[*at].offset,
+                lists: lists_of(&rows, Some(*at as i64), *from, *to, homes[*at].offset)?,
+            });
+        }
+        Ok(ops)
+    });
+    match read {
+        Ok(ops) => {
+            let completed = Some(context.timer.now_micros());
+            context.history.push(Record { client: worker.id, invoked, completed, outcome: Outcome::Committed, ops });
+            Tried::Committed
+        }
+        // It had no effect, whatever became of it.
+        Err(error) => Tried::Failed(error),
+    }
+}
+
+/// The lists in rows of (k, v, w), or of (region, k, v, w) those of one region.
+fn lists_of(rows: &Rows, region: Option<i64>, from: i64, to: i64, offset: i64) -> Result<BTreeMap<i64, Vec<i64>>> {
+    let mut lists = BTreeMap::new();
+    let first_column = usize::from(region.is_some());
+    for (index, row) in rows.rows.iter().enumerate() {
+        if region.is_some() && region != Some(rows.int(index, 0)?) {
+            continue;
+        }
+        let first = rows.int(index, first_column)? * 2;
+        for (key, list) in [(first, &row[first_column + 1]), (first + 1, &row[first_column + 2])] {
+            if (from..to).contains(&key) {
+                lists.insert(key + offset, parse_list(list)?);
+            }
+        }
+    }
+    Ok(lists)
+}
+
 /// Runs one step and notes what it did. An append is noted before it is sent: it may have happened even if it fails.
 async fn perform(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Arc<Mutex<Vec<Op>>>) -> Result<()> {
     let Home { schema, offset } = home;
@@ -325,16 +401,7 @@ async fn read_range(statements: &mut Statements<'_>, home: &Home, from: i64, to:
     let sql = format!("SELECT k, v, w FROM {schema}.lists WHERE k >= $1 AND k < $2");
     let params: [Value; 2] = [(from / 2).into(), ((to + 1) / 2).into()];
     let rows = statements.query(&sql, &params).await?;
-    let mut lists = BTreeMap::new();
-    for (index, row) in rows.rows.iter().enumerate() {
-        let first = rows.int(index, 0)? * 2;
-        for (key, list) in [(first, &row[1]), (first + 1, &row[2])] {
-            if (from..to).contains(&key) {
-                lists.insert(key + offset, parse_list(list)?);
-            }
-        }
-    }
-    Ok(lists)
+    lists_of(&rows, None, from, to, *offset)
 }
 
 fn format_list(values: &[i64]) -> String {

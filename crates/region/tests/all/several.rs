@@ -753,3 +753,41 @@ fn planted_bugs_of_reservations_are_found() {
         assert!(found, "{} was not found", bug.name());
     }
 }
+
+/// A prepared writer, a reserving read that waits for it, and whoever comes after that.
+#[test]
+fn a_reserving_read_that_waits_keeps_new_writers_away() {
+    let mut world = World::new(1, PlantedBugs::NONE);
+    for _ in 0..3 {
+        // The lease, and the schema's grant.
+        let physical = world.physical(0);
+        world.groups[0].cut(physical);
+        world.apply(0, true);
+        world.now += 1_000;
+    }
+    let physical = world.physical(0);
+    let Group { engine, state, store, clock, .. } = &mut world.groups[0];
+    let first = Timestamp::from_micros(world.now).0;
+    let request = |n: u64, read: Option<Target>, written: Option<u8>| {
+        let id = TxnId { hlc: Timestamp(first + n), gateway: NodeId(7) };
+        let entry = |target| ReadEntry { target, columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
+        let write = |k| Write { key: key(k), value: Some(encode(&[id; COLUMNS as usize])), columns: ColumnMask::ALL };
+        let (reads, writes) = (read.map(entry).into_iter().collect(), written.map(write).into_iter().collect());
+        CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: schema() }
+    };
+    let (writer, reader) = (request(1, None, Some(1)), request(2, Some(Target::Range(KeyRange::new(key(0), key(3)))), None));
+    assert!(matches!(engine.prepare(state, store, &writer, clock, physical), Preparation::Append { .. }));
+    assert!(matches!(engine.prepare(state, store, &reader, clock, physical), Preparation::Wait(_)), "for the writer");
+    let Certified::Wait(ticket) = engine.certify(state, store, &request(3, None, Some(2)), clock, physical) else {
+        panic!("a writer of this group alone waits for the reader");
+    };
+    assert!(matches!(engine.prepare(state, store, &request(4, None, Some(2)), clock, physical), Preparation::Refuse(_)));
+    assert!(
+        matches!(engine.certify(state, store, &request(5, None, Some(3)), clock, physical), Certified::Append { .. }),
+        "elsewhere"
+    );
+    let mut woken = Vec::new();
+    engine.give_up_claim(reader.id, &mut woken);
+    assert_eq!(woken, [ticket]);
+    assert!(matches!(engine.certify(state, store, &request(3, None, Some(2)), clock, physical), Certified::Append { .. }));
+}

@@ -13,9 +13,13 @@ use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Timestamp};
 use meridian_sql::env::{Locking, Scan, ScanRows, Transaction};
 
 impl<R: Runtime> Txn<R> {
-    /// Whether some of the reads would wait for each other, one message after another.
-    fn pays(&self, groups: impl Iterator<Item = GroupId>) -> bool {
-        groups.filter(|group| self.shared.local_primary(*group).is_none()).count() > 1
+    /// Whether some of the reads would wait for each other, one message after another. What is reserved has come already.
+    async fn pays(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<bool> {
+        if self.may_reserve {
+            self.reserve().await?;
+        }
+        let far = groups.filter(|group| self.shared.local_primary(*group).is_none()).count();
+        Ok(self.reserved.is_none() && far > 1)
     }
 
     pub(super) async fn keys_of_each(
@@ -24,7 +28,7 @@ impl<R: Runtime> Txn<R> {
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Vec<Vec<Option<Bytes>>>> {
-        if !self.pays(reads.iter().map(|r| r.0)) {
+        if !self.pays(reads.iter().map(|r| r.0)).await? {
             let mut answers = Vec::with_capacity(reads.len());
             for (group, keys) in reads {
                 answers.push(self.some_keys(group, &keys, columns, locking).await?);
@@ -53,7 +57,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     pub(super) async fn pages_of_each(&mut self, scans: Vec<(GroupId, Scan)>) -> Result<Vec<ScanRows>> {
-        if !self.pays(scans.iter().map(|s| s.0)) {
+        if !self.pays(scans.iter().map(|s| s.0)).await? {
             let mut answers = Vec::with_capacity(scans.len());
             for (group, scan) in scans {
                 answers.push(self.scan(group, scan).await?);
@@ -68,6 +72,12 @@ impl<R: Runtime> Txn<R> {
     }
 
     pub(super) async fn prefetch_of_each(&mut self, reads: Vec<(GroupId, Vec<Key>)>, columns: ColumnMask) -> Result<()> {
+        if !self.pays(reads.iter().map(|r| r.0)).await? {
+            for (group, keys) in reads {
+                self.prefetch(group, &keys, columns).await?;
+            }
+            return Ok(());
+        }
         let mut branches = self.branches(reads.iter().map(|r| r.0)).await?;
         let each = branches.iter_mut().zip(&reads);
         let answers = join_all(each.map(|(b, (group, keys))| b.txn.prefetch(*group, keys, columns))).await;
@@ -108,6 +118,8 @@ impl<R: Runtime> Txn<R> {
             failed: None,
             round_trips: 0,
             past: self.past,
+            may_reserve: false,
+            reserved: None,
         };
         Branch { at, txn }
     }

@@ -146,6 +146,8 @@ pub struct Table {
     pub indexes: Vec<Index>,
     pub checks: Vec<Check>,
     pub foreign_keys: Vec<ForeignKey>,
+    /// The foreign key whose parent tells the region of rows that are inserted without one.
+    pub infers_region_by: Option<DescriptorId>,
     /// Tables whose foreign keys point here: (table, constraint).
     pub referenced_by: Vec<(DescriptorId, DescriptorId)>,
     pub owner: String,

@@ -15,7 +15,7 @@ use super::Runtime;
 use super::cascade;
 use super::eval::{Env, Memo, eval, finish};
 use super::op::{Frame, Row, all_true, collect, eval_all, eval_scalar};
-use super::prefetch;
+use super::{infer, prefetch};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
@@ -48,8 +48,11 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     for source in input {
         rt.pause().await?;
         let row = match &plan.kind {
-            DmlPlanKind::Insert { targets, conflict, random } => {
-                let row = new_row(&plan.table, targets, source);
+            DmlPlanKind::Insert { targets, conflict, random, infers } => {
+                let mut row = new_row(&plan.table, targets, source);
+                if *infers {
+                    infer::region(plan, &mut row, rt).await?;
+                }
                 insert(plan, row, conflict.as_ref(), random, &mut changes, frame, rt).await?
             }
             DmlPlanKind::Update { set } => {
@@ -89,7 +92,7 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
 /// Inserts rows of values for the parameters of a plan of [`crate::plan::prepare_insert`].
 pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>, rt: &mut Runtime<'_, T>) -> Result<u64> {
     use crate::plan::physical::Node;
-    let DmlPlanKind::Insert { targets, conflict: None, random } = &plan.kind else {
+    let DmlPlanKind::Insert { targets, conflict: None, random, infers } = &plan.kind else {
         return Err(Error::internal("not a plain INSERT"));
     };
     let Node::Values(values) = &*plan.input else { return Err(Error::internal("not an INSERT of parameters")) };
@@ -101,7 +104,10 @@ pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>
         rt.pause().await?;
         let mut inner = Runtime { txn: &mut *rt.txn, ctx: rt.ctx, params: &params, shared: &mut *rt.shared };
         let values = eval_all(template, &[], &frame, &mut inner).await?;
-        let row = new_row(&plan.table, targets, values);
+        let mut row = new_row(&plan.table, targets, values);
+        if *infers {
+            infer::region(plan, &mut row, &mut inner).await?;
+        }
         insert(plan, row, None, random, &mut changes, &frame, &mut inner).await?;
     }
     cascade::check(&plan.table, &plan.keys, changes, rt).await?;

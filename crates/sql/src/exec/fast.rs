@@ -71,7 +71,9 @@ async fn update<T: Transaction>(plan: &FastPlan, params: &[Datum], txn: &mut T, 
 }
 
 async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Affected> {
-    let (DmlPlanKind::Insert { targets, random, .. }, Node::Values(rows)) = (&d.kind, &*d.input) else { return Err(damaged()) };
+    let (DmlPlanKind::Insert { targets, random, infers, .. }, Node::Values(rows)) = (&d.kind, &*d.input) else {
+        return Err(damaged());
+    };
     let values = rows.first().ok_or_else(damaged)?;
     let memo = Memo::default();
     let env = Env { row: &[], args: &[], params, ctx: ctx.eval, memo: &memo };
@@ -81,6 +83,9 @@ async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx:
     }
     let mut shared = Shared::default();
     let mut rt = Runtime { txn, ctx, params, shared: &mut shared };
+    if *infers {
+        super::infer::region(d, &mut row, &mut rt).await?;
+    }
     let mut changes = dml::Changes::default();
     dml::insert_plain(d, row, random, &mut changes, &mut rt).await?;
     cascade::check(&d.table, &d.keys, changes, &mut rt).await?;

@@ -13,6 +13,7 @@ pub(crate) mod eval;
 mod explain;
 mod fast;
 pub(crate) mod groups;
+mod infer;
 mod join;
 mod op;
 mod prefetch;

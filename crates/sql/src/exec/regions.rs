@@ -174,6 +174,9 @@ impl Regions<'_> {
         if let Some(group) = table.only_group() {
             return self.together("Regions", &[group]);
         }
+        if matches!(d.kind, DmlPlanKind::Insert { infers: true, .. }) {
+            return self.note("Regions", "of the parents".into(), Trips::MAYBE);
+        }
         let region = table.region_column().and_then(|o| targets.iter().position(|t| *t == o));
         let values: Option<Vec<Datum>> = match (&*d.input, region) {
             (Node::Values(rows), Some(at)) => rows.iter().map(|r| self.value(&r[at])).collect(),

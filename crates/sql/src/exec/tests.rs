@@ -77,7 +77,12 @@ fn block_on<F: Future>(f: F) -> F::Output {
 
 /// A database after some statements.
 async fn after(statements: &str) -> MemEnvironment {
-    let env = MemEnvironment::new(&["local"]);
+    after_in(&["local"], statements).await
+}
+
+/// The same in a cluster of several regions, the first one the gateway's.
+async fn after_in(regions: &[&str], statements: &str) -> MemEnvironment {
+    let env = MemEnvironment::new(regions);
     let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
     let mut session = Session::new(env.clone(), options, env.shared()).unwrap();
     session.query_text(statements).await.unwrap();
@@ -355,4 +360,42 @@ mod properties {
             });
         }
     }
+}
+
+#[test]
+fn only_the_regions_that_may_have_what_is_looked_for_are_read() {
+    block_on(async {
+        let statements = "alter database postgres set primary region \"local\"; alter database postgres add region \"far\";
+            create table t (id int primary key, a int unique, b int) locality regional by row;
+            insert into t (id, a, b, crdb_region) values (1, 1, 1, 'local'), (2, 2, 2, 'far'), (3, 3, 3, 'local')";
+        let env = after_in(&["local", "far"], statements).await;
+        let table = env.catalog().table(&Names::new("postgres", "root"), &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let (local, far) = (table.group_in("local").unwrap(), table.group_in("far").unwrap());
+        let cases: [(&str, u64, &[meridian_base::GroupId]); 12] = [
+            ("select * from t where id = 1", 1, &[local]),
+            ("select * from t where id = 2", 1, &[local, far]),
+            ("select * from t where id in (1, 3)", 2, &[local]),
+            ("select * from t where id = 2 and crdb_region = 'far'", 1, &[far]),
+            ("select * from t where id = 2 and crdb_region = 'local'", 0, &[local]),
+            ("select b from t where a = 3", 1, &[local]),
+            ("select id from t limit 2", 2, &[local]),
+            ("select id from t limit 3", 3, &[local, far]),
+            ("select id from t order by id limit 1", 1, &[local, far]),
+            ("select t.id from generate_series(1, 1) as g join t on t.id = g", 1, &[local]),
+            ("update t set b = 4 where id = 1", 1, &[local]),
+            // The values must not be taken anywhere.
+            ("insert into t (id, a) values (4, 4)", 1, &[local, far]),
+        ];
+        for (text, rows, groups) in cases {
+            let (affected, _, txn) = run_in(&env, text, &[], MEMORY_BYTES_MAX).await;
+            assert_eq!(affected.unwrap_or_else(|e| panic!("{text}: {e:?}")).rows, rows, "{text}");
+            let mut read: Vec<meridian_base::GroupId> = txn.reads().iter().map(|r| r.0).collect();
+            read.sort();
+            read.dedup();
+            let mut expected = groups.to_vec();
+            expected.sort();
+            assert_eq!(read, expected, "{text}");
+            assert!(txn.writes().iter().all(|(group, _)| *group == local), "{text}");
+        }
+    });
 }

@@ -33,6 +33,8 @@ pub(crate) enum DmlKind {
     Insert {
         targets: Vec<u32>,
         conflict: Option<Conflict>,
+        /// No region is given, and the table says whose it is.
+        infers: bool,
     },
     /// Over the input's columns.
     Update {
@@ -137,6 +139,7 @@ impl Binder<'_> {
             targets = table.public_columns().map(|(o, _)| o).collect();
         }
         let (mut input, mut targets) = self.insert_source(i, &plan, targets, explicit)?;
+        let infers = infers(&table, &targets);
         self.check_identity(&table, &mut input, &targets, &plan, overriding)?;
         self.add_defaults(&mut input, &mut targets, &plan);
         let conflict = match &i.on {
@@ -148,7 +151,7 @@ impl Binder<'_> {
         let keys = Arc::new(self.foreign_keys(&plan, changes)?);
         let returning = self.returning(i.returning.as_deref(), cols, &[], vec![alias])?;
         self.finish(
-            Dml { table: plan, keys, input, kind: DmlKind::Insert { targets, conflict }, base, returning: Vec::new() },
+            Dml { table: plan, keys, input, kind: DmlKind::Insert { targets, conflict, infers }, base, returning: Vec::new() },
             returning,
         )
     }
@@ -162,10 +165,11 @@ impl Binder<'_> {
         let cols: Vec<ColId> = ordinals.iter().map(|_| self.fresh()).collect();
         let row = (0..ordinals.len() as u32).map(Expr::Param).collect();
         let mut input = Rel::Values { cols, rows: vec![row] };
+        let infers = infers(table, ordinals);
         let mut targets = ordinals.to_vec();
         self.add_defaults(&mut input, &mut targets, &plan);
         let keys = Arc::new(self.foreign_keys(&plan, false)?);
-        let kind = DmlKind::Insert { targets, conflict: None };
+        let kind = DmlKind::Insert { targets, conflict: None, infers };
         self.finish(Dml { table: plan, keys, input, kind, base, returning: Vec::new() }, Vec::new())
     }
 
@@ -597,6 +601,11 @@ fn base_of(rel: &Rel) -> ColId {
         Rel::Table { base, .. } => *base,
         _ => unreachable!("the target of a change is a table"),
     }
+}
+
+/// Whether rows of these columns go where their parents are.
+fn infers(table: &TableRef, targets: &[u32]) -> bool {
+    table.infers_region_by.is_some() && table.region_column().is_some_and(|o| !targets.contains(&o))
 }
 
 /// Columns that are not assigned to get what their `ON UPDATE` says.

@@ -224,6 +224,8 @@ pub(crate) enum DmlPlanKind {
         conflict: Option<ConflictPlan>,
         /// Ordinals that every row fills with a random UUID: they cannot be taken.
         random: Vec<u32>,
+        /// Rows go where their parents are (`exec::infer`).
+        infers: bool,
     },
     Update {
         set: Vec<(u32, Scalar)>,
@@ -770,7 +772,7 @@ impl Compiler<'_> {
             }
         };
         let kind = match &dml.kind {
-            DmlKind::Insert { targets, conflict } => {
+            DmlKind::Insert { targets, conflict, infers } => {
                 let conflict = match conflict {
                     None => None,
                     Some(c) => {
@@ -786,7 +788,7 @@ impl Compiler<'_> {
                     }
                 };
                 let random = random_columns(&dml.input, targets);
-                DmlPlanKind::Insert { targets: targets.clone(), conflict, random }
+                DmlPlanKind::Insert { targets: targets.clone(), conflict, random, infers: *infers }
             }
             DmlKind::Update { set } => {
                 DmlPlanKind::Update { set: set.iter().map(|(o, e)| Ok((*o, self.scalar(e, &row)?))).collect::<Result<_>>()? }

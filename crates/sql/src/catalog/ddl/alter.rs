@@ -86,7 +86,10 @@ impl Deriver<'_> {
             }
             Op::ValidateConstraint { name } => self.validate_constraint(&table, &fold(name))?,
             Op::OwnerTo { new_owner } => table.owner = self.owner(new_owner)?,
-            Op::SetOptionsParens { options } => super::table::check_storage_options(options)?,
+            Op::SetOptionsParens { options } => {
+                super::table::check_storage_options(options)?;
+                super::locality::set_inference(&mut table, options)?;
+            }
             // Settings of mechanisms that do not exist here, in the state they already have.
             Op::DisableRowLevelSecurity | Op::NoForceRowLevelSecurity | Op::SetLogged => {}
             other => return Err(Error::unsupported(format!("ALTER TABLE … {other} is not supported"))),

@@ -6,13 +6,14 @@
 
 use super::regions::being_dropped;
 use super::{Deriver, Job};
+use crate::catalog::lookup::fold;
 use crate::catalog::{
     self, Column, ColumnState, Database, Descriptor, Group, GroupKind, Homes, IndexState, Move, MoveState, Partition, Table,
 };
 use crate::parse::Locality;
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{Expr, ObjectName, SqlOption, Value};
 
 /// The column that says where a row lives, where no other is named.
 pub const REGION_COLUMN: &str = "crdb_region";
@@ -192,6 +193,47 @@ fn region_column(table: &mut Table, named: Option<&str>, rehomes: bool) -> Resul
         .detail("REGIONAL BY ROW must reference a column of type crdb_internal_region."));
     }
     Ok(ordinal)
+}
+
+/// The storage parameter that names the foreign key to infer regions by.
+pub(super) const INFERENCE: &str = "infer_rbr_region_col_using_constraint";
+
+/// Sets, or with an empty name takes back, the foreign key whose parents tell the regions of new rows.
+pub(super) fn set_inference(table: &mut Table, options: &[SqlOption]) -> Result<()> {
+    for option in options {
+        let SqlOption::KeyValue { key, value } = option else { continue };
+        if fold(key) != INFERENCE {
+            continue;
+        }
+        let name = match value {
+            Expr::Value(v) => match &v.value {
+                Value::SingleQuotedString(name) => name.clone(),
+                _ => return Err(Error::sql("22023", format!("invalid value for \"{INFERENCE}\": {value}"))),
+            },
+            Expr::Identifier(name) => fold(name),
+            _ => return Err(Error::sql("22023", format!("invalid value for \"{INFERENCE}\": {value}"))),
+        };
+        table.infers_region_by = if name.is_empty() { None } else { Some(inferring(table, &name)?) };
+    }
+    Ok(())
+}
+
+fn inferring(table: &Table, name: &str) -> Result<DescriptorId> {
+    let Some(region) = table.region_column() else {
+        return Err(Error::sql("42P16", format!("{INFERENCE} can only be set on REGIONAL BY ROW tables")));
+    };
+    let fk = table.foreign_keys.iter().find(|f| f.name == name).ok_or_else(|| {
+        Error::sql("42704", format!("foreign key constraint \"{name}\" of relation \"{}\" does not exist", table.name))
+    })?;
+    if !fk.columns.contains(&region) || fk.columns.len() < 2 {
+        let column = &table.columns[region as usize].name;
+        return Err(Error::sql(
+            "42P16",
+            format!("foreign key constraint \"{name}\" does not include the region column \"{column}\""),
+        )
+        .hint("Regions are inferred by a key over the region column and others."));
+    }
+    Ok(fk.id)
 }
 
 /// 42P10 for a change that would leave the rows of a table without a home.

@@ -44,6 +44,7 @@ impl Deriver<'_> {
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            infers_region_by: None,
             referenced_by: Vec::new(),
             owner: self.names().user.clone(),
             comment: None,
@@ -63,6 +64,9 @@ impl Deriver<'_> {
         constraints.sort_by_key(Constraint::is_foreign_key);
         for constraint in constraints.iter().filter(|c| !c.is_primary()) {
             self.add_constraint(&mut table, constraint, true)?;
+        }
+        if let CreateTableOptions::With(options) | CreateTableOptions::Options(options) = &create.table_options {
+            super::locality::set_inference(&mut table, options)?;
         }
         self.check_generated(&table)?;
         self.put(table);
@@ -342,7 +346,14 @@ pub(super) fn check_storage_options(options: &[SqlOption]) -> Result<()> {
         };
         let known = name.starts_with("autovacuum_") || name.starts_with("toast") || name.starts_with("vacuum_");
         if !known
-            && !matches!(name.as_str(), "fillfactor" | "parallel_workers" | "log_autovacuum_min_duration" | "user_catalog_table")
+            && !matches!(
+                name.as_str(),
+                super::locality::INFERENCE
+                    | "fillfactor"
+                    | "parallel_workers"
+                    | "log_autovacuum_min_duration"
+                    | "user_catalog_table"
+            )
         {
             return Err(Error::sql("22023", format!("unrecognized parameter \"{name}\"")));
         }

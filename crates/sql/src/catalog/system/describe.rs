@@ -224,6 +224,9 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let schema = catalog.schema_by_id(table.schema).map(|s| s.name.as_str()).unwrap_or_default();
     let name = format!("{}.{}", quote(schema), quote(&table.name));
     let mut text = format!("CREATE TABLE {name} (\n    {}\n)", parts.join(",\n    "));
+    if let Some(fk) = table.foreign_keys.iter().find(|f| Some(f.id) == table.infers_region_by) {
+        let _ = write!(text, " WITH (infer_rbr_region_col_using_constraint = '{}')", fk.name.replace('\'', "''"));
+    }
     if let Some(locality) = locality(catalog, table) {
         let _ = write!(text, " LOCALITY {locality}");
     }

@@ -17,6 +17,7 @@ pub(super) fn pg_type(_: &dyn SystemContext) -> Vec<Vec<Datum>> {
         let functions = match (&ty, is_array) {
             (_, true) => "array_".to_string(),
             (Type::Char(_), _) => "bpchar".to_string(),
+            (Type::Region, _) => "enum_".to_string(),
             // PostgreSQL's older names end without the underscore: int4in, but date_in.
             (Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval | Type::Uuid, _) => {
                 format!("{}_", ty.internal_name())

@@ -533,5 +533,5 @@ POSITION: 8
 
 select default_to_database_primary_region('us-east1');
 ----
-ERROR 22023: current database postgres is not multi-region enabled
+ERROR 22023: current database "postgres" is not multi-region enabled
 

@@ -1,29 +1,155 @@
-//! `meridian node status`: the cluster as one of its nodes sees it.
+//! `meridian node`: the cluster as one of its nodes sees it, and what an operator wants of a node.
 
 use clap::Subcommand;
 use meridian_server::MachineRuntime;
-use meridian_server::node::{base, status_of};
+use meridian_server::node::base::{Error, GroupId, NodeId, Result};
+use meridian_server::node::wire::{NodeStatus, Standing};
+use meridian_server::node::{stand_at, status_of};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often a command that waits looks again.
+const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// A line per node: where it is, whether it answers, how far it is, which groups it leads.
+    /// A line per node: where it is, whether it answers, what is wanted of it, how far it is, which groups it leads.
     Status {
-        /// A node to ask, as it --listen.
-        #[arg(long, default_value = "127.0.0.1:26357")]
-        node: String,
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Moves the primaries away from a node that is about to be stopped. It keeps its replicas, and is itself again when it starts.
+    Drain {
+        #[command(flatten)]
+        about: About,
+    },
+    /// Moves everything away from a node that is to leave the cluster for ever, and waits until it holds nothing. It may be
+    /// stopped then; its process stops by itself.
+    Decommission {
+        #[command(flatten)]
+        about: About,
+    },
+    /// Takes back a drain, or a decommission that has not ended.
+    Recommission {
+        #[command(flatten)]
+        about: About,
     },
 }
 
-pub async fn run(command: Command) -> base::Result<ExitCode> {
-    let Command::Status { node } = command;
-    // Asking needs a runtime, and a runtime a directory; an empty one for the moment.
-    let scratch = tempfile::tempdir().map_err(|e| base::Error::fatal(format!("no temporary directory: {e}")))?;
-    let runtime = MachineRuntime::open(scratch.path()).map_err(|e| base::Error::fatal(e.to_string()))?;
-    let nodes = status_of(runtime, &node).await?;
-    let mut lines = vec![["node", "region", "zone", "nodes", "clients", "live", "round trip", "leads"].map(String::from)];
+#[derive(clap::Args)]
+pub struct Asked {
+    /// A node to ask, as it --listen.
+    #[arg(long, default_value = "127.0.0.1:26357")]
+    node: String,
+}
+
+#[derive(clap::Args)]
+pub struct About {
+    /// The node's number, as `meridian node status` shows it.
+    id: String,
+    #[command(flatten)]
+    asked: Asked,
+    /// How long to wait, in seconds. What was begun goes on by itself.
+    #[arg(long, default_value_t = 300)]
+    timeout: u64,
+}
+
+impl About {
+    fn id(&self) -> Result<NodeId> {
+        let digits = self.id.strip_prefix('n').unwrap_or(&self.id);
+        digits.parse().map(NodeId).map_err(|_| {
+            Error::fatal(format!("\"{}\" is no node", self.id))
+                .hint("Name a node by its number, as `meridian node status` shows it.")
+        })
+    }
+}
+
+pub async fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Status { asked } => show(&asked).await,
+        Command::Drain { about } => {
+            let id = about.id()?;
+            stand(&about, id, Standing::Draining).await?;
+            Ok(exit_code(wait(&about, "leads", |node| node.leads.clone()).await?))
+        }
+        Command::Decommission { about } => {
+            let id = about.id()?;
+            stand(&about, id, Standing::Decommissioning).await?;
+            // Every node holds a replica of the catalog for as long as it is a member.
+            let holds = |node: &NodeStatus| node.holds.iter().copied().filter(|g| *g != GroupId::CATALOG).collect();
+            let done = wait(&about, "holds", holds).await?;
+            if done {
+                stand(&about, id, Standing::Decommissioned).await?;
+                println!("node {id} holds nothing any more and is no member of the cluster");
+            }
+            Ok(exit_code(done))
+        }
+        Command::Recommission { about } => {
+            let id = about.id()?;
+            stand(&about, id, Standing::Active).await?;
+            println!("node {id} takes part again");
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Asking needs a runtime, and a runtime a directory; an empty one for the moment.
+fn scratch() -> Result<(tempfile::TempDir, MachineRuntime)> {
+    let scratch = tempfile::tempdir().map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
+    let runtime = MachineRuntime::open(scratch.path()).map_err(|e| Error::fatal(e.to_string()))?;
+    Ok((scratch, runtime))
+}
+
+async fn status(asked: &Asked) -> Result<Vec<NodeStatus>> {
+    let (_scratch, runtime) = scratch()?;
+    status_of(runtime, &asked.node).await
+}
+
+async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
+    let (_scratch, runtime) = scratch()?;
+    stand_at(runtime, &about.asked.node, id, standing).await
+}
+
+fn exit_code(is_done: bool) -> ExitCode {
+    if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Waits until nothing is left of what a node has. Says what is, whenever that changes, and gives up in the end. Whether nothing is.
+async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<GroupId>) -> Result<bool> {
+    let id = about.id()?;
+    let end = Instant::now() + Duration::from_secs(about.timeout);
+    let mut said = None;
+    loop {
+        let nodes = status(&about.asked).await?;
+        let node = nodes.iter().find(|n| n.node.id == id);
+        let groups = node.map(&left).unwrap_or_default();
+        if groups.is_empty() {
+            println!("node {id} {verb} nothing");
+            return Ok(true);
+        }
+        let names: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let line = format!("node {id} still {verb} {}", names.join(" "));
+        if said.as_ref() != Some(&line) {
+            println!("{line}");
+            said = Some(line);
+        }
+        if Instant::now() > end {
+            eprintln!("meridian: gave up after {} s", about.timeout);
+            eprintln!("  hint: SHOW RANGES says what each group waits for; the move goes on by itself.");
+            return Ok(false);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn show(asked: &Asked) -> Result<ExitCode> {
+    let nodes = status(asked).await?;
+    let mut lines = vec![
+        ["node", "region", "zone", "nodes", "clients", "live", "state", "round trip", "replicas", "leads"].map(String::from),
+    ];
     for n in &nodes {
         let leads: Vec<String> = n.leads.iter().map(ToString::to_string).collect();
+        let is_gone = n.node.standing == Standing::Decommissioned;
         lines.push([
             n.node.id.to_string(),
             n.node.region.clone(),
@@ -31,14 +157,17 @@ pub async fn run(command: Command) -> base::Result<ExitCode> {
             n.node.addr.clone(),
             n.node.sql_addr.clone(),
             if n.is_live { "yes".into() } else { "no".into() },
+            if n.is_dead && !is_gone { "dead".into() } else { n.node.standing.as_str().into() },
             format!("{:.1} ms", n.round_trip_micros as f64 / 1000.0),
+            n.holds.len().to_string(),
             leads.join(" "),
         ]);
     }
-    let widths: Vec<usize> = (0..8).map(|c| lines.iter().map(|l| l[c].len()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..10).map(|c| lines.iter().map(|l| l[c].len()).max().unwrap_or(0)).collect();
     for line in lines {
         let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, w)| format!("{cell:w$}")).collect();
         println!("{}", cells.join("  ").trim_end());
     }
-    Ok(if nodes.iter().all(|n| n.is_live) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_well = |n: &NodeStatus| n.is_live || n.node.standing == Standing::Decommissioned;
+    Ok(exit_code(nodes.iter().all(is_well)))
 }

@@ -75,6 +75,13 @@ pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Resul
     let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) else { return Ok(None) };
     let end = after_operand(tokens, at + WORDS.len());
     let cut: Vec<TokenWithSpan> = tokens.drain(at..end).collect();
+    // Among the modes of a transaction.
+    let is_separator = |t: Option<&TokenWithSpan>| t.is_some_and(|t| t.token == Token::Comma);
+    if is_separator(tokens.get(at)) {
+        tokens.remove(at);
+    } else if at > 0 && at == tokens.len() && is_separator(tokens.get(at - 1)) {
+        tokens.pop();
+    }
     if let Some(second) = (at..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) {
         return Err(place.near(tokens[second].span.start));
     }

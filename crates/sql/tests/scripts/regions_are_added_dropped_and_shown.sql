@@ -58,7 +58,7 @@ show survival goal from database d;
 alter database d survive region failure;
 ----
 
-alter database d add region "asia-east1";
+alter database d add region "asia-northeast1";
 ----
 
 alter database d survive region failure;
@@ -70,7 +70,7 @@ show survival goal from database d;
 alter database d placement restricted;
 ----
 
-alter database d drop region "asia-east1";
+alter database d drop region "asia-northeast1";
 ----
 
 alter database d survive zone failure;
@@ -91,16 +91,16 @@ alter database d placement default;
 alter database d set secondary region "us-east1";
 ----
 
-alter database d set secondary region "asia-east1";
+alter database d set secondary region "asia-northeast1";
 ----
 
 show regions from database d;
 ----
 
-alter database d drop region "asia-east1";
+alter database d drop region "asia-northeast1";
 ----
 
-alter database d set primary region "asia-east1";
+alter database d set primary region "asia-northeast1";
 ----
 
 alter database d drop secondary region;
@@ -121,7 +121,7 @@ alter database d drop region "mars";
 alter database d drop region if exists "mars";
 ----
 
-alter database d drop region "asia-east1";
+alter database d drop region "asia-northeast1";
 ----
 
 alter database d set primary region "europe-west1";
@@ -139,7 +139,7 @@ show regions from all databases;
 begin;
 ----
 
-alter database d add region "asia-east1";
+alter database d add region "asia-northeast1";
 ----
 
 rollback;

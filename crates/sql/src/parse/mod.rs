@@ -142,11 +142,12 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rew
     cut.as_of = as_of;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
-    let parsed = parser.parse_statement().map_err(|e| place.error(&parser, e))?;
+    let mut parsed = parser.parse_statement().map_err(|e| place.error(&parser, e))?;
     let rest = parser.peek_token_ref();
     if rest.token != Token::EOF {
         return Err(place.near(rest.span.start));
     }
+    cut.restore(&mut parsed);
     let kind = match (parsed, cut.locality.take()) {
         (ast::Statement::CreateTable(table), locality) => Kind::CreateTable { table: Box::new(table), locality },
         (ast::Statement::Analyze(_), None) => Kind::Analyze,

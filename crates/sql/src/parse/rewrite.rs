@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::statement::{AsOfSystemTime, Locality, Overriding};
 use super::{Place, extra, parse_expression};
 use meridian_base::Result;
+use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -13,6 +14,32 @@ pub(super) struct Cut {
     pub(super) locality: Option<Locality>,
     pub(super) as_of: Option<AsOfSystemTime>,
     pub(super) overriding: Option<Overriding>,
+    /// What columns get when their rows are updated.
+    pub(super) on_updates: Vec<(String, ast::Expr)>,
+}
+
+impl Cut {
+    /// Puts back into the tree what the tree has a place for and its parser does not know.
+    pub(super) fn restore(&mut self, statement: &mut ast::Statement) {
+        let columns: Vec<&mut ast::ColumnDef> = match statement {
+            ast::Statement::CreateTable(table) => table.columns.iter_mut().collect(),
+            ast::Statement::AlterTable(alter) => alter.operations.iter_mut().filter_map(added).collect(),
+            _ => return,
+        };
+        for column in columns {
+            let own = |(name, _): &mut (String, ast::Expr)| *name == column.name.value;
+            for (_, e) in self.on_updates.extract_if(.., own) {
+                column.options.push(ast::ColumnOptionDef { name: None, option: ast::ColumnOption::OnUpdate(e) });
+            }
+        }
+    }
+}
+
+fn added(operation: &mut ast::AlterTableOperation) -> Option<&mut ast::ColumnDef> {
+    match operation {
+        ast::AlterTableOperation::AddColumn { column_def, .. } => Some(column_def),
+        _ => None,
+    }
 }
 
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Vec<TokenWithSpan>, Cut)> {
@@ -46,6 +73,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
     }
     if sees(&tokens, 0, &["create", "table"]) || sees(&tokens, 0, &["alter", "table"]) {
         computed_columns(&mut tokens);
+        cut.on_updates = on_updates(&mut tokens)?;
     }
     let mut i = 0;
     while i < tokens.len() {
@@ -124,6 +152,56 @@ fn computed_columns(tokens: &mut Vec<TokenWithSpan>) {
         }
         i += 1;
     }
+}
+
+/// Cuts out `ON UPDATE expression` of columns; `ON UPDATE CASCADE` and the like belong to foreign keys.
+fn on_updates(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(String, ast::Expr)>> {
+    const ACTIONS: &[&str] = &["cascade", "restrict", "no", "set"];
+    const OPTIONS: &[&str] =
+        &["not", "null", "default", "primary", "unique", "check", "references", "generated", "constraint", "collate"];
+    let mut found = Vec::new();
+    let (mut column, mut i, mut depth) = (None, 0, 0usize);
+    while i < tokens.len() {
+        match tokens[i].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // A definition starts with its column's name.
+        let name = match tokens[i].token {
+            Token::LParen | Token::Comma if depth == 1 => Some(i + 1),
+            _ if depth == 0 && is(&tokens[i], "add") => {
+                let at = if sees(tokens, i + 1, &["column"]) { i + 2 } else { i + 1 };
+                Some(if sees(tokens, at, &["if", "not", "exists"]) { at + 3 } else { at })
+            }
+            _ => None,
+        };
+        if let Some(Token::Word(w)) = name.and_then(|at| tokens.get(at)).map(|t| &t.token) {
+            column = Some(w.value.clone());
+        }
+        let is_action = tokens.get(i + 2).is_some_and(|t| ACTIONS.iter().any(|a| is(t, a)));
+        if !sees(tokens, i, &["on", "update"]) || is_action {
+            i += 1;
+            continue;
+        }
+        let Some(name) = column.clone() else { return Ok(found) };
+        let mut end = i + 2;
+        let mut inner = 0usize;
+        while let Some(t) = tokens.get(end) {
+            match t.token {
+                Token::LParen => inner += 1,
+                Token::RParen if inner == 0 => break,
+                Token::RParen => inner -= 1,
+                Token::Comma | Token::SemiColon | Token::EOF if inner == 0 => break,
+                _ if inner == 0 && OPTIONS.iter().any(|o| is(t, o)) => break,
+                _ => {}
+            }
+            end += 1;
+        }
+        let cut: Vec<String> = tokens.drain(i..end).skip(2).map(|t| t.token.to_string()).collect();
+        found.push((name, super::parse_expression(&cut.join(" "))?));
+    }
+    Ok(found)
 }
 
 /// Whether a token starts an option of a sequence.

@@ -53,6 +53,8 @@ pub use meridian_raft::LogOptions;
 /// The engine of a group's primary: what the simulator's comparison of protocols drives without a node around it.
 pub use meridian_region as region;
 pub use meridian_region::{PlantedBug, PlantedBugs};
+/// Goes on with the schema jobs of nodes that died; to be spawned beside the sessions.
+pub use meridian_sql::catalog::jobs::adopt as adopt_jobs;
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::{env as sql_env, session};
 pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};

@@ -1,12 +1,13 @@
 //! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so every change of a shape
 //! here is a change of the data directory's format.
 
+use super::jobs::JobRecord;
 use crate::types::Type;
 use meridian_base::{ColumnMask, DescriptorId, GroupId, NodeId};
 use meridian_placement::Survival;
 use serde::{Deserialize, Serialize};
 
-/// The parent of databases and groups.
+/// The parent of databases, groups and jobs.
 pub const ROOT: DescriptorId = DescriptorId(0);
 
 /// Anything the catalog holds.
@@ -18,6 +19,7 @@ pub enum Descriptor {
     View(View),
     Sequence(Sequence),
     Group(Group),
+    Job(JobRecord),
 }
 
 impl Descriptor {
@@ -29,9 +31,10 @@ impl Descriptor {
             Descriptor::View(d) => d.id,
             Descriptor::Sequence(d) => d.id,
             Descriptor::Group(d) => DescriptorId(d.id.0),
+            Descriptor::Job(d) => d.id,
         }
     }
-    /// What it is found under; groups have no name.
+    /// What it is found under; groups and jobs have no name.
     pub fn name(&self) -> Option<&str> {
         match self {
             Descriptor::Database(d) => Some(&d.name),
@@ -39,12 +42,12 @@ impl Descriptor {
             Descriptor::Table(d) => Some(&d.name),
             Descriptor::View(d) => Some(&d.name),
             Descriptor::Sequence(d) => Some(&d.name),
-            Descriptor::Group(_) => None,
+            Descriptor::Group(_) | Descriptor::Job(_) => None,
         }
     }
     pub fn parent(&self) -> DescriptorId {
         match self {
-            Descriptor::Database(_) | Descriptor::Group(_) => ROOT,
+            Descriptor::Database(_) | Descriptor::Group(_) | Descriptor::Job(_) => ROOT,
             Descriptor::Schema(d) => d.database,
             Descriptor::Table(d) => d.schema,
             Descriptor::View(d) => d.schema,

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::statement::*;
+use crate::catalog::jobs::Control;
 use meridian_base::Result;
 use sqlparser::tokenizer::Token;
 
@@ -13,6 +14,9 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["alter", "sequence"]) => alter_sequence(c)?,
         _ if c.sees(&["alter", "table"]) => return set_locality(c),
         _ if c.sees(&["show"]) => return show(c),
+        _ if c.take(&["pause", "job"]) => Kind::ControlJob { what: Control::Pause, id: job(c)? },
+        _ if c.take(&["resume", "job"]) => Kind::ControlJob { what: Control::Resume, id: job(c)? },
+        _ if c.take(&["cancel", "job"]) => Kind::ControlJob { what: Control::Cancel, id: job(c)? },
         _ if c.take(&["begin"]) => {
             let _ = c.take(&["transaction"]) || c.take(&["work"]);
             Kind::Begin(modes(c)?)
@@ -105,6 +109,14 @@ fn create_database(c: &mut Cursor) -> Result<Kind> {
         }
     }
     Ok(Kind::CreateDatabase { name, if_not_exists, owner, regions })
+}
+
+/// A job's number.
+fn job(c: &mut Cursor) -> Result<u32> {
+    match u32::try_from(c.integer()?) {
+        Ok(id) => Ok(id),
+        Err(_) => c.fail(),
+    }
 }
 
 fn data_placement(c: &mut Cursor) -> Result<DataPlacement> {

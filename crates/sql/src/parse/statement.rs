@@ -1,5 +1,6 @@
 //! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not know.
 
+use crate::catalog::jobs::Control;
 use sqlparser::ast;
 
 /// One statement of a query string.
@@ -61,6 +62,8 @@ pub enum Kind {
     ShowCreateTable(ast::ObjectName),
     /// `SHOW TABLES`, `SHOW DATABASES`, `SHOW SCHEMAS`, `SHOW SEQUENCES`, `SHOW ALL`, ….
     ShowObjects(ShowObjects),
+    /// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`, with the job's number.
+    ControlJob { what: Control, id: u32 },
     /// `BEGIN` and `START TRANSACTION`.
     Begin(TransactionModes),
     /// `SET TRANSACTION …` (`session`: `SET SESSION CHARACTERISTICS AS TRANSACTION …`).

@@ -3,13 +3,14 @@
 
 use super::simple::Manner;
 use super::{Output, OutputColumn, Session};
+use crate::catalog::jobs::{self, Control};
 use crate::catalog::lookup::fold;
 use crate::catalog::show::Show;
 use crate::env::Environment;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
 use crate::parse::{Kind, ShowObjects, ShowRegions, Statement, TransactionModes};
 use crate::types::{Datum, Type};
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, Result};
 use std::sync::Arc;
 
 impl<E: Environment> Session<E> {
@@ -48,6 +49,17 @@ impl<E: Environment> Session<E> {
             }
             Kind::ShowObjects(ShowObjects::Settings) => self.show_all(manner, out),
             Kind::ShowObjects(ShowObjects::Transactions) => self.show_transactions(manner, out).await?,
+            Kind::ControlJob { what, id } => {
+                let tag = match what {
+                    Control::Pause => "PAUSE JOB",
+                    Control::Resume => "RESUME JOB",
+                    Control::Cancel => "CANCEL JOB",
+                };
+                self.refuse_in_block(tag)?;
+                self.commit_block().await?;
+                jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
+                out.command_complete(tag);
+            }
             Kind::ShowObjects(ShowObjects::Ranges(of)) => self.show_ranges(of, manner, out).await?,
             Kind::ShowObjects(ShowObjects::Metrics) => self.show_metrics(manner, out),
             Kind::Vacuum => {
@@ -357,6 +369,7 @@ fn catalog_show(kind: &Kind) -> Option<Show> {
         Kind::ShowObjects(ShowObjects::SurvivalGoal(name)) => {
             Show::SurvivalGoal { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
         }
+        Kind::ShowObjects(ShowObjects::Jobs) => Show::Jobs,
         Kind::ShowObjects(ShowObjects::Zones(of)) => Show::Zones(of.clone()),
         Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
         Kind::ShowObjects(ShowObjects::Databases) => Show::Databases,

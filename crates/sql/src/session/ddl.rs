@@ -89,8 +89,15 @@ impl DdlBlock {
 }
 
 impl<E: Environment> Session<E> {
-    fn job_context(&self) -> JobContext {
-        JobContext { session: self.options.id, names: self.names.clone(), eval: self.eval.clone() }
+    pub(crate) fn job_context(&self, statement: &str) -> JobContext {
+        JobContext {
+            session: self.options.id,
+            names: self.names.clone(),
+            eval: self.eval.clone(),
+            shared: self.shared.clone(),
+            statement: statement.to_string(),
+            job: None,
+        }
     }
     /// Runs a schema change. Returns its command tag.
     pub(super) async fn run_ddl(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
@@ -99,7 +106,7 @@ impl<E: Environment> Session<E> {
             return self.run_ddl_in_block(statement, out);
         }
         self.commit_block().await?;
-        let context = self.job_context();
+        let context = self.job_context(&statement.text);
         let mut attempts = Attempts::default();
         loop {
             match jobs::execute(&self.env, statement, &context).await {
@@ -222,7 +229,8 @@ impl<E: Environment> Session<E> {
 
     /// Commits a block's schema changes as one step.
     pub(super) async fn commit_ddl(&mut self, mut changes: DdlBlock) -> Result<()> {
-        let context = self.job_context();
+        let texts: Vec<&str> = changes.statements.iter().map(|s| s.text.as_str()).collect();
+        let context = self.job_context(&texts.join("; "));
         let mut attempts = Attempts::default();
         loop {
             match jobs::commit(&self.env, changes.base.clone(), changes.change.clone(), changes.jobs.clone(), &context).await {

@@ -18,6 +18,8 @@ pub struct Shared {
     pub(crate) plans: PlanCache,
     pub(super) sequences: DrawnBlocks,
     row_ids: AtomicU64,
+    /// The schema jobs that run on this node.
+    pub(crate) jobs: crate::catalog::jobs::Running,
 }
 
 struct Entry {

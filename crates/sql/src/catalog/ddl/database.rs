@@ -1,6 +1,6 @@
 //! Databases and schemas.
 
-use super::Deriver;
+use super::{Deriver, Job};
 use crate::catalog::lookup::{Name, fold};
 use crate::catalog::{Database, Descriptor, Schema, bootstrap, system};
 use crate::parse::{AlterDatabase, NewRegions};
@@ -88,6 +88,7 @@ impl Deriver<'_> {
         }
         // Its replicas leave their nodes when these hear of it.
         let groups: Vec<DescriptorId> = self.catalog.groups_of(id).map(|g| DescriptorId(g.id.0)).collect();
+        self.jobs.retain(|j| !matches!(j, Job::Discard { group, .. } if groups.contains(&DescriptorId(group.0))));
         groups.into_iter().for_each(|group| self.delete(group));
         self.delete(id);
         Ok(())
@@ -200,5 +201,6 @@ pub(super) fn kind(d: &Descriptor) -> &'static str {
         Descriptor::View(_) => "view",
         Descriptor::Sequence(_) => "sequence",
         Descriptor::Group(_) => "group",
+        Descriptor::Job(_) => "job",
     }
 }

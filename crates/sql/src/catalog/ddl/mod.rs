@@ -29,6 +29,7 @@ use crate::parse::{Kind, NewRegions, Statement};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::EvalContext;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
+use serde::{Deserialize, Serialize};
 use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -76,8 +77,8 @@ pub struct Notice {
     pub message: String,
 }
 
-/// Work after a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Work after a change: a task of a job (`super::jobs`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Job {
     /// Takes an index from `DeleteOnly` over `WriteOnly` and its backfill to `Public`. Fails with 23505 and removes it.
     BuildIndex { table: DescriptorId, index: u32 },
@@ -100,6 +101,27 @@ pub enum Job {
     DropRegion { database: DescriptorId, region: String },
     /// Waits until the replicas of a database's groups are where they belong. Does not fail: it says what is still missing.
     AwaitPlacement { database: DescriptorId },
+}
+
+impl Job {
+    /// For `SHOW JOBS`.
+    pub fn describe(&self, catalog: &Catalog) -> String {
+        let name = |id: &DescriptorId| {
+            let found = catalog.descriptors.get(id).and_then(|d| d.name().map(str::to_string));
+            found.unwrap_or_else(|| format!("[{}]", id.0))
+        };
+        match self {
+            Job::BuildIndex { table, .. } => format!("building an index of {}", name(table)),
+            Job::BuildPrimary { table, .. } => format!("building the primary index of {}", name(table)),
+            Job::ValidateCheck { table, .. } | Job::ValidateNotNull { table, .. } | Job::ValidateForeignKey { table, .. } => {
+                format!("validating a constraint of {}", name(table))
+            }
+            Job::Move { table, .. } => format!("copying {} to its new homes", name(table)),
+            Job::Discard { group, .. } => format!("deleting what was dropped from group {group}"),
+            Job::DropRegion { region, .. } => format!("looking for rows in {region}"),
+            Job::AwaitPlacement { database } => format!("waiting for the replicas of {}", name(database)),
+        }
+    }
 }
 
 /// Whether a statement is one that [`derive`] handles, or refuses with a reason.

@@ -198,6 +198,7 @@ impl Deriver<'_> {
         let id = database.id;
         self.put_with_groups(database);
         self.jobs.push(Job::DropRegion { database: id, region: region.to_string() });
+        self.jobs.push(Job::AwaitPlacement { database: id });
         Ok(())
     }
 

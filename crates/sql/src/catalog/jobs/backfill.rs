@@ -1,30 +1,44 @@
 //! Filling a new index from the rows that were there before it.
 
-use super::{JobContext, options, pause, set_state, step};
-use crate::catalog::IndexState;
+use super::{JobContext, JobRecord, options, pause, record, set_state, step, step_of};
 use crate::catalog::lookup::TableRef;
+use crate::catalog::{CatalogChange, Descriptor, IndexState};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Entry, split_entry};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::Datum;
 use meridian_base::key::encode;
-use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, Write, limits};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, Write, limits};
 use std::sync::Arc;
 
 /// Rows per transaction: what it reads is certified while it commits, so a large batch loses more often.
 const BATCH_ROWS: usize = 256;
 
+/// How often a backfill writes down how far it is: a step costs two round trips, and what is done twice does no harm.
+const CHECKPOINT_MICROS: u64 = 10_000_000;
+
 /// Takes an index to `WriteOnly` and fills it. 23505 if it is unique and the rows are not.
 pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
-    step(env, table, |t| set_state(t, index, IndexState::WriteOnly)).await?;
+    step(env, context, table, |t| {
+        if t.indexes.iter().any(|i| i.id == index && i.state == IndexState::DeleteOnly) {
+            set_state(t, index, IndexState::WriteOnly);
+        }
+    })
+    .await?;
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let mut todo = primary_ranges(&source);
+    let (mut todo, mut rows) = resume(env, primary_ranges(&source), context);
+    let mut saved = env.now_micros();
     let (mut batch, mut attempt) = (BATCH_ROWS, 0);
     while let Some((group, range)) = todo.last().cloned() {
         match page(env, table, index, (group, range), batch, attempt, context).await {
-            Ok(next) => {
+            Ok((read, next)) => {
+                rows += read;
                 todo.pop();
                 todo.extend(next.map(|rest| (group, rest)));
+                if env.now_micros().saturating_sub(saved) > CHECKPOINT_MICROS {
+                    checkpoint(env, context, todo.last(), rows).await?;
+                    saved = env.now_micros();
+                }
                 attempt = 0;
                 batch = (batch * 2).min(BATCH_ROWS);
             }
@@ -38,6 +52,44 @@ pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u
         }
     }
     Ok(())
+}
+
+/// Where an earlier run of the task got to, and how many rows that were. The groups are worked through from the last to the first.
+fn resume<E: Environment>(env: &E, mut all: Vec<(GroupId, KeyRange)>, context: &JobContext) -> (Vec<(GroupId, KeyRange)>, u64) {
+    let catalog = env.catalog();
+    let job: Option<&JobRecord> = context.job.and_then(|(id, _)| catalog.job(id));
+    let Some((group, from, rows)) =
+        job.and_then(|job| job.checkpoint.as_ref().and_then(|c| split(c)).map(|(g, k)| (g, k, job.rows)))
+    else {
+        return (all, 0);
+    };
+    let Some(at) = all.iter().position(|(g, range)| *g == group && from >= range.start && from < range.end) else {
+        return (all, 0);
+    };
+    all.truncate(at + 1);
+    all[at].1.start = from;
+    (all, rows)
+}
+
+/// A checkpoint: the group, and the key in it.
+fn joined(group: GroupId, key: &Key) -> Vec<u8> {
+    [&group.0.to_be_bytes()[..], key.as_bytes()].concat()
+}
+fn split(checkpoint: &[u8]) -> Option<(GroupId, Key)> {
+    let (group, key) = checkpoint.split_first_chunk::<4>()?;
+    Some((GroupId(u32::from_be_bytes(*group)), Key::new(key)))
+}
+
+/// Writes down how far the task is. It also finds out whether the job is to be gone on with.
+async fn checkpoint<E: Environment>(env: &E, context: &JobContext, rest: Option<&(GroupId, KeyRange)>, rows: u64) -> Result<()> {
+    let (Some((id, state)), Some((group, rest))) = (context.job, rest) else { return Ok(()) };
+    let me = env.locality().node;
+    step_of(env, context, false, |catalog| {
+        let job = record::mine(catalog, id, me, state).ok()?;
+        let job = JobRecord { checkpoint: Some(joined(*group, &rest.start)), rows, ..job.clone() };
+        Some(CatalogChange { put: vec![Descriptor::Job(job)], next_id: catalog.next_id, ..CatalogChange::default() })
+    })
+    .await
 }
 
 /// Every key of a table's primary index, in each of its groups.
@@ -55,7 +107,7 @@ pub(super) fn bind<E: Environment>(env: &E, table: DescriptorId, context: &JobCo
     TablePlan::new(&table, context).map(Some)
 }
 
-/// Indexes one page of rows in one transaction. Returns what is left of the range.
+/// Indexes one page of rows in one transaction. Returns how many there were and what is left of the range.
 async fn page<E: Environment>(
     env: &E,
     table: DescriptorId,
@@ -64,10 +116,13 @@ async fn page<E: Environment>(
     batch: usize,
     attempt: u32,
     context: &JobContext,
-) -> Result<Option<KeyRange>> {
+) -> Result<(u64, Option<KeyRange>)> {
     let catalog = env.catalog();
-    let Some(plan) = bind(env, table, context)? else { return Ok(None) };
-    let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok(None) };
+    if let Some((id, state)) = context.job {
+        record::mine(&catalog, id, env.locality().node, state)?;
+    }
+    let Some(plan) = bind(env, table, context)? else { return Ok((0, None)) };
+    let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok((0, None)) };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[table]);
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
@@ -92,7 +147,7 @@ async fn page<E: Environment>(
     } else {
         txn.rollback();
     }
-    Ok(rest)
+    Ok((found.rows.len() as u64, rest))
 }
 
 /// What follows a full page, if the answer left it open.

@@ -13,12 +13,18 @@ const BATCH_KEYS: usize = 1_000;
 pub(super) fn in_background<E: Environment>(env: &E, group: GroupId, indexes: Vec<u32>, session: SessionId) {
     let env = env.clone();
     tokio::spawn(async move {
-        for index in indexes {
-            if let Err(e) = index_keys(&env, group, index, session).await {
-                tracing::warn!(index, error = %e, "keys of a dropped index could not be deleted");
-            }
+        if let Err(e) = all(&env, group, &indexes, session).await {
+            tracing::warn!(?indexes, error = %e, "keys of a dropped index could not be deleted");
         }
     });
+}
+
+/// Deletes them, one index after the other.
+pub(super) async fn all<E: Environment>(env: &E, group: GroupId, indexes: &[u32], session: SessionId) -> Result<()> {
+    for index in indexes {
+        index_keys(env, group, *index, session).await?;
+    }
+    Ok(())
 }
 
 async fn index_keys<E: Environment>(env: &E, group: GroupId, index: u32, session: SessionId) -> Result<()> {
@@ -27,6 +33,10 @@ async fn index_keys<E: Environment>(env: &E, group: GroupId, index: u32, session
     let mut rest = Some(KeyRange::prefix(&prefix));
     let mut attempt = 0;
     while let Some(range) = rest.clone() {
+        // They went with their group.
+        if env.catalog().group_by_id(group).is_none() {
+            return Ok(());
+        }
         match page(env, group, range, session, attempt).await {
             Ok(next) => {
                 rest = next;

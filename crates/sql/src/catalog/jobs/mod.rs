@@ -4,33 +4,82 @@
 //! step is committed only when no group can still use the version before it (`Environment::change_catalog`), so when the
 //! backfill begins, every writer maintains the index, and what the backfill reads is certified like any other read.
 //!
-//! A job that fails takes back what its statement added: the index, the constraint, the column. What a statement leaves behind
-//! (the keys of a dropped index) is deleted in the background.
+//! The work after the first step is a *job*: a record in the catalog ([`record`]), written by the first step and carried along by
+//! every further one, so that another node can go on with it ([`runner`]). A job that fails takes back what its statement
+//! added: the index, the constraint, the column. What a statement leaves behind (the keys of a dropped index) is deleted when
+//! the client has its answer.
 
 mod backfill;
 mod discard;
 mod move_table;
+mod record;
 mod regions;
+mod runner;
 mod validate;
+
+pub use record::{JobRecord, JobState};
+pub use runner::{Control, Running, adopt, control};
 
 use super::ddl::{Ddl, DdlContext, Job, Notice};
 use super::lookup::Names;
-use super::{Catalog, CatalogChange, ColumnState, Descriptor, IndexState, Table};
+use super::{Catalog, CatalogChange, Check, ColumnState, Descriptor, ForeignKey, IndexState, Table};
 use crate::env::{Environment, TxnOptions};
 use crate::parse::Statement;
+use crate::session::Shared;
 use crate::types::EvalContext;
-use meridian_base::{DescriptorId, Error, ErrorKind, Result, SessionId, limits};
+use meridian_base::{DescriptorId, Error, Result, SessionId, limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// On whose behalf a job runs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct JobContext {
     pub session: SessionId,
     pub names: Names,
     /// As the session's statements have it.
     pub eval: EvalContext,
+    /// What this node's sessions share.
+    pub shared: Arc<Shared>,
+    /// The statement that made the job.
+    pub statement: String,
+    /// The job, and the state in which it may be gone on with.
+    pub job: Option<(DescriptorId, JobState)>,
+}
+
+impl JobContext {
+    /// The record of a new job with these tasks.
+    fn record<E: Environment>(&self, env: &E, catalog: &Catalog, id: DescriptorId, tasks: Vec<Job>) -> Result<JobRecord> {
+        Ok(JobRecord {
+            id,
+            tasks,
+            done: 0,
+            state: JobState::Running,
+            node: env.locality().node,
+            statement: self.statement.clone(),
+            database: catalog.database(&self.names.database)?.id,
+            user: self.names.user.clone(),
+            search_path: self.names.search_path.clone(),
+            time_zone: self.eval.zone.name().to_string(),
+            created: env.now_micros(),
+            ended: None,
+            error: None,
+            checkpoint: None,
+            rows: 0,
+        })
+    }
+
+    /// The same with the newest catalog.
+    fn now(&self, catalog: &Arc<Catalog>) -> JobContext {
+        JobContext { eval: self.eval.with_catalog(catalog), ..self.clone() }
+    }
+
+    /// The job's record with more tasks.
+    fn with_tasks(&self, catalog: &Catalog, tasks: impl Iterator<Item = Job>) -> Option<Descriptor> {
+        let mut job = catalog.job(self.job?.0)?.clone();
+        job.tasks.extend(tasks);
+        Some(Descriptor::Job(job))
+    }
 }
 
 /// What a finished DDL statement answers.
@@ -68,84 +117,56 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
 }
 
 /// Commits a change derived from `base` and does its jobs, which may have something to say: the end of [`execute`], and of a
-/// transaction block with DDL. Kind
-/// `Retry`: nothing happened, because the catalog is no longer at `base`.
+/// transaction block with DDL. Kind `Retry`: nothing happened, because the catalog is no longer at `base`.
 pub async fn commit<E: Environment>(
     env: &E,
     base: Arc<Catalog>,
-    change: CatalogChange,
+    mut change: CatalogChange,
     jobs: Vec<Job>,
     context: &JobContext,
 ) -> Result<(Arc<Catalog>, Vec<Notice>)> {
-    let catalog = if change.is_empty() { base } else { env.change_catalog(base.version, change).await? };
-    if jobs.is_empty() {
-        return Ok((catalog, Vec::new()));
+    let (waits, tasks): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|j| matches!(j, Job::AwaitPlacement { .. }));
+    if !tasks.is_empty() {
+        change.next_id = change.next_id.max(base.next_id);
+        let id = DescriptorId(change.next_id);
+        change.next_id += 1;
+        record::add(&mut change, &base, context.record(env, &base, id, tasks)?);
+        env.change_catalog(base.version, change).await?;
+        runner::run_and_wait(env, id, context).await?;
+    } else if !change.is_empty() {
+        env.change_catalog(base.version, change).await?;
+    } else if waits.is_empty() {
+        return Ok((base, Vec::new()));
     }
-    let context = JobContext { eval: context.eval.with_catalog(&catalog), ..context.clone() };
-    match run_all(env, &jobs, &context).await {
-        Ok(notices) => Ok((env.catalog(), notices)),
-        // The change is committed: «retry» would be a lie to the caller, who would derive it again.
-        Err(e) if e.is_retry() => Err(Error::new(ErrorKind::Statement, e.sqlstate(), e.message())
-            .hint("The schema change was taken back because its rows kept changing. Try again when there is less traffic.")),
-        Err(e) => Err(e),
-    }
-}
-
-async fn run_all<E: Environment>(env: &E, jobs: &[Job], context: &JobContext) -> Result<Vec<Notice>> {
     let mut notices = Vec::new();
-    for job in jobs {
-        if let Err(e) = run_one(env, job, context, &mut notices).await {
-            // What cannot be taken back now stays unfinished, which is safe: nobody reads such an index or relies on such a
-            // constraint.
-            for job in jobs {
-                if let Err(undo) = undo(env, job).await {
-                    tracing::warn!(error = %undo, "a failed schema change could not be taken back completely");
-                }
-            }
-            return Err(e);
+    for wait in waits {
+        if let Job::AwaitPlacement { database } = wait {
+            notices.extend(regions::await_placement(env, database).await?);
         }
     }
-    Ok(notices)
+    Ok((env.catalog(), notices))
 }
 
-async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext, notices: &mut Vec<Notice>) -> Result<()> {
-    match job {
-        Job::DropRegion { database, region } => {
-            regions::drop_region(env, *database, region, context).await?;
-            notices.extend(regions::await_placement(env, *database).await?);
-            Ok(())
-        }
-        Job::AwaitPlacement { database } => {
-            notices.extend(regions::await_placement(env, *database).await?);
-            Ok(())
-        }
+/// Does the present task of a job. Its last step ends the task.
+async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Result<()> {
+    match task {
+        Job::DropRegion { database, region } => regions::drop_region(env, *database, region, context).await,
         Job::BuildIndex { table, index } => {
             backfill::build(env, *table, *index, context).await?;
-            step(env, *table, |t| set_state(t, *index, IndexState::Public)).await
+            last_step(env, context, *table, |t| set_state(t, *index, IndexState::Public)).await
         }
         Job::BuildPrimary { table, index } => {
             backfill::build(env, *table, *index, context).await?;
-            let old = env.catalog().table_by_id(*table);
-            step(env, *table, |t| {
-                set_state(t, *index, IndexState::Public);
-                if let Some(at) = t.indexes.iter().position(|i| i.id == *index) {
-                    super::ddl::replace_primary(t, at);
-                }
-            })
-            .await?;
-            for group in old.iter().flat_map(|t| t.groups()) {
-                let replaced = old.iter().map(|t| t.primary().id).collect();
-                discard::in_background(env, group, replaced, context.session);
-            }
-            Ok(())
+            replace_primary(env, context, *table, *index).await
         }
         Job::ValidateCheck { table, check, .. } => {
             validate::check(env, *table, *check, context).await?;
-            step(env, *table, |t| t.checks.iter_mut().filter(|c| c.id == *check).for_each(|c| c.validated = true)).await
+            let is_it = |c: &&mut Check| c.id == *check;
+            last_step(env, context, *table, |t| t.checks.iter_mut().filter(is_it).for_each(|c| c.validated = true)).await
         }
         Job::ValidateNotNull { table, check, ordinal, .. } => {
             validate::not_null(env, *table, *ordinal, context).await?;
-            step(env, *table, |t| {
+            last_step(env, context, *table, |t| {
                 t.checks.retain(|c| c.id != *check);
                 t.columns[*ordinal as usize].not_null = true;
             })
@@ -153,34 +174,57 @@ async fn run_one<E: Environment>(env: &E, job: &Job, context: &JobContext, notic
         }
         Job::ValidateForeignKey { table, constraint, .. } => {
             validate::foreign_key(env, *table, *constraint, context).await?;
-            step(env, *table, |t| t.foreign_keys.iter_mut().filter(|f| f.id == *constraint).for_each(|f| f.validated = true))
-                .await
+            let is_it = |f: &&mut ForeignKey| f.id == *constraint;
+            last_step(env, context, *table, |t| t.foreign_keys.iter_mut().filter(is_it).for_each(|f| f.validated = true)).await
         }
         Job::Move { table, .. } => move_table::run(env, *table, context).await,
         Job::Discard { group, indexes } => {
-            discard::in_background(env, *group, indexes.clone(), context.session);
-            Ok(())
+            discard::all(env, *group, indexes, context.session).await?;
+            step_of(env, context, true, |_| None).await
         }
+        Job::AwaitPlacement { .. } => step_of(env, context, true, |_| None).await,
     }
 }
 
+/// The new primary index takes the place of the old one, whose keys are then deleted.
+async fn replace_primary<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, index: u32) -> Result<()> {
+    step_of(env, context, true, |catalog| {
+        let before = catalog.table_by_id(table)?;
+        let mut after = (*before).clone();
+        set_state(&mut after, index, IndexState::Public);
+        let at = after.indexes.iter().position(|i| i.id == index)?;
+        if at == 0 {
+            return None;
+        }
+        super::ddl::replace_primary(&mut after, at);
+        let mut step = changed(catalog, after);
+        let discard = |group| Job::Discard { group, indexes: vec![before.primary().id] };
+        step.put.extend(context.with_tasks(catalog, before.groups().map(discard)));
+        Some(step)
+    })
+    .await
+}
+
 /// Takes back what the statement of a failed job added.
-async fn undo<E: Environment>(env: &E, job: &Job) -> Result<()> {
-    match job {
+async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Result<()> {
+    match task {
         Job::BuildIndex { table, index } | Job::BuildPrimary { table, index } => {
             let Some(t) = env.catalog().table_by_id(*table) else { return Ok(()) };
-            if t.primary().id == *index {
+            if t.primary().id == *index || !t.indexes.iter().any(|i| i.id == *index) {
                 return Ok(());
             }
-            step(env, *table, |t| t.indexes.retain(|i| i.id != *index)).await?;
+            step(env, context, *table, |t| t.indexes.retain(|i| i.id != *index)).await?;
+            // If the node stops first, the keys stay, unreachable: index ids are never used again.
             for group in t.groups() {
                 discard::in_background(env, group, vec![*index], SessionId::default());
             }
             Ok(())
         }
-        Job::ValidateCheck { table, check, keep: false } => step(env, *table, |t| t.checks.retain(|c| c.id != *check)).await,
+        Job::ValidateCheck { table, check, keep: false } => {
+            step(env, context, *table, |t| t.checks.retain(|c| c.id != *check)).await
+        }
         Job::ValidateNotNull { table, check, ordinal, added_column } => {
-            step(env, *table, |t| {
+            step(env, context, *table, |t| {
                 t.checks.retain(|c| c.id != *check);
                 if *added_column {
                     t.columns[*ordinal as usize].state = ColumnState::Dropped;
@@ -193,14 +237,14 @@ async fn undo<E: Environment>(env: &E, job: &Job) -> Result<()> {
                 .catalog()
                 .table_by_id(*table)
                 .and_then(|t| t.foreign_keys.iter().find(|f| f.id == *constraint).map(|f| f.parent));
-            step(env, *table, |t| t.foreign_keys.retain(|f| f.id != *constraint)).await?;
-            match parent {
-                Some(parent) => step(env, parent, |p| p.referenced_by.retain(|r| *r != (*table, *constraint))).await,
-                None => Ok(()),
+            // The parent first: after a crash in between, the child still says who it is.
+            if let Some(parent) = parent {
+                step(env, context, parent, |p| p.referenced_by.retain(|r| *r != (*table, *constraint))).await?;
             }
+            step(env, context, *table, |t| t.foreign_keys.retain(|f| f.id != *constraint)).await
         }
-        Job::Move { table, added_column } => move_table::undo(env, *table, *added_column).await,
-        Job::DropRegion { database, region } => regions::keep_region(env, *database, region).await,
+        Job::Move { table, added_column } => move_table::undo(env, *table, *added_column, context).await,
+        Job::DropRegion { database, region } => regions::keep_region(env, *database, region, context).await,
         Job::ValidateCheck { keep: true, .. }
         | Job::ValidateForeignKey { keep: true, .. }
         | Job::Discard { .. }
@@ -212,23 +256,75 @@ fn set_state(table: &mut Table, index: u32, state: IndexState) {
     table.indexes.iter_mut().filter(|i| i.id == index).for_each(|i| i.state = state);
 }
 
-/// Changes one table as one step. Nothing to do if it is gone, or if the change changes nothing.
-async fn step<E: Environment>(env: &E, table: DescriptorId, change: impl Fn(&mut Table)) -> Result<()> {
-    step_of(env, |catalog| {
-        let before = catalog.table_by_id(table)?;
-        let mut after = (*before).clone();
-        change(&mut after);
-        let put = vec![Descriptor::Table(after.clone())];
-        (after != *before).then_some(CatalogChange { put, next_id: catalog.next_id, ..CatalogChange::default() })
-    })
-    .await
+/// Changes one table as one step of a job. Nothing to do if it is gone, or if the change changes nothing.
+async fn step<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, change: impl Fn(&mut Table)) -> Result<()> {
+    step_of(env, context, false, |catalog| table_step(catalog, table, &change)).await
 }
 
-/// Makes one step, derived again whenever another one came first. Nothing to do if it is `None`.
-async fn step_of<E: Environment>(env: &E, derive: impl Fn(&Catalog) -> Option<CatalogChange>) -> Result<()> {
+/// The same, and the present task is done with it.
+async fn last_step<E: Environment>(
+    env: &E,
+    context: &JobContext,
+    table: DescriptorId,
+    change: impl Fn(&mut Table),
+) -> Result<()> {
+    step_of(env, context, true, |catalog| table_step(catalog, table, &change)).await
+}
+
+fn table_step(catalog: &Catalog, table: DescriptorId, change: impl Fn(&mut Table)) -> Option<CatalogChange> {
+    let before = catalog.table_by_id(table)?;
+    let mut after = (*before).clone();
+    change(&mut after);
+    (after != *before).then(|| changed(catalog, after))
+}
+
+fn changed(catalog: &Catalog, table: Table) -> CatalogChange {
+    CatalogChange { put: vec![Descriptor::Table(table)], next_id: catalog.next_id, ..CatalogChange::default() }
+}
+
+/// Makes one step of a job, derived again whenever another one came first, if the job is still to be gone on with here. `ends`: the
+/// present task is done with it.
+async fn step_of<E: Environment>(
+    env: &E,
+    context: &JobContext,
+    ends: bool,
+    derive: impl Fn(&Catalog) -> Option<CatalogChange>,
+) -> Result<()> {
+    let me = env.locality().node;
     for attempt in 0..limits::RETRIES_MAX {
         let catalog = env.catalog();
-        let Some(step) = derive(&catalog) else { return Ok(()) };
+        let nothing = CatalogChange { next_id: catalog.next_id, ..CatalogChange::default() };
+        let mut step = derive(&catalog).unwrap_or(nothing);
+        if let Some((id, state)) = context.job {
+            let known = record::mine(&catalog, id, me, state)?;
+            if ends {
+                // The step may have changed the record already.
+                let at = step.put.iter().position(|d| d.id() == id);
+                let mut job = match at.map(|at| step.put.swap_remove(at)) {
+                    Some(Descriptor::Job(job)) => job,
+                    _ => known.clone(),
+                };
+                job.end_task(env.now_micros());
+                step.put.push(Descriptor::Job(job));
+            }
+        }
+        if step.is_empty() {
+            return Ok(());
+        }
+        match env.change_catalog(catalog.version, step).await {
+            Err(e) if e.is_retry() => pause(env, attempt).await,
+            done => return done.map(|_| ()),
+        }
+    }
+    Err(Error::retry("other schema changes came first, again and again"))
+}
+
+/// Changes a job's record by a step of its own. Nothing to do if it is `None`.
+async fn put_record<E: Environment>(env: &E, id: DescriptorId, change: impl Fn(&JobRecord) -> Option<JobRecord>) -> Result<()> {
+    for attempt in 0..limits::RETRIES_MAX {
+        let catalog = env.catalog();
+        let Some(job) = catalog.job(id).and_then(&change) else { return Ok(()) };
+        let step = CatalogChange { put: vec![Descriptor::Job(job)], next_id: catalog.next_id, ..CatalogChange::default() };
         match env.change_catalog(catalog.version, step).await {
             Err(e) if e.is_retry() => pause(env, attempt).await,
             done => return done.map(|_| ()),
@@ -258,3 +354,6 @@ fn options(catalog: &Catalog, session: SessionId, read_only: bool, attempt: u32)
         is_block: false,
     }
 }
+
+#[cfg(test)]
+mod tests;

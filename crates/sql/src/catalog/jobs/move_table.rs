@@ -12,20 +12,28 @@
 //! home keeps the two apart. Uniqueness is checked in the homes that are read, and follows for the others.
 
 use super::backfill::{after, bind, primary_ranges};
-use super::{JobContext, discard, options, pause, step};
+use super::{Job, JobContext, changed, discard, options, pause, step, step_of};
 use crate::catalog::{ColumnState, Move, MoveState, Table};
 use crate::env::{Environment, Locking, Scan, Transaction};
-use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, SessionId, Write, limits};
+use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write, limits};
 
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
 const BATCH_ROWS: usize = 128;
 
-/// Takes a table from `DeleteOnly` to its new homes.
+/// Takes a table from where it is to its new homes. Gone on with after a crash, it copies again what was copied: that does no harm.
 pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<()> {
-    step(env, table, |t| set_state(t, MoveState::WriteOnly)).await?;
-    copy(env, table, context).await?;
-    step(env, table, exchange).await?;
-    finish(env, table, context.session).await
+    step(env, context, table, |t| {
+        if t.moving.as_ref().is_some_and(|m| m.state == MoveState::DeleteOnly) {
+            set_state(t, MoveState::WriteOnly);
+        }
+    })
+    .await?;
+    let is_filling = |t: &Table| t.moving.as_ref().is_some_and(|m| m.state == MoveState::WriteOnly);
+    if env.catalog().table_by_id(table).is_some_and(|t| is_filling(&t)) {
+        copy(env, table, context).await?;
+        step(env, context, table, exchange).await?;
+    }
+    finish(env, table, context, true).await
 }
 
 fn set_state(table: &mut Table, state: MoveState) {
@@ -45,28 +53,43 @@ fn exchange(table: &mut Table) {
     table.moving = Some(left);
 }
 
-/// Forgets the homes that are not read, and deletes what is there.
-async fn finish<E: Environment>(env: &E, table: DescriptorId, session: SessionId) -> Result<()> {
-    let other = env.catalog().table_by_id(table).and_then(|t| t.elsewhere());
-    step(env, table, |t| t.moving = None).await?;
-    let Some(other) = other else { return Ok(()) };
-    let indexes: Vec<u32> = other.indexes.iter().map(|i| i.id).collect();
-    for group in other.groups() {
-        discard::in_background(env, group, indexes.clone(), session);
-    }
-    Ok(())
+/// Forgets the homes that are not read; what is there is deleted by tasks of the job, after the statement has ended.
+async fn finish<E: Environment>(env: &E, table: DescriptorId, context: &JobContext, ends: bool) -> Result<()> {
+    step_of(env, context, ends, |catalog| {
+        let before = catalog.table_by_id(table)?;
+        let other = before.elsewhere()?;
+        let mut change = changed(catalog, Table { moving: None, ..(*before).clone() });
+        let indexes: Vec<u32> = other.indexes.iter().map(|i| i.id).collect();
+        let discard = |group| Job::Discard { group, indexes: indexes.clone() };
+        change.put.extend(context.with_tasks(catalog, other.groups().map(discard)));
+        Some(change)
+    })
+    .await
 }
 
 /// Takes a move back; one that has exchanged the homes is brought to its end.
-pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, added_column: Option<u32>) -> Result<()> {
+pub(super) async fn undo<E: Environment>(
+    env: &E,
+    table: DescriptorId,
+    added_column: Option<u32>,
+    context: &JobContext,
+) -> Result<()> {
     let Some(t) = env.catalog().table_by_id(table) else { return Ok(()) };
     let Some(m) = &t.moving else { return Ok(()) };
     let is_left = m.state == MoveState::Leaving;
-    finish(env, table, SessionId::default()).await?;
-    match added_column {
-        Some(column) if !is_left => step(env, table, |t| t.columns[column as usize].state = ColumnState::Dropped).await,
-        _ => Ok(()),
+    let other = t.elsewhere();
+    step(env, context, table, |t| {
+        t.moving = None;
+        if let Some(column) = added_column.filter(|_| !is_left) {
+            t.columns[column as usize].state = ColumnState::Dropped;
+        }
+    })
+    .await?;
+    // If the node stops first, the keys stay, unreachable: index ids are never used again.
+    for (group, indexes) in other.iter().flat_map(|t| t.groups().map(|g| (g, t.indexes.iter().map(|i| i.id).collect()))) {
+        discard::in_background(env, group, indexes, context.session);
     }
+    Ok(())
 }
 
 /// Copies every row to the new homes.
@@ -132,7 +155,7 @@ mod tests {
     use crate::session::{Session, SessionOptions};
     use crate::testing::MemEnvironment;
     use crate::types::EvalContext;
-    use meridian_base::Key;
+    use meridian_base::{Key, SessionId};
     use std::collections::BTreeMap;
 
     type Stored = BTreeMap<(GroupId, Key), bytes::Bytes>;
@@ -187,7 +210,7 @@ mod tests {
         let id = table(&env).id;
         let catalog = env.catalog();
         let eval = EvalContext { catalog: catalog.clone(), database: "d".into(), ..EvalContext::default() };
-        let context = JobContext { session: SessionId(1), names: names.clone(), eval };
+        let context = JobContext { names: names.clone(), eval, ..s.job_context("") };
         // As SET LOCALITY REGIONAL BY ROW AS r derives it.
         let us = catalog.table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
         let statement = crate::parse::parse_one_statement("alter table t set locality regional by row as r").unwrap();
@@ -205,7 +228,7 @@ mod tests {
 
         s.query_text("insert into t values (1001, 1001, 'asia'); delete from t where id = 7").await.unwrap();
         assert!(stored(&env, &table(&env).elsewhere().unwrap()).await.is_empty(), "deletes only");
-        step(&env, id, |t| set_state(t, MoveState::WriteOnly)).await.unwrap();
+        step(&env, &context, id, |t| set_state(t, MoveState::WriteOnly)).await.unwrap();
         let changes = "insert into t values (1002, 1002, 'asia'); delete from t where id in (8, 1001);
             update t set a = -a where id between 10 and 20; update t set r = 'us' where id between 15 and 25";
         s.query_text(changes).await.unwrap();
@@ -215,7 +238,7 @@ mod tests {
         assert_eq!(is, expected(&env, id, &context).await);
         assert_eq!(is.len(), 298 * 3);
 
-        step(&env, id, exchange).await.unwrap();
+        step(&env, &context, id, exchange).await.unwrap();
         assert_eq!(table(&env).group_count(), 3);
         s.query_text("update t set r = 'eu' where id = 32; insert into t values (1003, 31, 'us'); delete from t where id = 33")
             .await
@@ -225,11 +248,31 @@ mod tests {
         assert_eq!(stored(&env, &left).await, expected(&env, id, &context).await, "whoever still reads there misses nothing");
         assert_eq!(s.query_text("insert into t values (1004, 5000, 'us')").await.unwrap_err().sqlstate(), "23505");
 
-        finish(&env, id, SessionId(1)).await.unwrap();
-        tokio::task::yield_now().await;
+        finish(&env, id, &context, true).await.unwrap();
         assert_eq!(table(&env).moving, None);
-        assert!(stored(&env, &left).await.is_empty(), "what is left behind is deleted");
         let answer = s.query_text("select count(*), count(distinct a) from t").await.unwrap();
         assert_eq!(answer[0].rows, [[Some("298".to_string()), Some("298".to_string())]]);
+    }
+    /// The statement itself, whose job deletes what is left behind.
+    #[tokio::test]
+    async fn what_is_left_behind_is_deleted() {
+        let env = MemEnvironment::new(&["eu", "us"]);
+        let create = "create database d primary region \"eu\" regions \"us\"";
+        session(&env, "postgres").await.query_text(create).await.unwrap();
+        let mut s = session(&env, "d").await;
+        s.query_text("create table t (id int primary key); insert into t select generate_series(1, 10)").await.unwrap();
+        let names = Names::new("d", "root");
+        let table = |env: &MemEnvironment| env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let before = table(&env);
+        s.query_text("alter table t set locality regional by row").await.unwrap();
+        let stays = |env: &MemEnvironment| env.catalog().jobs().any(|job| !job.state.has_ended());
+        for _ in 0..1_000 {
+            if !stays(&env) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(!stays(&env) && stored(&env, &before).await.is_empty());
+        assert_eq!(stored(&env, &table(&env)).await.len(), 10);
     }
 }

@@ -34,7 +34,7 @@ pub(super) async fn drop_region<E: Environment>(
             }
         }
     }
-    change_database(env, database, |d| {
+    change_database(env, database, context, true, |d| {
         d.regions.retain(|r| r != region);
         d.dropping.retain(|r| r != region);
     })
@@ -42,12 +42,23 @@ pub(super) async fn drop_region<E: Environment>(
 }
 
 /// The region stays after all.
-pub(super) async fn keep_region<E: Environment>(env: &E, database: DescriptorId, region: &str) -> Result<()> {
-    change_database(env, database, |d| d.dropping.retain(|r| r != region)).await
+pub(super) async fn keep_region<E: Environment>(
+    env: &E,
+    database: DescriptorId,
+    region: &str,
+    context: &JobContext,
+) -> Result<()> {
+    change_database(env, database, context, false, |d| d.dropping.retain(|r| r != region)).await
 }
 
-async fn change_database<E: Environment>(env: &E, id: DescriptorId, change: impl Fn(&mut Database)) -> Result<()> {
-    step_of(env, |catalog: &Catalog| -> Option<CatalogChange> {
+async fn change_database<E: Environment>(
+    env: &E,
+    id: DescriptorId,
+    context: &JobContext,
+    ends: bool,
+    change: impl Fn(&mut Database),
+) -> Result<()> {
+    step_of(env, context, ends, |catalog: &Catalog| -> Option<CatalogChange> {
         let before = catalog.database_by_id(id)?;
         let mut after = before.clone();
         change(&mut after);

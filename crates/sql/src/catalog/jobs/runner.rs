@@ -1,0 +1,299 @@
+//! Running jobs: on the node whose session made them, and after its death on any other.
+//!
+//! A job runs in a task of its own, so that it outlives its session. Every step it makes carries its record along, and is made only
+//! if the record still names this node and this state: so a node that was taken for dead and is not changes nothing any more.
+//! All work between steps may be done twice.
+//!
+//! An error of the job's own (a duplicate key, a row that breaks the constraint) makes it take back what it did. Something that
+//! cannot be reached is tried again for a while first.
+
+use super::record::{CANCELED, JobRecord, JobState};
+use super::{JobContext, put_record, run_one, undo};
+use crate::catalog::lookup::Names;
+use crate::env::Environment;
+use crate::session::{Session, SessionOptions, Shared};
+use meridian_base::{DescriptorId, Error, ErrorKind, Result, SessionId};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How often a node looks for jobs that nobody runs.
+const ADOPT_INTERVAL: Duration = Duration::from_secs(2);
+/// How often something that cannot be reached is tried again before the job gives up. Each attempt has patience of its own.
+const ATTEMPTS: u32 = 8;
+const ATTEMPT_PAUSE: Duration = Duration::from_secs(1);
+/// How often a session looks for the end of a job that runs elsewhere.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The jobs that run in this process.
+#[derive(Default)]
+pub struct Running(Mutex<BTreeSet<DescriptorId>>);
+
+impl Running {
+    fn begin(&self, id: DescriptorId) -> bool {
+        self.0.lock().insert(id)
+    }
+    fn end(&self, id: DescriptorId) {
+        self.0.lock().remove(&id);
+    }
+    fn has(&self, id: DescriptorId) -> bool {
+        self.0.lock().contains(&id)
+    }
+}
+
+/// What a run of a job came to.
+enum Ended {
+    Succeeded,
+    /// It was taken back, because of this.
+    Reverted(Error),
+    /// It is not to be gone on with here.
+    Elsewhere,
+    /// Neither done nor taken back: a later run goes on.
+    Stuck(Error),
+}
+
+/// Runs a job in a task of its own, and waits until what its statement promised holds.
+pub(super) async fn run_and_wait<E: Environment>(env: &E, id: DescriptorId, context: &JobContext) -> Result<()> {
+    let told = start(env, id, context);
+    let ended = match told {
+        Some(told) => told.await.unwrap_or(Ended::Elsewhere),
+        None => Ended::Elsewhere,
+    };
+    match ended {
+        Ended::Succeeded => Ok(()),
+        Ended::Reverted(e) => Err(e),
+        Ended::Elsewhere => watch(env, id).await,
+        Ended::Stuck(e) => Err(Error::new(ErrorKind::Statement, e.sqlstate(), e.message())
+            .detail(format!("Job {} could neither end nor be taken back, and will be gone on with.", id.0))
+            .hint("SHOW JOBS shows it.")),
+    }
+}
+
+/// Waits for the end of a job that runs on another node.
+async fn watch<E: Environment>(env: &E, id: DescriptorId) -> Result<()> {
+    loop {
+        let catalog = env.catalog();
+        let Some(job) = catalog.job(id) else { return Ok(()) };
+        match job.state {
+            JobState::Succeeded => return Ok(()),
+            JobState::Running if job.is_in_background() => return Ok(()),
+            JobState::Failed | JobState::Canceled => return Err(failure(job)),
+            JobState::Paused => {
+                return Err(Error::sql("57014", format!("job {} was paused before it completed", id.0))
+                    .hint(format!("RESUME JOB {} goes on with it, CANCEL JOB {} takes it back.", id.0, id.0)));
+            }
+            JobState::Running | JobState::Reverting => tokio::time::sleep(WATCH_INTERVAL).await,
+        }
+    }
+}
+
+fn failure(job: &JobRecord) -> Error {
+    job.error.clone().unwrap_or_else(|| Error::sql("XX000", format!("job {} failed", job.id.0)))
+}
+
+/// `None` if the job runs here already.
+fn start<E: Environment>(env: &E, id: DescriptorId, context: &JobContext) -> Option<oneshot::Receiver<Ended>> {
+    if !context.shared.jobs.begin(id) {
+        return None;
+    }
+    let (tell, told) = oneshot::channel();
+    let (env, context) = (env.clone(), JobContext { job: Some((id, JobState::Running)), ..context.clone() });
+    tokio::spawn(async move {
+        run(&env, id, &context, tell).await;
+        context.shared.jobs.end(id);
+    });
+    Some(told)
+}
+
+async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, tell: oneshot::Sender<Ended>) {
+    let mut tell = Some(tell);
+    let mut say = |ended| {
+        if let Some(tell) = tell.take() {
+            let _ = tell.send(ended);
+        }
+    };
+    let me = env.locality().node;
+    let mut attempts = 0;
+    loop {
+        let catalog = env.catalog();
+        let Some(job) = catalog.job(id).filter(|job| job.node == me) else { return say(Ended::Elsewhere) };
+        let outcome = match job.state {
+            JobState::Running => {
+                if job.is_in_background() {
+                    say(Ended::Succeeded);
+                }
+                match job.tasks.get(job.done as usize) {
+                    // What is cast to a region is judged by the database as it is now.
+                    Some(task) => run_one(env, task, &context.now(&catalog)).await,
+                    None => return say(Ended::Succeeded),
+                }
+            }
+            JobState::Reverting => revert(env, job, context).await,
+            JobState::Succeeded => return say(Ended::Succeeded),
+            JobState::Failed | JobState::Canceled => return say(Ended::Reverted(failure(job))),
+            JobState::Paused => return say(Ended::Elsewhere),
+        };
+        let Err(e) = outcome else {
+            attempts = 0;
+            continue;
+        };
+        let is_changed = env.catalog().job(id).is_none_or(|now| now.node != me || now.state != job.state);
+        if is_changed {
+            continue;
+        }
+        attempts += 1;
+        let may_pass = matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::Unknown) || e.is_retry();
+        if may_pass && attempts < ATTEMPTS {
+            tokio::time::sleep(ATTEMPT_PAUSE).await;
+        } else if job.state == JobState::Reverting {
+            tracing::warn!(error = %e, job = id.0, "a failed schema change could not be taken back yet");
+            return say(Ended::Stuck(e));
+        } else if let Err(e) = give_up(env, id, e).await {
+            return say(Ended::Stuck(e));
+        }
+    }
+}
+
+/// From here on the job is taken back.
+async fn give_up<E: Environment>(env: &E, id: DescriptorId, why: Error) -> Result<()> {
+    let me = env.locality().node;
+    let why = match why.is_retry() {
+        // The change is committed: «retry» would be a lie to the client, who would make it again.
+        true => Error::new(ErrorKind::Statement, why.sqlstate(), why.message())
+            .hint("The schema change was taken back because its rows kept changing. Try again when there is less traffic."),
+        false => why,
+    };
+    put_record(env, id, |job| {
+        let goes_on = job.node == me && job.state == JobState::Running;
+        goes_on.then(|| JobRecord { state: JobState::Reverting, error: Some(why.clone()), ..job.clone() })
+    })
+    .await
+}
+
+async fn revert<E: Environment>(env: &E, job: &JobRecord, context: &JobContext) -> Result<()> {
+    let context = JobContext { job: Some((job.id, JobState::Reverting)), ..context.clone() };
+    for task in &job.tasks {
+        undo(env, task, &context).await?;
+    }
+    let now = env.now_micros();
+    let is_canceled = job.error.as_ref().is_some_and(|e| e.sqlstate() == CANCELED);
+    let state = if is_canceled { JobState::Canceled } else { JobState::Failed };
+    let me = env.locality().node;
+    put_record(env, job.id, |job| {
+        let mut job = Some(job.clone()).filter(|job| job.node == me && job.state == JobState::Reverting)?;
+        job.end(state, now);
+        Some(job)
+    })
+    .await
+}
+
+/// Runs for as long as the node does: takes over the jobs of nodes that are silent, and goes on with this node's own after a
+/// restart.
+pub async fn adopt<E: Environment>(env: E, shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(ADOPT_INTERVAL).await;
+        let me = env.locality().node;
+        let catalog = env.catalog();
+        let waiting = catalog.jobs().filter(|j| matches!(j.state, JobState::Running | JobState::Reverting));
+        let waiting: Vec<JobRecord> = waiting.filter(|j| !shared.jobs.has(j.id)).cloned().collect();
+        if waiting.is_empty() {
+            continue;
+        }
+        let nodes = env.nodes();
+        for job in waiting {
+            let is_live = nodes.iter().any(|n| n.node == job.node && n.is_live);
+            if job.node != me && is_live {
+                continue;
+            }
+            if let Err(e) = take_over(&env, &job, &shared).await {
+                tracing::info!(error = %e, job = job.id.0, "a job is not gone on with here yet");
+            }
+        }
+    }
+}
+
+async fn take_over<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) -> Result<()> {
+    let me = env.locality().node;
+    if job.node != me {
+        let (before, state) = (job.node, job.state);
+        put_record(env, job.id, |job| (job.node == before && job.state == state).then(|| JobRecord { node: me, ..job.clone() }))
+            .await?;
+    }
+    let context = context_of(env, job, shared)?;
+    tracing::info!(job = job.id.0, "going on with a job");
+    drop(start(env, job.id, &context));
+    Ok(())
+}
+
+/// The context that the job's statement had.
+fn context_of<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) -> Result<JobContext> {
+    let catalog = env.catalog();
+    // A database that is gone has taken with it whatever the job works on: any other will do to find that out.
+    let database = catalog.database_by_id(job.database).or_else(|| catalog.databases().next());
+    let database = database.ok_or_else(|| Error::internal("a cluster without a database"))?.name.clone();
+    let options = SessionOptions {
+        id: SessionId::default(),
+        user: job.user.clone(),
+        database: database.clone(),
+        application_name: "job".to_string(),
+        settings: vec![("TimeZone".to_string(), job.time_zone.clone())],
+    };
+    let session = Session::new(env.clone(), options, shared.clone())?;
+    let names = Names { database, search_path: job.search_path.clone(), user: job.user.clone() };
+    Ok(JobContext { names, ..session.job_context(&job.statement) })
+}
+
+/// What a client may do to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    Pause,
+    Resume,
+    Cancel,
+}
+
+/// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`. Waits until it is written, not until the job has noticed.
+pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, shared: &Arc<Shared>) -> Result<()> {
+    let me = env.locality().node;
+    let catalog = env.catalog();
+    let Some(job) = catalog.job(id) else {
+        return Err(Error::sql("42704", format!("job with ID {} does not exist", id.0)).hint("SHOW JOBS lists them."));
+    };
+    let refused = |verb: &str| Error::sql("55000", format!("job {} is {} and cannot be {verb}", id.0, job.state.as_str()));
+    match (what, job.state) {
+        (Control::Pause, JobState::Paused) | (Control::Resume, JobState::Running) => return Ok(()),
+        (Control::Pause, JobState::Running) | (Control::Resume, JobState::Paused) => {}
+        (Control::Cancel, JobState::Running | JobState::Paused) if job.is_in_background() => {
+            return Err(Error::sql("55000", format!("job {} cannot be canceled", id.0))
+                .detail("It only deletes what nobody can reach any more."));
+        }
+        (Control::Cancel, JobState::Running | JobState::Paused) => {}
+        (Control::Pause, _) => return Err(refused("paused")),
+        (Control::Resume, _) => return Err(refused("resumed")),
+        (Control::Cancel, _) => return Err(refused("canceled")),
+    }
+    let before = job.state;
+    put_record(env, id, |job| {
+        let job = Some(job.clone()).filter(|job| job.state == before)?;
+        let canceled = || Error::sql(CANCELED, "job canceled by user");
+        Some(match what {
+            Control::Pause => JobRecord { state: JobState::Paused, ..job },
+            Control::Resume => JobRecord { state: JobState::Running, node: me, ..job },
+            // Nobody runs a job that is paused: this node takes it back.
+            Control::Cancel if before == JobState::Paused => {
+                JobRecord { state: JobState::Reverting, node: me, error: Some(canceled()), ..job }
+            }
+            Control::Cancel => JobRecord { state: JobState::Reverting, error: Some(canceled()), ..job },
+        })
+    })
+    .await?;
+    let catalog = env.catalog();
+    if let Some(job) = catalog.job(id)
+        && job.node == me
+        && matches!(job.state, JobState::Running | JobState::Reverting)
+    {
+        drop(start(env, id, &context_of(env, job, shared)?));
+    }
+    Ok(())
+}

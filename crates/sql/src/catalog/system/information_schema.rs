@@ -150,7 +150,7 @@ fn push_column(rows: &mut Rows, database: &str, c: &Shown, show: &dyn Fn(&str) -
         ("ordinal_position", int(c.number)),
         ("column_default", opt_text(c.column.and_then(|c| c.default.as_deref()).map(show))),
         ("is_nullable", yes(!c.not_null)),
-        ("data_type", text(data_type(&c.ty))),
+        ("data_type", text(data_type(c.ty))),
         ("character_maximum_length", length),
         ("character_octet_length", octets),
         ("numeric_precision", precision),

@@ -6,7 +6,8 @@ use meridian_server::node::base::{Error, GroupId, NodeId, Result};
 use meridian_server::node::wire::{NodeStatus, Standing};
 use meridian_server::node::{stand_at, status_of};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often a command that waits looks again.
 const POLL: Duration = Duration::from_millis(500);

@@ -18,8 +18,8 @@ fn per_region(localities: &str) -> BTreeMap<String, usize> {
     count
 }
 
-/// An election, the wait for the old lease, and a commit over regions.
-const FAILOVER_MAX: Duration = Duration::from_secs(6);
+/// An election over regions, one more because votes were split, the wait for the old lease, and a commit.
+const FAILOVER_MAX: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_database_that_survives_a_region_goes_on_without_its_home() {
@@ -157,4 +157,65 @@ fn replicas_leave_a_node_that_is_decommissioned_and_one_that_is_dead() {
     load.stop();
     c.pass(Duration::from_secs(3));
     load.check(&mut c, US, "defaultdb", "t");
+}
+
+/// Logs are files of the simulated disk, stores are not; but a store is only where a replica is.
+#[test]
+fn restricted_rows_leave_no_byte_outside_their_home_region() {
+    let mut c = Cluster::start(3, 1, 9, Tuning::default());
+    let regions = format!("PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\"");
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE open {regions}; CREATE DATABASE shut {regions} PLACEMENT RESTRICTED"));
+    let (seen, hidden) = ("a marker that may be copied", "a marker that stays at home");
+    for (database, marker) in [("open", seen), ("shut", hidden)] {
+        c.sql(US, database, "CREATE TABLE t (id INT8 PRIMARY KEY, v TEXT)");
+        c.sql(US, database, &format!("INSERT INTO t VALUES (1, '{marker}')"));
+    }
+    // It is read everywhere, and written from everywhere, in transactions over both databases' regions too.
+    for region in [EU, ASIA] {
+        assert_eq!(c.sql(region, "shut", "SELECT v FROM t WHERE id = 1"), [[hidden]]);
+        c.sql(region, "shut", "UPDATE t SET id = id + 1; UPDATE t SET id = id - 1");
+    }
+    c.settled(US, "open");
+    let group = c.settled(US, "shut")[0][0].clone();
+    c.pass(Duration::from_secs(5));
+    let home = c.id_of("n1");
+    c.await_holders("n1", &group, &[home].into());
+    for node in ["n1", "n2", "n3"] {
+        assert!(c.files_hold(node, seen), "{node} has a copy of what may be copied");
+        assert_eq!(c.files_hold(node, hidden), node == "n1", "{node}");
+    }
+}
+
+#[test]
+fn a_schema_change_outlives_the_node_that_runs_it() {
+    let mut c = Cluster::start(1, 3, 11, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8)");
+    for from in (0..20_000).step_by(1_000) {
+        let rows = format!("SELECT g, g FROM generate_series({from}, {}) AS s(g)", from + 999);
+        c.sql(US, "defaultdb", &format!("INSERT INTO t {rows}"));
+    }
+    c.begin_sql(US, "defaultdb", "CREATE UNIQUE INDEX by_v ON t (v)");
+    let status = |c: &mut Cluster| c.sql(US, "defaultdb", "SHOW JOBS").last().map(|row| (row[4].clone(), row[10].clone()));
+    let end = c.elapsed() + Duration::from_secs(10);
+    while status(&mut c).is_none() {
+        assert!(c.elapsed() < end, "the job does not begin");
+        c.pass(Duration::from_millis(20));
+    }
+    let (state, first) = status(&mut c).expect("a job");
+    assert_eq!(state, "running");
+    // A connection goes to the region's first node, and the job runs where its session is.
+    c.kill("n1");
+    let end = c.elapsed() + Duration::from_secs(60);
+    loop {
+        c.pass(Duration::from_secs(1));
+        let (state, node) = status(&mut c).expect("a job");
+        if state == "succeeded" {
+            assert_ne!(node, first, "another node went on with it");
+            break;
+        }
+        assert!(c.elapsed() < end, "the job is {state} on {node}");
+    }
+    assert_eq!(c.sql(US, "defaultdb", "SELECT count(*) FROM t WHERE v >= 0"), [["20000"]]);
+    let duplicate = c.try_sql(US, "defaultdb", "INSERT INTO t VALUES (-1, 7)");
+    assert_eq!(refused(duplicate).0, "23505");
 }

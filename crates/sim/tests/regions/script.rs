@@ -1,12 +1,13 @@
 //! A cluster that a test drives step by step: statements from any region, machines that are killed and come back.
 
+use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::wire::{NodeStatus, Standing};
 use meridian_sim::cluster::meridian::{Meridian, NODE_PORT, Tuning};
 use meridian_sim::cluster::{Machines, Topology};
 use meridian_sim::sql_wire::SimConnector;
 use meridian_sim::world::{Host, SimRuntime, World};
-use meridian_workload::{Connector, Rows, Value};
+use meridian_workload::{Client, Connector, Rows, Value};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,6 +46,12 @@ impl Cluster {
         }
         let nodes: Vec<String> = cluster.machines.topology.nodes.iter().map(|n| n.name.clone()).collect();
         cluster.until("all nodes to start", |c| nodes.iter().all(|n| c.machines.host(n).has_started()));
+        // Every node has heard of every other one.
+        let end = cluster.elapsed() + PATIENCE;
+        while cluster.sql(US, "defaultdb", "SHOW REGIONS FROM CLUSTER").len() < regions {
+            assert!(cluster.elapsed() < end, "some region is not heard of");
+            cluster.pass(Duration::from_millis(500));
+        }
         cluster
     }
 
@@ -114,13 +121,25 @@ impl Cluster {
         let (to, database, sql) = (region.to_string(), database.to_string(), sql.to_string());
         self.on_client(region, move |host, regions| async move {
             let connector = SimConnector::new(host, regions);
-            let mut client = connector.connect(&to, &database).await?;
+            let mut client = connect(&connector, &to, &database).await?;
             let mut last = Rows::default();
             for statement in sql.split(';').filter(|s| !s.trim().is_empty()) {
                 last = client.execute(statement.trim()).await?;
             }
             Ok(last.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
         })
+    }
+
+    /// Starts a statement and does not wait for it.
+    pub fn begin_sql(&mut self, region: &str, database: &str, sql: &str) {
+        let (to, database, sql) = (region.to_string(), database.to_string(), sql.to_string());
+        self.spawn(region, move |host, regions| async move {
+            let connector = SimConnector::new(host, regions);
+            if let Ok(mut client) = connect(&connector, &to, &database).await {
+                // Its node is to die under it.
+                let _ = client.execute(&sql).await;
+            }
+        });
     }
 
     pub fn sql(&mut self, region: &str, database: &str, sql: &str) -> Vec<Vec<String>> {
@@ -161,7 +180,7 @@ impl Cluster {
                     // One whose outcome is unknown is not tried again: the next number is.
                     let insert = format!("INSERT INTO {table} VALUES ({id})");
                     id += 1;
-                    match tokio::time::timeout(Duration::from_secs(4), client.execute(&insert)).await {
+                    match tokio::time::timeout(Duration::from_secs(15), client.execute(&insert)).await {
                         Ok(Ok(_)) => {
                             acknowledged.lock().insert(id - 1, Duration::from_micros(world.micros()));
                         }
@@ -251,6 +270,20 @@ impl Cluster {
     }
 }
 
+/// A connection to any node of the region that is there.
+async fn connect(connector: &SimConnector, region: &str, database: &str) -> Result<Box<dyn Client>> {
+    const ATTEMPTS: u32 = 6;
+    let mut last = Error::unavailable("nobody answered");
+    for _ in 0..ATTEMPTS {
+        match tokio::time::timeout(Duration::from_secs(2), connector.connect(region, database)).await {
+            Ok(Ok(client)) => return Ok(client),
+            Ok(Err(e)) => last = e,
+            Err(_) => {}
+        }
+    }
+    Err(last)
+}
+
 impl Load {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -319,5 +352,21 @@ impl Cluster {
     /// Whether a node's process has ended by itself.
     pub fn has_ended(&mut self, node: &str) -> bool {
         self.machines.take_ended().iter().any(|(name, _)| name == node)
+    }
+}
+
+impl Cluster {
+    /// Whether a file of a node's disk holds these bytes.
+    pub fn files_hold(&self, node: &str, marker: &str) -> bool {
+        let runtime = SimRuntime::new(self.machines.host(node));
+        let disk = runtime.disk();
+        let names = ["", "log"].map(|folder| disk.list(folder).unwrap_or_default().into_iter().map(move |n| (folder, n)));
+        names.into_iter().flatten().any(|(folder, name)| {
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let Ok(file) = disk.open(&path, false) else { return false };
+            let mut bytes = vec![0; file.len().expect("a length") as usize];
+            let read = file.read_at(0, &mut bytes).expect("readable");
+            bytes[..read].windows(marker.len()).any(|w| w == marker.as_bytes())
+        })
     }
 }

@@ -149,7 +149,7 @@ impl<'r> Client<'r> {
         let card = names::credit_card(&mut self.rng);
         let sql = "INSERT INTO users (city, id, name, address, credit_card) VALUES ($1, $2, $3, $4, $5)";
         let params: [Value; 5] = [city.as_str().into(), id.as_str().into(), name.into(), address.into(), card.into()];
-        let attempted = self.session.single(&mut self.rng, &sql, &params).await;
+        let attempted = self.session.single(&mut self.rng, sql, &params).await;
         if matches!(attempted, Attempted::Committed(_)) {
             let users = &mut self.known(region).users;
             if users.len() == USERS_KNOWN_MAX {
@@ -188,7 +188,7 @@ impl<'r> Client<'r> {
         let sql = "INSERT INTO vehicle_location_histories (city, ride_id, seen_at, latitude, longitude) \
              VALUES ($1, $2, now(), $3, $4) ON CONFLICT (city, ride_id, seen_at) DO NOTHING";
         let params: [Value; 4] = [ride.city.into(), ride.id.into(), latitude.into(), longitude.into()];
-        let inserted = self.session.single(&mut self.rng, &sql, &params).await;
+        let inserted = self.session.single(&mut self.rng, sql, &params).await;
         inserted.map(|_| ())
     }
 
@@ -216,7 +216,7 @@ impl<'r> Client<'r> {
         let code = load::promo_code(self.rng.random_range(0..self.config.promo_codes_per_region));
         let sql = "INSERT INTO user_promo_codes (city, user_id, code, usage_count) VALUES ($1, $2, $3, 1) \
              ON CONFLICT (city, user_id, code) DO UPDATE SET usage_count = user_promo_codes.usage_count + 1, used_at = now()";
-        let used = self.session.single(&mut self.rng, &sql, &[city.into(), user.into(), code.into()]).await;
+        let used = self.session.single(&mut self.rng, sql, &[city.into(), user.into(), code.into()]).await;
         used.map(|_| ())
     }
 
@@ -253,12 +253,12 @@ impl StartRide {
     async fn run(self, statements: &mut Statements<'_>) -> Result<Option<Ride>> {
         let StartRide { ride: Ride { city, id, .. }, rider, address, choice } = self;
         let sql = "SELECT name FROM users WHERE city = $1 AND id = $2";
-        let user = statements.query(&sql, &[city.as_str().into(), rider.as_str().into()]).await?;
+        let user = statements.query(sql, &[city.as_str().into(), rider.as_str().into()]).await?;
         if user.rows.is_empty() {
             return Err(Error::internal("a user who registered is gone").detail(rider));
         }
         let sql = "SELECT id FROM vehicles WHERE city = $1 AND status = $2 LIMIT 10";
-        let free = statements.query(&sql, &[city.as_str().into(), "available".into()]).await?;
+        let free = statements.query(sql, &[city.as_str().into(), "available".into()]).await?;
         if free.rows.is_empty() {
             return Ok(None);
         }
@@ -267,10 +267,10 @@ impl StartRide {
              VALUES ($1, $2, $3, $4, $5, now())";
         let params: [Value; 5] =
             [city.as_str().into(), id.as_str().into(), rider.into(), vehicle.as_str().into(), address.into()];
-        statements.query(&sql, &params).await?;
+        statements.query(sql, &params).await?;
         let sql = "UPDATE vehicles SET status = $3 WHERE city = $1 AND id = $2";
         let params: [Value; 3] = [city.as_str().into(), vehicle.as_str().into(), "in_use".into()];
-        statements.query(&sql, &params).await?;
+        statements.query(sql, &params).await?;
         Ok(Some(Ride { city, id, vehicle }))
     }
 }
@@ -280,11 +280,11 @@ async fn end_ride(statements: &mut Statements<'_>, ride: &Ride, address: &str, r
     let sql = "UPDATE rides SET end_address = $3, end_time = now(), revenue = $4 \
          WHERE city = $1 AND id = $2 AND end_time IS NULL";
     let params: [Value; 4] = [ride.city.as_str().into(), ride.id.as_str().into(), address.into(), revenue.into()];
-    if statements.query(&sql, &params).await?.affected == 0 {
+    if statements.query(sql, &params).await?.affected == 0 {
         return Ok(());
     }
     let sql = "UPDATE vehicles SET status = $3, current_location = $4 WHERE city = $1 AND id = $2";
     let params: [Value; 4] = [ride.city.as_str().into(), ride.vehicle.as_str().into(), "available".into(), address.into()];
-    statements.query(&sql, &params).await?;
+    statements.query(sql, &params).await?;
     Ok(())
 }

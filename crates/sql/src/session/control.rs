@@ -215,7 +215,7 @@ impl<E: Environment> Session<E> {
         let (column, value) = match name.to_ascii_lowercase().as_str() {
             "transaction_isolation" => ("transaction_isolation".to_string(), "serializable".to_string()),
             "transaction_read_only" => {
-                let default = self.system.settings().now().default_read_only;
+                let default = self.setting(|v| v.default_read_only);
                 ("transaction_read_only".to_string(), on_off(read_only().unwrap_or(default)))
             }
             "transaction_deferrable" => ("transaction_deferrable".to_string(), on_off(false)),

@@ -218,7 +218,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.system.settings().now().enforce_home_region,
+            is_home_enforced: self.setting(|v| v.enforce_home_region),
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
@@ -235,8 +235,8 @@ impl<E: Environment> Session<E> {
             read_only: false,
             schema: catalog.version,
             schema_committed_at: catalog.committed_at,
-            lock_timeout: self.system.settings().now().lock_timeout,
-            deadlock_timeout: self.system.settings().now().deadlock_timeout,
+            lock_timeout: self.setting(|v| v.lock_timeout),
+            deadlock_timeout: self.setting(|v| v.deadlock_timeout),
             attempt: self.attempt,
             as_of: None,
             is_held_back: false,
@@ -333,7 +333,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.system.settings().now().enforce_home_region,
+            is_home_enforced: self.setting(|v| v.enforce_home_region),
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);

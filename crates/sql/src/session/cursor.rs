@@ -65,7 +65,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.system.settings().now().enforce_home_region,
+            is_home_enforced: self.setting(|v| v.enforce_home_region),
         };
         let txn = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let mut one = OneValue(None);

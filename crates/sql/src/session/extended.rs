@@ -231,7 +231,7 @@ impl<E: Environment> Session<E> {
             return self.answer(Err(no_portal(portal)));
         };
         self.start_request(&open.named.statement.text);
-        let timeout = self.system.settings().now().statement_timeout;
+        let timeout = self.setting(|v| v.statement_timeout);
         let timer = timeout.map(|t| Timer::start(Some(t), &self.cancel));
         let result = self.execute_portal(&mut open, max_rows, last, out).await;
         drop(timer);

@@ -246,7 +246,7 @@ impl<E: Environment> Session<E> {
     }
     /// Sends a notice, if the client wants to hear of its kind.
     fn notice(&self, out: &mut dyn Output, severity: &'static str, sqlstate: &'static str, message: impl Into<String>) {
-        if settings::severity_rank(severity) >= self.system.settings().now().notice_rank {
+        if settings::severity_rank(severity) >= self.setting(|v| v.notice_rank) {
             out.notice(&Notice { severity, sqlstate, message: message.into(), detail: None, hint: None });
         }
     }

@@ -2,6 +2,7 @@
 
 use super::output::{BoxFuture, Output};
 use super::plans::{Plan, PlanKey};
+use super::settings::Values;
 use super::system::{StatementSystem, refuse_in_read_only};
 use super::{Formats, Session};
 use crate::catalog::Catalog;
@@ -92,6 +93,7 @@ impl<E: Environment> Session<E> {
         block.statements += 1;
         block.has_touched_rows |= !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
+        let (is_home_enforced, round_trips_max) = self.setting(|v| (v.enforce_home_region, v.round_trips_max));
         let execution = execution.as_mut().expect("an execution");
         let block = self.block.as_mut().expect("an open transaction");
         let env = &self.env;
@@ -104,7 +106,7 @@ impl<E: Environment> Session<E> {
             system: &system,
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.system.settings().now().enforce_home_region,
+            is_home_enforced,
         };
         let mut sink = Rows { out, formats, eval: &self.eval, is_speculative };
         let txn = match &mut alone {
@@ -118,13 +120,17 @@ impl<E: Environment> Session<E> {
             Ok(fetched) => fetched,
             Err(e) => return Err(confirmed(e, txn).await),
         };
-        check_round_trips(before, txn, self.system.settings().now().round_trips_max)?;
+        check_round_trips(before, txn, round_trips_max)?;
         let Some(txn) = alone else { return Ok(fetched) };
         if matches!(fetched, Fetched::Suspended { .. }) {
             let message = "a query of a table created or truncated in this transaction cannot be fetched in parts";
             return Err(Error::unsupported(message));
         }
         txn.commit().await.map(|_| fetched)
+    }
+    /// A setting's present value. The lock is not held when it returns: two in one expression would wait for each other.
+    pub(super) fn setting<T>(&self, of: impl FnOnce(&Values) -> T) -> T {
+        of(self.system.settings().now())
     }
     /// A transaction for one statement of a block with schema changes.
     fn transaction_of_its_own(&self, catalog: &Catalog) -> E::Txn {
@@ -133,8 +139,8 @@ impl<E: Environment> Session<E> {
             read_only: false,
             schema: catalog.version,
             schema_committed_at: catalog.committed_at,
-            lock_timeout: self.system.settings().now().lock_timeout,
-            deadlock_timeout: self.system.settings().now().deadlock_timeout,
+            lock_timeout: self.setting(|v| v.lock_timeout),
+            deadlock_timeout: self.setting(|v| v.deadlock_timeout),
             attempt: self.attempt,
             as_of: None,
             is_held_back: false,

@@ -60,7 +60,7 @@ impl<E: Environment> Session<E> {
         self.start_request(text);
         // A simple query ends the unnamed statement and portal (PostgreSQL manual, 55.2.3).
         self.forget_unnamed();
-        let timeout = self.system.settings().now().statement_timeout;
+        let timeout = self.setting(|v| v.statement_timeout);
         let timer = Timer::start(timeout, &self.cancel);
         let result = self.query_string(text, out).await;
         drop(timer);

@@ -83,7 +83,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn block(&mut self, now_micros: u64) -> &mut Block<E::Txn> {
         if self.block.is_none() {
             let mut block = Block::new(false, now_micros);
-            block.read_only = self.system.settings().now().default_read_only;
+            block.read_only = self.setting(|v| v.default_read_only);
             self.block = Some(block);
         }
         self.block.as_mut().expect("just opened")
@@ -264,7 +264,7 @@ impl<E: Environment> Session<E> {
     }
     /// Refuses what changes something in a read-only transaction.
     pub(super) fn refuse_if_read_only(&self, what: &str) -> Result<()> {
-        let default = || self.system.settings().now().default_read_only;
+        let default = || self.setting(|v| v.default_read_only);
         refuse_in_read_only(self.block.as_ref().map_or_else(default, |b| b.read_only), what)
     }
     /// Refuses what PostgreSQL refuses inside a block.

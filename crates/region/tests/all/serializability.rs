@@ -388,6 +388,7 @@ fn planted_bugs_of_certification_are_found() {
         PlantedBug::DropReservationEarly,
         PlantedBug::ErrorNotConfirmed,
         PlantedBug::RoundLeftOut,
+        PlantedBug::ReservingReadHoldsNothing,
     ];
     for bug in PlantedBug::ALL.into_iter().filter(|bug| !of_other_tests.contains(bug)) {
         let found = (0..2_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());

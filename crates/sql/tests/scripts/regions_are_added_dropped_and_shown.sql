@@ -15,7 +15,7 @@ ERROR 42P12: PRIMARY REGION must be specified if REGIONS are specified
 create database e primary region "us-east1" regions "mars";
 ----
 ERROR 42602: region "mars" does not exist
-HINT: valid regions: asia-east1, europe-west1, us-east1
+HINT: valid regions: asia-northeast1, europe-west1, us-east1
 
 create database e primary region "us-east1" regions "europe-west1", "europe-west1";
 ----
@@ -62,7 +62,7 @@ HINT: you must first add a primary region to the database using ALTER DATABASE p
 alter database d add region "mars";
 ----
 ERROR 42602: region "mars" does not exist
-HINT: valid regions: asia-east1, europe-west1, us-east1
+HINT: valid regions: asia-northeast1, europe-west1, us-east1
 
 alter database d add region "us-east1";
 ----
@@ -156,18 +156,18 @@ show regions from database d;
 ----
 database | region | primary | secondary | zones
 d | us-east1 | t | f | {a}
-d | asia-east1 | f | t | {a}
+d | asia-northeast1 | f | t | {a}
 d | europe-west1 | f | f | {a}
 (SHOW 3)
 
 alter database d drop region "asia-northeast1";
 ----
-ERROR 42P12: cannot drop region "asia-east1"
+ERROR 42P12: cannot drop region "asia-northeast1"
 HINT: You must designate another region as the secondary region using ALTER DATABASE d SECONDARY REGION <region name> or remove the secondary region using ALTER DATABASE d DROP SECONDARY REGION
 
 alter database d set primary region "asia-northeast1";
 ----
-ERROR 42P12: region "asia-east1" is currently the secondary region
+ERROR 42P12: region "asia-northeast1" is currently the secondary region
 HINT: you must drop the secondary region first using ALTER DATABASE d DROP SECONDARY REGION
 
 alter database d drop secondary region;
@@ -268,7 +268,7 @@ alter database d set primary region "us-east1";
 show regions;
 ----
 region | zones | database_names | primary_region_of
-asia-east1 | {a} | {} | {}
+asia-northeast1 | {a} | {} | {}
 europe-west1 | {a} | {} | {}
 us-east1 | {a} | {d} | {d}
 (SHOW 3)

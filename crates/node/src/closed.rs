@@ -42,6 +42,8 @@ fn promises<R: Runtime>(shared: &Shared<R>) -> BTreeMap<NodeId, Vec<ClosedPromis
             continue;
         }
         let Some(promise) = replica.promise() else { continue };
+        // It counts here too: for who reads the past at the primary.
+        replica.promised(&promise);
         let members = replica.raft().members();
         for node in members.voters.union(&members.learners) {
             if *node != shared.me() && shared.is_live(*node) {

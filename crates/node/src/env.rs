@@ -48,9 +48,12 @@ impl<R: Runtime> Env<R> {
                         Ok(Response::NotPrimary { hint }) => Err(self.0.not_primary_there(GroupId::CATALOG, node, hint)),
                         Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
                         // The step may have been taken before the connection broke.
-                        Err(e) if e.kind() == ErrorKind::Unavailable => Err(Error::unknown_outcome(
-                            "the outcome of the schema change is unknown: its coordinator cannot be reached",
-                        )),
+                        Err(e) if e.kind() == ErrorKind::Unavailable => {
+                            // The next change looks for the coordinator anew.
+                            self.0.forget_route(GroupId::CATALOG);
+                            let message = "the outcome of the schema change is unknown: its coordinator cannot be reached";
+                            Err(Error::unknown_outcome(message).detail(e.message().to_string()))
+                        }
                         Err(e) => Err(e),
                     }
                 }

@@ -189,6 +189,8 @@ fn restricted_rows_leave_no_byte_outside_their_home_region() {
 #[test]
 fn a_schema_change_outlives_the_node_that_runs_it() {
     let mut c = Cluster::start(1, 3, 11, Tuning::default());
+    // Until the catalog has its three voters.
+    c.pass(Duration::from_secs(15));
     c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8)");
     for from in (0..20_000).step_by(1_000) {
         let rows = format!("SELECT g, g FROM generate_series({from}, {}) AS s(g)", from + 999);

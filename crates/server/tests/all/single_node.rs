@@ -43,6 +43,8 @@ async fn the_past_is_read_as_it_was() {
     assert_eq!(old(rows(&mut s, "SELECT * FROM t AS OF SYSTEM TIME with_max_staleness('10s')").await), "2 zwei 7");
     assert_eq!(old(rows(&mut s, "SELECT count(*) FROM t AS OF SYSTEM TIME with_min_timestamp(now(), true)").await), "1");
 
+    rows(&mut s, &format!("PREPARE old AS SELECT name FROM t AS OF SYSTEM TIME '{before}' WHERE id = $1")).await;
+    assert_eq!(old(rows(&mut s, "EXECUTE old (2)").await), "two");
     rows(&mut s, &format!("BEGIN AS OF SYSTEM TIME '{before}'")).await;
     assert_eq!(old(rows(&mut s, "SELECT name FROM t WHERE id = 1").await), "one");
     assert_eq!(old(rows(&mut s, "SELECT name FROM t WHERE id = 2").await), "two");
@@ -64,8 +66,9 @@ async fn the_past_is_read_as_it_was() {
         ("SELECT * FROM t AS OF SYSTEM TIME with_max_staleness('-1s')", "22023"),
         // Before the cluster was founded.
         ("SELECT * FROM t AS OF SYSTEM TIME '2001-01-01'", "22023"),
-        ("SELECT * FROM t FOR UPDATE AS OF SYSTEM TIME '-1s'", "25006"),
-        ("INSERT INTO t AS OF SYSTEM TIME '-1s' VALUES (9, 'x')", "25006"),
+        ("SELECT * FROM t FOR UPDATE AS OF SYSTEM TIME '-200ms'", "25006"),
+        ("INSERT INTO t AS OF SYSTEM TIME '-200ms' VALUES (9, 'x')", "25006"),
+        ("CREATE VIEW v AS SELECT * FROM t AS OF SYSTEM TIME '-200ms'", "0A000"),
         ("SELECT 1; SELECT * FROM t AS OF SYSTEM TIME '-1s'", "25001"),
     ] {
         assert_eq!(s.query_text(sql).await.map_err(state).err().as_deref(), Some(sqlstate), "{sql}");

@@ -6,7 +6,7 @@
 //! | `follower_read_timestamp()` | a moment that every replica in good health has reached |
 //! | `with_max_staleness(interval [, nearest_only])`, `with_min_timestamp(t [, nearest_only])` | the newest one that the nearest replicas can serve, within the bound; behind it, the primaries are asked unless `nearest_only` |
 //!
-//! Said of a statement outside a block, of `BEGIN`, or of `SET TRANSACTION` before the first query. Such a transaction is read-only
+//! The clause is the whole statement's, wherever in it it stands. Said of a statement outside a block, of `BEGIN`, or of `SET TRANSACTION` before the first query. Such a transaction is read-only
 //! and is planned with the catalog of its time: an index that was not there then has no entries from then.
 
 use super::Session;
@@ -35,6 +35,24 @@ pub(super) fn says_so(text: &str) -> bool {
     const WORD: &[u8] = b"system";
     let may = text.as_bytes().windows(WORD.len()).any(|w| w.eq_ignore_ascii_case(WORD));
     may && parse(text).is_ok_and(|statements| statements.iter().all(|s| s.as_of.is_some()))
+}
+
+/// 0A000 where the clause would mean nothing.
+pub(super) fn check_place(statement: &Statement) -> Result<()> {
+    use ast::Statement as S;
+    let Some(clause) = &statement.as_of else { return Ok(()) };
+    let may = plan::is_plannable(statement)
+        || match &statement.kind {
+            Kind::Begin(_) | Kind::SetTransaction { session: false, .. } => true,
+            Kind::Sql(sql) => matches!(**sql, S::Copy { .. } | S::Prepare { .. } | S::Explain { .. }),
+            _ => false,
+        };
+    match may {
+        true => Ok(()),
+        false => Err(Error::unsupported("AS OF SYSTEM TIME is not supported in this statement")
+            .hint("Say it with the query that reads, or with BEGIN.")
+            .at(clause.position)),
+    }
 }
 
 impl<E: Environment> Session<E> {

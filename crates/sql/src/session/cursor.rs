@@ -25,6 +25,8 @@ impl<E: Environment> Session<E> {
         out: &mut dyn Output,
     ) -> Result<()> {
         self.block(now);
+        let statement = self.find_statement(name)?.statement.clone();
+        self.read_as_of(&statement, now).await?;
         let mut named = self.find_current(name)?;
         let types = named.params().to_vec();
         if types.len() != parameters.len() {

@@ -24,14 +24,15 @@ impl<E: Environment> Session<E> {
     /// The plan of a statement, from the cache or made now. `text` and `types` are its key.
     pub(super) fn plan(&mut self, statement: &Statement, text: &str, types: &[u32]) -> Result<Plan> {
         let catalog = self.catalog();
-        let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
+        // A plan does not say of which time it reads.
+        let is_for_once = statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some());
         let key = PlanKey { text: text.to_string(), types: types.to_vec(), scope: self.scope };
-        if !has_changes && let Some(plan) = self.shared.plans.get(&key, catalog.version) {
+        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, catalog.version) {
             return Ok(plan);
         }
         let declared = declared_types(types)?;
         let plan = Plan { prepared: Arc::new(self.prepare(statement, &catalog, &declared)?), version: catalog.version };
-        if !has_changes {
+        if !is_for_once {
             self.shared.plans.put(key, &plan);
         }
         Ok(plan)

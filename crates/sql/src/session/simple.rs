@@ -258,6 +258,7 @@ impl<E: Environment> Session<E> {
         if !may_run_in_failed_block(&statement.kind) {
             self.refuse_if_failed()?;
         }
+        super::as_of::check_place(statement)?;
         let now = self.start_statement();
         if plan::is_plannable(statement) {
             self.run_plannable(statement, manner, now, out).await

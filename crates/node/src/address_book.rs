@@ -7,9 +7,10 @@
 //! when they are connected to.
 
 use crate::shared::Shared;
+use crate::small_file;
 use crate::wire::{NodeRecord, Standing};
 use meridian_base::NodeId;
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::{Disk, Runtime};
 use std::io;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const BYTES_MAX: u64 = 4 << 20;
 
 /// The addresses that were last written down. None, if there is no file that can be read.
 pub(crate) fn load<R: Runtime>(runtime: &R) -> Vec<NodeRecord> {
-    match read(runtime) {
+    match small_file::read(runtime, FILE, BYTES_MAX) {
         Ok(text) => parse(&text),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(e) => {
@@ -32,7 +33,7 @@ pub(crate) fn load<R: Runtime>(runtime: &R) -> Vec<NodeRecord> {
 
 /// Writes the addresses down, all at once.
 pub(crate) async fn save<R: Runtime>(runtime: &R, nodes: &[NodeRecord]) {
-    if let Err(e) = write(runtime, &format(nodes)).await {
+    if let Err(e) = small_file::write(runtime, FILE, &format(nodes)).await {
         tracing::info!("cannot write {}: {e}", runtime.disk().describe(FILE));
     }
 }
@@ -53,24 +54,6 @@ pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>) {
             return;
         }
     }
-}
-
-fn read<R: Runtime>(runtime: &R) -> io::Result<String> {
-    let file = runtime.disk().open(FILE, false)?;
-    let mut bytes = vec![0; file.len()?.min(BYTES_MAX) as usize];
-    let read = file.read_at(0, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-async fn write<R: Runtime>(runtime: &R, text: &str) -> io::Result<()> {
-    let disk = runtime.disk();
-    let new = format!("{FILE}.new");
-    let file = disk.open(&new, true)?;
-    file.set_len(0)?;
-    file.write_at(0, text.as_bytes())?;
-    file.sync().await?;
-    disk.rename(&new, FILE)
 }
 
 fn format(nodes: &[NodeRecord]) -> String {

@@ -18,9 +18,10 @@ use crate::node::ensure_replica;
 use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
+use crate::small_file;
 use crate::wire::{Request, Response};
 use bytes::Bytes;
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::{Disk, Runtime};
 use meridian_base::{Error, GroupId, Result};
 use meridian_raft as raft;
 use parking_lot::Mutex;
@@ -62,7 +63,7 @@ impl Departures {
     /// Reads the file. One that cannot be read is refused: forgetting a departure could give a group two leaders.
     pub fn load<R: Runtime>(runtime: &R) -> Result<Departures> {
         let place = runtime.disk().describe(FILE);
-        let known = match read(runtime) {
+        let known = match small_file::read(runtime, FILE, BYTES_MAX) {
             Ok(text) => parse(&text).ok_or_else(|| Error::fatal(format!("{place} is damaged")))?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(e) => return Err(Error::fatal(format!("cannot read {place}: {e}"))),
@@ -87,7 +88,7 @@ impl Departures {
             format(&known)
         };
         let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
-        write(runtime, &text).await.map_err(failed)
+        small_file::write(runtime, FILE, &text).await.map_err(failed)
     }
 }
 
@@ -240,24 +241,6 @@ async fn restart<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>)
         replica.retire();
     }
     ensure_replica(shared, replica.id).await.map(drop)
-}
-
-fn read<R: Runtime>(runtime: &R) -> io::Result<String> {
-    let file = runtime.disk().open(FILE, false)?;
-    let mut bytes = vec![0; file.len()?.min(BYTES_MAX) as usize];
-    let read = file.read_at(0, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-async fn write<R: Runtime>(runtime: &R, text: &str) -> io::Result<()> {
-    let disk = runtime.disk();
-    let new = format!("{FILE}.new");
-    let file = disk.open(&new, true)?;
-    file.set_len(0)?;
-    file.write_at(0, text.as_bytes())?;
-    file.sync().await?;
-    disk.rename(&new, FILE)
 }
 
 fn format(known: &BTreeMap<GroupId, Departure>) -> String {

@@ -37,6 +37,7 @@ mod ranges;
 pub mod replica;
 pub mod rpc;
 pub mod shared;
+mod small_file;
 pub mod txn;
 pub mod wire;
 

@@ -113,11 +113,11 @@ impl<E: Environment> Session<E> {
                             "interval duration for with_max_staleness must be greater or equal to 0",
                         ));
                     }
-                    return bounded(now - back, rest.first());
+                    return bounded(now.saturating_sub(back), rest.first());
                 }
                 ("with_min_timestamp", [at, rest @ ..]) if rest.len() <= 1 => {
                     let Datum::Timestamp(at) = self.constant(at, &Type::Timestamptz)? else { return Err(no_time()) };
-                    return bounded(at + EPOCH_2000_UNIX_MICROS, rest.first());
+                    return bounded(at.saturating_add(EPOCH_2000_UNIX_MICROS), rest.first());
                 }
                 _ => {}
             }
@@ -132,7 +132,7 @@ impl<E: Environment> Session<E> {
             if let Ok(Datum::Interval(interval)) = Datum::from_text(text, &Type::Interval, &self.eval)
                 && text.starts_with(['-', '+'])
             {
-                return Ok(now + micros(&interval));
+                return Ok(now.saturating_add(micros(&interval)));
             }
             let nanos = text.split('.').next().unwrap_or_default();
             if let Ok(nanos) = nanos.parse::<i64>() {

@@ -65,10 +65,8 @@ impl<E: Environment> Session<E> {
     /// `Parse`. `types`: OIDs of the parameters, 0 where the server is to find out.
     pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
         self.start_request(text);
-        if !super::simple::ends_block(text) && !super::as_of::says_so(text) {
-            let caught_up = self.catch_up().await;
-            self.answer(caught_up)?;
-        }
+        let caught_up = self.catch_up_for(text).await;
+        self.answer(caught_up)?;
         let result = self.make_named(name, text, types);
         self.answer(result)?;
         out.parse_complete();

@@ -8,6 +8,7 @@ use crate::env::{Environment, Transaction};
 use crate::parse::{self, Kind, Statement, ast};
 use crate::plan;
 use crate::types::Datum;
+use futures::FutureExt;
 use meridian_base::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,11 +93,21 @@ impl<E: Environment> Session<E> {
         if is_settled { Ok(()) } else { interruptible(&self.cancel, self.env.catch_up()).await }
     }
 
+    /// The same for a text, unless it needs no catalog, or not the present one: that is looked into only if there is something to
+    /// wait for.
+    pub(super) async fn catch_up_for(&mut self, text: &str) -> Result<()> {
+        if ends_block(text) {
+            return Ok(());
+        }
+        match self.catch_up().now_or_never() {
+            Some(done) => done,
+            None if super::as_of::says_so(text) => Ok(()),
+            None => self.catch_up().await,
+        }
+    }
+
     async fn query_string(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
-        if !ends_block(text)
-            && !super::as_of::says_so(text)
-            && let Err(e) = self.catch_up().await
-        {
+        if let Err(e) = self.catch_up_for(text).await {
             self.fail(&e);
             return Err(e);
         }
@@ -336,7 +347,7 @@ fn literal_types(print: &parse::Fingerprint) -> Vec<u32> {
 }
 
 /// Whether the text ends a transaction: that needs no catalog.
-pub(super) fn ends_block(text: &str) -> bool {
+fn ends_block(text: &str) -> bool {
     let word = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     ["commit", "end", "rollback", "abort"].iter().any(|end| word.eq_ignore_ascii_case(end))
 }

@@ -28,4 +28,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use id::{DescriptorId, GroupId, LogPosition, NodeId, SessionId, TxnId};
 pub use key::{Key, KeyRange, Target};
 pub use time::{Clock, Timestamp};
-pub use txn::{ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, ReadEntry, SchemaUse, SchemaVersion, Write};
+pub use txn::{
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, ReadEntry, SchemaUse, SchemaVersion, Write,
+};

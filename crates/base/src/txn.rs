@@ -1,13 +1,14 @@
 //! What travels between a gateway and a group's primary: what was read, what is written, and what came of it
 //! (design: transactions, «At the gateway» and «Certification at a primary»).
 
-use crate::id::{DescriptorId, TxnId};
+use crate::id::{DescriptorId, GroupId, TxnId};
 use crate::key::{Key, Target};
 use crate::time::Timestamp;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
+use std::time::Duration;
 
 /// The set of columns of a row that a read looked at or a write changed. Bit 0 is the row's existence; bit `1 + ordinal` is a
 /// column; all columns from ordinal 62 on share bit 63, which is coarse and safe.
@@ -106,6 +107,30 @@ pub struct CommitRequest {
     /// The largest version timestamp it read anywhere, its schema version's commit timestamp included.
     pub min_commit: Timestamp,
     pub schema: SchemaUse,
+    /// What it read of GLOBAL groups that take no part in it. Everybody certifies all of it (design: certification, item 3).
+    pub global: GlobalReads,
+}
+
+/// Read entries of GLOBAL groups, which are certified by participants on replicas of their own regions.
+///
+/// A GLOBAL group promises closed timestamps in the future, and whatever a replica tells of versions below one holds for ever. So
+/// a participant's node asks a replica near it first, up to when the entries hold; certification compares that with the
+/// timestamp it draws, and waits for nothing while it holds a place.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GlobalReads {
+    pub entries: Vec<(GroupId, Vec<ReadEntry>)>,
+    /// No version at or below this changed what the entries read. Found by the participant's node, and never sent: nothing passes
+    /// before it has been found.
+    #[serde(skip)]
+    pub hold_until: Timestamp,
+}
+
+impl GlobalReads {
+    /// Whether a transaction with these entries may be prepared, or commit, at `at`: whatever another gateway may have acknowledged
+    /// by then is at or below `at + max_offset` (counterexample 24).
+    pub fn allow(&self, at: Timestamp, max_offset: Duration) -> bool {
+        self.entries.is_empty() || at.plus(max_offset) <= self.hold_until
+    }
 }
 
 impl CommitRequest {

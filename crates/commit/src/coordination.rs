@@ -124,7 +124,14 @@ mod tests {
 
     fn start() -> (Coordination, Vec<(GroupId, BallotMessage)>) {
         let id = TxnId { hlc: Timestamp(5), gateway: NodeId(1) };
-        let slice = CommitRequest { id, reads: vec![], writes: vec![], min_commit: Timestamp(0), schema: SchemaUse::default() };
+        let slice = CommitRequest {
+            id,
+            reads: vec![],
+            writes: vec![],
+            min_commit: Timestamp(0),
+            schema: SchemaUse::default(),
+            global: Default::default(),
+        };
         let prepare = Prepare { participants: vec![A, B], slice, hold: Duration::ZERO };
         let mut out = Vec::new();
         let prepares = BTreeMap::from([(A, prepare.clone()), (B, prepare)]);

@@ -146,6 +146,14 @@ impl Participant {
         }
     }
 
+    /// The same, to note up to when its reads of GLOBAL rows hold.
+    pub fn certifying_mut(&mut self, id: TxnId) -> Option<&mut CommitRequest> {
+        match &mut self.ballots.get_mut(&id)?.phase {
+            Phase::Certifying(prepare) => Some(&mut prepare.slice),
+            _ => None,
+        }
+    }
+
     /// The participants whose votes, or acknowledgements of the outcome, are missing.
     pub fn waits_for(&self, ledger: &impl Ledger, id: TxnId) -> Vec<GroupId> {
         let Some(ballot) = self.ballots.get(&id) else { return Vec::new() };

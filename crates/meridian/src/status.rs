@@ -146,7 +146,8 @@ async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<Group
 async fn show(asked: &Asked) -> Result<ExitCode> {
     let nodes = status(asked).await?;
     let mut lines = vec![
-        ["node", "region", "zone", "nodes", "clients", "live", "state", "round trip", "replicas", "leads"].map(String::from),
+        ["node", "region", "zone", "nodes", "clients", "live", "state", "round trip", "clock", "replicas", "leads"]
+            .map(String::from),
     ];
     for n in &nodes {
         let leads: Vec<String> = n.leads.iter().map(ToString::to_string).collect();
@@ -160,11 +161,12 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
             if n.is_live { "yes".into() } else { "no".into() },
             if n.is_dead && !is_gone { "dead".into() } else { n.node.standing.as_str().into() },
             format!("{:.1} ms", n.round_trip_micros as f64 / 1000.0),
+            format!("{:+.1} ms", n.clock_offset_micros as f64 / 1000.0),
             n.holds.len().to_string(),
             leads.join(" "),
         ]);
     }
-    let widths: Vec<usize> = (0..10).map(|c| lines.iter().map(|l| l[c].len()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..lines[0].len()).map(|c| lines.iter().map(|l| l[c].len()).max().unwrap_or(0)).collect();
     for line in lines {
         let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, w)| format!("{cell:w$}")).collect();
         println!("{}", cells.join("  ").trim_end());

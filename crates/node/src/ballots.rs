@@ -17,8 +17,8 @@ use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, Conflict, ConflictReason, Fresh, Key, KeyRange, Peer, ReadEntry, Refusal, Result, SchemaUse, Target,
-    Timestamp, TxnId, Vote, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, Key, KeyRange, Peer, ReadEntry, Refusal, Result, SchemaUse,
+    Target, Timestamp, TxnId, Vote, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck};
@@ -40,6 +40,8 @@ enum Certified {
     Voted,
     /// It is not wanted any more.
     Over,
+    /// What it read of GLOBAL rows is not known to hold for so long.
+    RecheckGlobal,
 }
 
 impl<R: Runtime> Replica<R> {
@@ -176,11 +178,19 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
-    /// Certifies a slice and votes. What is in its way is waited for, bounded (counterexample 17).
-    pub(crate) async fn certify_slice(&self, id: TxnId) {
-        let certifying = self.until_ready(limits::PREPARE_WAIT_MAX, |core| self.try_certify(core, id)).await;
+    /// A slice that is to be certified, if it has read GLOBAL rows.
+    pub(crate) fn slice_with_global_reads(&self, id: TxnId) -> Option<CommitRequest> {
+        let core = self.core.lock();
+        let slice = core.participant.as_ref()?.certifying(id)?;
+        (!slice.global.entries.is_empty()).then(|| slice.clone())
+    }
+
+    /// Certifies a slice, whose reads of GLOBAL rows hold so long, and votes. `false`: they have to be looked at again.
+    pub(crate) async fn certify_slice(&self, id: TxnId, hold_until: Timestamp, patience: Duration) -> bool {
+        let certifying = self.until_ready(patience, |core| self.try_certify(core, id, hold_until)).await;
         match certifying {
             Ok(Certified::Voted | Certified::Over) => {}
+            Ok(Certified::RecheckGlobal) => return false,
             Err(e) => {
                 tracing::debug!("{}: {id} is refused: {e}", self.id);
                 let mut core = self.core.lock();
@@ -193,6 +203,12 @@ impl<R: Runtime> Replica<R> {
                 self.certified(&mut core, id, Err(Refusal { conflict, fresh: Vec::new() }));
             }
         }
+        true
+    }
+
+    /// Votes NO.
+    pub(crate) fn refuse_slice(&self, id: TxnId, refusal: Refusal) {
+        self.certified(&mut self.core.lock(), id, Err(refusal));
     }
 
     fn certified(&self, core: &mut Core, id: TxnId, result: std::result::Result<Timestamp, Refusal>) {
@@ -202,12 +218,13 @@ impl<R: Runtime> Replica<R> {
         self.act(core, actions);
     }
 
-    fn try_certify(&self, core: &mut Core, id: TxnId) -> Result<Step<Certified>> {
+    fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<Certified>> {
         let physical = self.physical();
         let Core { state, engine: Some(engine), participant: Some(participant), .. } = &mut *core else {
             return Err(crate::primary::not_primary(self.id));
         };
-        let Some(slice) = participant.certifying(id) else { return Ok(Step::Ready(Certified::Over)) };
+        let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
+        slice.global.hold_until = hold_until;
         let versions = StoreVersions::new(&self.store, self.bugs);
         let preparation = engine.prepare(state, &versions, slice, &self.clock, physical);
         if let Some(e) = versions.failure.into_inner() {
@@ -226,6 +243,7 @@ impl<R: Runtime> Replica<R> {
                 Ok(Step::Ready(Certified::Voted))
             }
             Preparation::Known => Ok(Step::Ready(Certified::Over)),
+            Preparation::RecheckGlobal => Ok(Step::Ready(Certified::RecheckGlobal)),
             Preparation::Wait(ticket) => Self::wait(core, ticket),
             Preparation::NotReady(why) => self.not_ready(core, why),
         }

@@ -19,7 +19,7 @@ use meridian_base::record::Committed;
 use meridian_base::{
     Clock, ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, Write,
 };
-use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group};
+use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group, GroupKind};
 use meridian_store::{GroupStore, ScanLimits};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -162,6 +162,11 @@ impl CatalogCache {
             Some(Descriptor::Group(g)) => Some(g.clone()),
             _ => None,
         }
+    }
+
+    /// Whether a group holds GLOBAL tables. A group's kind never changes.
+    pub fn is_global(&self, id: GroupId) -> bool {
+        self.group(id).is_some_and(|g| g.kind == GroupKind::Global)
     }
 
     /// Every group but the catalog's.

@@ -12,6 +12,7 @@ use meridian_base::runtime::Runtime;
 use meridian_base::{GroupId, NodeId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A promise is worth nothing once the next ones are there.
@@ -25,6 +26,7 @@ pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
             () = tokio::time::sleep(CLOSED_INTERVAL) => {}
             _ = stopping.wait_for(|s| *s) => return,
         }
+        keep_leads(&shared);
         for (node, promises) in promises(&shared) {
             let rpc = shared.rpc.clone();
             tokio::spawn(async move {
@@ -33,6 +35,33 @@ pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
             });
         }
     }
+}
+
+/// How long more than measured a promise may take to every replica.
+const LEAD_JITTER: Duration = Duration::from_millis(50);
+/// A lead above this is of no use: writers wait it out, and the lease has to be renewed before it is used up.
+const LEAD_MAX: Duration = Duration::from_millis(900);
+/// A lead falls by this part of itself with every promise, and rises at once.
+const LEAD_DECAY: u32 = 64;
+
+/// Keeps the clocks of the GLOBAL groups on this node so far ahead that a promise of the primary's is `max_offset` in the future when it
+/// reaches the farthest replica (design: replication, «GLOBAL tables»). Whoever may become the primary keeps that up to date.
+fn keep_leads<R: Runtime>(shared: &Shared<R>) {
+    for replica in shared.all_replicas().iter().filter(|r| r.is_global) {
+        let before = Duration::from_micros(replica.lead_micros.load(Ordering::Relaxed));
+        let lead = wanted_lead(shared, replica).max(before - before / LEAD_DECAY).min(LEAD_MAX);
+        replica.lead_micros.store(lead.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+/// `max_offset`, the time a record takes to a quorum and from there to the farthest replica, the time to the next promise, and some.
+fn wanted_lead<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Duration {
+    let members = replica.raft().members();
+    let mut to_voters: Vec<Duration> = members.voters.iter().map(|node| shared.round_trip(*node)).collect();
+    to_voters.sort();
+    let quorum = to_voters.get(to_voters.len() / 2).copied().unwrap_or_default();
+    let farthest = members.voters.union(&members.learners).map(|node| shared.round_trip(*node) / 2).max().unwrap_or_default();
+    shared.clock.max_offset() + quorum + farthest + CLOSED_INTERVAL + LEAD_JITTER
 }
 
 fn promises<R: Runtime>(shared: &Shared<R>) -> BTreeMap<NodeId, Vec<ClosedPromise>> {

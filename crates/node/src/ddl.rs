@@ -396,8 +396,9 @@ pub(crate) async fn commit_catalog<R: Runtime>(
     above: Timestamp,
 ) -> Result<Timestamp> {
     let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
-    let request = CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default() };
-    match replica.commit(&request).await? {
+    let request =
+        CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default(), global: Default::default() };
+    match shared.commit_at(replica, &request).await? {
         CommitOutcome::Committed(at) => Ok(at),
         CommitOutcome::Conflict(c) => Err(conflict_error(&c)),
         CommitOutcome::Forgotten => Err(Error::unknown_outcome("a write to the catalog took too long")),

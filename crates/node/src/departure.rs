@@ -99,7 +99,13 @@ impl<R: Runtime> Shared<R> {
         if self.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
         }
-        let Some(departure) = self.departures.get(group) else { return ensure_replica(self, group).await };
+        let Some(departure) = self.departures.get(group) else {
+            if group != GroupId::CATALOG && self.replica(group).is_none() && self.catalog.group(group).is_none() {
+                // What the replica is to be depends on the group's descriptor.
+                return Err(Error::unavailable(format!("group {group} is not known here yet")));
+            }
+            return ensure_replica(self, group).await;
+        };
         let is_vote = raft::Group::asks_for_vote(message.clone())?;
         let refused = || Error::unavailable(format!("this node left group {group} and does not vote"));
         if !departure.is_back {

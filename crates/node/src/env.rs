@@ -154,8 +154,11 @@ impl<R: Runtime> Environment for Env<R> {
     fn is_far(&self, groups: &[GroupId]) -> bool {
         match groups {
             [] => false,
-            [group] => self.0.local_primary(*group).is_none() && !self.0.is_primary_near(*group),
-            _ => true,
+            [group] => {
+                let is_near = || self.0.local_primary(*group).is_some() || self.0.is_primary_near(*group);
+                !self.0.catalog.is_global(*group) && !is_near()
+            }
+            groups => !groups.iter().all(|g| self.0.catalog.is_global(*g)),
         }
     }
 

@@ -1,14 +1,17 @@
-//! Reads at a replica that is not the primary: what it knows at its closed timestamp, at once and without a message; and reads of the
-//! past (`AS OF SYSTEM TIME`), at any replica that has got there.
+//! Reads at a replica that need not be the primary: what it knows at its closed timestamp, at once and without a message; reads of the
+//! past (`AS OF SYSTEM TIME`), and of GLOBAL rows at present time, at any replica that has got there.
 //!
 //! What is read at the closed timestamp is speculative. Each result says up to when it is known to be the newest (`until`), and the transaction's
 //! certification decides (design: transactions, «At the gateway»). A transaction that is prepared and not decided may put a
 //! version below the closed timestamp; a read passes it by, and its `until` stays below what was prepared.
 
+use crate::primary::conflict_error;
 use crate::replica::Replica;
-use crate::wire::{ReadOp, ReadResult, ReplicaAnswer, ReplicaView};
+use crate::txn::covered;
+use crate::wire::{GlobalView, ReadOp, ReadResult, ReplicaAnswer, ReplicaView};
 use meridian_base::runtime::Runtime;
-use meridian_base::{ColumnMask, Error, KeyRange, Result, Target, Timestamp};
+use meridian_base::{ColumnMask, Conflict, ConflictReason, Error, Key, KeyRange, ReadEntry, Result, Target, Timestamp};
+use meridian_region::{Planned, PlantedBug};
 use meridian_store::ScanLimits;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -63,7 +66,7 @@ impl<R: Runtime> Replica<R> {
         let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
         while !ops.iter().all(|op| self.is_past(at, op)) {
             if Instant::now() >= deadline {
-                return Err(Error::unavailable(format!("the replica of group {} on node {} is behind", self.id, self.node)));
+                return Err(self.behind());
             }
             tokio::time::sleep(PAST_POLL).await;
         }
@@ -79,6 +82,97 @@ impl<R: Runtime> Replica<R> {
                 ReadOp::Get { keys, columns, .. } => keys.iter().all(|key| is_free(Target::Key(key.clone()), *columns)),
                 ReadOp::Scan { range, columns, .. } => is_free(Target::Range(range.clone()), *columns),
             }
+    }
+
+    /// Several reads of GLOBAL rows (`crate::global`). Waits until nothing may appear at or below the snapshot any more, not longer
+    /// than `patience`; then `Unavailable`, and the gateway asks elsewhere.
+    pub(crate) async fn read_global(&self, view: &GlobalView, patience: Duration, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
+        let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
+        while !self.may_read_global(view, ops)? {
+            if Instant::now() >= deadline {
+                return Err(self.behind());
+            }
+            tokio::time::sleep(PAST_POLL).await;
+        }
+        let mut answer = self.read_at(view.at, ops)?;
+        for (op, (result, _)) in ops.iter().zip(&answer.results) {
+            if let (ReadOp::Scan { range, reverse, .. }, ReadResult::Page { rest, .. }) = (op, result) {
+                let covered = Target::Range(covered(range, rest.as_ref(), *reverse));
+                // Rows that are gone say nothing of themselves.
+                let mut last = view.now.max(answer.newest);
+                while let Some((_, at)) = self.store.changed_between(&covered, ColumnMask::ALL, last, view.at)? {
+                    last = at;
+                    answer.newest = at;
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Whether what is read now is final, and was planned with the schema of its time. The group's grant is looked at in what this
+    /// replica has applied: a bound that is lowered is never below what was promised as closed before, and what is promised later comes
+    /// after it in the log.
+    fn may_read_global(&self, view: &GlobalView, ops: &[ReadOp]) -> Result<bool> {
+        {
+            let core = self.core.lock();
+            match core.state.planned_with(&view.schema) {
+                Planned::Current => {}
+                Planned::Ahead => return Ok(false),
+                Planned::Stale => {
+                    return Err(conflict_error(&Conflict { key: Key::MIN, reason: ConflictReason::SchemaChanged }));
+                }
+            }
+            if view.at > core.state.grant().bound {
+                return Ok(false);
+            }
+        }
+        Ok(self.bugs.has(PlantedBug::GlobalReadsNotClosed) || ops.iter().all(|op| self.is_past(view.at, op)))
+    }
+
+    /// Up to when these entries hold, at least `needed`: no version above an entry's `until` and at or below that changes what it
+    /// has read, and none will. Or what does so by `needed`. Waits until that is known, not longer than `patience`; then
+    /// `Unavailable`.
+    pub(crate) async fn holds(
+        &self,
+        entries: &[ReadEntry],
+        needed: Timestamp,
+        patience: Duration,
+    ) -> Result<std::result::Result<Timestamp, Conflict>> {
+        let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
+        let mut known = self.known_until(entries);
+        while known < needed {
+            if Instant::now() >= deadline {
+                return Err(self.behind());
+            }
+            tokio::time::sleep(PAST_POLL).await;
+            known = self.known_until(entries);
+        }
+        for entry in entries {
+            if entry.until < self.store.gc_threshold() {
+                let key = entry.target.start().clone();
+                return Ok(Err(Conflict { key, reason: ConflictReason::BelowGcThreshold }));
+            }
+            if self.store.changed_between(&entry.target, entry.columns, entry.until, known)?.is_none() {
+                continue;
+            }
+            // Perhaps only later than anybody has to know.
+            known = needed;
+            if let Some((key, _)) = self.store.changed_between(&entry.target, entry.columns, entry.until, needed)? {
+                return Ok(Err(Conflict { key, reason: ConflictReason::ConcurrentWrite }));
+            }
+        }
+        Ok(Ok(known))
+    }
+
+    /// What this replica knows of the entries' targets is final up to here.
+    fn known_until(&self, entries: &[ReadEntry]) -> Timestamp {
+        let core = self.core.lock();
+        let closed = core.closed();
+        entries.iter().map(|e| core.state.replica_read(&e.target, e.columns, closed)).min().unwrap_or(closed)
+    }
+
+    fn behind(&self) -> Error {
+        Error::unavailable(format!("the replica of group {} on node {} is behind", self.id, self.node))
     }
 
     fn scan_closed(

@@ -27,6 +27,7 @@ mod departure;
 pub mod env;
 mod follower;
 mod freshness;
+mod global;
 mod identity;
 mod members;
 pub mod metrics;

@@ -25,9 +25,13 @@ pub enum Counter {
     QueueWaits,
     /// Waits that a bound on cycles over several primaries has ended.
     SuspectedDeadlocks,
+    /// Questions about GLOBAL rows that no replica in the region could answer, so that the primary was asked.
+    GlobalReadsBehind,
+    /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
+    CommitWaits,
 }
 
-const COUNTERS: [(Counter, &str); 8] = [
+const COUNTERS: [(Counter, &str); 10] = [
     (Counter::ReadRounds, "txn.read_rounds"),
     (Counter::ReadRoundsFailed, "txn.read_rounds.failed"),
     (Counter::ReservingReads, "txn.reserving_reads"),
@@ -36,6 +40,8 @@ const COUNTERS: [(Counter, &str); 8] = [
     (Counter::Aborted, "txn.regions.aborted"),
     (Counter::QueueWaits, "primary.waits.queue"),
     (Counter::SuspectedDeadlocks, "txn.suspected_deadlocks"),
+    (Counter::GlobalReadsBehind, "txn.global.behind"),
+    (Counter::CommitWaits, "txn.global.commit_waits"),
 ];
 
 /// Round trips from here on are counted together.

@@ -254,8 +254,14 @@ impl<R: Runtime> Node<R> {
         ensure_replica(shared, GroupId::CATALOG).await?;
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
         tokio::spawn(shared.rpc.clone().serve(listener, handler));
-        for group in groups {
+        // What a replica is depends on its group's descriptor, which may have come shortly before the node stopped.
+        let (known, unknown): (Vec<GroupId>, Vec<GroupId>) =
+            groups.into_iter().partition(|g| *g == GroupId::CATALOG || shared.catalog.group(*g).is_some());
+        for group in known {
             ensure_replica(shared, group).await?;
+        }
+        if !unknown.is_empty() {
+            tokio::spawn(start_unknown(shared.clone(), unknown));
         }
         if identity.node == NodeId(1) {
             self.found_catalog(identity.cluster, &record).await?;
@@ -465,7 +471,8 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     let is_catalog = group == GroupId::CATALOG;
     // With the planted bug a successor starts at its own clock, so nothing may have moved that clock on: the timestamps in
     // messages would hide the bug nearly always.
-    let own_clock = is_catalog || shared.bugs.has(PlantedBug::SuccessorIgnoresCeiling);
+    let is_global = shared.catalog.is_global(group);
+    let own_clock = is_catalog || is_global || shared.bugs.has(PlantedBug::SuccessorIgnoresCeiling);
     let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
     let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
@@ -483,6 +490,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         shared.bugs,
         shared.ballot_bugs,
         is_across_regions,
+        is_global,
     )?;
     let mut options = raft::GroupOptions::new(group, shared.me());
     let timing = if is_across_regions { shared.timing.across_regions() } else { shared.timing };
@@ -518,6 +526,21 @@ async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
         }
         if changed.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+/// Starts replicas whose groups the catalog on this node does not know, once it is up to date. Those it does not know then are gone:
+/// their replicas leave in the usual way.
+async fn start_unknown<R: Runtime>(shared: Arc<Shared<R>>, groups: Vec<GroupId>) {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline && shared.catch_up().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for group in groups {
+        if let Err(e) = ensure_replica(&shared, group).await {
+            tracing::warn!("the replica of group {group} cannot be started: {e}");
         }
     }
 }
@@ -655,6 +678,8 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Grant { group, .. }
         | Request::ReadReplica { group, .. }
         | Request::ReadPast { group, .. }
+        | Request::ReadGlobal { group, .. }
+        | Request::Holds { group, .. }
         | Request::Check { group, .. }
         | Request::IsMember { group }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
@@ -686,7 +711,7 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
         Request::Commit { group, session, began, request } => {
             let replica = primary(group)?;
-            let outcome = replica.commit(&request).await?;
+            let outcome = shared.commit_at(&replica, &request).await?;
             let fresh = match &outcome {
                 CommitOutcome::Conflict(_) => replica.out_of_date(&request.reads)?,
                 _ => Vec::new(),
@@ -697,6 +722,12 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
         Request::ReadPast { group, at, patience, ops } => {
             Ok(Response::ReadPast(primary(group)?.read_past(at, patience, &ops).await?))
+        }
+        Request::ReadGlobal { group, view, patience, ops } => {
+            Ok(Response::ReadReplica(primary(group)?.read_global(&view, patience, &ops).await?))
+        }
+        Request::Holds { group, entries, needed, patience } => {
+            Ok(Response::Holds(primary(group)?.holds(&entries, needed, patience).await?))
         }
         Request::Settled(groups) => {
             Ok(Response::Settled(groups.iter().map(|g| shared.replica(*g).map(|replica| replica.settled())).collect()))

@@ -65,7 +65,7 @@ pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc
             }
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.replica(group) {
-                    tokio::spawn(async move { replica.certify_slice(id).await });
+                    tokio::spawn(shared.clone().certify_slice(replica, id));
                 }
             }
             Work::Decide { group, id, at } => {

@@ -457,8 +457,9 @@ impl<R: Runtime> Replica<R> {
 
     // --- commits
 
-    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id.
-    pub async fn commit(&self, request: &CommitRequest) -> Result<CommitOutcome> {
+    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id. `None`: what it read of
+    /// GLOBAL rows has to be looked at again.
+    pub async fn commit(&self, request: &CommitRequest) -> Result<Option<CommitOutcome>> {
         while self.over_budget() {
             // What is applied or appended waits for the disk; so do commits, with nothing held. No answer would be right: an earlier
             // copy of the request may have committed.
@@ -482,7 +483,8 @@ impl<R: Runtime> Replica<R> {
                         self.pump(core);
                         Ok(Step::Ready(InFlight::Applied(at, applied)))
                     }
-                    Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(outcome))),
+                    Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(Some(outcome)))),
+                    Certified::RecheckGlobal => Ok(Step::Ready(InFlight::Done(None))),
                     Certified::Wait(ticket) => Self::wait(core, ticket),
                     Certified::NotReady(why) => self.not_ready(core, why),
                 }
@@ -492,7 +494,7 @@ impl<R: Runtime> Replica<R> {
             InFlight::Done(outcome) => Ok(outcome),
             // A dropped sender means that the term ended: the gateway asks again with the same id.
             InFlight::Applied(at, applied) => {
-                applied.await.map(|()| CommitOutcome::Committed(at)).map_err(|_| not_primary(self.id))
+                applied.await.map(|()| Some(CommitOutcome::Committed(at))).map_err(|_| not_primary(self.id))
             }
         }
     }
@@ -557,7 +559,7 @@ fn waited_for(what: WaitFor) -> &'static str {
 
 enum InFlight {
     Applied(Timestamp, oneshot::Receiver<()>),
-    Done(CommitOutcome),
+    Done(Option<CommitOutcome>),
 }
 
 enum Queued {

@@ -68,7 +68,8 @@ pub struct Replica<R: Runtime> {
     /// The node's: its budget is all groups'.
     node_store: Store,
     pub(crate) runtime: R,
-    /// The group's clock: the node's, or for the catalog, whose schema steps commit at future-time timestamps, its own.
+    /// The group's clock: the node's, or its own for groups that commit at future-time timestamps: the catalog, and those of
+    /// GLOBAL tables.
     pub(crate) clock: Arc<Clock>,
     pub(crate) core: Mutex<Core>,
     pub(crate) fast: FastPath,
@@ -89,6 +90,10 @@ pub struct Replica<R: Runtime> {
     ballot_bugs: meridian_commit::PlantedBugs,
     /// It runs with the timeouts of voters in several regions.
     pub(crate) is_across_regions: bool,
+    /// It holds GLOBAL tables.
+    pub(crate) is_global: bool,
+    /// How far such a group's clock is ahead of the node's, in microseconds; 0 for others.
+    pub(crate) lead_micros: AtomicU64,
     pub(crate) made: Instant,
     /// It is not on this node any more, or another one has taken its place.
     retired: AtomicBool,
@@ -169,6 +174,7 @@ impl<R: Runtime> Replica<R> {
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
         is_across_regions: bool,
+        is_global: bool,
     ) -> Result<Arc<Replica<R>>> {
         let store = node_store.group(id)?;
         let (state, membership) = match store.recovered() {
@@ -218,6 +224,8 @@ impl<R: Runtime> Replica<R> {
             bugs,
             ballot_bugs,
             is_across_regions,
+            is_global,
+            lead_micros: AtomicU64::new(0),
             made: Instant::now(),
             retired: AtomicBool::new(false),
         }))
@@ -269,8 +277,9 @@ impl<R: Runtime> Replica<R> {
         self.is_serving().then(|| self.core.lock().term)
     }
 
+    /// The physical time of the group's clock.
     pub(crate) fn physical(&self) -> u64 {
-        self.runtime.physical_micros()
+        self.runtime.physical_micros() + self.lead_micros.load(Ordering::Relaxed)
     }
 
     // --- leadership

@@ -292,6 +292,12 @@ impl<R: Runtime> Shared<R> {
         self.peers.read().get(&node).map_or(self.started, |p| p.heard).elapsed()
     }
 
+    /// The measured round trip to a live node; zero for others.
+    pub(crate) fn round_trip(&self, node: NodeId) -> Duration {
+        let peers = self.peers.read();
+        peers.get(&node).filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT).map_or(Duration::ZERO, |p| p.round_trip)
+    }
+
     /// The largest round trip to a live node.
     pub(crate) fn largest_round_trip(&self) -> Duration {
         let peers = self.peers.read();
@@ -328,6 +334,7 @@ impl<R: Runtime> Shared<R> {
                     is_dead: self.silence(node.id) >= self.dead_after,
                     holds,
                     round_trip_micros: peer.map_or(0, |p| p.round_trip.as_micros() as u64),
+                    clock_offset_micros: peer.map_or(0, |p| p.clock_offset_micros),
                     leads: if self.is_live(node.id) { leads } else { Vec::new() },
                     node,
                 }

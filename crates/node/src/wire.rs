@@ -74,6 +74,21 @@ pub enum Request {
         patience: Duration,
         ops: Vec<ReadOp>,
     },
+    /// Reads of GLOBAL rows at the replica on the node asked, at present time.
+    ReadGlobal {
+        group: GroupId,
+        view: GlobalView,
+        /// How long it may take until the replica has got there.
+        patience: Duration,
+        ops: Vec<ReadOp>,
+    },
+    /// Up to when what was read of GLOBAL rows holds, at least `needed`, at the replica on the node asked.
+    Holds {
+        group: GroupId,
+        entries: Vec<ReadEntry>,
+        needed: Timestamp,
+        patience: Duration,
+    },
     /// How far the replicas on the node asked can serve everything.
     Settled(Vec<GroupId>),
     /// From a group's primary to whoever holds a replica: what it promises, while its log has nothing to say.
@@ -160,6 +175,7 @@ pub enum Response {
     Read(ReadAnswer),
     ReadReplica(ReplicaAnswer),
     ReadPast(Vec<ReadResult>),
+    Holds(std::result::Result<Timestamp, Conflict>),
     /// In the order of the question; the node may hold none.
     Settled(Vec<Option<Timestamp>>),
     /// With a conflict, the newest versions of what was out of date.
@@ -213,6 +229,16 @@ pub struct ReplicaView {
     pub snapshot: Option<Timestamp>,
     /// A snapshot below this is of no use: the schema version it planned with did not hold yet.
     pub above: Timestamp,
+}
+
+/// Where a transaction reads GLOBAL rows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GlobalView {
+    /// The gateway's clock: a version above it is uncertain.
+    pub now: Timestamp,
+    /// Everything at or below this is seen.
+    pub at: Timestamp,
+    pub schema: SchemaUse,
 }
 
 /// What a replica found.
@@ -386,6 +412,8 @@ pub struct NodeStatus {
     pub is_dead: bool,
     /// Round trip to it from the node asked, in microseconds; 0 for itself.
     pub round_trip_micros: u64,
+    /// How far its clock is ahead of that of the node asked, as well as half a round trip can tell, in microseconds.
+    pub clock_offset_micros: i64,
     pub leads: Vec<GroupId>,
     /// Groups of which it holds a replica, as far as it said.
     pub holds: Vec<GroupId>,

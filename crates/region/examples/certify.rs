@@ -97,7 +97,7 @@ impl Bench {
             reads.push(ReadEntry { target: Target::Range(range), columns: ColumnMask::ALL, until });
         }
         let id = TxnId { hlc: self.clock.tick(PHYSICAL_MICROS), gateway: NodeId(9) };
-        CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: SchemaUse::default() }
+        CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: SchemaUse::default(), global: Default::default() }
     }
 
     /// One batch: certified, then released. Gives the keys certified and the time it took.

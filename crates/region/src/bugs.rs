@@ -36,11 +36,25 @@ pub enum PlantedBug {
     RoundLeftOut,
     /// 21: a reserving read gives the values of its vote's time and reserves nothing until the commit's.
     ReservingReadHoldsNothing,
+    /// 2: reservations end with the votes, although the clock has not reached a future-time commit timestamp.
+    ReleaseBeforeClock,
+    /// 24: GLOBAL entries are certified up to the commit timestamp and not `max_offset` further.
+    GlobalReadsHoldToCommit,
+    /// 25: a read-only transaction does not look at its GLOBAL entries again.
+    GlobalReadsNotRechecked,
+    /// GLOBAL rows are read at the clock, whatever another node may have acknowledged within `max_offset` of it.
+    UncertaintySkipped,
+    /// GLOBAL rows are read at a replica that has not got as far as the read: what a lead that is too short would do if nobody waited.
+    GlobalReadsNotClosed,
+    /// Who reads a GLOBAL row of the near future tells it at once.
+    ReaderDoesNotWait,
+    /// Who writes a GLOBAL row acknowledges it before its time.
+    WriterDoesNotWait,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 16] = [
+    pub const ALL: [PlantedBug; 23] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -57,6 +71,13 @@ impl PlantedBug {
         PlantedBug::ErrorNotConfirmed,
         PlantedBug::RoundLeftOut,
         PlantedBug::ReservingReadHoldsNothing,
+        PlantedBug::ReleaseBeforeClock,
+        PlantedBug::GlobalReadsHoldToCommit,
+        PlantedBug::GlobalReadsNotRechecked,
+        PlantedBug::UncertaintySkipped,
+        PlantedBug::GlobalReadsNotClosed,
+        PlantedBug::ReaderDoesNotWait,
+        PlantedBug::WriterDoesNotWait,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -78,6 +99,13 @@ impl PlantedBug {
             PlantedBug::ErrorNotConfirmed => "error-not-confirmed",
             PlantedBug::RoundLeftOut => "round-left-out",
             PlantedBug::ReservingReadHoldsNothing => "reserving-read-holds-nothing",
+            PlantedBug::ReleaseBeforeClock => "release-before-clock",
+            PlantedBug::GlobalReadsHoldToCommit => "global-reads-hold-to-commit",
+            PlantedBug::GlobalReadsNotRechecked => "global-reads-not-rechecked",
+            PlantedBug::UncertaintySkipped => "uncertainty-skipped",
+            PlantedBug::GlobalReadsNotClosed => "global-reads-not-closed",
+            PlantedBug::ReaderDoesNotWait => "reader-does-not-wait",
+            PlantedBug::WriterDoesNotWait => "writer-does-not-wait",
         }
     }
     /// The reverse of [`PlantedBug::name`].
@@ -88,7 +116,7 @@ impl PlantedBug {
 
 /// A set of planted bugs; empty by default. Testing it is one `and`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct PlantedBugs(u16);
+pub struct PlantedBugs(u32);
 
 impl PlantedBugs {
     /// None: production.

@@ -33,12 +33,11 @@ mod several;
 
 pub use several::{Deciding, Preparation, Refused, Round};
 
-use self::schema::Planned;
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
 use crate::reservations::Reservations;
-use crate::state::GroupState;
+use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
 use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
@@ -65,6 +64,9 @@ pub enum Certified {
     /// conflict. A conflict is *stable*: the same request never passes later, so a copy that was delayed in the network
     /// cannot commit what the gateway has retried under a new id.
     Done(CommitOutcome),
+    /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again (`GlobalReads::hold_until`), then
+    /// certify again. It holds nothing meanwhile.
+    RecheckGlobal,
     /// This node cannot answer now. Not an outcome: nothing was written, but a copy of the request that is still on its way
     /// may commit later, so the gateway sends the *same id* again, or reports 40003.
     NotReady(NotReady),
@@ -234,7 +236,7 @@ impl Engine {
 // --- commits
 
 impl Engine {
-    /// Certifies a transaction (design: certification at a primary, items 1, 2 and 4). On [`Certified::Append`] it is in flight.
+    /// Certifies a transaction (design: certification at a primary). On [`Certified::Append`] it is in flight.
     pub fn certify<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -264,6 +266,7 @@ impl Engine {
         let at = match self.draw(state, request, clock, physical_micros) {
             Ok(at) => at,
             Err(Undrawn::Wait(ticket)) => return Certified::Wait(ticket),
+            Err(Undrawn::RecheckGlobal) => return Certified::RecheckGlobal,
             Err(Undrawn::NotReady(why)) => return Certified::NotReady(why),
         };
         if request.writes.is_empty() {
@@ -300,7 +303,12 @@ impl Engine {
         if at > self.schema_bound(state) {
             return Err(Undrawn::Wait(self.waits.issue(WaitFor::Grant)));
         }
-        debug_assert!(at > self.floor && at > state.newest());
+        debug_assert!(at > self.floor && (at > state.newest() || self.bugs.has(PlantedBug::ReleaseBeforeClock)));
+        // Item 3.
+        let ahead = if self.bugs.has(PlantedBug::GlobalReadsHoldToCommit) { Duration::ZERO } else { clock.max_offset() };
+        if !request.global.allow(at, ahead) {
+            return Err(Undrawn::RecheckGlobal);
+        }
         self.floor = at;
         Ok(at)
     }
@@ -439,7 +447,9 @@ impl Engine {
         if let Some(slice) = self.held.remove(outcome.id)
             && let Some(at) = outcome.at
         {
-            self.floor = self.floor.max(at);
+            if !self.bugs.has(PlantedBug::ReleaseBeforeClock) {
+                self.floor = self.floor.max(at);
+            }
             for (key, columns) in &slice.writes {
                 self.decided.add(key, *columns, at, slice.at);
             }
@@ -472,6 +482,7 @@ impl Engine {
 /// Why there is no timestamp yet.
 enum Undrawn {
     Wait(Ticket),
+    RecheckGlobal,
     NotReady(NotReady),
 }
 

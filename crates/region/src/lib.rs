@@ -60,6 +60,6 @@ pub use bugs::{PlantedBug, PlantedBugs};
 pub use engine::{Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, Snapshot};
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};
-pub use state::GroupState;
+pub use state::{GroupState, Planned};
 pub use versions::Versions;
 pub use waits::{Ticket, WaitFor};

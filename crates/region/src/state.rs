@@ -18,7 +18,9 @@
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::reservations::Reservations;
 use meridian_base::record::{Committed, Lease, Outcome, Payload, Prepared, Record, SchemaGrant};
-use meridian_base::{ColumnMask, Error, GroupId, Ledger, LogPosition, NodeId, Result, Standing, Target, Timestamp, TxnId};
+use meridian_base::{
+    ColumnMask, Error, GroupId, Ledger, LogPosition, NodeId, Result, SchemaUse, Standing, Target, Timestamp, TxnId,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,6 +57,16 @@ struct Unsettled {
     vote: Timestamp,
     at: Timestamp,
     participants: Vec<GroupId>,
+}
+
+/// See [`GroupState::planned_with`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    Current,
+    /// The gateway knows a newer version than this group.
+    Ahead,
+    /// A descriptor it used has changed since.
+    Stale,
 }
 
 impl GroupState {
@@ -211,6 +223,22 @@ impl GroupState {
     /// The newest schema grant accepted; version 0 with bound 0 before the first.
     pub fn grant(&self) -> &SchemaGrant {
         &self.grant
+    }
+    /// Whether a transaction planned with what this group is granted: the same version, or an older one none of whose used
+    /// descriptors has changed.
+    pub fn planned_with(&self, schema: &SchemaUse) -> Planned {
+        let grant = &self.grant;
+        if schema.version == grant.version {
+            return Planned::Current;
+        }
+        if schema.version > grant.version {
+            return Planned::Ahead;
+        }
+        let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
+        match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
+            true => Planned::Stale,
+            false => Planned::Current,
+        }
     }
     /// What became of a transaction, if it committed here and its id is above the watermark.
     pub fn outcome(&self, id: TxnId) -> Option<Timestamp> {

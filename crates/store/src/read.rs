@@ -119,8 +119,19 @@ impl GroupStore {
     /// A version above `after` that changed any of `columns` in the target, if there is one. Exact: every version counts, not
     /// only each key's newest (counterexample 28), and tombstones do. Below [`GroupStore::gc_threshold`]: an error (72000).
     pub fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Result<Option<(Key, Timestamp)>> {
+        self.changed_between(target, columns, after, Timestamp::MAX)
+    }
+
+    /// The same by versions at or below `through`.
+    pub fn changed_between(
+        &self,
+        target: &Target,
+        columns: ColumnMask,
+        after: Timestamp,
+        through: Timestamp,
+    ) -> Result<Option<(Key, Timestamp)>> {
         self.check_readable(after)?;
-        let asked = Change { columns, after };
+        let asked = Change { columns, after, through };
         let found = match target {
             Target::Key(key) => self.key_changed(key, asked)?.map(|at| (key.clone(), at)),
             Target::Range(range) => self.range_changed(range, asked)?,
@@ -339,11 +350,12 @@ impl PageBuilder {
     }
 }
 
-/// What [`GroupStore::changed_after`] asks.
+/// What [`GroupStore::changed_between`] asks.
 #[derive(Clone, Copy)]
 struct Change {
     columns: ColumnMask,
     after: Timestamp,
+    through: Timestamp,
 }
 
 /// What the row table answers.
@@ -356,7 +368,7 @@ enum RowChange {
 
 impl Change {
     fn is_by(self, at: Timestamp, columns: ColumnMask) -> bool {
-        at > self.after && columns.intersects(self.columns)
+        at > self.after && at <= self.through && columns.intersects(self.columns)
     }
     fn of_row(self, row: &Row) -> RowChange {
         match row.slots().find(|slot| self.is_by(slot.at, slot.columns)) {

@@ -22,6 +22,8 @@ pub const DATABASE: &str = "families";
 #[derive(Clone, Debug)]
 pub struct ForeignConfig {
     pub parents: i64,
+    /// The parents are rows of a GLOBAL table.
+    pub has_global_parents: bool,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
     /// Some transactions stay open for up to this long before they commit.
@@ -30,7 +32,7 @@ pub struct ForeignConfig {
 
 impl Default for ForeignConfig {
     fn default() -> ForeignConfig {
-        ForeignConfig { parents: 5, think_time: Duration::ZERO, pause_max: Duration::ZERO }
+        ForeignConfig { parents: 5, has_global_parents: false, think_time: Duration::ZERO, pause_max: Duration::ZERO }
     }
 }
 
@@ -143,8 +145,12 @@ impl Workload for Foreign {
         schema::create_database(context, DATABASE).await?;
         let home = &context.connector.regions()[0];
         let locality = schema::locality(&*context.connector, home);
+        let of_parents = match self.config.has_global_parents {
+            true => schema::global(&*context.connector),
+            false => locality.clone(),
+        };
         let tables = [
-            format!("CREATE TABLE parents (id INT8 PRIMARY KEY){locality}"),
+            format!("CREATE TABLE parents (id INT8 PRIMARY KEY){of_parents}"),
             format!("CREATE TABLE children (id INT8 PRIMARY KEY, parent_id INT8 NOT NULL REFERENCES parents (id)){locality}"),
             "CREATE INDEX children_parent_id ON children (parent_id)".to_string(),
         ];

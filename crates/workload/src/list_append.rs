@@ -48,6 +48,8 @@ pub struct ListAppendConfig {
     pub other_region_share: f64,
     /// Share of transactions whose steps are spread over the regions.
     pub several_regions_share: f64,
+    /// What stands for the last region is a GLOBAL table, if there are several.
+    pub has_global: bool,
     /// Pause between two transactions of a worker.
     pub think_time: Duration,
     /// Some transactions stay open for up to this long between two of their statements.
@@ -62,6 +64,7 @@ impl Default for ListAppendConfig {
             operations_max: 4,
             other_region_share: 0.1,
             several_regions_share: 0.0,
+            has_global: false,
             think_time: Duration::ZERO,
             pause_max: Duration::ZERO,
         }
@@ -431,7 +434,11 @@ impl Workload for ListAppend {
         let regions = context.connector.regions();
         for (done, region) in regions.iter().enumerate() {
             let schema = schema::schema_of(region);
-            let home = schema::locality(&*context.connector, region);
+            let is_last = regions.len() > 1 && regions.last() == Some(region);
+            let home = match self.config.has_global && is_last {
+                true => schema::global(&*context.connector),
+                false => schema::locality(&*context.connector, region),
+            };
             let tables = [
                 format!("CREATE SCHEMA {schema}"),
                 format!("CREATE TABLE {schema}.lists (k INT8 PRIMARY KEY, v TEXT, w TEXT){home}"),

@@ -23,13 +23,15 @@ const REST: Duration = Duration::from_millis(50);
 pub struct RegistersConfig {
     pub keys_per_region: i64,
     pub other_region_share: f64,
+    /// The registers are rows of GLOBAL tables.
+    pub is_global: bool,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
 }
 
 impl Default for RegistersConfig {
     fn default() -> RegistersConfig {
-        RegistersConfig { keys_per_region: 3, other_region_share: 0.3, think_time: Duration::ZERO }
+        RegistersConfig { keys_per_region: 3, other_region_share: 0.3, is_global: false, think_time: Duration::ZERO }
     }
 }
 
@@ -104,7 +106,10 @@ impl Workload for Registers {
         let regions = context.connector.regions();
         for (done, region) in regions.iter().enumerate() {
             let schema = schema::schema_of(region);
-            let home = schema::locality(&*context.connector, region);
+            let home = match self.config.is_global {
+                true => schema::global(&*context.connector),
+                false => schema::locality(&*context.connector, region),
+            };
             let tables = [
                 format!("CREATE SCHEMA {schema}"),
                 format!("CREATE TABLE {schema}.registers (k INT8 PRIMARY KEY, v INT8 NOT NULL){home}"),

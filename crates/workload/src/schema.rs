@@ -37,6 +37,11 @@ pub fn locality(connector: &dyn Connector, region: &str) -> String {
     }
 }
 
+/// The same for a GLOBAL table.
+pub fn global(connector: &dyn Connector) -> String {
+    if connector.knows_regions() { " LOCALITY GLOBAL".to_string() } else { String::new() }
+}
+
 /// Creates a database over all regions of the cluster, the first one primary, unless it exists.
 pub async fn create_database(context: &Context, name: &str) -> Result<()> {
     create(context, name, "").await

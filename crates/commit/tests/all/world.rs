@@ -456,7 +456,7 @@ impl Group {
         let answer = match answer {
             Preparation::Append { at } => Ok(at),
             Preparation::Refuse(refused) => Err(Refusal { conflict: Some(refused.conflict), fresh: Vec::new() }),
-            Preparation::Wait(_) | Preparation::NotReady(_) | Preparation::Known => return,
+            Preparation::Wait(_) | Preparation::NotReady(_) | Preparation::Known | Preparation::RecheckGlobal => return,
         };
         self.participant.certified(id, answer, out);
     }
@@ -500,6 +500,7 @@ pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, is_held: bool) -> Prep
         writes: slice.writes.iter().map(write).collect(),
         min_commit: Timestamp::MIN,
         schema: SchemaUse::default(),
+        global: Default::default(),
     };
     let mut participants: Vec<GroupId> = slices.iter().map(|s| group_id(s.group)).collect();
     participants.sort();

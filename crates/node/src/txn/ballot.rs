@@ -79,9 +79,10 @@ impl<R: Runtime> Txn<R> {
     /// Commits at every group touched, or at none.
     pub(super) async fn ballot(&mut self, touched: Vec<usize>) -> Result<Timestamp> {
         let id = self.new_id();
+        let global = self.global_reads();
         let (mut slices, mut written) = (BTreeMap::new(), Vec::new());
         for at in touched {
-            let (group, slice) = (self.parts[at].group, self.slice(at, id));
+            let (group, slice) = (self.parts[at].group, self.slice(at, id, &global));
             written.push((group, slice.writes.clone()));
             slices.insert(group, slice);
         }

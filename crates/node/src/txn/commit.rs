@@ -6,6 +6,8 @@
 //! | several groups or a replica, without writes | a round: each primary checks that everything is still the newest | 1 |
 //! | one group, with writes | certification at its primary | 1 |
 //! | several groups, with writes | a ballot: each certifies its slice and votes (crate `commit`) | 1 |
+//!
+//! GLOBAL groups that are only read are not counted: see [`super::global`].
 
 use super::Txn;
 use super::overlay::Newer;
@@ -16,8 +18,8 @@ use crate::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GroupId, NodeId, ReadEntry, Result,
-    SchemaUse, Timestamp, TxnId, Write,
+    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GlobalReads, GroupId, NodeId, ReadEntry,
+    Result, SchemaUse, Timestamp, TxnId, Write,
 };
 use meridian_region::PlantedBug;
 use std::time::Duration;
@@ -51,7 +53,12 @@ impl<R: Runtime> Txn<R> {
             }
             return self.confirm_reads().await.map(|()| None);
         }
-        let touched: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].is_touched()).collect();
+        let touched: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].takes_part()).collect();
+        self.global.is_written = touched.iter().any(|at| self.parts[*at].is_global);
+        if !self.global.is_written {
+            // No participant's clock need wait for what was read.
+            self.await_global_reads().await;
+        }
         match touched[..] {
             [at] => self.commit_one(at).await.map(Some),
             _ => self.ballot(touched).await.map(Some),
@@ -60,7 +67,7 @@ impl<R: Runtime> Txn<R> {
 
     /// What a commit would take now: see the table.
     pub(super) fn round_trips_to_commit(&self) -> u32 {
-        let mut touched = self.parts.iter().filter(|p| p.is_touched());
+        let mut touched = self.parts.iter().filter(|p| p.takes_part());
         let is_certified = self.parts.iter().any(|p| !p.writes.is_empty() || !p.is_fresh()) || self.parts.len() > 1;
         u32::from(is_certified && touched.any(|p| !self.shared.is_primary_near(p.group)))
     }
@@ -73,14 +80,23 @@ impl<R: Runtime> Txn<R> {
         if self.reserved.is_some() {
             return self.confirm_reserved();
         }
-        let read: Vec<&Part> = self.parts.iter().filter(|p| !p.view.entries.is_empty()).collect();
-        if read.iter().all(|p| p.is_fresh()) && read.len() <= 1 {
+        self.await_global_reads().await;
+        let (global, read): (Vec<&Part>, Vec<&Part>) =
+            self.parts.iter().filter(|p| !p.view.entries.is_empty()).partition(|p| p.is_global);
+        // One snapshot, of one group or of GLOBAL rows, needs nothing more.
+        let is_one = match &read[..] {
+            [] => !self.global.is_mixed,
+            [one] => one.is_fresh() && global.is_empty(),
+            _ => false,
+        };
+        if is_one {
             return Ok(());
         }
         let is_far = read.iter().any(|p| self.is_far(p.group));
         let now = self.shared.clock.now(self.shared.runtime.physical_micros());
-        let at = now.max(self.newest).max(self.options.schema_committed_at);
-        let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at))).await;
+        let at = now.max(self.newest).max(self.global.newest).max(self.options.schema_committed_at);
+        let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at)));
+        let (checks, global) = futures::join!(checks, self.confirm_global(at));
         let checked: Vec<_> = read.iter().map(|p| p.group).zip(checks).collect();
         self.round_trips += u32::from(is_far);
         self.shared.metrics.add(Counter::ReadRounds);
@@ -93,7 +109,7 @@ impl<R: Runtime> Txn<R> {
                 return Err(e);
             }
         }
-        Ok(())
+        global.map_err(|e| self.note_failure(e))
     }
 
     /// One group's part of a round.
@@ -135,14 +151,20 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// A part's slice, as its primary certifies it. The part keeps nothing.
-    pub(super) fn slice(&mut self, at: usize, id: TxnId) -> CommitRequest {
+    pub(super) fn slice(&mut self, at: usize, id: TxnId, global: &GlobalReads) -> CommitRequest {
         let part = &mut self.parts[at];
+        // Its commit is above the GLOBAL rows it read by the vote of the GLOBAL group that it writes to, if there is one.
+        let newest = match self.global.is_written && !part.is_global {
+            true => self.newest,
+            false => self.newest.max(self.global.newest),
+        };
         CommitRequest {
             id,
             reads: std::mem::take(&mut part.view.entries),
             writes: std::mem::take(&mut part.writes).into_values().collect(),
-            min_commit: self.newest.max(self.options.schema_committed_at),
+            min_commit: newest.max(self.options.schema_committed_at),
             schema: SchemaUse { version: self.schema.version, descriptors: self.schema.descriptors.clone() },
+            global: global.clone(),
         }
     }
 
@@ -151,12 +173,15 @@ impl<R: Runtime> Txn<R> {
     async fn commit_one(&mut self, at: usize) -> Result<Timestamp> {
         let group = self.parts[at].group;
         let id = self.new_id();
-        let request = self.slice(at, id);
+        let global = self.global_reads();
+        let request = self.slice(at, id, &global);
         let deadline = Instant::now() + COMMIT_PATIENCE;
         let mut attempt = 0;
         loop {
             let outcome = match self.shared.route(group, attempt) {
-                Some(Route::Local(replica)) => replica.commit(&request).await.map(|outcome| (outcome, Vec::new())),
+                Some(Route::Local(replica)) => {
+                    self.shared.commit_at(&replica, &request).await.map(|outcome| (outcome, Vec::new()))
+                }
                 Some(Route::Remote(node)) => self.commit_remotely(node, at, &request).await,
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };
@@ -199,7 +224,8 @@ impl<R: Runtime> Txn<R> {
 
     /// What a session wrote at a distant group, it sees at once.
     pub(super) fn learn_own(&self, group: GroupId, writes: &[Write], at: Timestamp) {
-        if self.shared.is_primary_near(group) {
+        // GLOBAL rows are at every replica when their commit is acknowledged.
+        if self.shared.is_primary_near(group) || self.shared.catalog.is_global(group) {
             return;
         }
         for write in writes {
@@ -221,12 +247,5 @@ impl<R: Runtime> Txn<R> {
             conflict.reason = ConflictReason::StaleRemoteRead;
         }
         self.explain(&conflict)
-    }
-}
-
-impl Part {
-    /// Whether the group takes part in the commit.
-    fn is_touched(&self) -> bool {
-        !self.writes.is_empty() || !self.view.entries.is_empty()
     }
 }

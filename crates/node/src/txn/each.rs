@@ -94,6 +94,9 @@ impl<R: Runtime> Txn<R> {
                 self.moment(group).await?;
             }
             let at = self.part(group)?;
+            if self.parts[at].is_global {
+                self.global_snapshot();
+            }
             assert!(!places.contains(&at), "a group is read in one branch only");
             places.push(at);
         }
@@ -104,7 +107,7 @@ impl<R: Runtime> Txn<R> {
 
     fn branch(&mut self, at: usize) -> Branch<R> {
         let part = &self.parts[at];
-        let stand_in = Part::new(part.group, part.view.clone());
+        let stand_in = Part::new(part.group, part.view.clone(), part.is_global);
         let txn = Txn {
             shared: self.shared.clone(),
             protocol: self.protocol,
@@ -118,6 +121,7 @@ impl<R: Runtime> Txn<R> {
             failed: None,
             round_trips: 0,
             past: self.past,
+            global: self.global,
             may_reserve: false,
             reserved: None,
         };
@@ -132,6 +136,8 @@ impl<R: Runtime> Txn<R> {
                 self.parts[branch.at] = part;
             }
             self.newest = self.newest.max(branch.txn.newest);
+            self.global.newest = self.global.newest.max(branch.txn.global.newest);
+            self.global.is_mixed |= branch.txn.global.is_mixed;
             round_trips = round_trips.max(branch.txn.round_trips);
             self.failed = self.failed.take().or(branch.txn.failed.take());
         }

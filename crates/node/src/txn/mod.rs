@@ -8,6 +8,7 @@
 mod ballot;
 mod commit;
 mod each;
+mod global;
 pub(crate) mod overlay;
 mod part;
 mod past;
@@ -17,6 +18,7 @@ pub(crate) mod reserving;
 pub(crate) mod stale;
 
 pub(crate) use ballot::{Ballots, reserved, voted};
+pub(crate) use part::covered;
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 use crate::metrics::Counter;
@@ -61,6 +63,7 @@ pub struct Txn<R: Runtime> {
     round_trips: u32,
     /// The moment it reads, if it reads the past; a bounded one is negotiated at the first read.
     past: Option<Timestamp>,
+    global: global::GlobalReading,
 }
 
 impl<R: Runtime> Txn<R> {
@@ -89,6 +92,7 @@ impl<R: Runtime> Txn<R> {
             failed: None,
             round_trips: 0,
             past: None,
+            global: Default::default(),
         }
     }
 
@@ -112,7 +116,7 @@ impl<R: Runtime> Txn<R> {
             entries: Vec::new(),
             has_entries: true,
         };
-        self.parts.push(Part::new(group, view));
+        self.parts.push(Part::new(group, view, self.shared.catalog.is_global(group)));
         Ok(self.parts.len() - 1)
     }
 
@@ -145,7 +149,9 @@ impl<R: Runtime> Txn<R> {
 
     /// Counts a transaction that touched other regions.
     fn count(&self, is_committed: bool) {
-        if self.parts.iter().any(|p| self.is_far(p.group)) {
+        // GLOBAL rows that were only read are this region's own.
+        let is_elsewhere = |p: &Part| self.is_far(p.group) && (!p.is_global || self.global.is_written || p.has_locks);
+        if self.parts.iter().any(is_elsewhere) {
             self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
             match is_committed {
                 true => self.shared.metrics.committed(self.attempts(), self.round_trips),
@@ -188,7 +194,7 @@ impl<R: Runtime> Txn<R> {
     }
 }
 
-async fn backoff(attempt: u32) {
+pub(crate) async fn backoff(attempt: u32) {
     let pause = Duration::from_millis(5 << attempt.min(5)).min(BACKOFF_MAX);
     tokio::time::sleep(pause).await;
 }
@@ -391,6 +397,9 @@ impl<R: Runtime> Transaction for Txn<R> {
             self.shared.refusals.forget(self.options.session);
         }
         self.leave_queues();
+        if let (Ok(Some(at)), true) = (&committed, self.global.is_written) {
+            self.await_global_commit(*at).await;
+        }
         committed
     }
 

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 /// A transaction's slice of one group.
 pub(super) struct Part {
     pub group: GroupId,
+    /// The group holds GLOBAL tables.
+    pub is_global: bool,
     /// The read entries, and where it reads at the group's primary.
     pub view: View,
     /// Where it reads at replicas that are not the primary.
@@ -20,9 +22,10 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub fn new(group: GroupId, view: View) -> Part {
+    pub fn new(group: GroupId, view: View, is_global: bool) -> Part {
         Part {
             group,
+            is_global,
             view,
             replica_snapshot: None,
             writes: BTreeMap::new(),
@@ -35,6 +38,11 @@ impl Part {
     /// Remembers what was read, so that it is certified.
     pub fn record(&mut self, target: Target, columns: ColumnMask, until: Timestamp) {
         self.view.entries.push(ReadEntry { target, columns: columns | ColumnMask::EXISTENCE, until });
+    }
+
+    /// Whether the group takes part in the commit. What was only read of GLOBAL rows is certified by those who do.
+    pub fn takes_part(&self) -> bool {
+        !self.writes.is_empty() || (!self.is_global && !self.view.entries.is_empty())
     }
 
     /// Everything was read at the primary, at one snapshot: it is consistent and was the newest then.
@@ -83,7 +91,7 @@ pub(super) fn merged(
 }
 
 /// The part of a range that a page has answered for.
-pub(super) fn covered(range: &KeyRange, rest: Option<&KeyRange>, reverse: bool) -> KeyRange {
+pub(crate) fn covered(range: &KeyRange, rest: Option<&KeyRange>, reverse: bool) -> KeyRange {
     match rest {
         None => range.clone(),
         Some(rest) if reverse => KeyRange::new(rest.end.clone(), range.end.clone()),
@@ -127,7 +135,7 @@ mod tests {
             entries: Vec::new(),
             has_entries: true,
         };
-        Part::new(GroupId(100), view)
+        Part::new(GroupId(100), view, false)
     }
 
     proptest! {

@@ -3,7 +3,8 @@
 //! * A group whose primary is in this region: there, fresh, at one snapshot.
 //! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this gateway knows to be newer laid over
 //!   it. No message leaves the region; certification decides whether it was current.
-//! * The same after it was out of date twice, or when a row must not be waited for or be left out (`NOWAIT`, `SKIP LOCKED`): at the
+//! * A group of GLOBAL tables: at the nearest replica, at present time ([`super::global`]).
+//! * A group homed elsewhere after it was out of date twice, or when a row must not be waited for or be left out (`NOWAIT`, `SKIP LOCKED`): at the
 //!   distant primary, where the wait queue is.
 
 use super::Txn;
@@ -31,7 +32,7 @@ const ATTEMPTS_AT_REPLICAS: u32 = 2;
 const ENTRIES_SENT_MAX: usize = 32;
 
 /// A result, with the `until` of each key, or of the page.
-type Found = (ReadResult, Vec<Timestamp>);
+pub(super) type Found = (ReadResult, Vec<Timestamp>);
 
 fn another_question() -> Error {
     Error::internal("a node answered another question")
@@ -46,17 +47,19 @@ impl<R: Runtime> Txn<R> {
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Option<Bytes>> {
-        let locking = self.queueing(locking);
-        if let Some(replica) = self.shared.local_primary(self.parts[at].group) {
+        let locking = self.queueing(at, locking);
+        if !self.reads_global(&self.parts[at], locking)
+            && let Some(replica) = self.shared.local_primary(self.parts[at].group)
+        {
             let bound = self.bound_wait(at, locking);
             let part = &mut self.parts[at];
             part.prefetched.clear();
             let me = self.shared.me();
             match replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into()).await {
                 Ok(version) => {
-                    let version = version.inspect(|v| self.newest = self.newest.max(v.at));
                     let until = part.view.snapshot.expect("a read has a snapshot");
                     part.record(Target::Key(key.clone()), columns, until);
+                    self.note_newest(at, version.as_ref().map_or(Timestamp::MIN, |v| v.at));
                     return Ok(version.and_then(|v| v.value));
                 }
                 Err(e) if is_not_primary(&e) => {}
@@ -80,7 +83,7 @@ impl<R: Runtime> Txn<R> {
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Vec<(Option<Bytes>, Timestamp)>> {
-        let locking = self.queueing(locking);
+        let locking = self.queueing(at, locking);
         let op = ReadOp::Get { keys: keys.clone(), columns: columns | ColumnMask::EXISTENCE, locking: locking.into() };
         let (ReadResult::Values(values), untils) = self.ask(at, op, locking).await? else { return Err(another_question()) };
         if values.len() != keys.len() || untils.len() != keys.len() {
@@ -88,10 +91,10 @@ impl<R: Runtime> Txn<R> {
         }
         let group = self.parts[at].group;
         let mut found: Vec<(Option<Bytes>, Timestamp)> = values.into_iter().zip(untils).collect();
-        if !self.parts[at].is_fresh() {
+        if self.is_overlaid(at) {
             for (key, found) in keys.iter().zip(&mut found) {
                 if let Some(newer) = self.shared.overlay.get(group, key, found.1) {
-                    self.newest = self.newest.max(newer.version);
+                    self.note_newest(at, newer.version);
                     *found = (newer.value, newer.until);
                 }
             }
@@ -101,7 +104,7 @@ impl<R: Runtime> Txn<R> {
 
     /// A page of a scan, recorded, with the transaction's own writes in it.
     pub(super) async fn read_page(&mut self, at: usize, scan: Scan) -> Result<ScanRows> {
-        let locking = self.queueing(scan.locking);
+        let locking = self.queueing(at, scan.locking);
         let op = ReadOp::Scan {
             range: scan.range.clone(),
             columns: scan.columns | ColumnMask::EXISTENCE,
@@ -114,26 +117,36 @@ impl<R: Runtime> Txn<R> {
         };
         let until = *untils.first().ok_or_else(another_question)?;
         let covered = covered(&scan.range, rest.as_ref(), scan.reverse);
-        let part = &mut self.parts[at];
-        let newer = match part.is_fresh() {
-            true => Vec::new(),
-            false => self.shared.overlay.range(part.group, &covered, until),
+        let newer = match self.is_overlaid(at) {
+            true => self.shared.overlay.range(self.parts[at].group, &covered, until),
+            false => Vec::new(),
         };
+        newer.iter().for_each(|(_, newer)| self.note_newest(at, newer.version));
+        let part = &mut self.parts[at];
         if !covered.is_empty() {
             for piece in without(&covered, newer.iter().map(|(key, _)| key.clone())) {
                 part.record(Target::Range(piece), scan.columns, until);
             }
             for (key, newer) in &newer {
                 part.record(Target::Key(key.clone()), scan.columns, newer.until);
-                self.newest = self.newest.max(newer.version);
             }
             rows = merged(rows, newer.into_iter().map(|(key, newer)| (key, newer.value)), scan.reverse);
         }
         Ok(ScanRows { rows: part.overlay(rows, &covered, scan.reverse), rest })
     }
 
+    /// Whether this gateway may know more than where the part is read. What is newer than a snapshot of GLOBAL rows helps only who is
+    /// going to be certified.
+    fn is_overlaid(&self, at: usize) -> bool {
+        let part = &self.parts[at];
+        !part.is_fresh() || (part.is_global && !self.options.read_only && part.view.snapshot.is_none())
+    }
+
     /// Whether reads of this group cost a message, so that fetching ahead pays.
     pub(super) fn is_elsewhere(&self, group: GroupId) -> bool {
+        if self.shared.catalog.is_global(group) {
+            return !self.shared.is_held_here(group);
+        }
         self.shared.local_primary(group).is_none() && !(self.may_read_at_replicas() && self.shared.is_held_here(group))
     }
 
@@ -154,8 +167,11 @@ impl<R: Runtime> Txn<R> {
 
     /// From the second abort on, a block that only reads takes a shared place in the wait queue of every row it reads, for a moment.
     /// (A statement by itself reserves what it reads: [`super::reserving`].)
-    fn queueing(&self, locking: Locking) -> Locking {
-        let wants = self.options.read_only && self.options.is_block && self.attempts() >= ATTEMPTS_AT_REPLICAS;
+    fn queueing(&self, at: usize, locking: Locking) -> Locking {
+        let wants = !self.parts[at].is_global
+            && self.options.read_only
+            && self.options.is_block
+            && self.attempts() >= ATTEMPTS_AT_REPLICAS;
         match locking == Locking::None && wants && !self.protocol.reads_at_primaries() {
             true => Locking::Shared(OnLocked::Briefly),
             false => locking,
@@ -193,7 +209,7 @@ impl<R: Runtime> Txn<R> {
         .hint("Run the transaction again.")
     }
 
-    fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
+    pub(super) fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
         let waits_or_none = match locking {
             Locking::None => true,
             Locking::Exclusive(busy) | Locking::Shared(busy) => matches!(busy, OnLocked::Wait | OnLocked::Briefly),
@@ -204,6 +220,9 @@ impl<R: Runtime> Txn<R> {
     /// One read, wherever it belongs.
     async fn ask(&mut self, at: usize, op: ReadOp, locking: Locking) -> Result<Found> {
         let group = self.parts[at].group;
+        if self.reads_global(&self.parts[at], locking) {
+            return self.ask_global(at, op).await;
+        }
         if self.reads_at_replica(group, locking)
             && let Some(found) = self.ask_replica(at, &op).await
         {
@@ -276,7 +295,7 @@ impl<R: Runtime> Txn<R> {
             };
             match answer {
                 Ok(mut answer) => {
-                    self.newest = self.newest.max(answer.newest);
+                    self.note_newest(at, answer.newest);
                     return answer.results.pop().ok_or_else(another_question);
                 }
                 Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {

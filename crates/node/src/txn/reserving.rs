@@ -20,7 +20,7 @@ use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
     ColumnMask, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, KeyRange, ReadEntry, Result, SessionId, Target,
-    limits,
+    Timestamp, limits,
 };
 use meridian_commit::Verdict;
 use meridian_sql::env::{Scan, ScanRows, TxnOptions};
@@ -52,7 +52,11 @@ pub(crate) struct Scripts(Mutex<BTreeMap<SessionId, (Script, Instant)>>);
 type Rows = (Footprint, BTreeMap<Key, Bytes>);
 
 /// The values that a reserving read found.
-pub(super) struct Reserved(BTreeMap<GroupId, Rows>);
+pub(super) struct Reserved {
+    groups: BTreeMap<GroupId, Rows>,
+    /// The commit timestamp, at which they hold.
+    pub at: Timestamp,
+}
 
 impl Footprint {
     fn extend<'a>(&mut self, entries: impl IntoIterator<Item = &'a ReadEntry>) {
@@ -127,14 +131,14 @@ impl Scripts {
 impl Reserved {
     /// A key's value; `None` if it is not reserved.
     fn key(&self, group: GroupId, key: &Key, columns: ColumnMask) -> Option<Option<Bytes>> {
-        let (footprint, rows) = self.0.get(&group)?;
+        let (footprint, rows) = self.groups.get(&group)?;
         footprint.stretch(columns, |range| range.contains(key.as_bytes()))?;
         Some(rows.get(key).cloned())
     }
 
     /// A page of a scan, up to where it is reserved; `None` if its beginning is not.
     fn page(&self, group: GroupId, scan: &Scan) -> Option<ScanRows> {
-        let (footprint, rows) = self.0.get(&group)?;
+        let (footprint, rows) = self.groups.get(&group)?;
         let (start, end) = (&scan.range.start, &scan.range.end);
         let stretch = match scan.reverse {
             false => footprint.stretch(scan.columns, |r| r.start <= *start && *start < r.end)?,
@@ -179,10 +183,10 @@ impl<R: Runtime> Txn<R> {
             return;
         }
         let mut script: Script = match &self.reserved {
-            Some(reserved) => reserved.0.iter().map(|(group, (footprint, _))| (*group, footprint.clone())).collect(),
+            Some(reserved) => reserved.groups.iter().map(|(group, (footprint, _))| (*group, footprint.clone())).collect(),
             None => Script::new(),
         };
-        for part in self.parts.iter().filter(|p| !p.view.entries.is_empty()) {
+        for part in self.parts.iter().filter(|p| !p.view.entries.is_empty() && !p.is_global) {
             script.entry(part.group).or_default().extend(&part.view.entries);
         }
         // One group's primary reads at one snapshot, and needs no reservation.
@@ -207,13 +211,14 @@ impl<R: Runtime> Txn<R> {
             writes: Vec::new(),
             min_commit: self.options.schema_committed_at,
             schema: self.schema.clone(),
+            global: Default::default(),
         };
         let slices = script.iter().map(|(group, footprint)| (*group, slice(footprint))).collect();
         let prepares = self.prepares(slices);
         let counted = self.vote_on(id, prepares).await;
         match self.values(counted, &script) {
-            Ok(rows) => {
-                self.reserved = Some(Box::new(Reserved(rows)));
+            Ok(reserved) => {
+                self.reserved = Some(Box::new(reserved));
                 Ok(())
             }
             Err(e) => {
@@ -227,10 +232,10 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// The values that came with the votes.
-    fn values(&self, counted: Counted, script: &Script) -> Result<BTreeMap<GroupId, Rows>> {
+    fn values(&self, counted: Counted, script: &Script) -> Result<Reserved> {
         let Counted { verdict, mut found, .. } = counted;
-        match verdict {
-            Verdict::Committed(_) => {}
+        let at = match verdict {
+            Verdict::Committed(at) => at,
             Verdict::Aborted(refusals) => {
                 let refused = refusals.into_iter().next().map(|(group, refusal)| {
                     let unknown = Conflict { key: Key::MIN, reason: ConflictReason::ReservedByPrepared };
@@ -239,7 +244,7 @@ impl<R: Runtime> Txn<R> {
                 return Err(refused.unwrap_or_else(|| Error::retry("could not serialize access: a participant refused")));
             }
             Verdict::Unknown => return Err(Error::retry("could not serialize access: not every region answered")),
-        }
+        };
         let mut values = BTreeMap::new();
         for (group, footprint) in script {
             match found.remove(group) {
@@ -251,7 +256,7 @@ impl<R: Runtime> Txn<R> {
                 None => return Err(Error::retry("could not serialize access: the values that were reserved are lost")),
             };
         }
-        Ok(values)
+        Ok(Reserved { groups: values, at })
     }
 
     pub(super) fn reserved_key(&self, group: GroupId, key: &Key, columns: ColumnMask) -> Option<Option<Bytes>> {
@@ -269,8 +274,13 @@ impl<R: Runtime> Txn<R> {
 
     /// At the end of a statement that ran over reserved values: they have held at the commit timestamp, unless it read more.
     pub(super) fn confirm_reserved(&mut self) -> Result<()> {
-        if self.parts.iter().all(|p| p.view.entries.is_empty()) {
-            return Ok(());
+        if self.parts.iter().all(|p| p.view.entries.is_empty() || p.is_global) {
+            // GLOBAL rows were read `max_offset` above the time at which the values hold; none may be of after it.
+            let reserved_at = self.reserved.as_ref().map_or(Timestamp::MAX, |r| r.at);
+            return match self.global.newest <= reserved_at {
+                true => Ok(()),
+                false => Err(self.note_failure(Error::retry("could not serialize access: concurrent write to a GLOBAL table"))),
+            };
         }
         self.shared.metrics.add(Counter::ReservingReadsMissed);
         self.note_script();
@@ -290,6 +300,9 @@ mod tests {
 
     fn key(b: u8) -> Key {
         Key::new(&[b])
+    }
+    fn reserved(rows: Rows) -> Reserved {
+        Reserved { groups: BTreeMap::from([(GROUP, rows)]), at: Timestamp(9) }
     }
     fn entry(from: u8, to: Option<u8>, columns: u64) -> ReadEntry {
         let target = to.map_or(Target::Key(key(from)), |to| Target::Range(KeyRange::new(key(from), key(to))));
@@ -319,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_not_reserved() {
-        let reserved = Reserved(BTreeMap::from([(GROUP, (footprint(&[(1, Some(9), 2)]), BTreeMap::new()))]));
+        let reserved = reserved((footprint(&[(1, Some(9), 2)]), BTreeMap::new()));
         assert_eq!(reserved.key(GROUP, &key(8), ColumnMask(2)), Some(None), "there is no such row");
         assert_eq!(reserved.key(GROUP, &key(9), ColumnMask(2)), None);
         assert_eq!(reserved.key(GROUP, &key(8), ColumnMask(4)), None, "another column");
@@ -338,7 +351,7 @@ mod tests {
         ) {
             let rows: BTreeMap<Key, Bytes> = stored.iter().filter(|b| (low..high).contains(*b))
                 .map(|b| (key(*b), Bytes::from(vec![*b]))).collect();
-            let reserved = Reserved(BTreeMap::from([(GROUP, (footprint(&[(low, Some(high), 2)]), rows))]));
+            let reserved = reserved((footprint(&[(low, Some(high), 2)]), rows));
             let first = if reverse { (low < to && to <= high).then_some(()) } else { (low <= from && from < high).then_some(()) };
             let mut left = (from < to).then(|| scan(from, to, reverse, limit));
             let mut got = Vec::new();

@@ -3,18 +3,10 @@
 
 use super::{Engine, Phase, SchemaCheck};
 use crate::bugs::PlantedBug;
-use crate::state::GroupState;
+use crate::state::{GroupState, Planned};
 use crate::waits::WaitFor;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{Conflict, ConflictReason, GroupId, Key, SchemaUse, Timestamp};
-
-pub(super) enum Planned {
-    Current,
-    /// The gateway knows a newer version than this group.
-    Ahead,
-    /// A descriptor it used has changed since.
-    Stale,
-}
 
 impl Engine {
     /// The catalog's own group has no lease on itself: there, descriptor reads are certified like any others.
@@ -24,17 +16,9 @@ impl Engine {
 
     /// Item 4, the version: the same one, or an older one none of whose used descriptors has changed.
     pub(super) fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
-        let grant = state.grant();
-        if !self.leased() || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) || schema.version == grant.version {
-            return Planned::Current;
-        }
-        if schema.version > grant.version {
-            return Planned::Ahead;
-        }
-        let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
-        match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
-            true => Planned::Stale,
-            false => Planned::Current,
+        match !self.leased() || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
+            true => Planned::Current,
+            false => state.planned_with(schema),
         }
     }
 

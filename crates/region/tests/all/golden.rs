@@ -222,7 +222,8 @@ impl Script {
             _ => SchemaUse { version: self.state.grant().version, descriptors: vec![] },
         };
         let id = TxnId { hlc: self.clock.tick(self.physical), gateway: NodeId(9) };
-        let request = CommitRequest { id, reads: vec![], writes: vec![], min_commit: Timestamp::MIN, schema };
+        let request =
+            CommitRequest { id, reads: vec![], writes: vec![], min_commit: Timestamp::MIN, schema, global: Default::default() };
         self.txns.insert(who.into(), Txn { s: None, request });
     }
     fn read(&mut self, who: &str, what: &str) {
@@ -272,6 +273,7 @@ impl Script {
             Certified::Done(CommitOutcome::Committed(at)) => self.say(format!("committed at {}", show(at))),
             Certified::Done(CommitOutcome::Conflict(c)) => self.say(format!("conflict on {}: {}", name(&c.key), c.reason)),
             Certified::Done(CommitOutcome::Forgotten) => self.say("outcome unknown"),
+            Certified::RecheckGlobal => self.say("GLOBAL reads are not known to hold"),
             Certified::NotReady(why) => self.not_ready(who, why),
         }
     }
@@ -296,6 +298,7 @@ impl Script {
             }
             Preparation::Wait(ticket) => self.wait(who, ticket),
             Preparation::Known => self.say("has voted"),
+            Preparation::RecheckGlobal => self.say("GLOBAL reads are not known to hold"),
             Preparation::NotReady(why) => self.not_ready(who, why),
         }
     }
@@ -303,6 +306,8 @@ impl Script {
         let Script { engine: Some(engine), state, clock, physical, txns, .. } = self else {
             unreachable!("`primary` comes first")
         };
+        // The vote that it follows from came with its group's clock, unless that is a future-time timestamp.
+        let _ = at.map(|at| clock.observe(at, *physical));
         match engine.decide(state, txns[who].request.id, at, clock, *physical) {
             Deciding::Log(outcome) => self.log(vec![Record::Outcome(outcome)]),
             Deciding::Wait(ticket) => self.wait(who, ticket),

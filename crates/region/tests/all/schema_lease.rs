@@ -226,6 +226,7 @@ impl World {
             writes: vec![write],
             min_commit: Timestamp::MIN,
             schema: SchemaUse { version, descriptors: vec![TABLE] },
+            global: Default::default(),
         };
         let answer = primary.engine.certify(&primary.state, &NoVersions, &request, &primary.clock, physical);
         let Certified::Append { at } = answer else { return Ok(false) };

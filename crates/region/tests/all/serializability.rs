@@ -182,7 +182,7 @@ impl World {
         let min_commit = transaction.newest;
         let reads = transaction.entries.iter().map(|(entry, _)| entry.clone()).collect();
         let writes = writes.into_values().collect();
-        let request = CommitRequest { id, reads, writes, min_commit, schema: World::schema() };
+        let request = CommitRequest { id, reads, writes, min_commit, schema: World::schema(), global: Default::default() };
         self.sent.insert(id, Sent { request, transaction, answer: None });
         self.send(id)
     }
@@ -217,7 +217,7 @@ impl World {
                 self.pending.push(Committed { id, at, writes: sent.request.writes.clone() });
                 return Ok(());
             }
-            Certified::Wait(_) | Certified::NotReady(_) => return Ok(()),
+            Certified::Wait(_) | Certified::RecheckGlobal | Certified::NotReady(_) => return Ok(()),
             Certified::Done(answer) => answer,
         };
         match (&sent.answer, &answer) {
@@ -389,6 +389,13 @@ fn planted_bugs_of_certification_are_found() {
         PlantedBug::ErrorNotConfirmed,
         PlantedBug::RoundLeftOut,
         PlantedBug::ReservingReadHoldsNothing,
+        PlantedBug::ReleaseBeforeClock,
+        PlantedBug::GlobalReadsHoldToCommit,
+        PlantedBug::GlobalReadsNotRechecked,
+        PlantedBug::UncertaintySkipped,
+        PlantedBug::GlobalReadsNotClosed,
+        PlantedBug::ReaderDoesNotWait,
+        PlantedBug::WriterDoesNotWait,
     ];
     for bug in PlantedBug::ALL.into_iter().filter(|bug| !of_other_tests.contains(bug)) {
         let found = (0..2_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());

@@ -359,7 +359,7 @@ impl World {
         let slice = |g: &usize| {
             let reads = txn.reads.iter().filter(|r| r.group == *g).map(|r| r.entry.clone()).collect();
             let writes = writes.get(g).map(|w| w.values().cloned().collect()).unwrap_or_default();
-            (*g, CommitRequest { id, reads, writes, min_commit: txn.newest, schema: schema() })
+            (*g, CommitRequest { id, reads, writes, min_commit: txn.newest, schema: schema(), global: Default::default() })
         };
         let slices = participants.iter().map(slice).collect();
         self.sent.insert(id, Sent { transaction: txn, slices, votes: BTreeMap::new(), committed: None });
@@ -425,7 +425,7 @@ impl World {
                 Preparation::Refuse(_) => group.refuse(id),
                 Preparation::Wait(_) if give_up => group.refuse(id),
                 Preparation::Wait(_) if request.is_reserving() => self.seen.claimed += 1,
-                Preparation::Wait(_) | Preparation::Known | Preparation::NotReady(_) => {}
+                Preparation::Wait(_) | Preparation::Known | Preparation::RecheckGlobal | Preparation::NotReady(_) => {}
             }
             // The next group hears of it later.
             if self.rng.one_in(4) {
@@ -773,7 +773,7 @@ fn a_reserving_read_that_waits_keeps_new_writers_away() {
         let entry = |target| ReadEntry { target, columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
         let write = |k| Write { key: key(k), value: Some(encode(&[id; COLUMNS as usize])), columns: ColumnMask::ALL };
         let (reads, writes) = (read.map(entry).into_iter().collect(), written.map(write).into_iter().collect());
-        CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: schema() }
+        CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: schema(), global: Default::default() }
     };
     let (writer, reader) = (request(1, None, Some(1)), request(2, Some(Target::Range(KeyRange::new(key(0), key(3)))), None));
     assert!(matches!(engine.prepare(state, store, &writer, clock, physical), Preparation::Append { .. }));

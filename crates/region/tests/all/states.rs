@@ -32,7 +32,7 @@ impl World {
         let id = TxnId { hlc: clock.tick(NOW), gateway: NodeId(9) };
         let writes = vec![Write { key: Key::new(b"k"), value: None, columns: ColumnMask::ALL }];
         let schema = SchemaUse::default();
-        let request = CommitRequest { id, reads: vec![], writes, min_commit: Timestamp::MIN, schema };
+        let request = CommitRequest { id, reads: vec![], writes, min_commit: Timestamp::MIN, schema, global: Default::default() };
         let mut world = World { state, store: Store::default(), engine, clock, request, at: None };
         world.serve();
         world

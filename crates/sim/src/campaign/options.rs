@@ -1,5 +1,6 @@
 //! What a run may be told. What it is not told it draws from its seed.
 
+use super::scenario::Scenario;
 use meridian_node::PlantedBug;
 use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_workload::Workload;
@@ -83,7 +84,8 @@ impl WorkloadKind {
     }
 
     /// The workload, small and contended, in a shape drawn from the seed.
-    pub(super) fn build(self, rng: &mut SmallRng, pause_max: Duration, several_regions_share: f64) -> Arc<dyn Workload> {
+    pub(super) fn build(self, rng: &mut SmallRng, scenario: &Scenario) -> Arc<dyn Workload> {
+        let Scenario { pause_max, several_regions_share, has_global, .. } = *scenario;
         let think_time = Duration::from_millis([0, 2, 5, 20][rng.random_range(0..4)]);
         match self {
             WorkloadKind::Bank => Arc::new(Bank::new(BankConfig {
@@ -98,16 +100,23 @@ impl WorkloadKind {
                 think_time,
                 pause_max,
                 several_regions_share,
+                has_global,
                 ..ListAppendConfig::default()
             })),
             WorkloadKind::Registers => Arc::new(Registers::new(RegistersConfig {
                 keys_per_region: rng.random_range(1..5),
                 think_time: think_time.max(Duration::from_millis(5)),
+                is_global: has_global,
                 ..RegistersConfig::default()
             })),
             WorkloadKind::Inserts => Arc::new(Inserts::new(InsertsConfig { think_time, ..InsertsConfig::default() })),
             WorkloadKind::Queue => Arc::new(Queue::new(QueueConfig { think_time, ..QueueConfig::default() })),
-            WorkloadKind::Foreign => Arc::new(Foreign::new(ForeignConfig { think_time, pause_max, ..ForeignConfig::default() })),
+            WorkloadKind::Foreign => Arc::new(Foreign::new(ForeignConfig {
+                think_time,
+                pause_max,
+                has_global_parents: has_global,
+                ..ForeignConfig::default()
+            })),
             WorkloadKind::SchemaSteps => {
                 Arc::new(SchemaSteps::new(SchemaStepsConfig { think_time, pause_max, ..SchemaStepsConfig::default() }))
             }

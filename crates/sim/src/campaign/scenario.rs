@@ -22,6 +22,8 @@ pub(super) struct Scenario {
     pub pause_max: Duration,
     /// Share of transactions that touch several regions, where there are several.
     pub several_regions_share: f64,
+    /// Workloads that can have GLOBAL tables do.
+    pub has_global: bool,
 }
 
 impl Scenario {
@@ -34,6 +36,7 @@ impl Scenario {
             gc_interval: Duration::from_secs(60),
             pause_max: Duration::ZERO,
             several_regions_share: 0.5,
+            has_global: false,
         }
     }
 
@@ -92,6 +95,26 @@ impl Scenario {
             | PlantedBug::DropReservationEarly
             | PlantedBug::ReservingReadHoldsNothing => {
                 self.several_regions_share = 0.8;
+            }
+            // Gateways must disagree about the time, and what is written soon be read.
+            PlantedBug::GlobalReadsHoldToCommit
+            | PlantedBug::GlobalReadsNotRechecked
+            | PlantedBug::UncertaintySkipped
+            | PlantedBug::GlobalReadsNotClosed
+            | PlantedBug::ReaderDoesNotWait
+            | PlantedBug::WriterDoesNotWait => {
+                self.has_global = true;
+                self.several_regions_share = 0.8;
+                self.plan = FaultPlan { skew_max: MAX_OFFSET_DEFAULT.mul_f64(0.45), ..FaultPlan::none() };
+                self.gc_ttl = GC_TTL_DEFAULT;
+                // So long that a GLOBAL row is written and acknowledged meanwhile.
+                self.pause_max = Duration::from_millis(800);
+            }
+            PlantedBug::ReleaseBeforeClock => {
+                self.has_global = true;
+                self.pause_max = Duration::ZERO;
+                self.plan = FaultPlan::none();
+                self.gc_ttl = GC_TTL_DEFAULT;
             }
             PlantedBug::CommitNotIdempotent
             | PlantedBug::ErrorNotConfirmed

@@ -185,7 +185,14 @@ impl Cluster {
                 false => request.rows_in(partition).map(|row| read_entry(row, until)).collect(),
             };
             let writes = request.rows_in(partition).map(write).collect();
-            let slice = CommitRequest { id, reads, writes, min_commit: version, schema: SchemaUse::default() };
+            let slice = CommitRequest {
+                id,
+                reads,
+                writes,
+                min_commit: version,
+                schema: SchemaUse::default(),
+                global: Default::default(),
+            };
             let other = Machine::first((partition + 1) % PARTITIONS);
             let delay = self.network.usual_delay(Machine::first(partition), other);
             let hold = if is_home { Duration::from_micros(delay) } else { Duration::ZERO };

@@ -260,6 +260,7 @@ impl Primary {
             reads: execution.entries,
             min_commit: Timestamp::MIN,
             schema: SchemaUse::default(),
+            global: Default::default(),
         };
         self.commit(execution.request.number, commit, out);
     }
@@ -278,7 +279,9 @@ impl Primary {
                 let commit = matches!(outcome, CommitOutcome::Committed(_));
                 out.push(Out::Answer { number, commit });
             }
-            Certified::NotReady(NotReady::NotPrimary) => out.push(Out::Answer { number, commit: false }),
+            Certified::RecheckGlobal | Certified::NotReady(NotReady::NotPrimary) => {
+                out.push(Out::Answer { number, commit: false });
+            }
         }
     }
 }
@@ -319,7 +322,7 @@ impl Primary {
             Preparation::Wait(ticket) | Preparation::NotReady(NotReady::NeedLease(ticket)) => {
                 return self.park(ticket, Work::Certify(id));
             }
-            Preparation::Known | Preparation::NotReady(NotReady::NotPrimary) => return,
+            Preparation::Known | Preparation::RecheckGlobal | Preparation::NotReady(NotReady::NotPrimary) => return,
         };
         let mut actions = Vec::new();
         self.participant.certified(id, answer, &mut actions);

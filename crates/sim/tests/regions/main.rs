@@ -1,5 +1,6 @@
 //! Regions, survivability and placement in whole simulated clusters.
 
+mod global;
 mod script;
 
 use meridian_node::wire::Standing;

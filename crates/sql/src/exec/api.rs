@@ -2,7 +2,7 @@
 
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::SystemContext;
-use crate::catalog::{Catalog, Descriptor};
+use crate::catalog::{Catalog, Descriptor, Group, GroupKind};
 use crate::types::{Datum, EvalContext, RowView, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
@@ -30,13 +30,23 @@ pub struct ExecContext<'a> {
 }
 
 impl ExecContext<'_> {
-    /// 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
+    /// Before reading: 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
+    /// GLOBAL rows are at home everywhere.
     pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>) -> Result<()> {
+        self.stay(groups, |g| g.kind == GroupKind::Global)
+    }
+
+    /// The same before writing: GLOBAL rows are written in the primary region.
+    pub(crate) fn write_at_home(&self, group: GroupId) -> Result<()> {
+        self.stay(std::iter::once(group), |_| false)
+    }
+
+    fn stay(&self, groups: impl Iterator<Item = GroupId>, is_here: impl Fn(&Group) -> bool) -> Result<()> {
         if !self.is_home_enforced {
             return Ok(());
         }
         let home = |id: GroupId| match self.catalog.descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {
-            Some(Descriptor::Group(g)) => Some(g.home.as_str()),
+            Some(Descriptor::Group(g)) if !is_here(g) => Some(g.home.as_str()),
             _ => None,
         };
         let here = &*self.eval.gateway_region;

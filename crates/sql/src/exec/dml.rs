@@ -317,7 +317,7 @@ fn put<T: Transaction>(
     columns: ColumnMask,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    rt.ctx.stay_home(std::iter::once(group))?;
+    rt.ctx.write_at_home(group)?;
     rt.txn.write(group, Write { key, value, columns })
 }
 

@@ -2,7 +2,7 @@
 
 use super::regions::{Note, Regions, Trips};
 use super::{Affected, ExecContext, Execution, Fetched, RowSink, Stat};
-use crate::catalog::Descriptor;
+use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
 use crate::plan::physical::{DmlPlanKind, KeyPart, Node, Scalar, Scan};
@@ -101,6 +101,8 @@ impl RowSink for Nowhere {
 /// Where the statement's groups have their homes.
 fn regions(inner: &Prepared, ctx: &ExecContext<'_>) -> Vec<String> {
     let home = |g: &meridian_base::GroupId| match ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
+        // Who changes GLOBAL rows says so.
+        Some(Descriptor::Group(g)) if g.kind == GroupKind::Global => Some(ctx.eval.gateway_region.to_string()),
         Some(Descriptor::Group(g)) => Some(g.home.clone()),
         _ => None,
     };

@@ -1,7 +1,8 @@
 //! What `EXPLAIN` says about regions: where an operator reads and writes, and the round trips between regions that this takes.
 //!
 //! Rows of other regions are read at the nearest replica, and what was read is certified with the commit: one round trip,
-//! however many regions there are (docs/design, «What a commit takes»). So a prediction is 0, 1, or from 0 to 1 where it
+//! however many regions there are (docs/design, «What a commit takes»). GLOBAL rows are read in every region for nothing, and written
+//! in the primary one. So a prediction is 0, 1, or from 0 to 1 where it
 //! depends on what is found. A conflict costs more; `EXPLAIN ANALYZE` counts.
 
 use super::dml::{Reach, reach};
@@ -63,13 +64,23 @@ impl Regions<'_> {
         homes.sort_unstable();
         homes.join(", ")
     }
+    fn is_global(&self, id: GroupId) -> bool {
+        self.group(id).is_some_and(|g| g.kind == GroupKind::Global)
+    }
+    /// Whether reading there leaves the gateway's region.
     fn is_far(&self, id: GroupId) -> bool {
-        self.home(id) != &*self.ctx.gateway_region
+        !self.is_global(id) && self.home(id) != &*self.ctx.gateway_region
     }
     /// Reading all of these.
     fn all(&self, groups: &[GroupId]) -> Trips {
         let far = u32::from(groups.iter().any(|g| self.is_far(*g)));
         Trips(far, far)
+    }
+    /// Writing GLOBAL rows.
+    fn written_globally(&self, id: GroupId) -> Note {
+        let home = self.home(id);
+        let far = u32::from(home != &*self.ctx.gateway_region);
+        self.note("Regions", format!("{home} (GLOBAL, told when every region can read it)"), Trips(far, far))
     }
     fn note(&self, what: &str, place: String, trips: Trips) -> Note {
         (format!("{what}: {place} (round trips between regions: {trips})"), trips)
@@ -87,9 +98,7 @@ impl Regions<'_> {
     fn together(&self, what: &str, groups: &[GroupId]) -> Note {
         let place = match groups {
             [] => "none".to_string(),
-            [one] if self.group(*one).is_some_and(|g| g.kind == GroupKind::Global) => {
-                format!("{} (GLOBAL, read at its primary)", self.home(*one))
-            }
+            [one] if self.is_global(*one) => format!("{} (GLOBAL, read here)", self.ctx.gateway_region),
             groups => self.homes(groups),
         };
         self.note(what, place, self.all(groups))
@@ -137,6 +146,9 @@ impl Regions<'_> {
             }
             DmlPlanKind::Delete => Some(Vec::new()),
         };
+        if let Some(group) = table.table.only_group().filter(|g| self.is_global(*g) && changed.is_some()) {
+            notes.push(self.written_globally(group));
+        }
         let is_written = |o: &u32| changed.as_ref().is_none_or(|c| c.contains(o));
         let random = match &d.kind {
             DmlPlanKind::Insert { random, .. } => random.as_slice(),
@@ -171,8 +183,10 @@ impl Regions<'_> {
     /// Where new rows go.
     fn inserted(&self, d: &DmlPlan, targets: &[u32]) -> Note {
         let table = &d.table.table;
-        if let Some(group) = table.only_group() {
-            return self.together("Regions", &[group]);
+        match table.only_group() {
+            Some(group) if self.is_global(group) => return self.written_globally(group),
+            Some(group) => return self.together("Regions", &[group]),
+            None => {}
         }
         if matches!(d.kind, DmlPlanKind::Insert { infers: true, .. }) {
             return self.note("Regions", "of the parents".into(), Trips::MAYBE);

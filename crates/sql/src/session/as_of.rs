@@ -6,11 +6,15 @@
 //! | `follower_read_timestamp()` | a moment that every replica in good health has reached |
 //! | `with_max_staleness(interval [, nearest_only])`, `with_min_timestamp(t [, nearest_only])` | the newest one that the nearest replicas can serve, within the bound; behind it, the primaries are asked unless `nearest_only` |
 //!
+//! With `default_transaction_use_follower_reads`, transactions that are declared read-only (`BEGIN READ ONLY`,
+//! `default_transaction_read_only`) read as of `follower_read_timestamp()` unless they say otherwise.
+//!
 //! The clause is the whole statement's, wherever in it it stands. Said of a statement outside a block, of `BEGIN`, or of `SET TRANSACTION` before the first query. Such a transaction is read-only
 //! and is planned with the catalog of its time: an index that was not there then has no entries from then.
 
 use super::Session;
 use super::run::interruptible;
+use super::transaction::Block;
 use crate::catalog::Catalog;
 use crate::env::{AsOf, Environment};
 use crate::parse::{AsOfSystemTime, Kind, Statement, ast, parse};
@@ -58,7 +62,7 @@ pub(super) fn check_place(statement: &Statement) -> Result<()> {
 impl<E: Environment> Session<E> {
     /// Fixes what the open transaction reads, if the statement says so.
     pub(super) async fn read_as_of(&mut self, statement: &Statement, now: u64) -> Result<()> {
-        let Some(clause) = &statement.as_of else { return Ok(()) };
+        let Some(clause) = &statement.as_of else { return self.read_as_of_default(now).await };
         let mut as_of = self.time_of(clause, now).map_err(|e| e.at(clause.position))?;
         let is_of_transaction = matches!(statement.kind, Kind::Begin(_) | Kind::SetTransaction { session: false, .. });
         let Some(block) = &self.block else { return Ok(()) };
@@ -87,6 +91,18 @@ impl<E: Environment> Session<E> {
         let block = self.block(now);
         block.past = Some(Past { as_of, catalog });
         block.read_only = true;
+        Ok(())
+    }
+
+    /// The same by the session's default, for transactions that are read-only by declaration.
+    async fn read_as_of_default(&mut self, now: u64) -> Result<()> {
+        let is_new = |b: &Block<E::Txn>| b.read_only && b.past.is_none() && b.statements == 0 && b.ddl.is_none();
+        if !self.setting(|v| v.use_follower_reads) || !self.block.as_ref().is_some_and(is_new) {
+            return Ok(());
+        }
+        let at = timestamp(now as i64 - FOLLOWER_LAG_MICROS, now as i64)?;
+        let catalog = interruptible(&self.cancel, self.env.catalog_at(at)).await?;
+        self.block(now).past = Some(Past { as_of: AsOf::Exact(at), catalog });
         Ok(())
     }
 

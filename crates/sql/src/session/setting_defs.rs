@@ -173,6 +173,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "The default read-only status of new transactions.",
     ),
     quiet(
+        "default_transaction_use_follower_reads",
+        "default_transaction_use_follower_reads",
+        "off",
+        Kind::Bool,
+        "Whether read-only transactions read AS OF SYSTEM TIME follower_read_timestamp().",
+    ),
+    quiet(
         "enable_auto_rehoming",
         "enable_auto_rehoming",
         "off",

@@ -45,6 +45,7 @@ pub(crate) struct Values {
     pub idle_in_transaction_timeout: Option<Duration>,
     pub idle_session_timeout: Option<Duration>,
     pub default_read_only: bool,
+    pub use_follower_reads: bool,
     pub enforce_home_region: bool,
     pub round_trips_max: Option<u32>,
     pub zone: Zone,
@@ -65,6 +66,7 @@ impl Values {
             idle_in_transaction_timeout: None,
             idle_session_timeout: None,
             default_read_only: false,
+            use_follower_reads: false,
             enforce_home_region: false,
             round_trips_max: None,
             zone: Zone::utc(),
@@ -87,6 +89,7 @@ impl Values {
         self.idle_in_transaction_timeout = millis(self, "idle_in_transaction_session_timeout");
         self.idle_session_timeout = millis(self, "idle_session_timeout");
         self.default_read_only = self.get("default_transaction_read_only").as_deref() == Some("on");
+        self.use_follower_reads = self.get("default_transaction_use_follower_reads").as_deref() == Some("on");
         self.enforce_home_region = self.get("enforce_home_region").as_deref() == Some("on");
         self.round_trips_max = self.get("max_cross_region_round_trips").and_then(|t| t.parse().ok());
         self.zone = self.get("timezone").and_then(|t| Zone::parse(&t).ok()).unwrap_or_else(Zone::utc);

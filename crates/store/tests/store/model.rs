@@ -193,6 +193,15 @@ pub fn check_changed(group: &GroupStore, model: &Model, target: &Target, columns
                     assert!(right.contains(&found), "{target:?} {columns:?} after {}: {found:?} not in {right:?}", after.0)
                 }
             }
+            for through in right.iter().flat_map(|(_, at)| [at.prev(), *at]) {
+                let right: Vec<_> = right.iter().filter(|(_, at)| *at <= through).collect();
+                let found = group.changed_between(target, columns, after, through).unwrap();
+                assert!(
+                    found.is_some() == !right.is_empty() && found.iter().all(|f| right.contains(&f)),
+                    "through {}",
+                    through.0
+                );
+            }
         }
     }
 }

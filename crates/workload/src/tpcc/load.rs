@@ -24,7 +24,7 @@ const BAD_CREDIT_SHARE: f64 = 0.1;
 pub(super) async fn load(context: &Context, layout: &Layout, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
     let per_warehouse =
         layout.items + DISTRICTS * (1 + layout.customers * (1 + 1 + 1 + 10) + layout.customers - layout.delivered);
-    let total = layout.warehouses() * per_warehouse + layout.regions() as i64 * layout.items;
+    let total = layout.warehouses() * per_warehouse + layout.items;
     let rows_done = AtomicU64::new(0);
     let each = (0..layout.regions()).map(|region| {
         let rows_done = &rows_done;
@@ -34,7 +34,7 @@ pub(super) async fn load(context: &Context, layout: &Layout, progress: &(dyn Fn(
             let mut loader = Loader { session, schema: layout.schema_at(region), layout, told };
             let there = check::warehouses_there(context, layout, region).await?;
             let missing: Vec<i64> = layout.warehouses_of(region).filter(|w| !there.contains(w)).collect();
-            if !missing.is_empty() {
+            if region == 0 && !missing.is_empty() {
                 loader.items().await?;
             }
             for warehouse in missing {
@@ -61,9 +61,14 @@ struct Loader<'l> {
 }
 
 impl Loader<'_> {
+    /// Rows of a table of this region.
     async fn insert(&mut self, table: &str, columns: &str, rows: &[String]) -> Result<()> {
+        self.insert_into(&format!("{}.{table}", self.schema), columns, rows).await
+    }
+
+    async fn insert_into(&mut self, table: &str, columns: &str, rows: &[String]) -> Result<()> {
         for batch in rows.chunks(BATCH) {
-            let sql = format!("INSERT INTO {}.{table} ({columns}) VALUES {}", self.schema, batch.join(", "));
+            let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", batch.join(", "));
             schema::run(&mut self.session, &sql).await?;
             let Told { rows_done, rows_total, progress } = &self.told;
             let rows_done = rows_done.fetch_add(batch.len() as u64, Ordering::Relaxed) + batch.len() as u64;
@@ -82,7 +87,7 @@ impl Loader<'_> {
         for first in (1..=self.layout.items).step_by(BATCH) {
             let last = (first + BATCH as i64 - 1).min(self.layout.items);
             let rows: Vec<String> = (first..=last).map(|id| item(id, &mut rng)).collect();
-            self.insert("item", "i_id, i_im_id, i_name, i_price, i_data", &rows).await?;
+            self.insert_into("item", "i_id, i_im_id, i_name, i_price, i_data", &rows).await?;
         }
         Ok(())
     }

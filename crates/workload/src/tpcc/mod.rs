@@ -3,7 +3,7 @@
 //! Each region has the nine tables for the warehouses that are at home in it; an order or a payment that concerns another
 //! warehouse's stock or customer writes that region's tables in the same transaction. The standard lets one in a hundred order
 //! lines and 15 in a hundred payments go to another warehouse; here that is always one of another region, where there is one.
-//! The catalogue of items, which never changes, is in every region.
+//! The catalogue of items, which never changes, is a GLOBAL table: read in every region.
 //!
 //! Cardinalities, distributions and transactions are the standard's; [`TpccConfig::scale`] shrinks what belongs to one
 //! warehouse. Keying and think times are left out unless asked for. What differs: amounts the terminal would only display are

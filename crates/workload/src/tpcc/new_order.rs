@@ -67,7 +67,7 @@ impl NewOrder {
             "SELECT c_discount::text, c_last, c_credit FROM {schema}.customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3"
         );
         statements.query(&sql, &[w.into(), d.into(), c.into()]).await?.text(0, 0)?;
-        let prices = self.prices(statements, schema).await?;
+        let prices = self.prices(statements).await?;
         let mut sold = Vec::new();
         for line in &self.lines {
             sold.push(self.take(statements, layout, line).await?);
@@ -82,7 +82,7 @@ impl NewOrder {
     }
 
     /// The price of each item in cents; an error that [`is_meant`] where one does not exist and is not to.
-    async fn prices(&self, statements: &mut Statements<'_>, schema: &str) -> Result<BTreeMap<i64, i64>> {
+    async fn prices(&self, statements: &mut Statements<'_>) -> Result<BTreeMap<i64, i64>> {
         let mut items: Vec<i64> = self.lines.iter().map(|line| line.item).collect();
         items.sort_unstable();
         items.dedup();
@@ -90,7 +90,7 @@ impl NewOrder {
             *items.last_mut().expect("an order has lines") = -1;
         }
         let marks: Vec<String> = (1..=items.len()).map(|n| format!("${n}")).collect();
-        let sql = format!("SELECT i_id, i_price::text, i_name, i_data FROM {schema}.item WHERE i_id IN ({})", marks.join(", "));
+        let sql = format!("SELECT i_id, i_price::text, i_name, i_data FROM item WHERE i_id IN ({})", marks.join(", "));
         let params: Vec<Value> = items.iter().map(|item| (*item).into()).collect();
         let rows = statements.query(&sql, &params).await?;
         let prices: BTreeMap<i64, i64> =

@@ -1,18 +1,21 @@
-//! The nine tables, once per region (clause 1.3).
+//! The nine tables (clause 1.3): the catalogue of items is one GLOBAL table, the others are there once per region.
 
 use super::scale::Layout;
 use crate::run::Context;
 use crate::schema;
 use meridian_base::Result;
 
-/// Creates the database, a schema per region, and the tables homed in that region.
+/// Creates the database, the items, and a schema per region with the tables homed in that region.
 pub(super) async fn create(context: &Context, layout: &Layout) -> Result<()> {
     schema::create_database(context, super::DATABASE).await?;
     let of_region = |at: usize| {
         let home = schema::locality(&*context.connector, layout.region(at));
         statements(layout.schema_at(at), &home)
     };
-    let all: Vec<String> = (0..layout.regions()).flat_map(of_region).collect();
+    let item = "CREATE TABLE item (i_id INT8 PRIMARY KEY, i_im_id INT8 NOT NULL, i_name VARCHAR(24) NOT NULL, \
+                i_price NUMERIC(5,2) NOT NULL, i_data VARCHAR(50) NOT NULL)";
+    let mut all = vec![format!("{item}{}", schema::global(&*context.connector))];
+    all.extend((0..layout.regions()).flat_map(of_region));
     schema::run_block(&mut context.session(layout.region(0), super::DATABASE), &all).await
 }
 
@@ -55,9 +58,6 @@ fn statements(schema: &str, home: &str) -> Vec<String> {
         "order_line (ol_w_id INT8, ol_d_id INT8, ol_o_id INT8, ol_number INT8, ol_i_id INT8 NOT NULL, \
          ol_supply_w_id INT8 NOT NULL, ol_delivery_d TIMESTAMP, ol_quantity INT8 NOT NULL, ol_amount NUMERIC(6,2) NOT NULL, \
          ol_dist_info CHAR(24) NOT NULL, PRIMARY KEY (ol_w_id, ol_d_id, ol_o_id, ol_number))"
-            .to_string(),
-        "item (i_id INT8 PRIMARY KEY, i_im_id INT8 NOT NULL, i_name VARCHAR(24) NOT NULL, i_price NUMERIC(5,2) NOT NULL, \
-         i_data VARCHAR(50) NOT NULL)"
             .to_string(),
         format!(
             "stock (s_w_id INT8, s_i_id INT8, s_quantity INT8 NOT NULL, {}, s_ytd INT8 NOT NULL, s_order_cnt INT8 NOT NULL, \

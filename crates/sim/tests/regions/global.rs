@@ -1,0 +1,104 @@
+//! GLOBAL tables: read in every region without leaving it, written for everybody at once.
+
+use super::script::{ASIA, Cluster, EU, US};
+use meridian_sim::cluster::meridian::Tuning;
+use std::time::Duration;
+
+/// What one of so many statements takes, the connection included.
+fn each(c: &mut Cluster, region: &str, statement: &str, times: u32) -> Duration {
+    let start = c.elapsed();
+    c.sql(region, "shop", &format!("{statement};").repeat(times as usize));
+    (c.elapsed() - start) / times
+}
+
+fn metric(c: &mut Cluster, region: &str, name: &str) -> u64 {
+    let rows = c.sql(region, "shop", "SHOW METRICS");
+    rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no metric {name}"))[1].parse().expect("a number")
+}
+
+fn shop(seed: u64) -> Cluster {
+    let mut c = Cluster::start(3, 3, seed, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE shop PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(
+        US,
+        "shop",
+        "CREATE TABLE items (id INT8 PRIMARY KEY, price INT8 NOT NULL) LOCALITY GLOBAL;
+         CREATE TABLE orders (id INT8 PRIMARY KEY, item_id INT8 NOT NULL REFERENCES items (id), crdb_region crdb_internal_region
+            NOT NULL DEFAULT gateway_region()::crdb_internal_region) LOCALITY REGIONAL BY ROW;
+         INSERT INTO items SELECT i, i * 10 FROM generate_series(1, 100) i",
+    );
+    c.settled(US, "shop");
+    // Leads are measured, and promised, by now.
+    c.pass(Duration::from_secs(3));
+    c
+}
+
+#[test]
+fn global_rows_are_read_in_every_region_and_written_for_all_of_them() {
+    let mut c = shop(51);
+    for region in [US, EU, ASIA] {
+        let read = each(&mut c, region, "SELECT price FROM items WHERE id = 7", 50);
+        assert!(read < Duration::from_millis(5), "{region}: {read:?}");
+        let joined = each(&mut c, region, "SELECT count(*), sum(a.price) FROM items a JOIN items b ON a.id = b.id + 1", 20);
+        assert!(joined < Duration::from_millis(30), "{region}: {joined:?}");
+        assert_eq!(metric(&mut c, region, "txn.global.behind"), 0, "{region}");
+    }
+    for (writer, price) in [(US, 1), (EU, 2), (ASIA, 3)] {
+        let start = c.elapsed();
+        c.sql(writer, "shop", &format!("UPDATE items SET price = {price} WHERE id = 7"));
+        let took = c.elapsed() - start;
+        // The lead: max_offset, a round trip's half, the interval of promises, and some; from other regions no more than that.
+        assert!((300..900).contains(&took.as_millis()), "{writer}: {took:?}");
+        for reader in [ASIA, US, EU] {
+            let start = c.elapsed();
+            assert_eq!(
+                c.sql(reader, "shop", "SELECT price FROM items WHERE id = 7"),
+                [[price.to_string()]],
+                "{reader} after {writer}"
+            );
+            let took = c.elapsed() - start;
+            assert!(took < Duration::from_millis(60), "{reader} after {writer}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn who_writes_local_rows_and_reads_global_ones_stays_in_the_region() {
+    let mut c = shop(52);
+    for (at, region) in [US, EU, ASIA].into_iter().enumerate() {
+        let first = at * 100;
+        let inserts: Vec<String> = (first..first + 40)
+            .map(|id| format!("INSERT INTO orders (id, item_id, crdb_region) VALUES ({id}, {}, '{region}')", id % 7 + 1))
+            .collect();
+        let before = metric(&mut c, region, "txn.regions.committed.first_attempt.round_trips_1");
+        let start = c.elapsed();
+        let sum = "BEGIN; SELECT sum(price) FROM items; COMMIT";
+        c.sql(region, "shop", &format!("SET enforce_home_region = off; {}; {sum}", inserts.join("; ")));
+        let took = (c.elapsed() - start) / 40;
+        // The primary key of `orders` is unique over all regions: that is looked for elsewhere, at replicas, and certified there.
+        let trips = metric(&mut c, region, "txn.regions.committed.first_attempt.round_trips_1") - before;
+        assert!(took < Duration::from_millis(300), "{region}: {took:?}, {trips} round trips");
+        assert_eq!(metric(&mut c, region, "txn.global.behind"), 0, "{region}");
+    }
+    // One that names its region in the key needs nobody else.
+    c.sql(
+        US,
+        "shop",
+        "CREATE TABLE carts (crdb_region crdb_internal_region NOT NULL DEFAULT gateway_region()::crdb_internal_region, id INT8,
+            item_id INT8 NOT NULL REFERENCES items (id), PRIMARY KEY (crdb_region, id)) LOCALITY REGIONAL BY ROW",
+    );
+    c.pass(Duration::from_secs(2));
+    for region in [US, EU, ASIA] {
+        let inserts: Vec<String> =
+            (0..40).map(|id| format!("INSERT INTO carts (id, item_id) VALUES ({id}, {})", id % 7 + 1)).collect();
+        let start = c.elapsed();
+        c.sql(region, "shop", &inserts.join("; "));
+        let took = (c.elapsed() - start) / 40;
+        assert!(took < Duration::from_millis(20), "{region}: {took:?}");
+        let refused = c.try_sql(region, "shop", "INSERT INTO carts (id, item_id) VALUES (99, 4711)").expect_err("no such item");
+        assert_eq!(refused.sqlstate(), "23503");
+    }
+    // An item that somebody has ordered stays.
+    let refused = c.try_sql(EU, "shop", "DELETE FROM items WHERE id = 1").expect_err("it is ordered");
+    assert_eq!(refused.sqlstate(), "23503");
+}

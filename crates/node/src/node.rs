@@ -22,7 +22,7 @@ use meridian_base::{
 use meridian_placement::Survival;
 use meridian_raft as raft;
 use meridian_region::Owner;
-use meridian_region::{PlantedBug, PlantedBugs};
+use meridian_region::PlantedBugs;
 use meridian_sql::catalog::{Group, bootstrap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -469,10 +469,8 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         return Ok(replica);
     }
     let is_catalog = group == GroupId::CATALOG;
-    // With the planted bug a successor starts at its own clock, so nothing may have moved that clock on: the timestamps in
-    // messages would hide the bug nearly always.
     let is_global = shared.catalog.is_global(group);
-    let own_clock = is_catalog || is_global || shared.bugs.has(PlantedBug::SuccessorIgnoresCeiling);
+    let own_clock = is_catalog || is_global;
     let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
     let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };

@@ -104,6 +104,12 @@ fn a_commit_that_is_not_idempotent_is_caught() {
     caught(WorkloadKind::ListAppend, (1, 3), 5, 4).shows(PlantedBug::CommitNotIdempotent);
 }
 
+/// Counterexample 7.
+#[test]
+fn a_successor_that_starts_below_its_predecessors_ceiling_is_caught() {
+    caught(WorkloadKind::ListAppend, (1, 3), 8, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
+}
+
 /// Counterexample 28.
 #[test]
 fn comparing_only_the_newest_mask_is_caught() {

@@ -14,7 +14,6 @@ use crate::cluster::meridian::{Meridian, Tuning};
 use crate::cluster::{FaultPlan, Faults, Machines, Software, Topology};
 use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
-use meridian_base::limits::MAX_OFFSET_DEFAULT;
 use meridian_base::{Error, Result};
 use meridian_node::{PlantedBugs, commit};
 use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload};
@@ -109,7 +108,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     let software = Meridian::new(Tuning {
         bugs,
         ballot_bugs,
-        max_offset: MAX_OFFSET_DEFAULT,
+        max_offset: scenario.max_offset,
         timing: scenario.timing,
         gc_ttl: scenario.gc_ttl,
         gc_interval: scenario.gc_interval,

@@ -16,6 +16,8 @@ use std::time::Duration;
 pub(super) struct Scenario {
     pub plan: FaultPlan,
     pub timing: Timing,
+    /// How far clocks may be apart.
+    pub max_offset: Duration,
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
     /// Some transactions stay open for up to this long.
@@ -32,6 +34,7 @@ impl Scenario {
         Scenario {
             plan: FaultPlan::none(),
             timing: Timing::default(),
+            max_offset: MAX_OFFSET_DEFAULT,
             gc_ttl: GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
             pause_max: Duration::ZERO,
@@ -67,13 +70,15 @@ impl Scenario {
 
     fn provoke_in_group(&mut self, bug: PlantedBug) {
         match bug {
-            // A primary whose clock is ahead goes on promising closed timestamps to other regions, which read there, while its
-            // own region elects a successor; that must be there before its clock has passed those.
+            // A primary whose clock is ahead, and whom its region does not hear any more, reads for a transaction of its own gateway while
+            // its lease lasts; what its successor commits before its own clock has come so far must be missed by that transaction when
+            // it ends. So clocks are farther apart than a failover takes, and nearer than a lease's ceiling is ahead.
             PlantedBug::SuccessorIgnoresCeiling => {
                 self.timing = quickest_elections();
-                let strike =
-                    Strike { deaf: Some(Deaf::AtHome), ahead: MAX_OFFSET_DEFAULT.mul_f64(0.78), ..Strike::lasting(150..=400) };
-                self.strike(Duration::from_millis(800), Strike { death: Some(Death::Process), ..strike });
+                self.max_offset = AHEAD.mul_f64(1.3);
+                self.pause_max = Duration::from_millis(2_500);
+                let strike = Strike { deaf: Some(Deaf::AtHome), ahead: AHEAD, ..Strike::lasting(700..=1_200) };
+                self.strike(Duration::from_millis(2_500), strike);
             }
             // The primary that remembers the deletion must be gone, and so must the tombstone.
             PlantedBug::CertifyBelowGc => {
@@ -177,11 +182,14 @@ impl Scenario {
 /// Longer than a group remembers what everybody has acknowledged (`WATERMARK_LAG`).
 const LONG_AWAY_MS: RangeInclusive<u64> = 33_000..=35_000;
 
-/// A failover in less time than clocks may be apart: after the longest election timeout a candidate waits for another one. A lease
-/// is shorter than the shortest by a margin, and has to be worth something still.
+/// Less than what is left of a ceiling when it is raised (`LEASE_AHEAD / 2`).
+const AHEAD: Duration = Duration::from_millis(850);
+
+/// A failover in half of [`AHEAD`]: after the longest election timeout a candidate waits for another one. A lease is shorter than the
+/// shortest by a margin, and has to be worth something still.
 fn quickest_elections() -> Timing {
     let ms = Duration::from_millis;
-    Timing { heartbeat: ms(15), election_min: ms(85), election_max: ms(88) }
+    Timing { heartbeat: ms(30), election_min: ms(180), election_max: ms(200) }
 }
 
 /// A failover in a fraction of a second.

@@ -20,8 +20,8 @@ pub struct GroupOptions {
     pub group: GroupId,
     /// This node.
     pub node: NodeId,
-    /// A leader contacts its followers this often. It must be longer than a round trip between voters: a heartbeat that is not
-    /// answered within it does not count. (A learner farther away is kept up by the entries themselves.)
+    /// A leader contacts its followers this often. It should be longer than a round trip between voters: a new leader is
+    /// acknowledged by answers that come within it. (A learner farther away is kept up by the entries themselves.)
     pub heartbeat: Duration,
     /// A follower that heard nothing for `election_timeout_max` plus a random time in this range stands for election: the
     /// first part is the promise behind the leader's lease, the second keeps candidates apart.

@@ -9,6 +9,7 @@ use meridian_base::{Error, GroupId, LogPosition, NodeId, Result};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -123,6 +124,8 @@ struct Net {
     cut: Mutex<BTreeSet<NodeId>>,
     /// Every message: when, from, to, how long. For comparing runs.
     trace: Mutex<Vec<(Duration, NodeId, NodeId, usize)>>,
+    /// Milliseconds that a message takes longer than usual.
+    slower_ms: AtomicU64,
     started: Mutex<Option<Instant>>,
 }
 
@@ -150,13 +153,14 @@ impl Transport for Wire {
         let since = net.started.lock().map_or(Duration::ZERO, |s| s.elapsed());
         net.trace.lock().push((since, from, to, message.len()));
         async move {
-            sleep(Duration::from_millis(1)).await;
+            let delay = Duration::from_millis(1 + net.slower_ms.load(Ordering::Relaxed));
+            sleep(delay).await;
             let group = net.groups.lock().get(&to).cloned();
             let Some(group) = group.filter(|_| net.reaches(from, to)) else {
                 return Err(Error::unavailable("no way there"));
             };
             let answer = group.handle(message).await;
-            sleep(Duration::from_millis(1)).await;
+            sleep(delay).await;
             if net.reaches(from, to) { answer } else { Err(Error::unavailable("the answer was lost")) }
         }
         .boxed()
@@ -359,6 +363,21 @@ async fn a_leader_cut_off_loses_its_lease_before_another_one_leads() {
         cluster.applied(node.group.role().leader.unwrap().0, position).await;
     }
     assert_eq!(texts(&cluster.nodes[&leader].recorder), ["before", "after", "end"]);
+}
+
+/// A machine without time to spare: no heartbeat is answered before the next one.
+#[tokio::test(start_paused = true)]
+async fn an_idle_leader_keeps_its_lease_when_answers_take_longer_than_a_heartbeat() {
+    let cluster = Cluster::new(3, 9).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "before").await.unwrap();
+    cluster.net.slower_ms.store(75, Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    for _ in 0..200 {
+        sleep(Duration::from_millis(10)).await;
+        assert!(cluster.group(leader).lease_valid(), "no lease");
+    }
+    assert_eq!(cluster.leader().await, leader);
 }
 
 #[tokio::test(start_paused = true)]

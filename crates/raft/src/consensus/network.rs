@@ -82,6 +82,21 @@ impl Peer {
         self.network.call(self.to, message).await.map_err(|e| RPCError::Unreachable(unreachable(&e)))
     }
 
+    /// Sends entries, or none, and takes note of the answer for the lease.
+    fn append(&self, request: AppendEntriesRequest<Types>) -> impl Future<Output = Result<Response>> + Send + 'static {
+        let (network, to, sent) = (self.network.clone(), self.to, Instant::now());
+        async move {
+            let response = network.call(to, message::encode_append(&request)).await?;
+            // Any answer but a higher vote means that the peer accepts this leader, and renewed its promise to it.
+            if matches!(&response, Response::Append(answer) if !matches!(answer, AppendEntriesResponse::HigherVote(_)))
+                && let Some(configs) = network.configs.get()
+            {
+                network.lease.acknowledged(request.vote.leader_id.term, to, sent, &configs());
+            }
+            Ok(response)
+        }
+    }
+
     async fn ask_vote(&self, request: Request) -> Result<VoteResponse<Types>, RPCError<Types>> {
         match self.call(message::encode_request(&request)).await? {
             Response::Vote(response) => Ok(response),
@@ -129,21 +144,27 @@ impl Peer {
 impl RaftNetworkV2<Types> for Peer {
     type SnapshotData = SnapshotData;
 
-    /// The library's own time limit (one heartbeat) is for groups without distance; ours is [`crate::GroupOptions::rpc_timeout`].
+    /// The library's own time limit (one heartbeat) is for groups without distance; ours is [`crate::GroupOptions::rpc_timeout`]. A
+    /// heartbeat's call is dropped by the library at its own limit; the answer may still come, and the peer has kept its promise all
+    /// the while. On a machine without time to spare that is every answer, and without them an idle leader would have no lease, and
+    /// nobody a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the answers.
     async fn append_entries(
         &mut self,
         request: AppendEntriesRequest<Types>,
         _option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        let sent = Instant::now();
-        let Response::Append(response) = self.call(message::encode_append(&request)).await? else { return Err(unexpected()) };
-        // Any answer but a higher vote means that the peer accepts this leader, and renewed its promise to it.
-        if !matches!(response, AppendEntriesResponse::HigherVote(_))
-            && let Some(configs) = self.network.configs.get()
-        {
-            self.network.lease.acknowledged(request.vote.leader_id.term, self.to, sent, &configs());
+        let is_heartbeat = request.entries.is_empty();
+        let sending = self.append(request);
+        let answer = match is_heartbeat {
+            true => {
+                tokio::spawn(sending).await.unwrap_or_else(|e| Err(Error::internal(format!("a heartbeat's task ended: {e}"))))
+            }
+            false => sending.await,
+        };
+        match answer.map_err(|e| RPCError::Unreachable(unreachable(&e)))? {
+            Response::Append(response) => Ok(response),
+            _ => Err(unexpected()),
         }
-        Ok(response)
     }
 
     async fn vote(&mut self, request: VoteRequest<Types>, _option: RPCOption) -> Result<VoteResponse<Types>, RPCError<Types>> {

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often an unanswered grant is sent again.
+/// How often an unanswered grant, or a step's unanswered question, is sent again.
 const RESEND_AFTER: Duration = Duration::from_millis(500);
 /// The least time a group is given to answer before it counts as silent.
 const PATIENCE_MIN: Duration = Duration::from_millis(1_000);
@@ -290,7 +290,10 @@ impl SchemaLeases {
 
     fn resend(&mut self, group: GroupId, now: Timestamp, actions: &mut Vec<Action>) {
         let state = self.groups.get_mut(&group).expect("a known group");
-        let Some(grant) = state.last.as_ref().filter(|_| state.answered.is_none()) else { return };
+        // A step's question may have been lost, or have met a group between two primaries: unasked, it would be waited out for nothing.
+        let is_asked = |step: &Step| matches!(step.phase, Phase::Asking | Phase::WaitingOut) && state.heard < step.since;
+        let is_due = state.answered.is_none() || self.step.as_ref().is_some_and(is_asked);
+        let Some(grant) = state.last.as_ref().filter(|_| is_due) else { return };
         if now >= state.last_sent.plus(RESEND_AFTER) {
             state.last_sent = now;
             actions.push(Action::Send { group, grant: grant.clone() });

@@ -315,20 +315,26 @@ impl World {
         Ok(())
     }
 
+    /// Some time in which nothing is lost.
+    fn let_all_arrive(&mut self) -> Checked {
+        self.pass_time(50_000);
+        for transaction in std::mem::take(&mut self.transactions) {
+            self.run_transaction(transaction, true)?;
+        }
+        for message in std::mem::take(&mut self.network) {
+            self.deliver(message);
+        }
+        for group in [2, 3, 4].map(GroupId) {
+            self.apply_grants(group);
+        }
+        Ok(())
+    }
+
     /// Messages arrive again: within the leases' length everything is settled.
     fn settle(&mut self) -> Checked {
         self.reliable = true;
         for _ in 0..2_000 {
-            self.pass_time(50_000);
-            for transaction in std::mem::take(&mut self.transactions) {
-                self.run_transaction(transaction, true)?;
-            }
-            for message in std::mem::take(&mut self.network) {
-                self.deliver(message);
-            }
-            for group in [2, 3, 4].map(GroupId) {
-                self.apply_grants(group);
-            }
+            self.let_all_arrive()?;
         }
         if self.coordinator.in_step() {
             return Err("a step never ends".into());
@@ -363,6 +369,23 @@ fn no_transaction_commits_with_an_old_schema_above_the_step_that_replaced_it() {
     }
     // What the test promises to try.
     assert!(steps > 200 && commits > 10_000 && old > 1_000, "{steps} steps, {commits} commits, {old} before a later step");
+}
+
+/// A question that met a group between two primaries is no reason to wait until its lease has run out.
+#[test]
+fn a_step_asks_again_whom_its_question_did_not_reach() -> Checked {
+    let mut world = World::new(1, PlantedBugs::NONE);
+    world.settle()?;
+    let began = world.now;
+    let mut actions = Vec::new();
+    assert!(world.coordinator.begin_step(vec![TABLE], world.time(), &mut actions));
+    world.take(actions);
+    world.network.clear();
+    while world.coordinator.in_step() {
+        world.let_all_arrive()?;
+        assert!(world.now - began < 5_000_000, "the step waits for whom nobody asks");
+    }
+    Ok(())
 }
 
 #[test]

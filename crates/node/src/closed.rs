@@ -20,16 +20,12 @@ const PROMISE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Keeps promising for the groups that this node leads.
 pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
-    let mut stopping = shared.stopping.subscribe();
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(CLOSED_INTERVAL) => {}
-            _ = stopping.wait_for(|s| *s) => return,
-        }
+        tokio::time::sleep(CLOSED_INTERVAL).await;
         keep_leads(&shared);
         for (node, promises) in promises(&shared) {
             let rpc = shared.rpc.clone();
-            tokio::spawn(async move {
+            shared.spawn(async move {
                 // A promise that is lost is followed by a better one.
                 let _ = rpc.call(node, Request::Closed(promises), PROMISE_TIMEOUT).await;
             });

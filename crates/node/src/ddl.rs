@@ -269,7 +269,7 @@ impl<R: Runtime> Coordinator<R> {
                     Action::Acknowledge { version } => {
                         if let Some(step) = self.step.take() {
                             let shared = self.shared.clone();
-                            tokio::spawn(async move {
+                            self.shared.spawn(async move {
                                 spread_to_gateways(&shared, version).await;
                                 let _ = step.reply.send(Ok(version));
                             });
@@ -284,7 +284,7 @@ impl<R: Runtime> Coordinator<R> {
 
     fn send(&self, group: GroupId, grant: SchemaGrant) {
         let (shared, inbox) = (self.shared.clone(), self.inbox.clone());
-        tokio::spawn(async move {
+        self.shared.spawn(async move {
             let seq = grant.seq;
             if let Ok(bound) = send_grant(&shared, group, grant).await {
                 let _ = inbox.send(Job::Answered { group, seq, bound });

@@ -149,9 +149,6 @@ pub(crate) async fn departure_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     let mut mistimed: BTreeMap<GroupId, u32> = BTreeMap::new();
     loop {
         tokio::time::sleep(INTERVAL).await;
-        if *shared.stopping.borrow() {
-            return;
-        }
         for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
             let done = match replica.made.elapsed() > AGE_MIN && is_superfluous(&shared, replica.id).await {
                 true => depart(&shared, &replica).await,

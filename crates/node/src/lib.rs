@@ -11,7 +11,7 @@
 //!
 //! * [`txn`]: a transaction at its gateway. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
 //!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
-//! * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
+//! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
 //!   may be planned with. * `address_book`: where the others
 //!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
 //!
@@ -39,6 +39,7 @@ pub mod replica;
 pub mod rpc;
 pub mod shared;
 mod small_file;
+mod tasks;
 pub mod txn;
 pub mod wire;
 

@@ -78,7 +78,7 @@ pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
             }
             shared.rpc.learn(&node);
             let shared = shared.clone();
-            tokio::spawn(async move { ping(&shared, node.id).await });
+            shared.clone().spawn(async move { ping(&shared, node.id).await });
         }
         stop_if_clock_is_off(&shared);
         tokio::time::sleep(PING_INTERVAL).await;
@@ -191,7 +191,7 @@ pub(crate) async fn placement_loop<R: Runtime>(shared: Arc<Shared<R>>) {
                 continue;
             }
             let shared = shared.clone();
-            tokio::spawn(async move {
+            shared.clone().spawn(async move {
                 tend(&shared, &replica, &care).await;
                 care.busy.store(false, Ordering::Release);
             });

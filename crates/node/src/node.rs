@@ -159,7 +159,7 @@ impl<R: Runtime> Node<R> {
             departures,
             outbox,
         );
-        tokio::spawn(crate::outbox::work_loop(shared.clone(), work));
+        shared.spawn(crate::outbox::work_loop(shared.clone(), work));
         let node = Node { shared, addr: addr.clone() };
         node.start_io(config.gc_ttl, config.gc_interval);
         let record = NodeRecord {
@@ -170,17 +170,29 @@ impl<R: Runtime> Node<R> {
             zone: config.place.zone.clone(),
             standing: Standing::Active,
         };
+        // What has begun must not outlive the attempt.
+        match node.begin(known, &config, record, listener).await {
+            Ok(()) => Ok(node),
+            Err(error) => {
+                node.end().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Everything that may fail once there are files and tasks.
+    async fn begin(&self, known: Option<Identity>, config: &NodeConfig, record: NodeRecord, listener: R::Listener) -> Result<()> {
         let identity = match known {
             Some(identity) => {
-                node.shared.rpc.identify(identity.cluster, identity.node, config.place.clone());
+                self.shared.rpc.identify(identity.cluster, identity.node, config.place.clone());
                 let others = config.join.iter().filter(|a| **a != record.addr && **a != config.listen).cloned().collect();
-                tokio::spawn(join_same_cluster(node.shared.clone(), others));
+                self.shared.spawn(join_same_cluster(self.shared.clone(), others));
                 identity
             }
-            None if is_founder(&config.join, &record.addr, &config.listen) => node.found().await?,
-            None => node.join(&config.join, &record).await?,
+            None if is_founder(&config.join, &record.addr, &config.listen) => self.found().await?,
+            None => self.join(&config.join, &record).await?,
         };
-        let mut failure = node.failure();
+        let mut failure = self.failure();
         let broken = async {
             let error = failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
             match error {
@@ -191,10 +203,9 @@ impl<R: Runtime> Node<R> {
         // A disk that fails meanwhile leaves nothing to wait for.
         tokio::select! {
             biased;
-            started = node.run(identity, record, listener) => started?,
-            error = broken => return Err(error),
+            started = self.run(identity, record, listener) => started,
+            error = broken => Err(error),
         }
-        Ok(node)
     }
 
     async fn found(&self) -> Result<Identity> {
@@ -253,7 +264,7 @@ impl<R: Runtime> Node<R> {
         // The catalog first: its content tells where the other nodes are now.
         ensure_replica(shared, GroupId::CATALOG).await?;
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
-        tokio::spawn(shared.rpc.clone().serve(listener, handler));
+        shared.spawn(shared.rpc.clone().serve(listener, handler));
         // What a replica is depends on its group's descriptor, which may have come shortly before the node stopped.
         let (known, unknown): (Vec<GroupId>, Vec<GroupId>) =
             groups.into_iter().partition(|g| *g == GroupId::CATALOG || shared.catalog.group(*g).is_some());
@@ -261,19 +272,19 @@ impl<R: Runtime> Node<R> {
             ensure_replica(shared, group).await?;
         }
         if !unknown.is_empty() {
-            tokio::spawn(start_unknown(shared.clone(), unknown));
+            shared.spawn(start_unknown(shared.clone(), unknown));
         }
         if identity.node == NodeId(1) {
             self.found_catalog(identity.cluster, &record).await?;
         }
-        tokio::spawn(start_groups(shared.clone()));
-        tokio::spawn(members::ping_loop(shared.clone()));
-        tokio::spawn(address_book::keep(shared.clone()));
-        tokio::spawn(members::placement_loop(shared.clone()));
-        tokio::spawn(departure::departure_loop(shared.clone()));
-        tokio::spawn(crate::closed::promise_loop(shared.clone()));
+        shared.spawn(start_groups(shared.clone()));
+        shared.spawn(members::ping_loop(shared.clone()));
+        shared.spawn(address_book::keep(shared.clone()));
+        shared.spawn(members::placement_loop(shared.clone()));
+        shared.spawn(departure::departure_loop(shared.clone()));
+        shared.spawn(crate::closed::promise_loop(shared.clone()));
         self.await_catalog().await?;
-        tokio::spawn(keep_record(shared.clone(), record));
+        shared.spawn(keep_record(shared.clone(), record));
         Ok(())
     }
 
@@ -352,7 +363,7 @@ impl<R: Runtime> Node<R> {
             }
         });
         let shared = self.shared.clone();
-        tokio::spawn(async move {
+        self.shared.spawn(async move {
             let mut log_failure = shared.log.failure();
             loop {
                 tokio::select! {
@@ -374,6 +385,11 @@ impl<R: Runtime> Node<R> {
     /// What `sql` runs against.
     pub fn env(&self) -> Env<R> {
         Env(self.shared.clone())
+    }
+
+    /// Starts a task that ends with the node.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.shared.spawn(task);
     }
 
     /// The node's inside, for `server`'s metrics and session registry.
@@ -416,9 +432,21 @@ impl<R: Runtime> Node<R> {
                 tracing::warn!("{}: not flushed: {e}", replica.id);
             }
         }
+        self.end().await;
+    }
+
+    /// Ends what runs in the background and lets go of the files, which are free when the last session's task and the node itself are
+    /// dropped.
+    async fn end(&self) {
+        for replica in self.shared.all_replicas() {
+            replica.raft().shutdown().await;
+        }
         self.shared.log.close().await;
         self.shared.stopping.send_replace(true);
         self.shared.flusher.notify_one();
+        self.shared.rpc.tasks.stop().await;
+        self.shared.rpc.disconnect();
+        self.shared.replicas.write().clear();
     }
 }
 
@@ -495,10 +523,11 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;
     options.election_timeout_max = timing.election_max;
-    replica.start(options, shared.log.clone(), Arc::new(RaftTransport(shared.clone()))).await?;
+    let transport = Arc::new(RaftTransport(shared.rpc.clone()));
+    replica.start(options, shared.log.clone(), transport, &shared.rpc.tasks).await?;
     shared.replicas.write().insert(group, replica.clone());
     if is_catalog {
-        tokio::spawn(crate::ddl::coordinate(shared.clone(), replica.clone()));
+        shared.spawn(crate::ddl::coordinate(shared.clone(), replica.clone()));
     }
     Ok(replica)
 }
@@ -520,7 +549,7 @@ async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
             let is_first = group.initial_voters.first() == Some(&shared.me());
             let patience = if is_first { Duration::ZERO } else { FOUNDER_PATIENCE };
             let voters = group.initial_voters.iter().copied().collect();
-            tokio::spawn(found_group(shared.clone(), group.id, voters, patience));
+            shared.spawn(found_group(shared.clone(), group.id, voters, patience));
         }
         if changed.changed().await.is_err() {
             return;
@@ -631,11 +660,11 @@ async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Stan
     Err(last)
 }
 
-struct RaftTransport<R: Runtime>(Arc<Shared<R>>);
+struct RaftTransport<R: Runtime>(Arc<Rpc<R>>);
 
 impl<R: Runtime> raft::Transport for RaftTransport<R> {
     fn call(&self, to: NodeId, group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
-        let rpc = self.0.rpc.clone();
+        let rpc = self.0.clone();
         async move {
             match rpc.call(to, Request::Raft { group, message }, Duration::from_secs(10)).await? {
                 Response::Raft(answer) => Ok(answer),

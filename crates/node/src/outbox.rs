@@ -53,24 +53,24 @@ pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc
         match work {
             Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {}
             Work::Send { to: Peer::Group(group), message } => {
-                tokio::spawn(deliver(shared.clone(), group, message));
+                shared.spawn(deliver(shared.clone(), group, message));
             }
             Work::Send { to: Peer::Gateway(node), message } => {
-                tokio::spawn(tell_gateway(shared.clone(), node, message));
+                shared.spawn(tell_gateway(shared.clone(), node, message));
             }
             Work::TellReserved { group, node, id, at, targets } => {
                 if let Some(replica) = shared.replica(group) {
-                    tokio::spawn(tell_reserved(shared.clone(), replica, node, id, at, targets));
+                    shared.spawn(tell_reserved(shared.clone(), replica, node, id, at, targets));
                 }
             }
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.replica(group) {
-                    tokio::spawn(shared.clone().certify_slice(replica, id));
+                    shared.spawn(shared.clone().certify_slice(replica, id));
                 }
             }
             Work::Decide { group, id, at } => {
                 if let Some(replica) = shared.replica(group) {
-                    tokio::spawn(async move { replica.decide(id, at).await });
+                    shared.spawn(async move { replica.decide(id, at).await });
                 }
             }
         }

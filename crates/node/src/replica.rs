@@ -16,6 +16,7 @@
 
 use crate::metrics::Metrics;
 use crate::outbox::Work;
+use crate::tasks::Tasks;
 use crate::wire::ClosedPromise;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -32,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -232,18 +233,19 @@ impl<R: Runtime> Replica<R> {
     }
 
     /// Joins the group: from here on the replica follows, votes, and leads when it is elected.
-    pub async fn start(
+    pub(crate) async fn start(
         self: &Arc<Self>,
         options: raft::GroupOptions,
         log: raft::NodeLog<R>,
         transport: Arc<dyn raft::Transport>,
+        tasks: &Tasks,
     ) -> Result<()> {
-        let machine: Arc<dyn raft::StateMachine> = Arc::new(Machine(self.clone()));
+        let machine: Arc<dyn raft::StateMachine> = Arc::new(Machine(Arc::downgrade(self)));
         let _ = self.log.set(log.clone());
         let group = raft::Group::start(options, log, machine, transport, self.runtime.clone()).await?;
         let _ = self.raft.set(group);
-        tokio::spawn(self.clone().follow_leadership());
-        tokio::spawn(self.clone().flush_regularly());
+        tasks.spawn(self.clone().follow_leadership());
+        tasks.spawn(self.clone().flush_regularly());
         Ok(())
     }
 
@@ -715,30 +717,42 @@ impl Versions for StoreVersions<'_> {
     }
 }
 
-/// The replica as the log sees it.
-struct Machine<R: Runtime>(Arc<Replica<R>>);
+/// The replica as the log sees it. The replica has the log's side of the group, so this one must not hold the replica.
+struct Machine<R: Runtime>(Weak<Replica<R>>);
+
+impl<R: Runtime> Machine<R> {
+    fn replica(&self) -> Result<Arc<Replica<R>>> {
+        self.0.upgrade().ok_or_else(|| Error::unavailable("the replica is not on this node any more"))
+    }
+}
 
 impl<R: Runtime> raft::StateMachine for Machine<R> {
     fn recovered(&self) -> Option<Recovered> {
-        let (position, _) = self.0.store.recovered()?;
+        let replica = self.replica().ok()?;
+        let (position, _) = replica.store.recovered()?;
         if position == LogPosition::default() {
             // Flushed before the first entry came: there is nothing, and no membership.
             return None;
         }
-        Some(Recovered { position, membership: self.0.core.lock().membership.clone() })
+        let membership = replica.core.lock().membership.clone();
+        Some(Recovered { position, membership })
     }
     fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()> {
-        self.0.apply_entries(batch).inspect_err(|e| self.0.fail(e.clone()))
+        let replica = self.replica()?;
+        replica.apply_entries(batch).inspect_err(|e| replica.fail(e.clone()))
     }
     fn export(&self) -> Result<Box<dyn SnapshotSource>> {
-        self.0.flush_all()?;
-        let export = self.0.store.export()?;
+        let replica = self.replica()?;
+        replica.flush_all()?;
+        let export = replica.store.export()?;
         let flushed: Flushed = postcard::from_bytes(export.state()).map_err(|e| Error::fatal(format!("flushed state: {e}")))?;
         let header = SnapshotHeader { position: export.position(), membership: flushed.membership };
         Ok(Box::new(Source { header, export }))
     }
     fn import(&self, _header: SnapshotHeader) -> Result<Box<dyn SnapshotSink>> {
-        Ok(Box::new(Sink { replica: self.0.clone(), import: self.0.store.import()? }))
+        let replica = self.replica()?;
+        let import = replica.store.import()?;
+        Ok(Box::new(Sink { replica, import }))
     }
 }
 

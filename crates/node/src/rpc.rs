@@ -4,6 +4,7 @@
 //! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
 //! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
 
+use crate::tasks::Tasks;
 use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 const CALL: u8 = 1;
@@ -50,6 +51,8 @@ pub struct Rpc<R: Runtime> {
     me: RwLock<Me>,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     links: Option<Links>,
+    /// The node's.
+    pub(crate) tasks: Arc<Tasks>,
     /// When a refusal was last said.
     refused: Mutex<Option<Instant>>,
     /// Messages to other regions, for the budget «0 cross-region messages on a local transaction's path».
@@ -74,6 +77,8 @@ struct Connection {
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
     next_call: AtomicU64,
     is_closed: AtomicBool,
+    /// Tells the reader that nobody waits for answers any more.
+    closed: Notify,
     delay: Duration,
 }
 
@@ -90,6 +95,7 @@ impl Connection {
     }
     fn close(&self, why: &Error) {
         self.is_closed.store(true, Ordering::Release);
+        self.closed.notify_one();
         for (_, waiting) in std::mem::take(&mut *self.waiting.lock()) {
             let _ = waiting.send(Err(why.clone()));
         }
@@ -108,6 +114,7 @@ impl<R: Runtime> Rpc<R> {
             me: RwLock::default(),
             peers: RwLock::default(),
             links,
+            tasks: Arc::new(Tasks::new()),
             refused: Mutex::new(None),
             cross_region_calls: AtomicU64::new(0),
         })
@@ -245,15 +252,29 @@ impl<R: Runtime> Rpc<R> {
             waiting: Mutex::default(),
             next_call: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
+            closed: Notify::new(),
             delay,
         });
-        tokio::spawn(write_loop(self.runtime.clone(), write, outgoing));
+        self.tasks.spawn(write_loop(self.runtime.clone(), write, outgoing));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
-        tokio::spawn(async move {
-            let why = rpc.read_answers(read, &c).await;
+        self.tasks.spawn(async move {
+            let why = tokio::select! {
+                biased;
+                why = rpc.read_answers(read, &c) => why,
+                () = c.closed.notified() => "closed".into(),
+            };
             c.close(&unreachable(&addr, why));
         });
         Ok(connection)
+    }
+
+    /// Ends all calls that still wait for an answer.
+    pub(crate) fn disconnect(&self) {
+        for peer in self.peers.read().values() {
+            if let Some(connection) = peer.connection.try_lock().ok().and_then(|mut slot| slot.take()) {
+                connection.close(&unreachable(&peer.addr.read(), "this node stops"));
+            }
+        }
     }
 
     fn delay_to(&self, from: &Place, to: &Place) -> Duration {
@@ -293,7 +314,7 @@ impl<R: Runtime> Rpc<R> {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let (rpc, handler) = (self.clone(), handler.clone());
-                    tokio::spawn(async move {
+                    self.tasks.spawn(async move {
                         match rpc.clone().serve_connection(stream, handler).await {
                             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => rpc.say_refused(&from, &e),
                             Err(e) => tracing::debug!("connection from {from} ended: {e}"),
@@ -334,7 +355,7 @@ impl<R: Runtime> Rpc<R> {
         let delay = self.delay_to(&me.place, &there);
         let (mut read, write) = tokio::io::split(stream);
         let (out, outgoing) = mpsc::unbounded_channel();
-        tokio::spawn(write_loop(self.runtime.clone(), write, outgoing));
+        self.tasks.spawn(write_loop(self.runtime.clone(), write, outgoing));
         let mut buffer = BytesMut::new();
         while let Some(mut frame) = read_frame(&mut read, &mut buffer).await? {
             let (kind, call, hlc) = take_header(&mut frame);
@@ -351,7 +372,7 @@ impl<R: Runtime> Rpc<R> {
                 rpc.answer(&out, call, Response::Error(e), delay);
                 continue;
             }
-            tokio::spawn(async move {
+            self.tasks.spawn(async move {
                 let response = match postcard::from_bytes::<Request>(&frame) {
                     Ok(request) => handler.handle(from, request).await,
                     Err(e) => Response::Error(Error::internal(format!("malformed message from another node: {e}"))),

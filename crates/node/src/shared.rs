@@ -153,6 +153,11 @@ impl<R: Runtime> Shared<R> {
         })
     }
 
+    /// Starts a task that ends with the node.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.rpc.tasks.spawn(task);
+    }
+
     /// This node's id.
     pub fn me(&self) -> NodeId {
         NodeId(self.id.load(Ordering::Relaxed))

@@ -75,7 +75,7 @@ impl Server {
         let node = Node::start(runtime, node_config).await?;
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
-        tokio::spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));
+        node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));
         let pg = PgServer::new(node.env(), shared, config.pg);
         let serving = pg.clone();
         tokio::spawn(async move { serving.serve(listener).await });

@@ -123,7 +123,7 @@ impl<R: Runtime> Txn<R> {
         let mut coordination = Coordination::start(prepares, now(), &mut out);
         loop {
             for (group, message) in out.drain(..) {
-                tokio::spawn(outbox::deliver(self.shared.clone(), group, message));
+                self.shared.spawn(outbox::deliver(self.shared.clone(), group, message));
             }
             if let Some(verdict) = coordination.verdict() {
                 return Counted { verdict, votes, found };
@@ -188,7 +188,7 @@ async fn announce<R: Runtime>(shared: &Arc<Shared<R>>, id: TxnId, participants: 
     }
     for group in participants.iter().filter(|group| own.as_ref().is_none_or(|own| own.id != **group)) {
         for (from, vote) in votes.iter().filter(|(from, _)| *from != group) {
-            tokio::spawn(outbox::deliver(shared.clone(), *group, message(*from, vote)));
+            shared.spawn(outbox::deliver(shared.clone(), *group, message(*from, vote)));
         }
     }
 }

@@ -171,7 +171,7 @@ impl<R: Runtime> Txn<R> {
                 Some(Route::Local(replica)) => replica.release_locks(Owner { gateway: self.shared.me(), session, began }),
                 Some(Route::Remote(node)) => {
                     let shared = self.shared.clone();
-                    tokio::spawn(async move {
+                    self.shared.spawn(async move {
                         // If all of this is lost, the entries end with the primary's term or with this gateway.
                         for attempt in 0..RELEASE_ATTEMPTS {
                             let node = match shared.route(group, attempt) {

@@ -1,19 +1,61 @@
-use crate::support::{rows, session, start};
+use crate::support::{TestNode, rows, session, start};
 use meridian_node::session::Shared;
+use meridian_server::MachineRuntime;
+use std::path::Path;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// Restarts are tested with processes: a node's tasks end with theirs.
+/// A node that stops inside a living process leaves nothing behind that holds its directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_alone_is_a_whole_database_and_stops_in_order() {
+async fn a_node_alone_is_a_whole_database_and_starts_again_in_the_same_process() {
     let dir = tempfile::tempdir().unwrap();
     let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
     let mut s = session(&node, &Shared::new(), 1);
     rows(&mut s, "CREATE TABLE t (id int PRIMARY KEY, name text)").await;
     rows(&mut s, "INSERT INTO t VALUES (1, 'one'), (2, 'two')").await;
     rows(&mut s, "UPDATE t SET name = 'zwei' WHERE id = 2").await;
-    assert_eq!(rows(&mut s, "SELECT name FROM t ORDER BY id").await, [[Some("one".into())], [Some("zwei".into())]]);
+    let names = [[Some("one".into())], [Some("zwei".into())]];
+    assert_eq!(rows(&mut s, "SELECT name FROM t ORDER BY id").await, names);
     drop(s);
     node.shutdown().await;
+    drop(node);
+    let node = start_again(dir.path()).await;
+    let mut s = session(&node, &Shared::new(), 1);
+    assert_eq!(rows(&mut s, "SELECT name FROM t ORDER BY id").await, names);
+    drop(s);
+    node.shutdown().await;
+}
+
+/// One of three: the others, which go on, hold connections to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_stops_lets_its_directory_go_while_the_others_live() {
+    let dirs: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let first = start(dirs[0].path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
+    let join = [first.addr()];
+    let second = start(dirs[1].path(), "eu", "b", "127.0.0.1:0", &join).await.unwrap();
+    let third = start(dirs[2].path(), "eu", "c", "127.0.0.1:0", &join).await.unwrap();
+    third.shutdown().await;
+    drop(third);
+    released(dirs[2].path()).await;
+    second.shutdown().await;
+    first.shutdown().await;
+}
+
+/// Waits, not long, until nobody holds a data directory: the threads that write end a moment after the node does.
+async fn released(dir: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match MachineRuntime::open(dir) {
+            Ok(_) => return,
+            Err(e) => assert!(Instant::now() < deadline, "{e}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn start_again(dir: &Path) -> TestNode {
+    released(dir).await;
+    start(dir, "eu", "a", "127.0.0.1:0", &[]).await.unwrap()
 }
 
 /// `AS OF SYSTEM TIME`, in its forms.

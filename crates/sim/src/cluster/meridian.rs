@@ -106,7 +106,7 @@ impl Software for Meridian {
                 }
             };
             let shared = Shared::new();
-            tokio::spawn(meridian_node::adopt_jobs(node.env(), shared.clone()));
+            node.spawn(meridian_node::adopt_jobs(node.env(), shared.clone()));
             let gateway = Arc::new(MeridianGateway { node, shared, next_session: AtomicU64::new(1) });
             nodes.lock().insert(spec.name, Arc::downgrade(&gateway));
             Ok(Started { gateway, failure: Box::pin(failed) })

@@ -1,0 +1,61 @@
+//! The node's background tasks, so that they end with it.
+//!
+//! A node that stops inside a living process (a test, a demonstration, a program that embeds it) must leave nothing behind: a task
+//! that goes on keeps the node's parts alive, with them the files, and the directory stays locked. So whatever a node starts it
+//! starts here, and [`Tasks::stop`] ends all of it. What a task was in the middle of is cut off, as by a crash, which everything
+//! on the disk is made for.
+
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+/// See the module.
+pub(crate) struct Tasks(Mutex<Option<JoinSet<()>>>);
+
+impl Tasks {
+    /// None yet.
+    pub fn new() -> Tasks {
+        Tasks(Mutex::new(Some(JoinSet::new())))
+    }
+
+    /// Starts a task; not any more once the node has stopped.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(running) = &mut *self.0.lock() {
+            // Those that have ended are forgotten.
+            while running.try_join_next().is_some() {}
+            running.spawn(task);
+        }
+    }
+
+    /// Ends all tasks, and waits until they have let go of what they held. Not to be called from one of them.
+    pub async fn stop(&self) {
+        let running = self.0.lock().take();
+        if let Some(mut running) = running {
+            running.shutdown().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn what_tasks_hold_is_let_go_when_they_are_stopped() {
+        let (tasks, held) = (Tasks::new(), Arc::new(()));
+        for _ in 0..3 {
+            let held = held.clone();
+            tasks.spawn(async move {
+                std::future::pending::<()>().await;
+                drop(held);
+            });
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(Arc::strong_count(&held), 4);
+        tasks.stop().await;
+        assert_eq!(Arc::strong_count(&held), 1);
+        let late = held.clone();
+        tasks.spawn(async move { drop(late) });
+        assert_eq!(Arc::strong_count(&held), 1, "nothing is started any more");
+    }
+}

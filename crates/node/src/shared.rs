@@ -29,7 +29,6 @@ pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The node behind sessions, calls and background tasks.
 pub struct Shared<R: Runtime> {
-    pub runtime: R,
     pub clock: Arc<Clock>,
     pub rpc: Arc<Rpc<R>>,
     pub catalog: Arc<CatalogCache>,
@@ -72,6 +71,8 @@ pub struct Shared<R: Runtime> {
     pub(crate) departures: crate::departure::Departures,
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
+    /// The last to be dropped: the data directory is let go when the store is closed.
+    pub runtime: R,
 }
 
 /// The registry of this node's client sessions.

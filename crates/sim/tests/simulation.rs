@@ -107,7 +107,7 @@ fn a_commit_that_is_not_idempotent_is_caught() {
 /// Counterexample 7.
 #[test]
 fn a_successor_that_starts_below_its_predecessors_ceiling_is_caught() {
-    caught(WorkloadKind::ListAppend, (1, 3), 8, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
+    caught(WorkloadKind::ListAppend, (1, 3), 42, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
 }
 
 /// Counterexample 28.

@@ -46,7 +46,7 @@ pub mod wire;
 pub use env::Env;
 pub use meridian_base as base;
 pub use node::{Node, NodeConfig, Timing, stand_at, status_of};
-pub use rpc::{Links, Place};
+pub use rpc::{Echoes, Links, Place};
 pub use shared::{Sessions, Shared};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 

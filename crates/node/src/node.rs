@@ -9,7 +9,7 @@ use crate::members;
 use crate::primary::{is_not_primary, not_primary};
 use crate::ranges;
 use crate::replica::{ApplyHook, Replica};
-use crate::rpc::{Handler, Links, Place, Rpc};
+use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::shared::{DEAD_AFTER_DEFAULT, Route, Shared};
 use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
@@ -45,6 +45,8 @@ pub struct NodeConfig {
     pub log_options: raft::LogOptions,
     /// Delays injected between nodes.
     pub links: Option<Links>,
+    /// Calls to other nodes that arrive twice; in the simulator.
+    pub echoes: Option<Echoes>,
     pub max_offset: Duration,
     pub timing: Timing,
     pub gc_ttl: Duration,
@@ -100,6 +102,7 @@ impl NodeConfig {
             store_options: meridian_store::Options::default(),
             log_options: raft::LogOptions::default(),
             links: None,
+            echoes: None,
             max_offset: limits::MAX_OFFSET_DEFAULT,
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
@@ -134,7 +137,7 @@ impl<R: Runtime> Node<R> {
         let known = identity::load(&runtime)?;
         let clock = Arc::new(Clock::new(config.max_offset));
         let catalog = CatalogCache::new(clock.clone());
-        let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone());
+        let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone(), config.echoes.clone());
         let listener = runtime.listen(&config.listen).await.map_err(|e| {
             Error::fatal(format!("cannot listen on {} for other nodes: {e}", config.listen))
                 .hint("Is another process using the port? Choose one with --listen.")
@@ -833,5 +836,5 @@ pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing
 
 /// Calls of whoever is a member of nothing.
 fn stranger<R: Runtime>(runtime: R) -> Arc<Rpc<R>> {
-    Rpc::new(runtime, Arc::new(Clock::new(Duration::from_secs(3600))), None)
+    Rpc::new(runtime, Arc::new(Clock::new(Duration::from_secs(3600))), None, None)
 }

@@ -39,6 +39,10 @@ pub struct Place {
 /// Delays injected between places, one way.
 pub type Links = Arc<dyn Fn(&Place, &Place) -> Duration + Send + Sync>;
 
+/// After how long a copy of a call arrives as well, for simulations: connections that break and calls that are made again repeat
+/// messages, some of them late.
+pub type Echoes = Arc<dyn Fn(&Request) -> Option<Duration> + Send + Sync>;
+
 /// Answers other nodes' calls.
 pub trait Handler: Send + Sync + 'static {
     fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response>;
@@ -51,6 +55,7 @@ pub struct Rpc<R: Runtime> {
     me: RwLock<Me>,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     links: Option<Links>,
+    echoes: Option<Echoes>,
     /// The node's.
     pub(crate) tasks: Arc<Tasks>,
     /// When a refusal was last said.
@@ -107,13 +112,14 @@ fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {
 }
 
 impl<R: Runtime> Rpc<R> {
-    pub fn new(runtime: R, clock: Arc<Clock>, links: Option<Links>) -> Arc<Rpc<R>> {
+    pub fn new(runtime: R, clock: Arc<Clock>, links: Option<Links>, echoes: Option<Echoes>) -> Arc<Rpc<R>> {
         Arc::new(Rpc {
             runtime,
             clock,
             me: RwLock::default(),
             peers: RwLock::default(),
             links,
+            echoes,
             tasks: Arc::new(Tasks::new()),
             refused: Mutex::new(None),
             cross_region_calls: AtomicU64::new(0),
@@ -151,6 +157,18 @@ impl<R: Runtime> Rpc<R> {
 
     /// Asks a node that this one knows.
     pub async fn call(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
+        if let Some(after) = self.echoes.as_ref().and_then(|echo| echo(&request)) {
+            let (rpc, copy) = (self.clone(), request.clone());
+            self.tasks.spawn(async move {
+                tokio::time::sleep(after).await;
+                // Whoever asked has had an answer.
+                let _ = rpc.call_once(to, copy, timeout).await;
+            });
+        }
+        self.call_once(to, request, timeout).await
+    }
+
+    async fn call_once(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
         if peer.is_remote_region.load(Ordering::Relaxed)

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
-pub const PROMISED: [&str; 18] = [
+pub const PROMISED: [&str; 19] = [
     "process killed",
     "power lost",
     "restart",
@@ -23,6 +23,7 @@ pub const PROMISED: [&str; 18] = [
     "one-way partition",
     "stalled link",
     "slow link",
+    "message repeated",
     "connections reset",
     "clock jump",
     "slow disk",

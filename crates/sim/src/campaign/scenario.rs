@@ -18,6 +18,8 @@ pub(super) struct Scenario {
     pub timing: Timing,
     /// How far clocks may be apart.
     pub max_offset: Duration,
+    /// The share of messages that arrive twice.
+    pub repeated_share: f64,
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
     /// Some transactions stay open for up to this long.
@@ -35,6 +37,7 @@ impl Scenario {
             plan: FaultPlan::none(),
             timing: Timing::default(),
             max_offset: MAX_OFFSET_DEFAULT,
+            repeated_share: 0.0,
             gc_ttl: GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
             pause_max: Duration::ZERO,
@@ -88,8 +91,13 @@ impl Scenario {
                 self.pause_max = Duration::from_millis(2_500);
             }
             // A transaction must be open from before a step until after it.
-            PlantedBug::SchemaLeaseByBoundOnly | PlantedBug::SchemaRegrantByDelayedMessage | PlantedBug::StepNotTiedToGrants => {
+            PlantedBug::SchemaLeaseByBoundOnly | PlantedBug::StepNotTiedToGrants => {
                 self.pause_max = Duration::from_millis(4_000);
+            }
+            // And the grant of that time must come once more.
+            PlantedBug::SchemaRegrantByDelayedMessage => {
+                self.pause_max = Duration::from_millis(4_000);
+                self.repeated_share = 0.5;
             }
             // The primary's clock must be ahead of the reader's gateway.
             PlantedBug::SnapshotDoesNotMove => self.plan.skew_max = MAX_OFFSET_DEFAULT.mul_f64(0.35),

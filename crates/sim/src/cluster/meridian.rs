@@ -3,14 +3,15 @@
 use super::software::{Software, Started};
 use super::topology::NodeSpec;
 use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
-use crate::world::SimRuntime;
+use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::sql_env::Environment;
+use meridian_node::wire::Request;
 use meridian_node::{
-    Backend, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
+    Backend, Echoes, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
 };
 use meridian_workload::{Rows, Value};
 use parking_lot::Mutex;
@@ -31,6 +32,8 @@ pub struct Tuning {
     pub timing: Timing,
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
+    /// The share of messages (of those that may be) that arrive again, later.
+    pub repeated_share: f64,
     /// A node that is silent for so long loses its replicas.
     pub dead_after: Duration,
 }
@@ -45,6 +48,7 @@ impl Default for Tuning {
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
+            repeated_share: 0.0,
             dead_after: DEAD_AFTER_DEFAULT,
         }
     }
@@ -87,11 +91,36 @@ impl Meridian {
     }
 }
 
+/// The latest that a copy of a message arrives after the message was sent.
+const REPEATED_WITHIN_MS: u64 = 4_000;
+
+/// Repeats a share of the messages that the protocols promise to bear twice.
+fn echoes(host: Arc<Host>, share: f64) -> Option<Echoes> {
+    let repeat = move |request: &Request| {
+        let may_repeat = matches!(
+            request,
+            Request::Grant { .. }
+                | Request::Ballot { .. }
+                | Request::Commit { .. }
+                | Request::Release { .. }
+                | Request::Check { .. }
+                | Request::Closed(_)
+        );
+        if !may_repeat || (host.random() % 1_000) as f64 >= share * 1_000.0 {
+            return None;
+        }
+        host.world.coverage.hit("message repeated");
+        Some(Duration::from_millis(host.random() % REPEATED_WITHIN_MS))
+    };
+    (share > 0.0).then(|| Arc::new(repeat) as Echoes)
+}
+
 impl Software for Meridian {
     type Gateway = MeridianGateway;
 
     fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<MeridianGateway>>> {
-        let (config, nodes) = (self.config(&spec), self.nodes.clone());
+        let (mut config, nodes) = (self.config(&spec), self.nodes.clone());
+        config.echoes = echoes(runtime.host().clone(), self.tuning.repeated_share);
         Box::pin(async move {
             let node = Node::start(runtime, config).await?;
             let mut failure = node.failure();

@@ -217,14 +217,16 @@ impl<R: Runtime> Coordinator<R> {
         }
     }
 
-    /// New groups get the voters that found them.
+    /// New groups get the voters that found them, first the one that should be the primary.
     fn choose_voters(&self, change: &mut CatalogChange) -> Result<()> {
         let nodes = placement_nodes(&self.shared);
         for d in &mut change.put {
             if let Descriptor::Group(g) = d
                 && g.initial_voters.is_empty()
             {
-                g.initial_voters = place_group(&nodes, g, &Default::default()).voters;
+                let placed = place_group(&nodes, g, &Default::default());
+                g.initial_voters = placed.voters;
+                g.initial_voters.sort_by_key(|n| Some(n) != placed.primaries.first());
                 if g.initial_voters.is_empty() {
                     return Err(Error::sql("55000", format!("region \"{}\" has no live node", g.home)));
                 }

@@ -233,10 +233,13 @@ async fn keep_timing<R: Runtime>(
     restart(shared, replica).await
 }
 
-/// Starts a replica again, from what it has on this node.
-async fn restart<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+/// Starts a replica again, from what it has on this node. Nothing to do if another one has taken its place.
+pub(crate) async fn restart<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
     {
         let _making = shared.making_replica.lock().await;
+        if !shared.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {
+            return Ok(());
+        }
         tracing::info!("{}: the replica of {} starts again", shared.me(), replica.id);
         shared.replicas.write().remove(&replica.id);
         replica.raft().shutdown().await;

@@ -297,7 +297,7 @@ impl<R: Runtime> Node<R> {
             return Ok(());
         }
         let replica = ensure_replica(&self.shared, GroupId::CATALOG).await?;
-        replica.raft().initialize([NodeId(1)].into()).await?;
+        replica.raft().initialize().await?;
         let mut serving = replica.watch_serving();
         let mut catalog = self.shared.catalog.watch();
         while !*serving.borrow_and_update() {
@@ -522,6 +522,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
         is_global,
     )?;
     let mut options = raft::GroupOptions::new(group, shared.me());
+    options.founders = founders(shared, group);
     let timing = if is_across_regions { shared.timing.across_regions() } else { shared.timing };
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;
@@ -535,24 +536,27 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     Ok(replica)
 }
 
-/// Starts replicas of groups that were founded with this node among their voters. The first voter initialises the log; the
-/// others hear of the group from it, or do it themselves when they heard nothing for a while.
+/// The voters that found a group, if this node is one of them and has not left the group since.
+fn founders<R: Runtime>(shared: &Shared<R>, group: GroupId) -> Vec<NodeId> {
+    let founders = shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
+    match founders.contains(&shared.me()) && !shared.departures.ever_left(group) {
+        true => founders,
+        false => Vec::new(),
+    }
+}
+
+/// Starts replicas of groups that are founded with this node among their voters, as soon as the catalog names them. Every founder
+/// begins with the same members, whatever it hears or does not hear of the others; the first one stands for election at once, the
+/// others when an election timeout has passed.
 async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
-    /// Longer than an election, so that the founders seldom compete.
-    const FOUNDER_PATIENCE: Duration = Duration::from_secs(3);
     let mut changed = shared.catalog.watch();
     let mut known = BTreeSet::new();
     loop {
         changed.borrow_and_update();
         for group in shared.catalog.groups() {
-            let is_founder = group.initial_voters.contains(&shared.me()) && !shared.departures.ever_left(group.id);
-            if !is_founder || !known.insert(group.id) {
-                continue;
+            if !founders(&shared, group.id).is_empty() && known.insert(group.id) {
+                shared.spawn(found_group(shared.clone(), group.id));
             }
-            let is_first = group.initial_voters.first() == Some(&shared.me());
-            let patience = if is_first { Duration::ZERO } else { FOUNDER_PATIENCE };
-            let voters = group.initial_voters.iter().copied().collect();
-            shared.spawn(found_group(shared.clone(), group.id, voters, patience));
         }
         if changed.changed().await.is_err() {
             return;
@@ -575,17 +579,22 @@ async fn start_unknown<R: Runtime>(shared: Arc<Shared<R>>, groups: Vec<GroupId>)
     }
 }
 
-async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, voters: BTreeSet<NodeId>, patience: Duration) {
-    tokio::time::sleep(patience).await;
-    if shared.departures.ever_left(group) || shared.catalog.group(group).is_none() {
-        return;
-    }
-    let founded = match ensure_replica(&shared, group).await {
-        Ok(replica) if !replica.raft().is_initialized() => replica.raft().initialize(voters).await,
-        Ok(_) => Ok(()),
-        Err(e) => Err(e),
+async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId) {
+    /// For whoever talked to this node before the catalog did.
+    const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+    let founded = async {
+        let replica = ensure_replica(&shared, group).await?;
+        if replica.raft().is_initialized() {
+            return Ok(());
+        }
+        // It was made for a message of another founder, which should tell it the members next; but that one may have died.
+        tokio::time::sleep(FIRST_PATIENCE).await;
+        match replica.raft().is_initialized() || founders(&shared, group).is_empty() {
+            true => Ok(()),
+            false => departure::restart(&shared, &replica).await,
+        }
     };
-    if let Err(e) = founded {
+    if let Err(e) = founded.await {
         tracing::warn!("group {group} cannot be started here: {e}");
     }
 }

@@ -6,8 +6,11 @@ use crate::consensus::message::{self, Call, Request, Response};
 use crate::consensus::network::{Network, Peers};
 use crate::consensus::runtime::TokioSeeded;
 use crate::consensus::storage::Storage;
-use crate::consensus::{Payload, Raft, Types, option_to_position};
+use crate::consensus::{
+    CommittedLeaderId, Entry, LogId, Membership, Payload, Raft, Types, option_to_position, to_log_entry,
+};
 use crate::incoming::Incoming;
+use crate::log::GroupHandle;
 use crate::ticket::InFlight;
 use crate::watch::{self as tasks, RoleFollower, Truncator};
 use crate::{GroupOptions, Members, NodeLog, Progress, ProposeError, ProposeTicket, Role, StateMachine, Transport};
@@ -19,7 +22,7 @@ use meridian_base::{Error, GroupId, LogPosition, NodeId, Result};
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, InitializeError, RaftError};
 use openraft::raft::VoteRequest;
-use openraft::{ChangeMembers, Config, EmptyNode, SnapshotPolicy};
+use openraft::{ChangeMembers, Config, EmptyNode, EntryPayload, SnapshotPolicy};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -103,6 +106,11 @@ impl Group {
             .hint("Remove this node from the cluster, and add it again with an empty data directory."));
         }
         let node = options.node.0;
+        let is_new = handle.bounds().1 == LogPosition::default() && applied.position() == LogPosition::default();
+        let founds = is_new && options.founders.contains(&options.node);
+        if founds {
+            found(&handle, &options.founders).await?;
+        }
         let votes_from = match handle.vote() {
             Some(_) => Instant::now() + options.election_timeout_min,
             None => Instant::now(),
@@ -125,8 +133,8 @@ impl Group {
         let _ = network.configs.set(Box::new(move || tasks::configs(&metrics.borrow_watched())));
 
         let is_sole = tasks::configs(&raft.server_metrics().borrow_watched()) == [BTreeSet::from([node])];
-        if is_sole {
-            // Nobody else can lead, so there is nothing to wait for.
+        if is_sole || (founds && options.founders.first() == Some(&options.node)) {
+            // Nobody else can lead, or nobody else will try to before an election timeout: there is nothing to wait for.
             raft.trigger().elect(false).await.map_err(stopped)?;
         }
         let role = Arc::new(watch::Sender::new(Role::default()));
@@ -173,15 +181,15 @@ impl Group {
         self.0.options.group
     }
 
-    /// Founds the group with these voters. Idempotent: does nothing if this replica already knows members. Several founding
-    /// nodes may call it, with the same set. Nodes that join later must not.
-    pub async fn initialize(&self, voters: BTreeSet<NodeId>) -> Result<()> {
+    /// Founds the group with this node as its only voter. Does nothing if this replica already knows members. (A group of several
+    /// is founded by [`GroupOptions::founders`].)
+    pub async fn initialize(&self) -> Result<()> {
         if self.is_initialized() {
             return Ok(());
         }
-        let members: BTreeMap<u32, EmptyNode> = voters.iter().map(|n| (n.0, EmptyNode::new())).collect();
+        let members = BTreeMap::from([(self.0.options.node.0, EmptyNode::new())]);
         match self.0.raft.initialize(members).await {
-            // Somebody else was faster.
+            // Somebody else leads already.
             Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
             Err(e) => Err(Error::internal(format!("founding group {} failed: {e}", self.id()))),
         }
@@ -451,6 +459,18 @@ impl Group {
             let _ = ended.await;
         }
     }
+}
+
+/// Writes the first entry of a group's log. It is the same on every founder, so it never has to be sent; the library's own way,
+/// by a call to the running replica, is closed to a founder that has voted, and one that votes for another and never hears of
+/// it again would know no members for ever.
+async fn found<R: Runtime>(log: &GroupHandle<R>, founders: &[NodeId]) -> Result<()> {
+    let members: BTreeMap<u32, EmptyNode> = founders.iter().map(|n| (n.0, EmptyNode::new())).collect();
+    let first = LogId { leader_id: CommittedLeaderId::new(0), index: 0 };
+    let entry = Entry { log_id: first, payload: EntryPayload::Membership(Membership::from(members)) };
+    let (tell, told) = oneshot::channel();
+    log.append(vec![to_log_entry(&entry)], move |done| drop(tell.send(done)));
+    told.await.unwrap_or_else(|_| Err(Error::unavailable("the log is closed")))
 }
 
 fn not_leader(leader: Option<NodeId>) -> Error {

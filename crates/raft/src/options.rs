@@ -20,6 +20,10 @@ pub struct GroupOptions {
     pub group: GroupId,
     /// This node.
     pub node: NodeId,
+    /// The voters that found the group, if this node is one of them: the one that is to lead first, then the others. Each founder
+    /// begins its log with them by itself, so that any majority of founders is a group, whoever of them dies how soon. Empty for
+    /// a replica that joins a group. Not looked at once the replica knows the group's members.
+    pub founders: Vec<NodeId>,
     /// A leader contacts its followers this often. It should be longer than a round trip between voters: a new leader is
     /// acknowledged by answers that come within it. (A learner farther away is kept up by the entries themselves.)
     pub heartbeat: Duration,
@@ -47,6 +51,7 @@ impl GroupOptions {
         GroupOptions {
             group,
             node,
+            founders: Vec::new(),
             heartbeat: Duration::from_millis(100),
             election_timeout_min: Duration::from_millis(500),
             election_timeout_max: Duration::from_millis(900),

@@ -191,19 +191,21 @@ impl Cluster {
         *cluster.net.started.lock() = Some(Instant::now());
         let all: Vec<u32> = (1..=n).collect();
         for id in &all {
-            cluster.start(*id, MemoryDisk::default(), Arc::default()).await;
-        }
-        for node in cluster.nodes.values() {
-            node.group.initialize(ids(&all)).await.unwrap();
+            cluster.start_founder(*id, MemoryDisk::default(), Arc::default(), &all).await;
         }
         cluster
     }
 
     async fn start(&mut self, id: u32, disk: MemoryDisk, recorder: Arc<Recorder>) {
+        self.start_founder(id, disk, recorder, &[]).await;
+    }
+
+    async fn start_founder(&mut self, id: u32, disk: MemoryDisk, recorder: Arc<Recorder>, founders: &[u32]) {
         let runtime = TestRuntime::new(disk.clone(), self.seed * 100 + u64::from(id));
         let options = LogOptions { segment_bytes: 64 << 10, prepare_bytes: 4_096, ..LogOptions::default() };
         let log = NodeLog::open(runtime.clone(), options).await.unwrap();
-        let options = GroupOptions { entries_kept: 8, ..GroupOptions::new(G, NodeId(id)) };
+        let founders = founders.iter().map(|n| NodeId(*n)).collect();
+        let options = GroupOptions { entries_kept: 8, founders, ..GroupOptions::new(G, NodeId(id)) };
         let wire = Arc::new(Wire { net: self.net.clone(), from: NodeId(id) });
         let machine = Arc::new(RecorderMachine(recorder.clone()));
         let group = Group::start(options, log.clone(), machine, wire, runtime).await.unwrap();
@@ -324,6 +326,23 @@ async fn the_death_of_the_leader_loses_nothing_acknowledged() {
     sleep(Duration::from_secs(1)).await;
     for node in cluster.nodes.values() {
         assert_eq!(texts(&node.recorder), acknowledged);
+    }
+}
+
+/// A vote, or the first entries, may be all that the others ever hear of the founder that was to lead first.
+#[tokio::test(start_paused = true)]
+async fn a_group_is_founded_whenever_one_of_its_founders_dies() {
+    for millis in 0..12 {
+        let mut cluster = Cluster::new(3, 20 + millis).await;
+        sleep(Duration::from_millis(millis)).await;
+        let (disk, recorder) = cluster.kill(1).await;
+        let died = Instant::now();
+        let leader = cluster.leader().await;
+        assert!(died.elapsed() < Duration::from_secs(4), "{:?}", died.elapsed());
+        let position = cluster.propose(leader, "founded").await.unwrap();
+        cluster.start_founder(1, disk, recorder, &[1, 2, 3]).await;
+        cluster.applied(1, position).await;
+        assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3]));
     }
 }
 

@@ -57,7 +57,6 @@ pub(crate) type LeaderId = openraft::type_config::alias::LeaderIdOf<Types>;
 pub(crate) type CommittedLeaderId = openraft::type_config::alias::CommittedLeaderIdOf<Types>;
 pub(crate) type Vote = openraft::type_config::alias::VoteOf<Types>;
 pub(crate) type Entry = openraft::type_config::alias::EntryOf<Types>;
-#[cfg(test)]
 pub(crate) type Membership = openraft::Membership<u32, EmptyNode>;
 pub(crate) type StoredMembership = openraft::type_config::alias::StoredMembershipOf<Types>;
 pub(crate) type SnapshotMeta = openraft::type_config::alias::SnapshotMetaOf<Types>;

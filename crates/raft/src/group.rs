@@ -6,9 +6,7 @@ use crate::consensus::message::{self, Call, Request, Response};
 use crate::consensus::network::{Network, Peers};
 use crate::consensus::runtime::TokioSeeded;
 use crate::consensus::storage::Storage;
-use crate::consensus::{
-    CommittedLeaderId, Entry, LogId, Membership, Payload, Raft, Types, option_to_position, to_log_entry,
-};
+use crate::consensus::{CommittedLeaderId, Entry, LogId, Membership, Payload, Raft, Types, option_to_position, to_log_entry};
 use crate::incoming::Incoming;
 use crate::log::GroupHandle;
 use crate::ticket::InFlight;

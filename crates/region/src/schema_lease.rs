@@ -14,6 +14,10 @@
 //! Only `Lowering` and `Committing` hold renewals back, for about two round trips; the groups have that long in hand, so
 //! nobody stalls. A group that falls silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed.
 //!
+//! A group gets more time only when it has answered the last grant. One whose primary is gone is sent the newest version with the
+//! bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
+//! not at all.
+//!
 //! Two things make it safe, whatever is lost, late or repeated, and whoever dies:
 //!
 //! * A grant is logged in the catalog before it is sent, so `bound_in_use` never underestimates: it is the largest bound
@@ -168,9 +172,7 @@ impl SchemaLeases {
     pub fn tick(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         self.advance(now, actions);
         for group in self.groups.keys().copied().collect::<Vec<_>>() {
-            if self.renewal_due(group, now) {
-                self.log(group, now.plus(SCHEMA_LEASE), actions);
-            }
+            self.renew(group, now, actions);
             self.resend(group, now, actions);
         }
     }
@@ -201,6 +203,7 @@ impl SchemaLeases {
             state.answered = Some(bound);
         }
         self.advance(now, actions);
+        self.renew(group, now, actions);
     }
 
     /// Starts a DDL step that changes these descriptors. `false` if one is under way already.
@@ -257,16 +260,23 @@ impl SchemaLeases {
         now > bound.plus(self.delays.max_offset)
     }
 
-    /// Logs a grant of the present version, unless one is on its way.
+    /// Logs a grant of the present version, unless one is on its way. Who has not answered the last one gets no more time.
     fn log(&mut self, group: GroupId, bound: Timestamp, actions: &mut Vec<Action>) {
         let state = self.groups.get_mut(&group).expect("a known group");
         if state.logging.is_some() {
             return;
         }
+        let bound = if state.answered.is_some() { bound } else { bound.min(state.row.bound) };
         let row = Granted { seq: state.row.seq + 1, bound: state.bound_in_use().max(bound) };
         let grant = SchemaGrant { bound, seq: row.seq, ..self.current.clone() };
         state.logging = Some((row, grant.clone()));
         actions.push(Action::Log { group, row, grant });
+    }
+
+    fn renew(&mut self, group: GroupId, now: Timestamp, actions: &mut Vec<Action>) {
+        if self.renewal_due(group, now) {
+            self.log(group, now.plus(SCHEMA_LEASE), actions);
+        }
     }
 
     /// Whether the group's lease is to be renewed now. A step holds renewals back only while it lowers and commits; whom it
@@ -275,7 +285,7 @@ impl SchemaLeases {
         let state = &self.groups[&group];
         let asked = state.last.as_ref().map_or(Timestamp::MIN, |grant| grant.bound);
         let old_version = state.last.as_ref().is_none_or(|grant| grant.version < self.current.version);
-        let due = old_version || asked.since(now) < SCHEMA_LEASE / 2;
+        let due = old_version || (state.answered.is_some() && asked.since(now) < SCHEMA_LEASE / 2);
         let held = match &self.step {
             _ if self.bugs.has(PlantedBug::StepNotTiedToGrants) => false,
             None => false,
@@ -316,7 +326,8 @@ impl SchemaLeases {
         match &step.phase {
             Phase::Asking => {
                 let unheard: BTreeSet<GroupId> = self.select(|g| g.row.seq > 0 && g.heard < step.since);
-                if unheard.is_empty() || late {
+                // Who has no time left need not be asked.
+                if late || unheard.iter().all(|g| self.expired(self.groups[g].bound_in_use(), now)) {
                     step.silent = unheard;
                     step.phase = Phase::WaitingOut;
                 }

@@ -388,6 +388,78 @@ fn a_step_asks_again_whom_its_question_did_not_reach() -> Checked {
     Ok(())
 }
 
+/// Logs and delivers everything at once, to all groups but one that does not answer.
+struct Direct {
+    coordinator: SchemaLeases,
+    version: u64,
+    acknowledged: Option<SchemaVersion>,
+}
+
+impl Direct {
+    const SILENT: GroupId = GroupId(3);
+
+    fn take(&mut self, mut actions: Vec<Action>, now: Timestamp) {
+        while !actions.is_empty() {
+            let mut more = Vec::new();
+            for action in actions {
+                match action {
+                    Action::Log { group, row, .. } => self.coordinator.logged(group, row.seq, now, &mut more),
+                    Action::Send { group, .. } if group == Self::SILENT => {}
+                    Action::Send { group, grant } => self.coordinator.answered(group, grant.seq, grant.bound, now, &mut more),
+                    Action::Commit { above, .. } => {
+                        self.version += 1;
+                        self.coordinator.step_committed(above.next().max(now), now, &mut more);
+                    }
+                    Action::Acknowledge { version } => self.acknowledged = Some(version),
+                }
+            }
+            actions = more;
+        }
+    }
+
+    /// How long a step takes.
+    fn step(&mut self, now: &mut u64) -> Duration {
+        let (start, mut actions) = (*now, Vec::new());
+        self.acknowledged = None;
+        assert!(self.coordinator.begin_step(vec![TABLE], Timestamp::from_micros(*now), &mut actions));
+        self.take(actions, Timestamp::from_micros(*now));
+        while self.acknowledged.is_none() {
+            self.pass(now, 100);
+            assert!(*now - start < 200_000_000, "the step never ends");
+        }
+        Duration::from_micros(*now - start)
+    }
+
+    fn pass(&mut self, now: &mut u64, millis: u64) {
+        *now += millis * 1_000;
+        let mut actions = Vec::new();
+        self.coordinator.tick(Timestamp::from_micros(*now), &mut actions);
+        self.take(actions, Timestamp::from_micros(*now));
+    }
+}
+
+#[test]
+fn a_group_that_does_not_answer_is_waited_out_once_and_one_that_never_did_not_at_all() {
+    let mut now = 1_000_000_000;
+    let current = SchemaGrant { version: SchemaVersion(1), ..SchemaGrant::default() };
+    for (bound, first) in [(now + 60_000_000, 60..63), (0, 0..1)] {
+        let known = Granted { seq: u64::from(bound > 0), bound: Timestamp::from_micros(bound) };
+        let rows = [(GroupId(2), Granted::default()), (Direct::SILENT, known)].into();
+        let coordinator = SchemaLeases::new(current.clone(), rows, DELAYS);
+        let mut direct = Direct { coordinator, version: 1, acknowledged: None };
+        direct.pass(&mut now, 100);
+        let took = direct.step(&mut now);
+        assert!(first.contains(&took.as_secs()), "{took:?}");
+        for _ in 0..3 {
+            // Renewals go on meanwhile, for those who answer.
+            (0..700).for_each(|_| direct.pass(&mut now, 100));
+            let took = direct.step(&mut now);
+            assert!(took < Duration::from_secs(1), "{took:?}");
+        }
+        assert_eq!(direct.version, 5);
+    }
+}
+
 #[test]
 fn planted_bugs_of_the_schema_lease_are_found() {
     use PlantedBug::{SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants};

@@ -1,11 +1,9 @@
 //! `SHOW …`: what exists, as rows. Column names are CockroachDB's where it has the statement.
 
-use super::jobs::JobRecord;
 use super::lookup::{Name, Names, TableRef};
 use super::system::{SystemContext, describe};
 use super::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
 use crate::parse::ShowOf;
-use crate::types::context::EPOCH_2000_UNIX_MICROS;
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::Result;
 use sqlparser::ast::ObjectName;
@@ -57,8 +55,6 @@ pub enum Show {
     },
     /// `SHOW ZONE CONFIGURATIONS`.
     Zones(ShowOf),
-    /// `SHOW JOBS`: the schema changes that are under way, and those that ended lately.
-    Jobs,
 }
 
 impl Show {
@@ -94,7 +90,6 @@ impl Show {
                 ]
             }
             Show::SurvivalGoal { .. } => texts(&["database", "survival_goal"]),
-            Show::Jobs => jobs_columns(),
             Show::Zones(_) => texts(&["target", "raw_config_sql"]),
             Show::Databases => vec![
                 ("database_name", Type::Text),
@@ -155,7 +150,6 @@ impl Show {
                 let goal = if database.is_multi_region { text(database.survival.as_str()) } else { Datum::Null };
                 Ok(vec![vec![text(&database.name), goal]])
             }
-            Show::Jobs => Ok(catalog.jobs().map(|job| job_row(catalog, job)).collect()),
             Show::Zones(of) => Ok(zones::configurations(catalog, names, of)?
                 .into_iter()
                 .map(|zone| vec![text(&zone.target), text(zone.sql())])
@@ -217,45 +211,6 @@ fn texts<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Datum {
     let items: Vec<Datum> = items.into_iter().map(text).collect();
     let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
     Datum::Array(Arc::new(ArrayValue { element: Type::Text, dims, items }))
-}
-
-fn jobs_columns() -> Vec<(&'static str, Type)> {
-    vec![
-        ("job_id", Type::Int8),
-        ("job_type", Type::Text),
-        ("description", Type::Text),
-        ("user_name", Type::Text),
-        ("status", Type::Text),
-        ("running_status", Type::Text),
-        ("created", Type::Timestamptz),
-        ("finished", Type::Timestamptz),
-        ("fraction_completed", Type::Float8),
-        ("error", Type::Text),
-        ("coordinator_id", Type::Int8),
-    ]
-}
-
-fn job_row(catalog: &Catalog, job: &JobRecord) -> Vec<Datum> {
-    let time = |unix_micros: u64| Datum::Timestamp(unix_micros as i64 - EPOCH_2000_UNIX_MICROS);
-    let task = job.tasks.get(job.done as usize).filter(|_| !job.state.has_ended());
-    let running = match task {
-        Some(task) if job.rows > 0 => text(format!("{}, {} rows", task.describe(catalog), job.rows)),
-        Some(task) => text(task.describe(catalog)),
-        None => Datum::Null,
-    };
-    vec![
-        Datum::Int(job.id.0.into()),
-        text("SCHEMA CHANGE"),
-        text(&job.statement),
-        text(&job.user),
-        text(job.state.as_str()),
-        running,
-        time(job.created),
-        job.ended.map_or(Datum::Null, time),
-        Datum::Float(job.fraction()),
-        job.error.as_ref().map_or(Datum::Null, |e| text(e.message())),
-        Datum::Int(job.node.0.into()),
-    ]
 }
 
 /// The database of a SHOW, or the current one.

@@ -61,6 +61,7 @@ impl<E: Environment> Session<E> {
                 out.command_complete(tag);
             }
             Kind::ShowObjects(ShowObjects::Ranges(of)) => self.show_ranges(of, manner, out).await?,
+            Kind::ShowObjects(ShowObjects::Jobs) => self.show_jobs(manner, out).await?,
             Kind::ShowObjects(ShowObjects::Metrics) => self.show_metrics(manner, out),
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
@@ -302,6 +303,7 @@ impl<E: Environment> Session<E> {
         match kind {
             Kind::ShowObjects(ShowObjects::Transactions) => output_columns(&transaction_columns()),
             Kind::ShowObjects(ShowObjects::Ranges(_)) => output_columns(&super::ranges::columns()),
+            Kind::ShowObjects(ShowObjects::Jobs) => output_columns(&super::jobs::columns()),
             Kind::ShowObjects(ShowObjects::Metrics) => output_columns(&metric_columns()),
             Kind::ShowObjects(ShowObjects::Settings) => {
                 output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
@@ -369,7 +371,6 @@ fn catalog_show(kind: &Kind) -> Option<Show> {
         Kind::ShowObjects(ShowObjects::SurvivalGoal(name)) => {
             Show::SurvivalGoal { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
         }
-        Kind::ShowObjects(ShowObjects::Jobs) => Show::Jobs,
         Kind::ShowObjects(ShowObjects::Zones(of)) => Show::Zones(of.clone()),
         Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
         Kind::ShowObjects(ShowObjects::Databases) => Show::Databases,

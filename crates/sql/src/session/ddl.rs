@@ -109,7 +109,13 @@ impl<E: Environment> Session<E> {
         let context = self.job_context(&statement.text);
         let mut attempts = Attempts::default();
         loop {
-            match jobs::execute(&self.env, statement, &context).await {
+            let done = tokio::select! {
+                biased;
+                done = jobs::execute(&self.env, statement, &context) => done,
+                error = self.cancel.interrupted() => Err(error
+                    .hint("The schema change may go on without its session: SHOW JOBS shows it, and CANCEL JOB takes it back.")),
+            };
+            match done {
                 Ok(done) => {
                     for n in &done.notices {
                         self.notice(out, "NOTICE", n.sqlstate, n.message.clone());

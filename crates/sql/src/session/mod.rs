@@ -28,6 +28,7 @@ mod copy_format;
 mod cursor;
 mod ddl;
 mod extended;
+mod jobs;
 mod output;
 mod plans;
 mod ranges;

@@ -16,9 +16,11 @@ mod record;
 mod regions;
 mod runner;
 mod validate;
+mod waits;
 
 pub use record::{JobRecord, JobState};
 pub use runner::{Control, Running, adopt, control};
+pub use waits::waits_for;
 
 use super::ddl::{Ddl, DdlContext, Job, Notice};
 use super::lookup::Names;

@@ -75,6 +75,10 @@ impl JobRecord {
     pub fn is_in_background(&self) -> bool {
         self.tasks.iter().skip(self.done as usize).all(|task| matches!(task, Job::Discard { .. }))
     }
+    /// What it does now, or would; `None` if there is nothing left to do.
+    pub fn present_task(&self) -> Option<&Job> {
+        self.tasks.get(self.done as usize)
+    }
     /// The share of its tasks that are done.
     pub fn fraction(&self) -> f64 {
         match self.tasks.len() {

@@ -5,10 +5,15 @@
 //! All work between steps may be done twice.
 //!
 //! An error of the job's own (a duplicate key, a row that breaks the constraint) makes it take back what it did. Something that
-//! cannot be reached is tried again for a while first.
+//! cannot be reached is waited for first, for a bounded time ([`super::waits`] says what it is). Taking back needs the catalog
+//! alone, so it ends whatever else is down. What only deletes keys that nobody can reach is never given up: its statement is done.
+//!
+//! Whoever pauses or cancels a job does not wait for what it is doing: the work is dropped where it is. A transaction that was
+//! being committed ends by its votes, and what a cancelled job wrote is unreachable.
 
 use super::record::{CANCELED, JobRecord, JobState};
-use super::{JobContext, put_record, run_one, undo};
+use super::{JobContext, put_record, run_one, undo, waits};
+use crate::catalog::ddl::Job;
 use crate::catalog::lookup::Names;
 use crate::env::Environment;
 use crate::session::{Session, SessionOptions, Shared};
@@ -18,12 +23,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// How often a node looks for jobs that nobody runs.
 const ADOPT_INTERVAL: Duration = Duration::from_secs(2);
 /// How often something that cannot be reached is tried again before the job gives up. Each attempt has patience of its own.
 const ATTEMPTS: u32 = 8;
 const ATTEMPT_PAUSE: Duration = Duration::from_secs(1);
+/// How long a job waits for a group that nobody answers for. Longer than a failover or the restart of a node takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often a job looks whether it was paused or cancelled.
+const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a session looks for the end of a job that runs elsewhere.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -124,9 +134,9 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
                 if job.is_in_background() {
                     say(Ended::Succeeded);
                 }
-                match job.tasks.get(job.done as usize) {
+                match job.present_task() {
                     // What is cast to a region is judged by the database as it is now.
-                    Some(task) => run_one(env, task, &context.now(&catalog)).await,
+                    Some(task) => unless_stopped(env, job, attempt(env, job, task, &context.now(&catalog), attempts)).await,
                     None => return say(Ended::Succeeded),
                 }
             }
@@ -146,9 +156,10 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
         attempts += 1;
         let may_pass = matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::Unknown) || e.is_retry();
         if may_pass && attempts < ATTEMPTS {
+            tracing::info!(error = %e, job = id.0, "a job tries again");
             tokio::time::sleep(ATTEMPT_PAUSE).await;
-        } else if job.state == JobState::Reverting {
-            tracing::warn!(error = %e, job = id.0, "a failed schema change could not be taken back yet");
+        } else if job.state == JobState::Reverting || job.is_in_background() {
+            tracing::warn!(error = %e, job = id.0, "a job cannot go on yet");
             return say(Ended::Stuck(e));
         } else if let Err(e) = give_up(env, id, e).await {
             return say(Ended::Stuck(e));
@@ -156,14 +167,46 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
     }
 }
 
+/// Does the present task, when what it needs is there. A move makes every writer of its table need the new homes, so those have
+/// to answer before it begins; other tasks find out by themselves.
+async fn attempt<E: Environment>(env: &E, job: &JobRecord, task: &Job, context: &JobContext, attempts: u32) -> Result<()> {
+    if attempts > 0 || matches!(task, Job::Move { .. }) {
+        waits::until_ready(env, job, task, Instant::now() + PATIENCE).await?;
+    }
+    run_one(env, task, context).await
+}
+
+/// Works on a job until somebody pauses or cancels it, or takes it over.
+async fn unless_stopped<E: Environment>(env: &E, job: &JobRecord, work: impl Future<Output = Result<()>>) -> Result<()> {
+    let is_stopped = || {
+        let catalog = env.catalog();
+        let now = catalog.job(job.id);
+        // The work's own last step ends the job, and is waited for.
+        now.is_some_and(|now| now.node != job.node || matches!(now.state, JobState::Paused | JobState::Reverting))
+    };
+    let stopped = async {
+        while !is_stopped() {
+            tokio::time::sleep(NOTICE_INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = stopped => Err(Error::sql("57014", format!("job {} was stopped", job.id.0))),
+    }
+}
+
 /// From here on the job is taken back.
 async fn give_up<E: Environment>(env: &E, id: DescriptorId, why: Error) -> Result<()> {
     let me = env.locality().node;
-    let why = match why.is_retry() {
+    let why = match why.kind() {
         // The change is committed: «retry» would be a lie to the client, who would make it again.
-        true => Error::new(ErrorKind::Statement, why.sqlstate(), why.message())
+        ErrorKind::Retry => Error::sql(why.sqlstate(), why.message())
             .hint("The schema change was taken back because its rows kept changing. Try again when there is less traffic."),
-        false => why,
+        // So would «unknown»: what a transaction of the job came to does not matter any more.
+        ErrorKind::Unavailable | ErrorKind::Unknown => Error::sql("57P03", why.message())
+            .hint("The schema change was taken back because not everything that it needs answers. SHOW RANGES tells more."),
+        ErrorKind::Statement | ErrorKind::Fatal => why,
     };
     put_record(env, id, |job| {
         let goes_on = job.node == me && job.state == JobState::Running;

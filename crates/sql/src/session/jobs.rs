@@ -1,0 +1,70 @@
+//! `SHOW JOBS`: the schema changes that are under way, with what they do and what they wait for, and those that ended lately.
+
+use super::simple::Manner;
+use super::{Output, Session};
+use crate::catalog::Catalog;
+use crate::catalog::jobs::{JobRecord, waits_for};
+use crate::env::Environment;
+use crate::types::context::EPOCH_2000_UNIX_MICROS;
+use crate::types::{Datum, Type};
+use meridian_base::Result;
+
+/// The columns of the result: CockroachDB's, as far as they mean something here.
+pub(super) fn columns() -> [(&'static str, Type); 11] {
+    [
+        ("job_id", Type::Int8),
+        ("job_type", Type::Text),
+        ("description", Type::Text),
+        ("user_name", Type::Text),
+        ("status", Type::Text),
+        ("running_status", Type::Text),
+        ("created", Type::Timestamptz),
+        ("finished", Type::Timestamptz),
+        ("fraction_completed", Type::Float8),
+        ("error", Type::Text),
+        ("coordinator_id", Type::Int8),
+    ]
+}
+
+impl<E: Environment> Session<E> {
+    pub(super) async fn show_jobs(&mut self, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+        let catalog = self.catalog();
+        let groups = match catalog.jobs().any(|job| !job.state.has_ended()) {
+            true => super::run::interruptible(&self.cancel, self.env.groups()).await?,
+            false => Vec::new(),
+        };
+        let nodes = self.env.nodes();
+        let rows: Vec<Vec<Datum>> =
+            catalog.jobs().map(|job| row(&catalog, job, waits_for(&catalog, job, &groups, &nodes))).collect();
+        let tag = format!("SHOW {}", rows.len());
+        self.send_rows(&columns(), rows, &tag, manner, out);
+        Ok(())
+    }
+}
+
+fn row(catalog: &Catalog, job: &JobRecord, waits_for: Option<String>) -> Vec<Datum> {
+    let time = |unix_micros: u64| Datum::Timestamp(unix_micros as i64 - EPOCH_2000_UNIX_MICROS);
+    let task = job.present_task().filter(|_| !job.state.has_ended());
+    let mut running = task.map(|task| task.describe(catalog));
+    if let Some(running) = &mut running {
+        if job.rows > 0 {
+            running.push_str(&format!(", {} rows", job.rows));
+        }
+        if let Some(what) = waits_for {
+            running.push_str(&format!("; waits for {what}"));
+        }
+    }
+    vec![
+        Datum::Int(job.id.0.into()),
+        Datum::text("SCHEMA CHANGE"),
+        Datum::text(job.statement.as_str()),
+        Datum::text(job.user.as_str()),
+        Datum::text(job.state.as_str()),
+        running.map_or(Datum::Null, Datum::text),
+        time(job.created),
+        job.ended.map_or(Datum::Null, time),
+        Datum::Float(job.fraction()),
+        job.error.as_ref().map_or(Datum::Null, |e| Datum::text(e.message())),
+        Datum::Int(job.node.0.into()),
+    ]
+}

@@ -80,12 +80,21 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast the round trip between them.
+    /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast the round trip between them, and
+    /// so must the time between two candidates, or both lose.
     fn across_regions(self) -> Timing {
         Timing {
             heartbeat: self.heartbeat.max(Duration::from_millis(350)),
-            election_min: self.election_min.max(Duration::from_millis(900)),
+            election_min: self.election_min.max(Duration::from_millis(400)),
             election_max: self.election_max.max(Duration::from_millis(1_300)),
+        }
+    }
+
+    /// How long a voter promises to vote for nobody else: some heartbeats.
+    fn promise(self, is_across_regions: bool) -> Duration {
+        match is_across_regions {
+            true => self.election_min.max(Duration::from_millis(900)),
+            false => self.election_min,
         }
     }
 }
@@ -527,6 +536,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;
     options.election_timeout_max = timing.election_max;
+    options.promise = shared.timing.promise(is_across_regions);
     let transport = Arc::new(RaftTransport(shared.rpc.clone()));
     replica.start(options, shared.log.clone(), transport, &shared.rpc.tasks).await?;
     shared.replicas.write().insert(group, replica.clone());

@@ -60,6 +60,7 @@ impl AsRef<Lease> for Network {
 }
 
 fn config(options: &GroupOptions) -> Result<Config> {
+    assert!(options.promise <= options.election_timeout_max, "followers promise no more than the library keeps");
     let millis = |d: Duration| d.as_millis() as u64;
     let config = Config {
         cluster_name: options.group.to_string(),
@@ -110,10 +111,10 @@ impl Group {
             found(&handle, &options.founders).await?;
         }
         let votes_from = match handle.vote() {
-            Some(_) => Instant::now() + options.election_timeout_min,
+            Some(_) => Instant::now() + options.promise,
             None => Instant::now(),
         };
-        let lease = Lease::new(node, options.election_timeout_min.saturating_sub(options.lease_margin));
+        let lease = Lease::new(node, options.promise.saturating_sub(options.lease_margin));
         let network = Arc::new(Network {
             group: options.group,
             transport,
@@ -289,7 +290,7 @@ impl Group {
     }
 
     /// Until when no other replica can have become leader: a quorum acknowledged this leader less than
-    /// `election_timeout_min - lease_margin` before. `None` if this replica does not lead, has not heard from a quorum, or is
+    /// `promise - lease_margin` before. `None` if this replica does not lead, has not heard from a quorum, or is
     /// giving its leadership away. A few atomic loads.
     pub fn lease_until(&self) -> Option<Instant> {
         self.0.network.lease.until()

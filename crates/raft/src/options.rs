@@ -27,14 +27,17 @@ pub struct GroupOptions {
     /// A leader contacts its followers this often. It should be longer than a round trip between voters: a new leader is
     /// acknowledged by answers that come within it. (A learner farther away is kept up by the entries themselves.)
     pub heartbeat: Duration,
-    /// A follower that heard nothing for `election_timeout_max` plus a random time in this range stands for election: the
-    /// first part is the promise behind the leader's lease, the second keeps candidates apart.
+    /// A follower that heard nothing for `election_timeout_max` plus a random time in this range stands for election. The second
+    /// part keeps candidates apart: the range should be wider than an election takes.
     pub election_timeout_min: Duration,
     pub election_timeout_max: Duration,
+    /// A voter that has accepted a message of the leader votes for nobody else for so long, restarts included: what the leader's
+    /// lease rests on. At most `election_timeout_max`.
+    pub promise: Duration,
     /// How long a call to a peer may take, except heartbeats. Longer than the largest round trip plus the time a message of
     /// `bytes_per_message_max` needs.
     pub rpc_timeout: Duration,
-    /// How much of the election timeout a lease leaves unused, for clocks that run at different speeds.
+    /// How much of the promise a lease leaves unused, for clocks that run at different speeds.
     pub lease_margin: Duration,
     /// Entries kept below the truncation point, so that a replica that lags a little needs no snapshot.
     pub entries_kept: u64,
@@ -55,6 +58,7 @@ impl GroupOptions {
             heartbeat: Duration::from_millis(100),
             election_timeout_min: Duration::from_millis(500),
             election_timeout_max: Duration::from_millis(900),
+            promise: Duration::from_millis(500),
             rpc_timeout: Duration::from_millis(2_000),
             lease_margin: Duration::from_millis(50),
             entries_kept: 4_096,

@@ -1,9 +1,10 @@
 //! How long no other replica can have become leader.
 //!
 //! A follower that accepts a message from the leader refuses to vote for anybody else for `election_timeout_max` (the library's
-//! leader lease), and for `election_timeout_min` after a restart, when it has forgotten whom it heard ([`crate::Group::handle`]).
+//! leader lease), and for [`crate::GroupOptions::promise`], which is at most that, after a restart, when it has forgotten whom it
+//! heard ([`crate::Group::handle`]).
 //! So if a quorum accepted messages that this leader *sent* at `t` or later, nobody else can win an election before
-//! `t + election_timeout_min`, measured on any clock that runs at nearly the same speed; `margin` pays for the difference.
+//! `t + promise`, measured on any clock that runs at nearly the same speed; `margin` pays for the difference.
 //!
 //! Three events end the protection early, and each withdraws the lease *before* it can matter: giving leadership away
 //! ([`Lease::give_up`], before the successor is told), voting for somebody else ([`Lease::superseded`], before the vote leaves

@@ -23,8 +23,11 @@ use tokio::time::Instant;
 const CALL: u8 = 1;
 const ANSWER: u8 = 2;
 const HEADER: usize = 17;
-/// A peer that does not complete the handshake in this time is treated as unreachable.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// A peer that does not complete the handshake in this time is treated as unreachable: several times what two round trips take.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// A connection on which nothing came for so long although something was asked is dropped, with everything that waits on it: its
+/// node is gone without a word, or the way there is. Nodes ping each other far more often, so one that lives answers something.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
@@ -82,7 +85,9 @@ struct Connection {
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
     next_call: AtomicU64,
     is_closed: AtomicBool,
-    /// Tells the reader that nobody waits for answers any more.
+    /// When a frame came last.
+    heard: Mutex<Instant>,
+    /// Ends the reader.
     closed: Notify,
     delay: Duration,
 }
@@ -97,6 +102,10 @@ impl Connection {
         let at = (!self.delay.is_zero()).then(|| Instant::now() + self.delay);
         // A closed writer means a closed connection; its reader fails everything that waits.
         let _ = self.out.send(Outgoing { at, frame });
+    }
+    /// Whether nothing came since `since`, and that is too long ago.
+    fn is_silent(&self, since: Instant) -> bool {
+        (*self.heard.lock()).max(since).elapsed() >= SILENCE_MAX
     }
     fn close(&self, why: &Error) {
         self.is_closed.store(true, Ordering::Release);
@@ -192,7 +201,22 @@ impl<R: Runtime> Rpc<R> {
                 }
             }
         };
-        self.ask(&connection, &addr, request, deadline).await
+        let sent = Instant::now();
+        let ask = self.ask(&connection, &addr, request, deadline);
+        tokio::pin!(ask);
+        loop {
+            // Looked at again when it is due at the earliest.
+            let due = (*connection.heard.lock()).max(sent) + SILENCE_MAX;
+            tokio::select! {
+                biased;
+                answer = &mut ask => return answer,
+                () = tokio::time::sleep_until(due) => {
+                    if connection.is_silent(sent) {
+                        connection.close(&unreachable(&addr, "nothing was heard of it"));
+                    }
+                }
+            }
+        }
     }
 
     /// Asks whoever listens at an address: for joining, and for the status.
@@ -270,6 +294,7 @@ impl<R: Runtime> Rpc<R> {
             waiting: Mutex::default(),
             next_call: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
+            heard: Mutex::new(Instant::now()),
             closed: Notify::new(),
             delay,
         });
@@ -308,6 +333,7 @@ impl<R: Runtime> Rpc<R> {
         loop {
             match read_frame(&mut stream, &mut buffer).await {
                 Ok(Some(mut frame)) => {
+                    *c.heard.lock() = Instant::now();
                     let (kind, call, hlc) = take_header(&mut frame);
                     if let Err(e) = self.clock.observe(hlc, self.runtime.physical_micros()) {
                         return format!("its clock is {} ms ahead of this node's", e.ahead_by.as_millis());

@@ -32,14 +32,17 @@ const LOCK_TIMED_OUT: &str = "canceling statement due to lock timeout";
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
-/// What this node answers when it is not the primary: the gateway looks for it elsewhere.
+const NO_PRIMARY: &str = "the primary of group";
+
+/// What this node answers when it is not the primary: the gateway looks for it elsewhere. When it has looked for too long, it is what
+/// the client is told.
 pub fn not_primary(group: GroupId) -> Error {
-    Error::new(ErrorKind::Unavailable, "57P03", format!("this node is not the primary of group {group}"))
+    Error::new(ErrorKind::Unavailable, "57P03", format!("{NO_PRIMARY} {group} is not known or cannot be reached"))
 }
 
 /// Whether the error says «ask another node».
 pub fn is_not_primary(e: &Error) -> bool {
-    e.kind() == ErrorKind::Unavailable && e.message().starts_with("this node is not the primary")
+    e.kind() == ErrorKind::Unavailable && e.message().starts_with(NO_PRIMARY)
 }
 
 /// Whether a wait in a queue took longer than it might.

@@ -9,6 +9,7 @@ use meridian_server::node::base::{Error, Result};
 use meridian_workload::bank::{self, Bank, BankConfig};
 use meridian_workload::foreign::{self, Foreign, ForeignConfig};
 use meridian_workload::inserts::{self, Inserts, InsertsConfig};
+use meridian_workload::localities::{self, Localities, LocalitiesConfig};
 use meridian_workload::movr::{self, Movr, MovrConfig};
 use meridian_workload::multi_region::{self, MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{self, Queue, QueueConfig};
@@ -28,7 +29,7 @@ const SOMEWHERE: &str = "local";
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// movr, bank, queue, inserts, foreign, multi-region, social or tpcc.
+    /// movr, bank, queue, inserts, foreign, localities, multi-region, social or tpcc.
     workload: String,
     /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
     #[arg(long = "url", required = true)]
@@ -92,11 +93,12 @@ fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
         "queue" => (Arc::new(Queue::new(QueueConfig::default())), queue::DATABASE),
         "inserts" => (Arc::new(Inserts::new(InsertsConfig::default())), inserts::DATABASE),
         "foreign" => (Arc::new(Foreign::new(ForeignConfig::default())), foreign::DATABASE),
+        "localities" => (Arc::new(Localities::new(LocalitiesConfig::default())), localities::DATABASE),
         "multi-region" => (Arc::new(MultiRegion::new(MultiRegionConfig::default())), multi_region::DATABASE),
         "social" => (Arc::new(Social::new(SocialConfig::default())), Survive::Zone.database()),
         "tpcc" => (Arc::new(Tpcc::new(args.tpcc.config())), tpcc::DATABASE),
         other => {
-            let names = "movr, bank, queue, inserts, foreign, multi-region, social or tpcc";
+            let names = "movr, bank, queue, inserts, foreign, localities, multi-region, social or tpcc";
             return Err(Error::sql("22023", format!("there is no workload {other}")).hint(names));
         }
     })

@@ -16,6 +16,7 @@
 //! * [`social`]: a social network whose users follow, post, and read timelines, some over regions.
 //! * [`tpcc`]: TPC-C, its warehouses homed in each region, with the standard's consistency conditions.
 //! * [`foreign`]: children inserted while their parents are deleted: no orphans.
+//! * [`localities`]: tables change their locality and their database its regions: every row stays, once, where its region says.
 
 pub mod bank;
 pub mod client;
@@ -24,6 +25,7 @@ pub mod histogram;
 pub mod history;
 pub mod inserts;
 pub mod list_append;
+pub mod localities;
 pub mod movr;
 pub mod multi_region;
 pub mod queue;

@@ -8,6 +8,7 @@ use meridian_workload::bank::{Bank, BankConfig};
 use meridian_workload::foreign::{Foreign, ForeignConfig};
 use meridian_workload::inserts::{Inserts, InsertsConfig};
 use meridian_workload::list_append::{ListAppend, ListAppendConfig};
+use meridian_workload::localities::{Localities, LocalitiesConfig};
 use meridian_workload::movr::{Movr, MovrConfig};
 use meridian_workload::multi_region::{MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{Queue, QueueConfig};
@@ -29,6 +30,7 @@ pub enum WorkloadKind {
     Queue,
     Foreign,
     SchemaSteps,
+    Localities,
     Movr,
     MultiRegion,
     Tpcc,
@@ -36,7 +38,7 @@ pub enum WorkloadKind {
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [WorkloadKind; 10] = [
+    pub const ALL: [WorkloadKind; 11] = [
         WorkloadKind::Bank,
         WorkloadKind::ListAppend,
         WorkloadKind::Registers,
@@ -44,6 +46,7 @@ impl WorkloadKind {
         WorkloadKind::Queue,
         WorkloadKind::Foreign,
         WorkloadKind::SchemaSteps,
+        WorkloadKind::Localities,
         WorkloadKind::Movr,
         WorkloadKind::MultiRegion,
         WorkloadKind::Tpcc,
@@ -59,6 +62,7 @@ impl WorkloadKind {
             WorkloadKind::Queue => "queue",
             WorkloadKind::Foreign => "foreign",
             WorkloadKind::SchemaSteps => "schema-steps",
+            WorkloadKind::Localities => "localities",
             WorkloadKind::Movr => "movr",
             WorkloadKind::MultiRegion => "multi-region",
             WorkloadKind::Tpcc => "tpcc",
@@ -78,7 +82,8 @@ impl WorkloadKind {
             12..=13 => WorkloadKind::Inserts,
             14..=15 => WorkloadKind::Queue,
             16 => WorkloadKind::Foreign,
-            17..=18 => WorkloadKind::SchemaSteps,
+            17 => WorkloadKind::SchemaSteps,
+            18 => WorkloadKind::Localities,
             _ => WorkloadKind::Movr,
         }
     }
@@ -119,6 +124,10 @@ impl WorkloadKind {
             })),
             WorkloadKind::SchemaSteps => {
                 Arc::new(SchemaSteps::new(SchemaStepsConfig { think_time, pause_max, ..SchemaStepsConfig::default() }))
+            }
+            WorkloadKind::Localities => {
+                let think_time = think_time.max(Duration::from_millis(5));
+                Arc::new(Localities::new(LocalitiesConfig { think_time, ..LocalitiesConfig::default() }))
             }
             WorkloadKind::Movr => Arc::new(Movr::new(MovrConfig {
                 users_per_region: 9,

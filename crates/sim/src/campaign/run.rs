@@ -27,7 +27,8 @@ use std::time::Duration;
 const SETUP_MAX: Duration = Duration::from_secs(120);
 /// After healing: an election, a lease that runs out, statements that time out, and room.
 const FINISH_MAX: Duration = Duration::from_secs(90);
-const CHECK_MAX: Duration = Duration::from_secs(90);
+/// Jobs that cannot end give up in the course of it.
+const CHECK_MAX: Duration = Duration::from_secs(360);
 
 /// In every so-manieth run some messages arrive twice.
 const REPEATING_SEEDS: u64 = 4;
@@ -70,7 +71,11 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         None => Topology::draw(&mut rng),
     };
     let kind = options.workload.unwrap_or_else(|| WorkloadKind::draw(&mut rng));
-    let duration = options.duration.unwrap_or_else(|| Duration::from_secs(rng.random_range(5..20)));
+    let mut duration = options.duration.unwrap_or_else(|| Duration::from_secs(rng.random_range(5..20)));
+    if kind == WorkloadKind::Localities && options.duration.is_none() {
+        // A change of locality takes seconds.
+        duration *= 3;
+    }
     let mut scenario = if options.calm { Scenario::calm() } else { Scenario::draw(&mut rng) };
     // From a generator of its own: what was drawn from a seed before there were GLOBAL tables is drawn from it still.
     scenario.has_global = options.bug.is_none() && SmallRng::seed_from_u64(!seed).random_bool(0.4);
@@ -84,7 +89,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         // The order in real time is promised for clocks within `max_offset`; serializability, in any case.
         scenario.plan.beyond = None;
     }
-    if kind == WorkloadKind::SchemaSteps {
+    if matches!(kind, WorkloadKind::SchemaSteps | WorkloadKind::Localities) {
         // The order of schema changes in real time is promised for clocks within `max_offset`.
         scenario.plan.beyond = None;
     }

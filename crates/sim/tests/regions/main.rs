@@ -1,6 +1,7 @@
 //! Regions, survivability and placement in whole simulated clusters.
 
 mod global;
+mod jobs;
 mod script;
 
 use meridian_node::wire::Standing;

@@ -12,8 +12,11 @@
 
 use super::locality::{new_group, refuse_moving};
 use super::{Deriver, Job};
-use crate::catalog::{Catalog, CatalogChange, Database, Descriptor, GroupKind, Homes, Locality, Partition, Table};
+use crate::catalog::{
+    Catalog, CatalogChange, Column, ColumnState, Database, Descriptor, GroupKind, Homes, Locality, Partition, Table,
+};
 use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive};
+use crate::types::Type;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use meridian_placement::Survival;
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,6 +192,7 @@ impl Deriver<'_> {
         self.check_nothing_is_homed_in(&database, region)?;
         if database.primary_region == region {
             // The last one: the database has no regions from then on, and its data stays where it is.
+            self.check_no_column_is_a_region(&database, region)?;
             database.is_multi_region = false;
             database.survival = Survival::Zone;
             self.put_with_groups(database);
@@ -216,6 +220,25 @@ impl Deriver<'_> {
                     "Move the table with ALTER TABLE {} SET LOCALITY, or drop it, before dropping the region.",
                     t.name
                 )));
+            }
+        }
+        Ok(())
+    }
+
+    /// 2BP01 if a table has a column of regions: where there are none, it could be neither read nor written.
+    fn check_no_column_is_a_region(&self, database: &Database, region: &str) -> Result<()> {
+        for table in self.catalog.tables_of(database.id) {
+            let is_region =
+                |c: &&Column| c.state != ColumnState::Dropped && (c.ty == Type::Region || c.ty == Type::Region.array_of());
+            if let Some(column) = table.columns.iter().find(is_region) {
+                let message = format!(
+                    "cannot drop region \"{region}\" because column \"{}\" of table \"{}\" has regions as values",
+                    column.name, table.name
+                );
+                return Err(Error::sql("2BP01", message)
+                    .table(table.name.clone())
+                    .column(column.name.clone())
+                    .hint("Change the table's locality if it is REGIONAL BY ROW, and drop the column."));
             }
         }
         Ok(())

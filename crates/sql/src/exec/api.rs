@@ -27,6 +27,8 @@ pub struct ExecContext<'a> {
     pub memory_bytes_max: usize,
     /// `enforce_home_region`.
     pub is_home_enforced: bool,
+    /// `locality_optimized_partitioned_index_scan`.
+    pub is_near_first: bool,
 }
 
 impl ExecContext<'_> {

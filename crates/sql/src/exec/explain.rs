@@ -27,7 +27,7 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { .. } => return Ok(vec!["EXPLAIN".into()]),
         };
-        let places = Regions { catalog: ctx.catalog, ctx: ctx.eval };
+        let places = Regions { catalog: ctx.catalog, ctx: ctx.eval, is_near_first: ctx.is_near_first };
         let mut tree = Tree { lines: Vec::new(), stats: None, ctx: ctx.eval, params, places, trips: None, limited: None };
         let mut took = None;
         if analyze {

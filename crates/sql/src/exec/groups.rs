@@ -2,7 +2,8 @@
 //!
 //! A table that is `REGIONAL BY ROW` has its rows in several groups. Where a condition, a key or a computed region says which one,
 //! only that one is read. Otherwise, if every key can have one row at most, the gateway's own group is read first and the
-//! others only for what it lacks, all of them together: *locality-optimized search*.
+//! others only for what it lacks, all of them together: *locality-optimized search*. A session can do without it
+//! (`locality_optimized_partitioned_index_scan`, to see what it is worth): then all of them are read together.
 
 use super::eval::{Env, Memo, eval, finish};
 use super::op::{Frame, eval_scalar};
@@ -59,6 +60,13 @@ impl Groups {
         groups.retain(|g| Some(*g) != near);
         Groups { near, far: groups }
     }
+    /// The same, none of them before the others.
+    pub(crate) fn together(self) -> Groups {
+        match (self.near, self.far.as_slice()) {
+            (Some(_), [_, ..]) => Groups { near: None, far: self.iter().collect() },
+            _ => self,
+        }
+    }
     pub(crate) fn iter(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.near.iter().chain(&self.far).copied()
     }
@@ -70,13 +78,15 @@ pub(crate) async fn of_scan<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Ru
         return Ok(Groups::one(group));
     }
     let gateway = rt.ctx.eval.gateway_region.clone();
-    let Some(regions) = &s.regions else { return Ok(Groups::all(&s.table, &gateway)) };
+    let is_near_first = rt.ctx.is_near_first;
+    let in_order = |groups: Groups| if is_near_first { groups } else { groups.together() };
+    let Some(regions) = &s.regions else { return Ok(in_order(Groups::all(&s.table, &gateway))) };
     let values = match &regions.part {
         KeyPart::Eq(e) if regions.is_computed => computed(std::slice::from_ref(e), frame, rt).await?,
         KeyPart::In(list) if regions.is_computed => computed(list, frame, rt).await?,
         part => part_values(part, frame, rt).await?,
     };
-    Ok(Groups::in_regions(&s.table, &values, &gateway))
+    Ok(in_order(Groups::in_regions(&s.table, &values, &gateway)))
 }
 
 /// Regions computed from other columns' values. Where that fails, no row with such values could have been written.

@@ -40,6 +40,8 @@ impl std::fmt::Display for Trips {
 pub(super) struct Regions<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) ctx: &'c EvalContext,
+    /// Whether the gateway's group is read before the others.
+    pub(super) is_near_first: bool,
 }
 
 /// A line about an operator, and what it costs.
@@ -117,7 +119,7 @@ impl Regions<'_> {
                 None => return Some(self.note("Regions", "of the values".into(), Trips::MAYBE)),
             },
         };
-        Some(match s.is_point || (is_limited && !s.is_merged) {
+        Some(match self.is_near_first && (s.is_point || (is_limited && !s.is_merged)) {
             true => self.in_turn("Regions", &groups),
             false => self.together("Regions", &groups.iter().collect::<Vec<_>>()),
         })

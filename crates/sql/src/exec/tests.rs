@@ -123,6 +123,7 @@ async fn run_in(
         now_micros: &|| 0,
         memory_bytes_max: memory,
         is_home_enforced: false,
+        is_near_first: true,
     };
     let mut sink = Collect(Vec::new());
     let affected = run(&prepared, params, &mut txn, &ctx, &mut sink).await;

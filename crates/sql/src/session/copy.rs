@@ -219,6 +219,7 @@ impl<E: Environment> Session<E> {
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
             is_home_enforced: self.setting(|v| v.enforce_home_region),
+            is_near_first: self.setting(|v| v.is_near_first),
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
@@ -334,6 +335,7 @@ impl<E: Environment> Session<E> {
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
             is_home_enforced: self.setting(|v| v.enforce_home_region),
+            is_near_first: self.setting(|v| v.is_near_first),
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);

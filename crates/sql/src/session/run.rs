@@ -95,6 +95,7 @@ impl<E: Environment> Session<E> {
         block.has_touched_rows |= !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
         let (is_home_enforced, round_trips_max) = self.setting(|v| (v.enforce_home_region, v.round_trips_max));
+        let is_near_first = self.setting(|v| v.is_near_first);
         let execution = execution.as_mut().expect("an execution");
         let block = self.block.as_mut().expect("an open transaction");
         let env = &self.env;
@@ -108,6 +109,7 @@ impl<E: Environment> Session<E> {
             now_micros: &|| env.now_micros(),
             memory_bytes_max: MEMORY_BYTES_MAX,
             is_home_enforced,
+            is_near_first,
         };
         let mut sink = Rows { out, formats, eval: &self.eval, is_speculative };
         let txn = match &mut alone {

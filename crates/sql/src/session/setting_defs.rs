@@ -302,6 +302,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     quiet("lc_monetary", "lc_monetary", "C", Kind::Text, "The locale for formatting monetary amounts."),
     quiet("lc_numeric", "lc_numeric", "C", Kind::Text, "The locale for formatting numbers."),
     quiet("lc_time", "lc_time", "C", Kind::Text, "The locale for formatting date and time values."),
+    quiet(
+        "locality_optimized_partitioned_index_scan",
+        "locality_optimized_partitioned_index_scan",
+        "on",
+        Kind::Bool,
+        "Whether rows of REGIONAL BY ROW tables are looked for in the gateway's region before the others.",
+    ),
     quiet("lock_timeout", "lock_timeout", "0", MILLIS, "The maximum allowed duration of any wait for a lock."),
     quiet("maintenance_work_mem", "maintenance_work_mem", "64MB", KILO_BYTES, "Accepted for PostgreSQL's clients."),
     quiet(

@@ -312,3 +312,55 @@ update users set name = 'x' where id = '00000000-0000-4000-8000-000000000001';
 ----
 (UPDATE 1)
 
+-- without the search in the gateway's region first
+reset max_cross_region_round_trips;
+----
+(RESET)
+
+set locality_optimized_partitioned_index_scan = off;
+----
+(SET)
+
+explain select * from users where id = '00000000-0000-4000-8000-000000000002';
+----
+QUERY PLAN
+Point Lookup using users_pkey on users
+  Index Cond: (id = '00000000-0000-4000-8000-000000000002')
+  Regions: asia-northeast1, europe-west1, us-east1 (round trips between regions: 1)
+Regions: asia-northeast1, europe-west1, us-east1
+Predicted Round Trips Between Regions: 1
+(EXPLAIN)
+
+select email from users where id = '00000000-0000-4000-8000-000000000002';
+----
+email
+eu
+(SELECT 1)
+
+select email from users where id in ('00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002') order by email;
+----
+email
+eu
+us
+(SELECT 2)
+
+set max_cross_region_round_trips = 0;
+----
+(SET)
+
+select email from users where id = '00000000-0000-4000-8000-000000000002';
+----
+ERROR 42899: the statement takes too many round trips between regions
+DETAIL: It takes 1, its commit included; max_cross_region_round_trips is 0.
+HINT: EXPLAIN shows which operators leave the region.
+
+set locality_optimized_partitioned_index_scan = on;
+----
+(SET)
+
+select email from users where id = '00000000-0000-4000-8000-000000000002';
+----
+email
+eu
+(SELECT 1)
+

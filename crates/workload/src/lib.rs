@@ -15,6 +15,7 @@
 //! * [`schema_steps`]: schema changes under load: they hold for everything that begins after them.
 //! * [`social`]: a social network whose users follow, post, and read timelines, some over regions.
 //! * [`tpcc`]: TPC-C, its warehouses homed in each region, with the standard's consistency conditions.
+//! * [`ycsb`]: YCSB over regions, its table in every shape that a database over regions has for it.
 //! * [`foreign`]: children inserted while their parents are deleted: no orphans.
 //! * [`localities`]: tables change their locality and their database its regions: every row stays, once, where its region says.
 
@@ -38,6 +39,7 @@ pub mod social;
 pub mod stats;
 pub mod timer;
 pub mod tpcc;
+pub mod ycsb;
 
 pub use client::{Client, Connector, Rows, Value};
 pub use history::{History, Op, Outcome, Record};

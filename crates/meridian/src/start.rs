@@ -61,6 +61,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         join: args.join,
         insecure: args.insecure,
         links: None,
+        max_offset: base::limits::MAX_OFFSET_DEFAULT,
         pg: ServerOptions { max_connections: args.max_connections, ..ServerOptions::default() },
         memory: Memory::Server,
     };

@@ -24,6 +24,8 @@ pub struct ServerConfig {
     pub insecure: bool,
     /// Delays injected between nodes, for demonstrations.
     pub links: Option<Links>,
+    /// How far two nodes' clocks may be apart; the same on all nodes of a cluster.
+    pub max_offset: Duration,
     pub pg: ServerOptions,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,
@@ -66,6 +68,7 @@ impl Server {
         let mut node_config = NodeConfig::new(config.place, &config.listen, &sql_addr, store);
         node_config.join = config.join;
         node_config.links = config.links;
+        node_config.max_offset = config.max_offset;
         if config.memory == Memory::Small {
             node_config.log_options.segment_bytes = 8 << 20;
             node_config.store_options.cache_bytes_max = 32 << 20;

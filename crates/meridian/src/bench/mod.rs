@@ -4,6 +4,7 @@
 //! ratio of each round, its median and its spread, and the CPU time the servers used.
 
 mod child;
+mod cluster;
 mod convoy;
 mod latencies;
 mod multi_region;

@@ -3,14 +3,14 @@
 //!
 //! The paper's Figure 8 is a plot; what its text says of it is printed beside.
 
+use super::cluster::{Running, Shape, with_cluster, write};
 use super::latencies::{self, Measured};
-use crate::client::PgConnector;
-use crate::demo::{Cluster, Distances, Layout, REGIONS_DEFAULT};
+use crate::demo::REGIONS_DEFAULT;
 use crate::traffic::Traffic;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_server::node::base::Result;
 use meridian_workload::social::{OPERATIONS, Social, SocialConfig, Survive, Timelines};
-use meridian_workload::{Context, Locality, WallTimer, Workload};
+use meridian_workload::{Locality, Workload};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,51 +52,30 @@ fn paper(survive: Survive) -> &'static str {
 }
 
 pub async fn run(args: Args) -> Result<ExitCode> {
-    let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
-    let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
-    let mut cluster = Cluster::default();
-    let done = tokio::select! {
-        done = bench(&args, &mut cluster, scratch.path()) => done,
-        () = crate::start::stop_signal() => Ok(ExitCode::FAILURE),
-    };
-    cluster.shutdown().await;
-    done
+    with_cluster(Shape::of(REGIONS_DEFAULT), |running| Box::pin(bench(args, running))).await
 }
 
-async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) -> Result<ExitCode> {
-    let regions: Vec<String> = REGIONS_DEFAULT.split(',').map(String::from).collect();
-    let distances = Distances::new(&regions, &[], Duration::ZERO).map_err(|why| Error::sql("22023", why))?;
-    print!(
-        "A node in each of three regions, in this process. Round trips, injected between them:\n{}",
-        distances.table(&regions)
-    );
+async fn bench(args: Args, running: &Running) -> Result<ExitCode> {
     println!(
         "{} users per region; {} clients per region: 85 % timelines, 7.5 % posts, 7.5 % follows, half of them of another region's user.\n\
          A timeline of the past reads AS OF SYSTEM TIME follower_read_timestamp(), at this region's replicas, and is never certified, as the \
          paper's; one of the present is strictly serializable: read at the same replicas and confirmed in one round.",
         args.users, args.clients
     );
-    if cfg!(debug_assertions) {
-        println!("This program is not a release build (use --release): local work takes longer than it has to.");
-    }
-    cluster.start(Layout::new(&regions, 1, None), &distances, scratch).await?;
-    let connector = Arc::new(PgConnector::new(cluster.sql_addrs(&regions), "root", true));
-    let bench = Bench { args, cluster, connector, regions };
+    let bench = Bench { args: &args, running };
     let mut csv = format!("run,{}\n", latencies::CSV_HEAD);
     let mut sound = true;
     for survive in [Survive::Zone, Survive::Region] {
         sound &= bench.placement(survive, &mut csv).await?;
     }
-    std::fs::write(&args.csv, csv).map_err(|e| Error::fatal(format!("cannot write {}: {e}", args.csv.display())))?;
+    write(&args.csv, &csv)?;
     println!("The figures are in {}.", args.csv.display());
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 struct Bench<'a> {
     args: &'a Args,
-    cluster: &'a Cluster,
-    connector: Arc<PgConnector>,
-    regions: Vec<String>,
+    running: &'a Running,
 }
 
 impl Bench<'_> {
@@ -106,14 +85,14 @@ impl Bench<'_> {
             let config = SocialConfig { users_per_region: self.args.users, survive, timelines, ..SocialConfig::default() };
             Arc::new(Social::new(config))
         };
-        let context = Context::new(self.connector.clone(), Arc::new(WallTimer::start()), 1);
+        let context = self.running.context(1);
         let past = work(Timelines::Past);
         past.setup(&context, &|_| {}).await?;
         // They read what was there a while ago.
         tokio::time::sleep(SETTLE).await;
         println!("\nSURVIVE {} FAILURE", if survive == Survive::Zone { "ZONE" } else { "REGION" });
         let (with, time) = self.turn(&past, 2).await?;
-        println!("{}", latencies::table(&self.regions, &OPERATIONS, &with, time));
+        println!("{}", latencies::table(&self.running.regions, &OPERATIONS, &with, time));
         println!("{}\n", paper(survive));
         let fresh = work(Timelines::Fresh);
         let (present, present_time) = self.turn(&fresh, 3).await?;
@@ -141,25 +120,17 @@ impl Bench<'_> {
     }
 
     async fn turn(&self, work: &Arc<Social>, seed: u64) -> Result<(Measured, Duration)> {
-        let context = Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed);
+        let context = self.running.context(seed);
         let dynamic: Arc<dyn Workload> = work.clone();
         let mut traffic = Traffic::start(&dynamic, &context, self.args.clients);
-        self.work(&mut traffic, WARM_UP).await?;
+        self.running.work(&mut traffic, WARM_UP).await?;
         traffic.live().lock().forget();
-        self.work(&mut traffic, Duration::from_secs(self.args.seconds.into())).await?;
+        self.running.work(&mut traffic, Duration::from_secs(self.args.seconds.into())).await?;
         let live = traffic.live();
         live.lock().tick();
         let measured = live.lock().whole();
         traffic.stop().await?;
         Ok(measured)
-    }
-
-    async fn work(&self, traffic: &mut Traffic, time: Duration) -> Result<()> {
-        tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
-            e = traffic.failed() => Err(e),
-            e = self.cluster.failed() => Err(e),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected distances.
 
 use super::distance::Distances;
+use meridian_server::node::base::limits::MAX_OFFSET_DEFAULT;
 use meridian_server::node::base::{Error, Result};
 use meridian_server::node::{Node, Place};
 use meridian_server::pgwire::ServerOptions;
@@ -91,12 +92,23 @@ fn seat_of(value: &Value) -> Option<Seat> {
 }
 
 /// The running nodes.
-#[derive(Default)]
 pub struct Cluster {
     servers: Vec<(Place, Server)>,
+    max_offset: Duration,
+}
+
+impl Default for Cluster {
+    fn default() -> Cluster {
+        Cluster::new(MAX_OFFSET_DEFAULT)
+    }
 }
 
 impl Cluster {
+    /// None yet. `max_offset`: by how much they assume their clocks to differ at most.
+    pub fn new(max_offset: Duration) -> Cluster {
+        Cluster { servers: Vec::new(), max_offset }
+    }
+
     /// Starts every node. The first one founds the cluster; the others join it together, those of its own region first, so
     /// that the catalog is spread over that region's zones from the beginning. Nodes that ran before start together, since they
     /// need each other.
@@ -129,6 +141,7 @@ impl Cluster {
                 join: join.to_vec(),
                 insecure: false,
                 links: Some(distances.links()),
+                max_offset: self.max_offset,
                 pg: ServerOptions::default(),
                 memory: Memory::Small,
             };

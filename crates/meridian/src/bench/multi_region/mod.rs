@@ -11,8 +11,8 @@ mod report;
 mod run;
 mod sides;
 
-use crate::client::PgConnector;
-use crate::demo::{Cluster, Distances, Layout, REGIONS_DEFAULT};
+use super::cluster::{Running, Shape, with_cluster, write};
+use crate::demo::REGIONS_DEFAULT;
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::multi_region::{Homes, Mix};
@@ -21,7 +21,6 @@ use run::Bench;
 use sides::Side;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(ClapArgs)]
@@ -111,24 +110,10 @@ pub async fn run(mut args: Args) -> Result<ExitCode> {
     {
         return Err(Error::sql("22023", "at least 100 rows, shares up to 100 percent, and a hot row"));
     }
-    let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
-    let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
-    let mut cluster = Cluster::default();
-    let done = tokio::select! {
-        done = bench(&args, &mut cluster, scratch.path()) => done,
-        () = crate::start::stop_signal() => Ok(ExitCode::FAILURE),
-    };
-    cluster.shutdown().await;
-    done
+    with_cluster(Shape::of(REGIONS_DEFAULT), |running| Box::pin(async move { bench(&args, running).await })).await
 }
 
-async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) -> Result<ExitCode> {
-    let regions: Vec<String> = REGIONS_DEFAULT.split(',').map(String::from).collect();
-    let distances = Distances::new(&regions, &[], Duration::ZERO).map_err(|why| Error::sql("22023", why))?;
-    print!(
-        "A node in each of three regions, in this process. Round trips, injected between them:\n{}",
-        distances.table(&regions)
-    );
+async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
     println!(
         "Each region has {} rows (the paper: 1,000,000), so a hot set has at most {}; {} clients in each, closed loop, no retries; {} \
          rounds of {:.1} s for each side, in turn.",
@@ -138,12 +123,7 @@ async fn bench(args: &Args, cluster: &mut Cluster, scratch: &std::path::Path) ->
         args.rounds,
         turn_of(args).as_secs_f64()
     );
-    if cfg!(debug_assertions) {
-        println!("This program is not a release build (use --release): local work takes longer than it has to.");
-    }
-    cluster.start(Layout::new(&regions, 1, None), &distances, scratch).await?;
-    let connector = Arc::new(PgConnector::new(cluster.sql_addrs(&regions), "root", true));
-    let bench = Bench { cluster, connector, distances, regions, rows: args.rows, clients: args.clients, checks: args.check };
+    let bench = Bench { running, rows: args.rows, clients: args.clients, checks: args.check };
     for homes in [Homes::Each, Homes::First] {
         bench.load(homes).await?;
     }
@@ -212,8 +192,4 @@ async fn compare(args: &Args, bench: &Bench<'_>, cell: Cell, sides: &[Side]) -> 
         }
     }
     Ok(compared)
-}
-
-fn write(path: &std::path::Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|e| Error::fatal(format!("cannot write {}: {e}", path.display())))
 }

@@ -124,7 +124,7 @@ pub(super) fn table(title: &str, all: &[Compared], bench: &Bench<'_>) -> String 
 fn line(compared: &Compared, at: usize, bench: &Bench<'_>) -> String {
     let (side, runs) = &compared.sides[at];
     let run = sum(runs);
-    let least = |run: &Run| run.throughput_least(bench.regions.len());
+    let least = |run: &Run| run.throughput_least(bench.running.regions.len());
     let latencies = |regions: usize| {
         let latency = run.of(|route| route.regions() == regions && counts(side, route)).latency;
         let trips = in_round_trips(&run, side, regions, bench, &|_| Duration::ZERO);

@@ -2,14 +2,13 @@
 
 use super::Cell;
 use super::sides::Side;
-use crate::client::PgConnector;
-use crate::demo::{Cluster, Distances};
+use crate::bench::cluster::Running;
 use crate::traffic::Traffic;
 use meridian_server::node::Place;
 use meridian_server::node::Tally;
 use meridian_server::node::base::{Error, Result};
+use meridian_workload::Workload;
 use meridian_workload::multi_region::{Homes, Measured, MultiRegion, MultiRegionConfig, Route};
-use meridian_workload::{Context, WallTimer, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +21,7 @@ const COOL_DOWN: Duration = Duration::from_millis(500);
 
 /// The cluster and how it is worked.
 pub(super) struct Bench<'c> {
-    pub cluster: &'c Cluster,
-    pub connector: Arc<PgConnector>,
-    pub distances: Distances,
-    pub regions: Vec<String>,
+    pub running: &'c Running,
     pub rows: i64,
     pub clients: u32,
     pub checks: bool,
@@ -72,24 +68,20 @@ impl Run {
 }
 
 impl Bench<'_> {
-    fn context(&self, seed: u64) -> Context {
-        Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed)
-    }
-
     fn config(&self, homes: Homes) -> MultiRegionConfig {
         MultiRegionConfig { rows_per_region: self.rows, hot_rows_per_region: 1, homes, ..MultiRegionConfig::default() }
     }
 
     pub async fn load(&self, homes: Homes) -> Result<()> {
         let started = Instant::now();
-        MultiRegion::new(self.config(homes)).setup(&self.context(1), &|_| {}).await?;
+        MultiRegion::new(self.config(homes)).setup(&self.running.context(1), &|_| {}).await?;
         println!("{}: loaded in {:.1} s", homes.database(), started.elapsed().as_secs_f64());
         Ok(())
     }
 
     /// Lets one side work.
     pub async fn turn(&self, side: &Side, cell: Cell, time: Duration, seed: u64) -> Result<Run> {
-        self.cluster.nodes().for_each(|node| node.shared().use_protocol(side.protocol));
+        self.running.cluster.nodes().for_each(|node| node.shared().use_protocol(side.protocol));
         let config = MultiRegionConfig {
             hot_rows_per_region: cell.hot,
             mix: cell.mix,
@@ -98,17 +90,17 @@ impl Bench<'_> {
             ..self.config(side.homes)
         };
         let work = Arc::new(MultiRegion::new(config));
-        let context = self.context(seed);
+        let context = self.running.context(seed);
         if self.checks {
             work.setup(&context, &|_| {}).await?;
         }
         let dynamic: Arc<dyn Workload> = work.clone();
         let mut traffic = Traffic::start(&dynamic, &context, self.clients);
-        self.work(&mut traffic, WARM_UP).await?;
+        self.running.work(&mut traffic, WARM_UP).await?;
         work.take_measured();
         self.take_tally();
         let started = Instant::now();
-        self.work(&mut traffic, time).await?;
+        self.running.work(&mut traffic, time).await?;
         let run = Run { time: started.elapsed(), routes: work.take_measured(), tally: self.take_tally() };
         traffic.stop().await?;
         tokio::time::sleep(COOL_DOWN).await;
@@ -121,24 +113,16 @@ impl Bench<'_> {
         Ok(run)
     }
 
-    async fn work(&self, traffic: &mut Traffic, time: Duration) -> Result<()> {
-        tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
-            e = traffic.failed() => Err(e),
-            e = self.cluster.failed() => Err(e),
-        }
-    }
-
     fn take_tally(&self) -> Tally {
         let mut sum = Tally::default();
-        self.cluster.nodes().for_each(|node| sum.add(&node.shared().take_tally()));
+        self.running.cluster.nodes().for_each(|node| sum.add(&node.shared().take_tally()));
         sum
     }
 
     /// The round trip from a client to the farthest primary that its transaction needs.
     pub fn farthest(&self, homes: Homes, route: &Route) -> Duration {
-        let place = |at: usize| Place { region: self.regions[at].clone(), zone: "a".to_string() };
-        let to = |at: usize| self.distances.round_trip(&place(route.own), &place(at));
+        let place = |at: usize| Place { region: self.running.regions[at].clone(), zone: "a".to_string() };
+        let to = |at: usize| self.running.distances.round_trip(&place(route.own), &place(at));
         match homes {
             Homes::First => to(0),
             Homes::Each => route.others.iter().map(|at| to(*at)).max().unwrap_or_default(),

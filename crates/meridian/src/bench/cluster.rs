@@ -1,0 +1,100 @@
+//! The cluster of a bench: a node in each of some regions, in this process and on a directory that goes with it.
+
+use crate::client::PgConnector;
+use crate::demo::{Cluster, Distances, Layout};
+use crate::traffic::Traffic;
+use futures::future::BoxFuture;
+use meridian_server::node::base::limits::MAX_OFFSET_DEFAULT;
+use meridian_server::node::base::{Error, Result};
+use meridian_workload::{Context, WallTimer};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What there is to be.
+pub struct Shape {
+    pub regions: Vec<String>,
+    /// By how much nodes assume their clocks to differ at most.
+    pub max_offset: Duration,
+}
+
+impl Shape {
+    /// Of regions with commas between them, and the default bound on clocks.
+    pub fn of(regions: &str) -> Shape {
+        Shape { regions: regions.split(',').map(String::from).collect(), max_offset: MAX_OFFSET_DEFAULT }
+    }
+}
+
+/// The cluster while it runs.
+pub struct Running {
+    pub cluster: Cluster,
+    pub connector: Arc<PgConnector>,
+    pub distances: Distances,
+    pub regions: Vec<String>,
+}
+
+/// Starts a cluster, lets somebody work with it, and stops it, also when a signal ends the work.
+pub async fn with_cluster(
+    shape: Shape,
+    work: impl for<'r> FnOnce(&'r Running) -> BoxFuture<'r, Result<ExitCode>>,
+) -> Result<ExitCode> {
+    let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
+    let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
+    let distances = Distances::new(&shape.regions, &[], Duration::ZERO).map_err(|why| Error::sql("22023", why))?;
+    let mut running = Running {
+        cluster: Cluster::new(shape.max_offset),
+        connector: Arc::new(PgConnector::new(Vec::new(), "root", true)),
+        distances,
+        regions: shape.regions,
+    };
+    let started = tokio::select! {
+        started = running.start(scratch.path()) => started.map(|()| true),
+        () = crate::start::stop_signal() => Ok(false),
+    };
+    let done = match started {
+        Ok(true) => tokio::select! {
+            done = work(&running) => done,
+            () = crate::start::stop_signal() => Ok(ExitCode::FAILURE),
+        },
+        Ok(false) => Ok(ExitCode::FAILURE),
+        Err(e) => Err(e),
+    };
+    running.cluster.shutdown().await;
+    done
+}
+
+impl Running {
+    async fn start(&mut self, scratch: &Path) -> Result<()> {
+        print!(
+            "A node in each of {} regions, in this process. Round trips, injected between them:\n{}",
+            self.regions.len(),
+            self.distances.table(&self.regions)
+        );
+        if cfg!(debug_assertions) {
+            println!("This program is not a release build (use --release): local work takes longer than it has to.");
+        }
+        self.cluster.start(Layout::new(&self.regions, 1, None), &self.distances, scratch).await?;
+        self.connector = Arc::new(PgConnector::new(self.cluster.sql_addrs(&self.regions), "root", true));
+        Ok(())
+    }
+
+    /// What clients of one turn share.
+    pub fn context(&self, seed: u64) -> Context {
+        Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed)
+    }
+
+    /// Lets clients work for a time.
+    pub async fn work(&self, traffic: &mut Traffic, time: Duration) -> Result<()> {
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
+            e = traffic.failed() => Err(e),
+            e = self.cluster.failed() => Err(e),
+        }
+    }
+}
+
+/// Writes what a bench found.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|e| Error::fatal(format!("cannot write {}: {e}", path.display())))
+}

@@ -9,6 +9,7 @@ mod benches;
 #[path = "../../src/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod conversions;
 mod dependencies;
 mod documents;
 mod kills;

@@ -1,0 +1,1 @@
+ALTER DATABASE movr ADD REGION "us-west1";

@@ -1,0 +1,1 @@
+ALTER DATABASE movr DROP REGION "us-west1";

@@ -1,0 +1,1 @@
+ALTER DATABASE tpcc ADD REGION "us-west1";

@@ -1,0 +1,1 @@
+ALTER DATABASE tpcc DROP REGION "us-west1";

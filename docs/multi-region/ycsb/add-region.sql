@@ -1,0 +1,1 @@
+ALTER DATABASE ycsb ADD REGION "us-west1";

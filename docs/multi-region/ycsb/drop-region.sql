@@ -1,0 +1,1 @@
+ALTER DATABASE ycsb DROP REGION "us-west1";

@@ -18,13 +18,21 @@ pub struct PgConnector {
     turns: BTreeMap<String, AtomicUsize>,
     user: String,
     knows_regions: bool,
+    /// As in `-c name=value`, for every session.
+    options: String,
 }
 
 impl PgConnector {
     /// As `user`; a plain PostgreSQL does not know regions.
     pub fn new(regions: Vec<(String, Vec<String>)>, user: &str, knows_regions: bool) -> PgConnector {
         let turns = regions.iter().map(|(r, _)| (r.clone(), AtomicUsize::new(0))).collect();
-        PgConnector { regions, turns, user: user.to_string(), knows_regions }
+        PgConnector { regions, turns, user: user.to_string(), knows_regions, options: String::new() }
+    }
+    /// To the same nodes, with a setting that every session begins with.
+    pub fn with_setting(&self, name: &str, value: &str) -> PgConnector {
+        let mut other = PgConnector::new(self.regions.clone(), &self.user, self.knows_regions);
+        other.options = format!("{} -c {name}={value}", self.options).trim().to_string();
+        other
     }
 }
 
@@ -40,7 +48,7 @@ impl Connector for PgConnector {
         let found = self.regions.iter().find(|(r, _)| r == region);
         let (_, addrs) = found.ok_or_else(|| Error::sql("22023", format!("no node is known in region \"{region}\"")))?;
         let turn = self.turns[region].fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(PgClient::connect(&addrs[turn % addrs.len()], &self.user, database).await?))
+        Ok(Box::new(PgClient::connect_with(&addrs[turn % addrs.len()], &self.user, database, &self.options).await?))
     }
 }
 
@@ -53,10 +61,17 @@ pub struct PgClient {
 
 impl PgClient {
     pub async fn connect(addr: &str, user: &str, database: &str) -> Result<PgClient> {
+        PgClient::connect_with(addr, user, database, "").await
+    }
+
+    async fn connect_with(addr: &str, user: &str, database: &str, options: &str) -> Result<PgClient> {
         let (host, port) = addr.rsplit_once(':').ok_or_else(|| Error::sql("08001", format!("not an address: {addr}")))?;
         let mut config = tokio_postgres::Config::new();
         config.host(host.trim_matches(['[', ']'])).port(port.parse().unwrap_or(0)).user(user).dbname(database);
         config.connect_timeout(CONNECT_TIMEOUT);
+        if !options.is_empty() {
+            config.options(options);
+        }
         let (client, connection) = config.connect(NoTls).await.map_err(|e| driver_error(&e))?;
         tokio::spawn(async move {
             // Its end shows in the next statement.

@@ -15,6 +15,7 @@ use meridian_workload::multi_region::{self, MultiRegion, MultiRegionConfig};
 use meridian_workload::queue::{self, Queue, QueueConfig};
 use meridian_workload::social::{Social, SocialConfig, Survive};
 use meridian_workload::tpcc::{self, Tpcc, TpccConfig};
+use meridian_workload::ycsb::{self, Mix, Reads, Table, Ycsb, YcsbConfig};
 use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, Write};
@@ -29,7 +30,7 @@ const SOMEWHERE: &str = "local";
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// movr, bank, queue, inserts, foreign, localities, multi-region, social or tpcc.
+    /// movr, bank, queue, inserts, foreign, localities, multi-region, social, tpcc or ycsb.
     workload: String,
     /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
     #[arg(long = "url", required = true)]
@@ -51,6 +52,8 @@ pub struct Args {
     seed: Option<u64>,
     #[command(flatten)]
     tpcc: TpccArgs,
+    #[command(flatten)]
+    ycsb: YcsbArgs,
 }
 
 /// The shape of TPC-C.
@@ -75,6 +78,54 @@ impl TpccArgs {
     }
 }
 
+/// The shape of YCSB.
+#[derive(ClapArgs, Clone, Debug)]
+struct YcsbArgs {
+    /// ycsb: a (updates half of the time), b (one update in twenty operations) or d (one insert in twenty).
+    #[arg(long, default_value = "b", value_parser = mix)]
+    mix: Mix,
+    /// ycsb: regional, global, by_row, rehoming, computed, partitioned or duplicates; each has a table of its own.
+    #[arg(long, default_value = "by_row", value_parser = table)]
+    table: Table,
+    /// ycsb: rows of each region.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    rows: u64,
+    /// ycsb: percent of the operations on rows of the client's own region; without it, all rows are everybody's.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(..=100))]
+    own: Option<u8>,
+    /// ycsb: reads of the newest state that the nearest replica has.
+    #[arg(long)]
+    stale: bool,
+}
+
+impl YcsbArgs {
+    fn config(&self) -> YcsbConfig {
+        YcsbConfig {
+            mix: self.mix,
+            table: self.table,
+            distribution: self.mix.distribution(),
+            reads: if self.stale { Reads::Bounded } else { Reads::Latest },
+            rows_per_region: self.rows,
+            own_share: self.own.map(|percent| f64::from(percent) / 100.0),
+            disjoint: None,
+        }
+    }
+}
+
+fn mix(text: &str) -> std::result::Result<Mix, String> {
+    match text {
+        "a" | "A" => Ok(Mix::A),
+        "b" | "B" => Ok(Mix::B),
+        "d" | "D" => Ok(Mix::D),
+        _ => Err(format!("{text:?} is none of a, b and d")),
+    }
+}
+
+fn table(text: &str) -> std::result::Result<Table, String> {
+    let names = Table::ALL.map(Table::name).join(", ");
+    Table::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| format!("{text:?} is none of {names}"))
+}
+
 fn scale(text: &str) -> std::result::Result<f64, String> {
     let scale = text.parse().ok().filter(|scale| *scale > 0.0 && *scale <= 1.0);
     scale.ok_or_else(|| format!("{text:?} is not a part of the standard's size, as in 0.1"))
@@ -96,9 +147,10 @@ fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
         "localities" => (Arc::new(Localities::new(LocalitiesConfig::default())), localities::DATABASE),
         "multi-region" => (Arc::new(MultiRegion::new(MultiRegionConfig::default())), multi_region::DATABASE),
         "social" => (Arc::new(Social::new(SocialConfig::default())), Survive::Zone.database()),
+        "ycsb" => (Arc::new(Ycsb::new(args.ycsb.config())), ycsb::DATABASE),
         "tpcc" => (Arc::new(Tpcc::new(args.tpcc.config())), tpcc::DATABASE),
         other => {
-            let names = "movr, bank, queue, inserts, foreign, localities, multi-region, social or tpcc";
+            let names = "movr, bank, queue, inserts, foreign, localities, multi-region, social, tpcc or ycsb";
             return Err(Error::sql("22023", format!("there is no workload {other}")).hint(names));
         }
     })

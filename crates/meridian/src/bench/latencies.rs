@@ -9,7 +9,8 @@ use std::time::Duration;
 
 pub type Measured = BTreeMap<StatsKey, OperationStats>;
 
-fn merge(to: &mut OperationStats, from: &OperationStats) {
+/// Adds up.
+pub fn merge(to: &mut OperationStats, from: &OperationStats) {
     to.latency.merge(&from.latency);
     to.retries += from.retries;
     to.failures += from.failures;

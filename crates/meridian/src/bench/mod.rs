@@ -13,6 +13,7 @@ mod postgres;
 mod report;
 mod social;
 mod tpcc;
+mod ycsb;
 
 use clap::Subcommand;
 use meridian_server::node::base::Result;
@@ -30,6 +31,10 @@ pub enum Command {
     Social(social::Args),
     /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a simulated network.
     Convoy(convoy::Args),
+    /// YCSB-B and -D on REGIONAL BY ROW tables: locality-optimized search, rehoming, and where inserts look for duplicates.
+    Locality(ycsb::locality::Args),
+    /// YCSB-A over five regions: GLOBAL and REGIONAL tables, stale reads, and a copy in each region.
+    Global(ycsb::global::Args),
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
@@ -40,5 +45,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Tpcc(args) => tpcc::run(args).await,
         Command::Social(args) => social::run(args).await,
         Command::Convoy(args) => convoy::run(&args),
+        Command::Locality(args) => ycsb::locality::run(args).await,
+        Command::Global(args) => ycsb::global::run(args).await,
     }
 }

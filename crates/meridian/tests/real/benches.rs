@@ -73,3 +73,15 @@ fn the_social_network_works_under_both_placements() {
     assert_eq!(said.matches("acknowledged follows and posts are there: yes").count(), 2, "{said}");
     assert!(said.contains("SURVIVE REGION FAILURE") && said.contains("What timelines cost"), "{said}");
 }
+
+#[test]
+fn rows_of_ones_own_region_take_no_round_trip_and_others_come_home() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = meridian();
+    command.args(["bench", "locality", "--seconds", "5", "--clients", "2", "--rows-per-client", "2", "--samples", "2"]);
+    let said = ran(command.args(["--locality", "50", "--csv"]).arg(dir.path().join("locality.csv")));
+    for part in ["default, 50 %: an operation on a row of its own region takes 0 round trips", "computed: an insert takes 0"] {
+        assert!(said.contains(part), "{part:?} is missing in\n{said}");
+    }
+    assert!(!said.contains("MISSED"), "{said}");
+}

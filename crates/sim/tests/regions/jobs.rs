@@ -32,7 +32,9 @@ fn until_job(c: &mut Cluster, patience: Duration, is_so: impl Fn(&str, &str) -> 
             return (id.clone(), c.elapsed() - start);
         }
         assert!(c.elapsed() - start < patience, "the last job is {job:?}");
-        c.pass(Duration::from_millis(10));
+        // What is short is looked for closely.
+        let is_long = c.elapsed() - start > Duration::from_secs(3);
+        c.pass(Duration::from_millis(if is_long { 1_000 } else { 10 }));
     }
 }
 

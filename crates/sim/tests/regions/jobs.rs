@@ -62,38 +62,3 @@ fn a_region_that_dies_while_its_groups_are_founded_stops_no_change_of_locality()
         assert_eq!(c.sql(EU, "d", "SELECT count(*), count(DISTINCT crdb_region) FROM t"), [["602", "3"]]);
     }
 }
-
-/// With zone survival the region's rows have nowhere else to be: the change waits, says for what, and can be taken back.
-#[test]
-fn a_change_of_locality_that_waits_for_a_region_says_so_and_is_cancelled() {
-    let mut c = start(8, "ZONE");
-    c.begin_sql(US, "d", "ALTER TABLE t SET LOCALITY REGIONAL BY ROW");
-    until_job(&mut c, Duration::from_secs(10), |state, _| state == "running");
-    c.kill("n2");
-    let says_so = |_: &str, running: &str| running.contains("waits for the primary of group") && running.contains(EU);
-    let (id, _) = until_job(&mut c, Duration::from_secs(40), says_so);
-    let start = c.elapsed();
-    c.sql(ASIA, "d", &format!("CANCEL JOB {id}"));
-    let (_, took) = until_job(&mut c, Duration::from_secs(80), |state, _| state == "canceled");
-    let all = c.elapsed() - start;
-    // One schema lease, at most, of a group that was there before.
-    assert!(all < Duration::from_secs(75), "cancelled after {all:?}, seen after {took:?}");
-    assert_eq!(locality(&mut c), "REGIONAL BY TABLE IN PRIMARY REGION");
-    c.sql(US, "d", "INSERT INTO t VALUES (601, 601)");
-
-    // The next one finds out before it keeps anybody from writing, and gives up by itself.
-    c.begin_sql(US, "d", "ALTER TABLE t SET LOCALITY REGIONAL BY ROW");
-    let (next, _) = until_job(&mut c, Duration::from_secs(80), |state, _| state == "running");
-    assert_ne!(next, id);
-    for number in 602..=620 {
-        c.sql(US, "d", &format!("INSERT INTO t VALUES ({number}, {number})"));
-    }
-    until_job(&mut c, Duration::from_secs(200), |state, _| state == "failed");
-    assert_eq!(locality(&mut c), "REGIONAL BY TABLE IN PRIMARY REGION");
-
-    c.restart("n2");
-    c.pass(Duration::from_secs(10));
-    c.sql(US, "d", "ALTER TABLE t SET LOCALITY REGIONAL BY ROW");
-    c.sql(EU, "d", "INSERT INTO t VALUES (700, 700)");
-    assert_eq!(c.sql(EU, "d", "SELECT count(*), sum(v) FROM t"), [["621", "193210"]]);
-}

@@ -107,7 +107,7 @@ fn a_commit_that_is_not_idempotent_is_caught() {
 /// Counterexample 7.
 #[test]
 fn a_successor_that_starts_below_its_predecessors_ceiling_is_caught() {
-    caught(WorkloadKind::ListAppend, (1, 3), 42, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
+    caught(WorkloadKind::ListAppend, (1, 3), 7, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
 }
 
 /// Counterexample 28.
@@ -148,7 +148,7 @@ fn a_replica_that_reads_past_what_is_prepared_is_caught() {
 /// Counterexample 8.
 #[test]
 fn a_round_that_looks_only_at_what_is_committed_is_caught() {
-    caught(WorkloadKind::Bank, (3, 1), 26, 1).after(8).shows(PlantedBug::RoundIgnoresWriters);
+    caught(WorkloadKind::Bank, (3, 1), 154, 1).shows(PlantedBug::RoundIgnoresWriters);
 }
 
 /// Counterexample 21.
@@ -177,13 +177,13 @@ fn an_outcome_that_no_vote_decides_is_caught() {
 /// Counterexample 4.
 #[test]
 fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
-    caught(WorkloadKind::Bank, (2, 1), 8, 1).after(42).shows(BallotBug::AckBeforeDurable);
+    caught(WorkloadKind::Bank, (2, 1), 36, 1).after(42).shows(BallotBug::AckBeforeDurable);
 }
 
 /// Counterexample 12.
 #[test]
 fn a_vote_that_is_not_logged_is_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 3, 1).shows(BallotBug::UnloggedReadOnlyVote);
+    caught(WorkloadKind::ListAppend, (3, 1), 49, 1).shows(BallotBug::UnloggedReadOnlyVote);
 }
 
 #[test]
@@ -194,4 +194,37 @@ fn a_vote_sent_before_it_is_durable_is_caught() {
 #[test]
 fn an_outcome_forgotten_before_everybody_has_it_is_caught() {
     caught(WorkloadKind::Bank, (2, 1), 8, 1).after(42).shows(BallotBug::ForgetBeforeAcks);
+}
+
+/// Counterexample 2.
+#[test]
+fn reservations_that_end_before_a_future_commit_are_caught() {
+    caught(WorkloadKind::Foreign, (3, 1), 100, 1).shows(PlantedBug::ReleaseBeforeClock);
+}
+
+/// Counterexample 25.
+#[test]
+fn global_rows_that_are_not_looked_at_again_are_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 108, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
+}
+
+#[test]
+fn reading_global_rows_without_uncertainty_is_caught() {
+    caught(WorkloadKind::Registers, (3, 1), 100, 2).shows(PlantedBug::UncertaintySkipped);
+}
+
+/// As with a lead that is too short, if nobody waited for the promise.
+#[test]
+fn reading_global_rows_where_they_are_not_final_is_caught() {
+    caught(WorkloadKind::Registers, (3, 1), 101, 1).shows(PlantedBug::GlobalReadsNotClosed);
+}
+
+#[test]
+fn telling_global_rows_before_their_time_is_caught() {
+    caught(WorkloadKind::Registers, (3, 1), 100, 1).shows(PlantedBug::ReaderDoesNotWait);
+}
+
+#[test]
+fn acknowledging_a_global_write_before_its_time_is_caught() {
+    caught(WorkloadKind::Registers, (3, 1), 101, 1).shows(PlantedBug::WriterDoesNotWait);
 }

@@ -78,8 +78,9 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     }
     let mut scenario = if options.calm { Scenario::calm() } else { Scenario::draw(&mut rng) };
     // From a generator of its own: what was drawn from a seed before there were GLOBAL tables is drawn from it still.
-    scenario.has_global = options.bug.is_none() && SmallRng::seed_from_u64(!seed).random_bool(0.4);
-    if let Some(bug) = options.provoke.or(options.bug) {
+    let shown = options.provoke.or(options.bug);
+    scenario.has_global = shown.is_none() && SmallRng::seed_from_u64(!seed).random_bool(0.4);
+    if let Some(bug) = shown {
         scenario.provoke(bug);
     } else if seed.is_multiple_of(REPEATING_SEEDS) && !options.calm {
         // Not drawn: the other runs stay what they were without this.

@@ -95,7 +95,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// The same by the session's default, for transactions that are read-only by declaration.
-    async fn read_as_of_default(&mut self, now: u64) -> Result<()> {
+    pub(super) async fn read_as_of_default(&mut self, now: u64) -> Result<()> {
         let is_new = |b: &Block<E::Txn>| b.read_only && b.past.is_none() && b.statements == 0 && b.ddl.is_none();
         if !self.setting(|v| v.use_follower_reads) || !self.block.as_ref().is_some_and(is_new) {
             return Ok(());

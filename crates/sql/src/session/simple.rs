@@ -230,7 +230,9 @@ impl<E: Environment> Session<E> {
         self.cancel.check()?;
         self.refuse_if_failed()?;
         let now = self.start_statement();
-        self.block(now);
+        if self.block(now).read_only {
+            self.read_as_of_default(now).await?;
+        }
         if let Simple::Cached { text, .. } = simple
             && self.catalog().version != plan.version
         {

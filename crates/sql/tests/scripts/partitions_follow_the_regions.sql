@@ -129,8 +129,8 @@ explain (costs off) select * from g where id = 1;
 QUERY PLAN
 Point Lookup using g_pkey on g
   Index Cond: (id = 1)
-  Regions: europe-west1 (GLOBAL, read at its primary) (round trips between regions: 1)
-Regions: europe-west1
-Predicted Round Trips Between Regions: 1
+  Regions: us-east1 (GLOBAL, read here) (round trips between regions: 0)
+Regions: us-east1
+Predicted Round Trips Between Regions: 0
 (EXPLAIN)
 

@@ -10,7 +10,7 @@ struct Schema {
     name: &'static str,
     new_max: usize,
     convert_max: usize,
-    /// The paper cannot have counted those on the database: with them there would be more than its one.
+    /// The paper seems not to have counted those on the database: with them there would be more than its one.
     counts_database: bool,
     /// What asks where the rows are, and the answer.
     question: &'static str,

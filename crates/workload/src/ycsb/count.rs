@@ -102,7 +102,7 @@ impl crate::session::Session {
 /// The sum in `Round Trips Between Regions: 0, to commit 1`; none are counted where there is one region.
 fn counted(rows: &Rows) -> Option<u32> {
     let lines = rows.rows.iter().filter_map(|row| row.first()?.as_text());
-    let line = lines.filter_map(|line| line.trim().strip_prefix("Round Trips Between Regions: ")).last()?;
+    let line = lines.filter_map(|line| line.trim().strip_prefix("Round Trips Between Regions: ")).next_back()?;
     let (made, to_commit) = line.split_once(", to commit ")?;
     Some(made.parse::<u32>().ok()? + to_commit.parse::<u32>().ok()?)
 }

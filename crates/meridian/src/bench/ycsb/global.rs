@@ -245,13 +245,13 @@ impl Bench<'_> {
         }
     }
 
-    fn from_primary(&self, region: &str) -> Duration {
+    fn way_from_primary(&self, region: &str) -> Duration {
         let place = |region: &str| Place { region: region.to_string(), zone: "a".to_string() };
         self.running.distances.round_trip(&place(&self.running.regions[0]), &place(region)) / 2
     }
     /// The longest way from the primary region.
     fn farthest(&self) -> Duration {
-        self.running.regions.iter().map(|r| self.from_primary(r)).max().unwrap_or_default()
+        self.running.regions.iter().map(|r| self.way_from_primary(r)).max().unwrap_or_default()
     }
 
     async fn staleness(&self) -> Result<()> {
@@ -261,7 +261,7 @@ impl Bench<'_> {
             "Age of what bounded-staleness reads get, p50/p99 ms (the row is written every few milliseconds in the primary region)"
         );
         for (region, age) in self.running.regions.iter().zip(&ages) {
-            let way = self.from_primary(region);
+            let way = self.way_from_primary(region);
             let p50 = age.quantile(0.5).unwrap_or_default();
             println!("  {region:<22}{:>12}   one-way delay {:.1} ms", quantiles(age, &[0.5, 0.99]), way.as_secs_f64() * 1e3);
             let (old, most) = (p50.as_secs_f64() * 1e3, (way + STALENESS_BUDGET).as_secs_f64() * 1e3);

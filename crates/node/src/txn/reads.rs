@@ -186,7 +186,11 @@ impl<R: Runtime> Txn<R> {
         }
         let holds_elsewhere = self.parts.iter().enumerate().any(|(other, part)| other != at && part.has_locks);
         let own = self.options.lock_timeout;
-        let cycles = self.options.deadlock_timeout.filter(|t| holds_elsewhere && own.is_none_or(|own| *t < own));
+        // Those who wait in a circle must not all give up at once, and meet again when they are run again: each attempt has a patience of
+        // its own, up to twice as long.
+        let patience = |t: Duration| t + t * (self.began.micros() / 7 % 16) as u32 / 16;
+        let bound = self.options.deadlock_timeout.map(patience);
+        let cycles = bound.filter(|t| holds_elsewhere && own.is_none_or(|own| *t < own));
         let part = &mut self.parts[at];
         part.view.lock_timeout = cycles.or(own);
         part.has_locks = true;

@@ -166,7 +166,9 @@ impl CatalogCache {
 
     /// Whether a group holds GLOBAL tables. A group's kind never changes.
     pub fn is_global(&self, id: GroupId) -> bool {
-        self.group(id).is_some_and(|g| g.kind == GroupKind::Global)
+        let newest = self.newest();
+        let descriptor = newest.descriptors.get(&DescriptorId(id.0));
+        matches!(descriptor.map(|d| &**d), Some(Descriptor::Group(g)) if g.kind == GroupKind::Global)
     }
 
     /// Every group but the catalog's.

@@ -7,6 +7,7 @@
 use crate::tasks::Tasks;
 use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Clock, Error, NodeId, Result, Timestamp, limits};
@@ -416,13 +417,25 @@ impl<R: Runtime> Rpc<R> {
                 rpc.answer(&out, call, Response::Error(e), delay);
                 continue;
             }
-            self.tasks.spawn(async move {
-                let response = match postcard::from_bytes::<Request>(&frame) {
-                    Ok(request) => handler.handle(from, request).await,
-                    Err(e) => Response::Error(Error::internal(format!("malformed message from another node: {e}"))),
-                };
+            let request = match postcard::from_bytes::<Request>(&frame) {
+                Ok(request) => request,
+                Err(e) => {
+                    let e = Error::internal(format!("malformed message from another node: {e}"));
+                    rpc.answer(&out, call, Response::Error(e), delay);
+                    continue;
+                }
+            };
+            let is_ordered = matches!(request, Request::Raft { .. });
+            let mut answering = async move {
+                let response = handler.handle(from, request).await;
                 rpc.answer(&out, call, response, delay);
-            });
+            }
+            .boxed();
+            // Messages of a group's log are handed on in their order: begun here, where they arrive one after the other.
+            let begun = |cx: &mut std::task::Context<'_>| std::task::Poll::Ready(answering.poll_unpin(cx).is_ready());
+            if !is_ordered || !tokio::task::unconstrained(std::future::poll_fn(begun)).await {
+                self.tasks.spawn(answering);
+            }
         }
         Ok(())
     }

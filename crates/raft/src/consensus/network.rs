@@ -3,18 +3,20 @@
 use super::lease::Lease;
 use super::machine::SnapshotData;
 use super::message::{self, Request, Response};
-use super::{CommittedLeaderId, Types, Vote};
+use super::{CommittedLeaderId, LogId, Types, Vote};
 use crate::Transport;
 use crate::machine::SnapshotSource;
 use bytes::Bytes;
-use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesOrdered};
+use futures::{FutureExt, Stream, StreamExt};
 use meridian_base::{Error, GroupId, NodeId, Result};
 use openraft::EmptyNode;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest,
-    VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult, TransferLeaderRequest,
+    TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::storage::Snapshot;
 use std::collections::BTreeSet;
@@ -27,6 +29,10 @@ use tokio::time::Instant;
 /// Tells the voters in force: one set, or two during a change.
 pub(crate) type Configs = Box<dyn Fn() -> Vec<BTreeSet<u32>> + Send + Sync>;
 
+/// Messages with entries that one peer has not answered.
+const PIPELINE_MAX: usize = 64;
+/// The time between two of them while the first is not answered.
+const PIPELINE_PACE: Duration = Duration::from_millis(5);
 /// A chunk of a snapshot is sent again so often before the whole snapshot is given up.
 const CHUNK_TRIES: u32 = 5;
 
@@ -141,6 +147,94 @@ impl Peer {
     }
 }
 
+type Answers<'s> = BoxStream<'s, Result<StreamAppendResult<Types>, RPCError<Types>>>;
+
+/// Messages with entries on their way to a peer.
+///
+/// One at a time would let a peer in another region hear of the log once in a round trip: a record would reach it, or the news that it is committed, up to
+/// a round trip late. So more are sent before the answer to the first is there, not closer together than [`PIPELINE_PACE`]: a
+/// peer that answers faster than that gets what has come together in the meantime in one message, as if there were no pipeline.
+struct Pipeline<'s, S> {
+    peer: &'s Peer,
+    input: S,
+    in_flight: FuturesOrdered<BoxFuture<'static, Sent>>,
+    last_sent: Instant,
+    is_over: bool,
+}
+
+/// A message and what became of it.
+struct Sent {
+    /// No other one was under way before it.
+    is_first: bool,
+    prev: Option<LogId>,
+    last: Option<LogId>,
+    answer: Result<Response>,
+}
+
+impl<'s, S> Pipeline<'s, S>
+where
+    S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
+{
+    fn new(peer: &'s Peer, input: S) -> Self {
+        Pipeline { peer, input, in_flight: FuturesOrdered::new(), last_sent: Instant::now(), is_over: false }
+    }
+
+    fn answers(self) -> impl Stream<Item = Result<StreamAppendResult<Types>, RPCError<Types>>> + Send + 's {
+        futures::stream::unfold(self, |mut pipeline| async move { Some((pipeline.next().await?, pipeline)) })
+    }
+
+    /// The next answer, in the order of the messages; sends while it waits.
+    async fn next(&mut self) -> Option<Result<StreamAppendResult<Types>, RPCError<Types>>> {
+        loop {
+            let under_way = self.in_flight.len();
+            let not_before = (under_way > 0).then(|| self.last_sent + PIPELINE_PACE);
+            let input = &mut self.input;
+            let request = async {
+                if let Some(at) = not_before {
+                    tokio::time::sleep_until(at).await;
+                }
+                input.next().await
+            };
+            tokio::select! {
+                biased;
+                Some(sent) = self.in_flight.next(), if under_way > 0 => return Some(self.answered(sent)),
+                request = request, if !self.is_over && under_way < PIPELINE_MAX => match request {
+                    Some(request) => self.send(request),
+                    None => self.is_over = true,
+                },
+                else => return None,
+            }
+        }
+    }
+
+    fn send(&mut self, request: AppendEntriesRequest<Types>) {
+        self.last_sent = Instant::now();
+        let is_first = self.in_flight.is_empty();
+        let prev = request.prev_log_id;
+        let last = request.entries.last().map(|e| e.log_id).or(prev);
+        let sending = self.peer.append(request);
+        self.in_flight.push_back(async move { Sent { is_first, prev, last, answer: sending.await } }.boxed());
+    }
+
+    /// What the library is told. Nothing follows what is not a full success.
+    fn answered(&mut self, sent: Sent) -> Result<StreamAppendResult<Types>, RPCError<Types>> {
+        let result = match sent.answer {
+            Ok(Response::Append(AppendEntriesResponse::Conflict)) if !sent.is_first => {
+                // The one before it was lost, or overtaken. That is no word about the peer's log.
+                Err(RPCError::Network(NetworkError::new(&Error::unavailable("a message arrived before its predecessor"))))
+            }
+            Ok(Response::Append(answer)) => Ok(answer.into_stream_result(sent.prev, sent.last)),
+            Ok(_) => Err(unexpected()),
+            Err(e) => Err(RPCError::Unreachable(unreachable(&e))),
+        };
+        if !matches!(&result, Ok(Ok(matching)) if *matching == sent.last) {
+            self.is_over = true;
+            self.in_flight = FuturesOrdered::new();
+        }
+        result
+    }
+}
+
 impl RaftNetworkV2<Types> for Peer {
     type SnapshotData = SnapshotData;
 
@@ -165,6 +259,13 @@ impl RaftNetworkV2<Types> for Peer {
             Response::Append(response) => Ok(response),
             _ => Err(unexpected()),
         }
+    }
+
+    fn stream_append<'s, S>(&'s mut self, input: S, _option: RPCOption) -> BoxFuture<'s, Result<Answers<'s>, RPCError<Types>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
+    {
+        Box::pin(async move { Ok(Pipeline::new(self, input).answers().boxed()) })
     }
 
     async fn vote(&mut self, request: VoteRequest<Types>, _option: RPCOption) -> Result<VoteResponse<Types>, RPCError<Types>> {

@@ -22,6 +22,9 @@ pub struct Prepare {
     /// How long the receiver waits before it certifies: zero, or at the initiator's own group the largest one-way delay to the
     /// others (S-DUR §4.4), so that reservations at home are held for one one-way delay instead of two.
     pub hold: Duration,
+    /// The transaction has waited its turn for rows of this group. One that has not is refused where others have queued for what it
+    /// writes: what is read at a replica and committed from afar must not overtake them for ever.
+    pub has_queued: bool,
 }
 
 impl Prepare {

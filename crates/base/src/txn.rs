@@ -172,6 +172,8 @@ pub enum ConflictReason {
     BelowGcThreshold,
     /// The schema version used is not the group's, or its lease bound has passed.
     SchemaChanged,
+    /// Somebody else has queued for the row, and this transaction has not.
+    Locked,
 }
 
 impl fmt::Display for ConflictReason {
@@ -182,6 +184,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::ReservedByPrepared => "reserved by a prepared transaction",
             ConflictReason::BelowGcThreshold => "read too long ago",
             ConflictReason::SchemaChanged => "schema changed",
+            ConflictReason::Locked => "locked by another transaction",
         })
     }
 }

@@ -132,7 +132,7 @@ mod tests {
             schema: SchemaUse::default(),
             global: Default::default(),
         };
-        let prepare = Prepare { participants: vec![A, B], slice, hold: Duration::ZERO };
+        let prepare = Prepare { participants: vec![A, B], slice, hold: Duration::ZERO, has_queued: true };
         let mut out = Vec::new();
         let prepares = BTreeMap::from([(A, prepare.clone()), (B, prepare)]);
         (Coordination::start(prepares, Timestamp::from_micros(0), &mut out), out)

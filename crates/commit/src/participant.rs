@@ -154,6 +154,11 @@ impl Participant {
         }
     }
 
+    /// Whether the transaction that is being certified has waited its turn for rows here ([`Prepare::has_queued`]).
+    pub fn has_queued(&self, id: TxnId) -> bool {
+        matches!(self.ballots.get(&id).map(|b| &b.phase), Some(Phase::Certifying(prepare)) if prepare.has_queued)
+    }
+
     /// The participants whose votes, or acknowledgements of the outcome, are missing.
     pub fn waits_for(&self, ledger: &impl Ledger, id: TxnId) -> Vec<GroupId> {
         let Some(ballot) = self.ballots.get(&id) else { return Vec::new() };

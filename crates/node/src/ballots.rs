@@ -18,7 +18,7 @@ use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
     BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, Key, KeyRange, Peer, ReadEntry, Refusal, Result, SchemaUse,
-    Target, Timestamp, TxnId, Vote, limits,
+    Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck};
@@ -220,11 +220,18 @@ impl<R: Runtime> Replica<R> {
 
     fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<Certified>> {
         let physical = self.physical();
-        let Core { state, engine: Some(engine), participant: Some(participant), .. } = &mut *core else {
+        let Core { state, engine: Some(engine), participant: Some(participant), queues, .. } = &mut *core else {
             return Err(crate::primary::not_primary(self.id));
         };
+        let has_queued = participant.has_queued(id);
         let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
         slice.global.hold_until = hold_until;
+        let is_taken = |w: &Write| queues.is_held_exclusively(&w.key);
+        if let Some(write) = slice.writes.iter().find(|w| !has_queued && is_taken(w)) {
+            let conflict = Conflict { key: write.key.clone(), reason: ConflictReason::Locked };
+            self.certified(core, id, Err(Refusal { conflict: Some(conflict), fresh: Vec::new() }));
+            return Ok(Step::Ready(Certified::Voted));
+        }
         let versions = StoreVersions::new(&self.store, self.bugs);
         let preparation = engine.prepare(state, &versions, slice, &self.clock, physical);
         if let Some(e) = versions.failure.into_inner() {

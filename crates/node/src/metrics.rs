@@ -23,8 +23,8 @@ pub enum Counter {
     Aborted,
     /// Waits in a row's queue.
     QueueWaits,
-    /// Waits that a bound on cycles over several primaries has ended.
-    SuspectedDeadlocks,
+    /// Circles of waits over several primaries.
+    Deadlocks,
     /// Questions about GLOBAL rows that no replica in the region could answer, so that the primary was asked.
     GlobalReadsBehind,
     /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
@@ -39,7 +39,7 @@ const COUNTERS: [(Counter, &str); 10] = [
     (Counter::ReservingReadsMissed, "txn.reserving_reads.missed"),
     (Counter::Aborted, "txn.regions.aborted"),
     (Counter::QueueWaits, "primary.waits.queue"),
-    (Counter::SuspectedDeadlocks, "txn.suspected_deadlocks"),
+    (Counter::Deadlocks, "txn.regions.deadlocks"),
     (Counter::GlobalReadsBehind, "txn.global.behind"),
     (Counter::CommitWaits, "txn.global.commit_waits"),
 ];

@@ -731,6 +731,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Holds { group, .. }
         | Request::Check { group, .. }
         | Request::IsMember { group }
+        | Request::AheadOf { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
         Request::Ping(_)
@@ -741,6 +742,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Closed(_)
         | Request::Settled(_)
         | Request::Reserved { .. }
+        | Request::WaitsOf(_)
         | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
@@ -808,6 +810,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             primary(group)?.release_locks(owner(session, began));
             Ok(Response::Done)
         }
+        Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter))),
+        Request::WaitsOf(owners) => Ok(Response::WaitsOf(shared.waiting.of(&owners))),
         Request::Ping(ping) => {
             members::hear(shared, from, ping, None);
             Ok(Response::Pong(members::own_ping(shared)))

@@ -28,7 +28,6 @@ use tokio::time::Instant;
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without the entry.
 const BRIEF_WAIT: Duration = Duration::from_millis(300);
-const LOCK_TIMED_OUT: &str = "canceling statement due to lock timeout";
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
@@ -43,11 +42,6 @@ pub fn not_primary(group: GroupId) -> Error {
 /// Whether the error says «ask another node».
 pub fn is_not_primary(e: &Error) -> bool {
     e.kind() == ErrorKind::Unavailable && e.message().starts_with(NO_PRIMARY)
-}
-
-/// Whether a wait in a queue took longer than it might.
-pub(crate) fn is_lock_timeout(e: &Error) -> bool {
-    e.sqlstate() == "55P03" && e.message() == LOCK_TIMED_OUT
 }
 
 /// Certification failed: what the client sees if the server's own retries do not help.
@@ -395,7 +389,9 @@ impl<R: Runtime> Replica<R> {
             Ending::Deadlock | Ending::TimedOut if busy == WireBusy::Briefly => Ok(Queued::Waited),
             Ending::Deadlock => Err(deadlock(key)),
             Ending::Over => Err(is_over()),
-            Ending::TimedOut => Err(Error::sql("55P03", LOCK_TIMED_OUT).detail(format!("key {key:?}"))),
+            Ending::TimedOut => {
+                Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}")))
+            }
         }
     }
 
@@ -448,6 +444,11 @@ impl<R: Runtime> Replica<R> {
         let mut ended = Vec::new();
         core.queues.release_all(owner, &mut ended);
         core.end_waits(ended);
+    }
+
+    /// Everybody that the waiter waits for in these queues.
+    pub fn ahead_of(&self, waiter: Owner) -> Vec<Owner> {
+        self.core.lock().queues.ahead_of(waiter)
     }
 
     /// A gateway is gone, with all its sessions.

@@ -48,6 +48,8 @@ pub struct Shared<R: Runtime> {
     pub(crate) overlay: crate::txn::overlay::Overlay,
     /// Sessions that were refused because a replica was behind.
     pub(crate) refusals: crate::txn::stale::Refusals,
+    /// Where its transactions wait for rows while they hold others elsewhere.
+    pub(crate) waiting: crate::txn::deadlock::Waiting,
     /// What sessions read in attempts whose round failed.
     pub(crate) scripts: crate::txn::reserving::Scripts,
     /// What this node counts; its replicas count into the same.
@@ -135,6 +137,7 @@ impl<R: Runtime> Shared<R> {
             ddl: crate::ddl::Inbox::default(),
             overlay: Default::default(),
             refusals: Default::default(),
+            waiting: Default::default(),
             scripts: Default::default(),
             metrics: Default::default(),
             ballots: Default::default(),

@@ -15,6 +15,7 @@ use meridian_base::{
     BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry,
     SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
 };
+use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
 use meridian_sql::env::Locking;
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,13 @@ pub enum Request {
         at: Timestamp,
         found: Found,
     },
+    /// For a group's primary: everybody that the waiter waits for there, directly or through others.
+    AheadOf {
+        group: GroupId,
+        waiter: Owner,
+    },
+    /// For a gateway: which of these transactions of its sessions wait in queues, and where.
+    WaitsOf(Vec<Owner>),
 }
 
 /// The answer.
@@ -199,6 +207,8 @@ pub enum Response {
         hint: Option<NodeId>,
     },
     Error(Error),
+    Owners(Vec<Owner>),
+    WaitsOf(Vec<(Owner, Vec<GroupId>)>),
 }
 
 /// The transaction that reads, as the primary needs to know it.

@@ -7,13 +7,14 @@
 //!
 //! An owner (a session of a gateway) waits for one key at a time. So the wait-for graph has at most one cycle through a new
 //! waiter per edge, and it is looked for when somebody starts to wait: the youngest owner in the cycle aborts (40P01).
-//! Cycles over several primaries are not seen here and end by `lock_timeout`.
+//! Cycles over several primaries are not seen here; [`Queues::ahead_of`] is what their members look for them with.
 //!
 //! Messages of a session may overtake each other: the release of one transaction may come after its successor's first request,
 //! and a request after the release of its own transaction. So an owner is one transaction of a session, and one that has been
 //! released is refused when it asks again ([`Enqueued::Over`]).
 
 use meridian_base::{Key, NodeId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Keys held at one primary. Above it entries are granted without being recorded: it is advice.
@@ -23,7 +24,7 @@ pub const HELD_MAX: usize = 100_000;
 const OVER_MAX: usize = 65_536;
 
 /// Whom an entry is leased to: a transaction of a session. It vanishes with the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
     pub gateway: NodeId,
     pub session: SessionId,
@@ -260,6 +261,25 @@ impl Queues {
         self.expiries.first().map(|(until, _)| *until)
     }
 
+    /// Everybody that the owner waits for, directly or through others that wait here.
+    pub fn ahead_of(&self, owner: Owner) -> Vec<Owner> {
+        let mut seen = BTreeSet::from([owner]);
+        let mut found = Vec::new();
+        let mut todo = self.blockers(owner);
+        while let Some(next) = todo.pop() {
+            if seen.insert(next) {
+                todo.extend(self.blockers(next));
+                found.push(next);
+            }
+        }
+        found
+    }
+
+    /// Whether somebody has the key to itself.
+    pub fn is_held_exclusively(&self, key: &Key) -> bool {
+        self.lines.get(key).is_some_and(|line| line.holders.iter().any(|(_, mode)| *mode == Mode::Exclusive))
+    }
+
     /// How many entries are held, for metrics.
     pub fn held_len(&self) -> usize {
         self.held
@@ -412,6 +432,23 @@ mod tests {
         fn ended(&mut self) -> Vec<(u64, Ending)> {
             std::mem::take(&mut self.ended).into_iter().map(|e| (e.owner.session.0, e.how)).collect()
         }
+    }
+
+    #[test]
+    fn who_is_ahead_is_known_through_others() {
+        let mut t = Table::new();
+        t.take(1, 7, Mode::Exclusive);
+        t.take(2, 8, Mode::Exclusive);
+        t.take(2, 7, Mode::Exclusive);
+        t.take(3, 7, Mode::Exclusive);
+        t.take(4, 8, Mode::Exclusive);
+        let ahead = |n| {
+            let mut ahead: Vec<u64> = t.queues.ahead_of(owner(n)).iter().map(|o| o.session.0).collect();
+            ahead.sort_unstable();
+            ahead
+        };
+        assert_eq!((ahead(1), ahead(2), ahead(3), ahead(4)), (vec![], vec![1], vec![1, 2], vec![1, 2]));
+        assert_eq!(ahead(9), vec![]);
     }
 
     #[test]

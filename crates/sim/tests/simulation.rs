@@ -148,7 +148,7 @@ fn a_replica_that_reads_past_what_is_prepared_is_caught() {
 /// Counterexample 8.
 #[test]
 fn a_round_that_looks_only_at_what_is_committed_is_caught() {
-    caught(WorkloadKind::Bank, (3, 1), 154, 1).shows(PlantedBug::RoundIgnoresWriters);
+    caught(WorkloadKind::Bank, (3, 1), 165, 1).shows(PlantedBug::RoundIgnoresWriters);
 }
 
 /// Counterexample 21.
@@ -177,13 +177,13 @@ fn an_outcome_that_no_vote_decides_is_caught() {
 /// Counterexample 4.
 #[test]
 fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
-    caught(WorkloadKind::Bank, (2, 1), 36, 1).after(42).shows(BallotBug::AckBeforeDurable);
+    caught(WorkloadKind::Bank, (2, 1), 59, 1).after(42).shows(BallotBug::AckBeforeDurable);
 }
 
 /// Counterexample 12.
 #[test]
 fn a_vote_that_is_not_logged_is_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 49, 1).shows(BallotBug::UnloggedReadOnlyVote);
+    caught(WorkloadKind::ListAppend, (3, 1), 60, 1).shows(BallotBug::UnloggedReadOnlyVote);
 }
 
 #[test]
@@ -216,12 +216,12 @@ fn reading_global_rows_without_uncertainty_is_caught() {
 /// As with a lead that is too short, if nobody waited for the promise.
 #[test]
 fn reading_global_rows_where_they_are_not_final_is_caught() {
-    caught(WorkloadKind::Registers, (3, 1), 101, 1).shows(PlantedBug::GlobalReadsNotClosed);
+    caught(WorkloadKind::Registers, (3, 1), 118, 1).shows(PlantedBug::GlobalReadsNotClosed);
 }
 
 #[test]
 fn telling_global_rows_before_their_time_is_caught() {
-    caught(WorkloadKind::Registers, (3, 1), 100, 1).shows(PlantedBug::ReaderDoesNotWait);
+    caught(WorkloadKind::Registers, (3, 1), 103, 1).shows(PlantedBug::ReaderDoesNotWait);
 }
 
 #[test]

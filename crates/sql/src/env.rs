@@ -120,8 +120,8 @@ pub struct TxnOptions {
     pub schema_committed_at: Timestamp,
     /// How long a wait in a queue may take (`lock_timeout`); `None` for no limit of its own.
     pub lock_timeout: Option<std::time::Duration>,
-    /// How long a wait in a queue may take while entries at another primary are held (`deadlock_timeout`): nobody sees a cycle over
-    /// two primaries.
+    /// How long a wait in a queue lasts before a circle over several primaries is looked for (`deadlock_timeout`); circles at one
+    /// primary are seen at once. `None`: never.
     pub deadlock_timeout: Option<std::time::Duration>,
     /// How many attempts of the same work came before this one.
     pub attempt: u32,

@@ -504,5 +504,6 @@ pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, is_held: bool) -> Prep
     };
     let mut participants: Vec<GroupId> = slices.iter().map(|s| group_id(s.group)).collect();
     participants.sort();
-    Prepare { participants, slice: slice_of, hold: if is_held { Duration::from_millis(50) } else { Duration::ZERO } }
+    let hold = if is_held { Duration::from_millis(50) } else { Duration::ZERO };
+    Prepare { participants, slice: slice_of, hold, has_queued: true }
 }

@@ -243,6 +243,10 @@ impl<R: Runtime> Txn<R> {
         if !is_fresh {
             self.shared.refusals.note(self.options.session);
         }
+        if conflict.reason == ConflictReason::Locked {
+            // Its turn comes at the primary, where the queue is.
+            (1..super::reads::ATTEMPTS_AT_REPLICAS).for_each(|_| self.shared.refusals.note(self.options.session));
+        }
         if !is_fresh && conflict.reason == ConflictReason::ConcurrentWrite {
             conflict.reason = ConflictReason::StaleRemoteRead;
         }

@@ -3,6 +3,9 @@
 //! Every group's read goes on in a branch: a transaction that has only that group's part, and gives it back when its answer is
 //! there. The transaction itself counts as failed in between, because a statement that is broken off takes the branches, and what
 //! they have read, with it.
+//!
+//! Reads that wait in the queues of several primaries are made one after the other, in the order of the groups: of two statements
+//! that lock rows of the same regions, one is ahead in all of them.
 
 use super::Txn;
 use super::part::Part;
@@ -22,16 +25,22 @@ impl<R: Runtime> Txn<R> {
         Ok(self.reserved.is_none() && far > 1)
     }
 
+    /// Whether some of the reads may wait in a queue.
+    fn queues(&self, mut groups: impl Iterator<Item = GroupId>, locking: Locking) -> bool {
+        locking != Locking::None && groups.any(|group| !self.reads_at_replica(group, locking))
+    }
+
     pub(super) async fn keys_of_each(
         &mut self,
         reads: Vec<(GroupId, Vec<Key>)>,
         columns: ColumnMask,
         locking: Locking,
     ) -> Result<Vec<Vec<Option<Bytes>>>> {
-        if !self.pays(reads.iter().map(|r| r.0)).await? {
-            let mut answers = Vec::with_capacity(reads.len());
-            for (group, keys) in reads {
-                answers.push(self.some_keys(group, &keys, columns, locking).await?);
+        if self.queues(reads.iter().map(|r| r.0), locking) || !self.pays(reads.iter().map(|r| r.0)).await? {
+            let mut answers = vec![Vec::new(); reads.len()];
+            for at in in_order(&reads) {
+                let (group, keys) = &reads[at];
+                answers[at] = self.some_keys(*group, keys, columns, locking).await?;
             }
             return Ok(answers);
         }
@@ -57,10 +66,12 @@ impl<R: Runtime> Txn<R> {
     }
 
     pub(super) async fn pages_of_each(&mut self, scans: Vec<(GroupId, Scan)>) -> Result<Vec<ScanRows>> {
-        if !self.pays(scans.iter().map(|s| s.0)).await? {
-            let mut answers = Vec::with_capacity(scans.len());
-            for (group, scan) in scans {
-                answers.push(self.scan(group, scan).await?);
+        let locking = scans.first().map_or(Locking::None, |(_, scan)| scan.locking);
+        if self.queues(scans.iter().map(|s| s.0), locking) || !self.pays(scans.iter().map(|s| s.0)).await? {
+            let mut answers: Vec<ScanRows> = scans.iter().map(|_| ScanRows::default()).collect();
+            for at in in_order(&scans) {
+                let (group, scan) = &scans[at];
+                answers[at] = self.scan(*group, scan.clone()).await?;
             }
             return Ok(answers);
         }
@@ -124,6 +135,7 @@ impl<R: Runtime> Txn<R> {
             global: self.global,
             may_reserve: false,
             reserved: None,
+            is_branch: true,
         };
         Branch { at, txn }
     }
@@ -144,6 +156,13 @@ impl<R: Runtime> Txn<R> {
         // They were under way together.
         self.round_trips += round_trips;
     }
+}
+
+/// The places of reads in the order of their groups.
+fn in_order<T>(reads: &[(GroupId, T)]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..reads.len()).collect();
+    places.sort_by_key(|at| reads[*at].0);
+    places
 }
 
 /// A transaction with one part of another one.

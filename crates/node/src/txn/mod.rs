@@ -7,6 +7,7 @@
 
 mod ballot;
 mod commit;
+pub(crate) mod deadlock;
 mod each;
 mod global;
 pub(crate) mod overlay;
@@ -64,6 +65,8 @@ pub struct Txn<R: Runtime> {
     /// The moment it reads, if it reads the past; a bounded one is negotiated at the first read.
     past: Option<Timestamp>,
     global: global::GlobalReading,
+    /// It reads in one of several groups that are read at once ([`each`]).
+    is_branch: bool,
 }
 
 impl<R: Runtime> Txn<R> {
@@ -93,6 +96,7 @@ impl<R: Runtime> Txn<R> {
             round_trips: 0,
             past: None,
             global: Default::default(),
+            is_branch: false,
         }
     }
 
@@ -160,15 +164,21 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
+    /// What it is called in wait queues.
+    fn owner(&self) -> Owner {
+        Owner { gateway: self.shared.me(), session: self.options.session, began: self.began }
+    }
+
     fn leave_queues(&mut self) {
-        let (session, began) = (self.options.session, self.began);
+        let owner = self.owner();
+        let Owner { session, began, .. } = owner;
         for part in &mut self.parts {
             if !std::mem::take(&mut part.has_locks) {
                 continue;
             }
             let group = part.group;
             match self.shared.route(group, 0) {
-                Some(Route::Local(replica)) => replica.release_locks(Owner { gateway: self.shared.me(), session, began }),
+                Some(Route::Local(replica)) => replica.release_locks(owner),
                 Some(Route::Remote(node)) => {
                     let shared = self.shared.clone();
                     self.shared.spawn(async move {

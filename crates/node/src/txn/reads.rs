@@ -8,8 +8,8 @@
 //!   distant primary, where the wait queue is.
 
 use super::Txn;
+use super::deadlock::{Watch, unless_deadlocked};
 use super::part::{Part, covered, merged, without};
-use crate::metrics::Counter;
 use crate::primary::is_not_primary;
 use crate::shared::Route;
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
@@ -27,7 +27,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
 /// Attempts that came before the one which reads at distant primaries: the first failed on a stale replica, the second on what
 /// it was told.
-const ATTEMPTS_AT_REPLICAS: u32 = 2;
+pub(super) const ATTEMPTS_AT_REPLICAS: u32 = 2;
 /// Read entries that travel with every read, so that the primary can move the snapshot; more of them only with locking reads.
 const ENTRIES_SENT_MAX: usize = 32;
 
@@ -51,11 +51,12 @@ impl<R: Runtime> Txn<R> {
         if !self.reads_global(&self.parts[at], locking)
             && let Some(replica) = self.shared.local_primary(self.parts[at].group)
         {
-            let bound = self.bound_wait(at, locking);
+            let watch = self.before_wait(at, locking);
             let part = &mut self.parts[at];
             part.prefetched.clear();
             let me = self.shared.me();
-            match replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into()).await {
+            let read = replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into());
+            match unless_deadlocked(watch, read).await {
                 Ok(version) => {
                     let until = part.view.snapshot.expect("a read has a snapshot");
                     part.record(Target::Key(key.clone()), columns, until);
@@ -63,10 +64,7 @@ impl<R: Runtime> Txn<R> {
                     return Ok(version.and_then(|v| v.value));
                 }
                 Err(e) if is_not_primary(&e) => {}
-                Err(e) => {
-                    let e = self.waited_too_long(bound, e);
-                    return Err(self.note_failure(e));
-                }
+                Err(e) => return Err(self.note_failure(e)),
             }
         }
         let mut found = self.read_keys(at, vec![key.clone()], columns, locking).await?;
@@ -178,39 +176,19 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
-    /// Before a read that may wait in a queue: how long it may. Nobody sees a cycle of waits over two primaries, so one who holds
-    /// entries elsewhere waits for a bounded time. Whether that is the bound.
-    fn bound_wait(&mut self, at: usize, locking: Locking) -> bool {
+    /// Before a read that may wait in a queue. What it has to look for meanwhile, if it holds entries elsewhere or is about to.
+    fn before_wait(&mut self, at: usize, locking: Locking) -> Option<Watch<R>> {
         if locking == Locking::None {
-            return false;
+            return None;
         }
-        let holds_elsewhere = self.parts.iter().enumerate().any(|(other, part)| other != at && part.has_locks);
-        let own = self.options.lock_timeout;
-        // Those who wait in a circle must not all give up at once, and meet again when they are run again: each attempt has a patience of
-        // its own, up to twice as long.
-        let patience = |t: Duration| t + t * (self.began.micros() / 7 % 16) as u32 / 16;
-        let bound = self.options.deadlock_timeout.map(patience);
-        let cycles = bound.filter(|t| holds_elsewhere && own.is_none_or(|own| *t < own));
-        let part = &mut self.parts[at];
-        part.view.lock_timeout = cycles.or(own);
-        part.has_locks = true;
-        cycles.is_some()
-    }
-
-    /// A wait that was bounded because of cycles has reached its bound: 40P01.
-    fn waited_too_long(&self, is_bounded: bool, e: Error) -> Error {
-        if !is_bounded || !crate::primary::is_lock_timeout(&e) {
-            return e;
+        self.parts[at].has_locks = true;
+        let is_elsewhere = |(other, part): (usize, &Part)| other != at && part.has_locks;
+        if !self.is_branch && !self.parts.iter().enumerate().any(is_elsewhere) {
+            return None;
         }
-        self.shared.metrics.add(Counter::SuspectedDeadlocks);
-        let waited = self.options.deadlock_timeout.unwrap_or_default();
-        Error::new(
-            ErrorKind::Retry,
-            "40P01",
-            "deadlock suspected: waited too long for a row while holding rows in another region",
-        )
-        .detail(format!("deadlock_timeout is {} ms; {}", waited.as_millis(), e.get_detail().unwrap_or_default()))
-        .hint("Run the transaction again.")
+        let (shared, group) = (self.shared.clone(), self.parts[at].group);
+        let owner = self.owner();
+        self.options.deadlock_timeout.map(|patience| Watch { shared, owner, group, patience })
     }
 
     pub(super) fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
@@ -232,13 +210,10 @@ impl<R: Runtime> Txn<R> {
         {
             return Ok(found);
         }
-        let bound = self.bound_wait(at, locking);
-        let result = match self.ask_primary(at, op, locking).await {
+        let watch = self.before_wait(at, locking);
+        let result = match unless_deadlocked(watch, self.ask_primary(at, op, locking)).await {
             Ok(result) => result,
-            Err(e) => {
-                let e = self.waited_too_long(bound, e);
-                return Err(self.note_failure(e));
-            }
+            Err(e) => return Err(self.note_failure(e)),
         };
         let until = self.parts[at].view.snapshot.ok_or_else(another_question)?;
         let untils = match &result {

@@ -3,6 +3,7 @@
 mod global;
 mod jobs;
 mod script;
+mod waits;
 
 use meridian_node::wire::Standing;
 use meridian_sim::cluster::meridian::Tuning;

@@ -35,6 +35,9 @@ pub struct Load {
     pub acknowledged: Arc<Mutex<BTreeMap<i64, Duration>>>,
 }
 
+/// What became of each run of a statement, and how long it took.
+pub type Repeated = Arc<Mutex<Vec<(std::result::Result<(), String>, Duration)>>>;
+
 impl Cluster {
     /// Nodes in so many regions of so many zones, one in each zone, all started.
     pub fn start(regions: usize, zones: usize, seed: u64, tuning: Tuning) -> Cluster {
@@ -140,6 +143,24 @@ impl Cluster {
                 let _ = client.execute(&sql).await;
             }
         });
+    }
+
+    /// Runs a statement again and again on one connection, without waiting for it.
+    pub fn repeat(&mut self, region: &str, database: &str, statement: &str, times: usize) -> Repeated {
+        let ended = Repeated::default();
+        let results = ended.clone();
+        let world = self.machines.world.clone();
+        let (to, database, statement) = (region.to_string(), database.to_string(), statement.to_string());
+        self.spawn(region, move |host, regions| async move {
+            let connector = SimConnector::new(host, regions);
+            let mut client = connect(&connector, &to, &database).await.expect("a connection");
+            for _ in 0..times {
+                let began = world.micros();
+                let result = client.execute(&statement).await.map(|_| ()).map_err(|e| e.sqlstate().to_string());
+                results.lock().push((result, Duration::from_micros(world.micros() - began)));
+            }
+        });
+        ended
     }
 
     pub fn sql(&mut self, region: &str, database: &str, sql: &str) -> Vec<Vec<String>> {

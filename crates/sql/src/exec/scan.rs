@@ -2,7 +2,8 @@
 //!
 //! A table may have its rows in several groups. Single keys are looked for in the near one first ([`get_anywhere`]); ranges
 //! are read there first too, and then in all the others together, a page of each at a time. Where the order of the index is
-//! wanted, all groups are read side by side and their entries merged: within an index their keys compare.
+//! wanted, all groups are read side by side and their entries merged: within an index their keys compare. Whoever locks all of the
+//! rows reads no group first either.
 
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
@@ -52,7 +53,7 @@ pub(crate) async fn next<T: Transaction>(
     want: usize,
 ) -> Result<Option<Vec<Row>>> {
     if matches!(op.state, State::New) {
-        let work = work(s, &op.frame, rt).await?;
+        let work = work(s, &op.frame, rt, want).await?;
         op.state = State::Scan(ScanState { work, page: want.clamp(1, BATCH) });
     }
     let State::Scan(state) = &mut op.state else { return Ok(None) };
@@ -249,8 +250,8 @@ fn covered_row(s: &Scan, group: GroupId, key: &Key, value: &Bytes) -> Result<Row
     s.columns.iter().map(column).collect()
 }
 
-async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Work> {
-    let groups = groups::of_scan(s, frame, rt).await?;
+async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>, want: usize) -> Result<Work> {
+    let mut groups = groups::of_scan(s, frame, rt).await?;
     let index = &s.table.indexes[s.index];
     let mut start = Vec::with_capacity(24);
     encode::index(&mut start, index.id);
@@ -280,6 +281,10 @@ async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>) 
     }
     if s.is_point {
         return Ok(Work::Points { groups, keys: prefixes.into_iter().map(|k| Key::new(&k)).collect() });
+    }
+    if s.locking != Locking::None && want >= BATCH {
+        // All rows are wanted, and all statements lock them in one order of the groups.
+        groups = groups.together();
     }
     let mut ranges = VecDeque::with_capacity(prefixes.len());
     let bounds = match &s.range {

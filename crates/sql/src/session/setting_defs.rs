@@ -120,13 +120,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "The message levels that are sent to the client.",
     ),
     reported("DateStyle", "datestyle", "ISO, MDY", Kind::DateStyle, "The display format for date and time values."),
-    quiet(
-        "deadlock_timeout",
-        "deadlock_timeout",
-        "10s",
-        MILLIS,
-        "The maximum allowed duration of a wait for a lock while locks in another region are held.",
-    ),
+    quiet("deadlock_timeout", "deadlock_timeout", "1s", MILLIS, "Sets the time to wait on a lock before checking for deadlock."),
     quiet(
         "default_table_access_method",
         "default_table_access_method",

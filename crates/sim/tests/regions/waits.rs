@@ -1,0 +1,78 @@
+//! Waits in the queues of several primaries.
+
+use super::script::{ASIA, Cluster, EU, Repeated, US};
+use meridian_sim::cluster::meridian::Tuning;
+use std::time::Duration;
+
+/// Five rows in each region: 0 to 4, 10 to 14, 20 to 24.
+fn rows_everywhere(seed: u64) -> Cluster {
+    let mut c = Cluster::start(3, 3, seed, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8 NOT NULL) LOCALITY REGIONAL BY ROW");
+    for (at, region) in [US, EU, ASIA].into_iter().enumerate() {
+        let rows: Vec<String> = (0..5).map(|i| format!("('{region}', {}, 0)", at * 10 + i)).collect();
+        c.sql(region, "d", &format!("INSERT INTO t (crdb_region, id, v) VALUES {}", rows.join(", ")));
+    }
+    c.settled(US, "d");
+    c
+}
+
+/// Waits until all have run so often, none of them in vain, and none longer than `each_max`.
+fn all_succeed(c: &mut Cluster, clients: &[Repeated], times: usize, each_max: Duration) {
+    let end = c.elapsed() + each_max * times as u32;
+    while clients.iter().any(|ended| ended.lock().len() < times) {
+        assert!(c.elapsed() < end, "still running: {clients:?}");
+        c.pass(Duration::from_millis(100));
+    }
+    let ended: Vec<_> = clients.iter().map(|ended| ended.lock().clone()).collect();
+    for (result, took) in ended.iter().flatten() {
+        assert!(result.is_ok() && *took < each_max, "{ended:?}");
+    }
+}
+
+fn circles(c: &mut Cluster) -> u64 {
+    let of = |metrics: Vec<Vec<String>>| {
+        let row = metrics.into_iter().find(|row| row[0] == "txn.regions.deadlocks").expect("a metric");
+        row[1].parse::<u64>().expect("a number")
+    };
+    [US, EU, ASIA].into_iter().map(|region| of(c.sql(region, "d", "SHOW METRICS"))).sum()
+}
+
+/// Statements that lock a whole table do so in one order, wherever they come from: none of them waits for one that waits for it.
+#[test]
+fn statements_that_lock_all_regions_take_turns() {
+    let mut c = rows_everywhere(61);
+    let clients = [US, EU, ASIA, US, ASIA].map(|region| c.repeat(region, "d", "UPDATE t SET v = v + 1", 5));
+    let bystander = c.repeat(EU, "d", "UPDATE t SET v = v + 1 WHERE id = 11", 20);
+    all_succeed(&mut c, &clients, 5, Duration::from_secs(8));
+    all_succeed(&mut c, &[bystander], 20, Duration::from_secs(8));
+    assert_eq!(circles(&mut c), 0);
+    assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["15".to_string(), (15 * 5 * 5 + 20).to_string()]]);
+}
+
+/// Each locks its own region's row first. The youngest of a circle gives way after `deadlock_timeout`, a second.
+#[test]
+fn a_circle_of_waits_over_two_primaries_is_broken() {
+    const TIMES: usize = 4;
+    const EACH_MAX: Duration = Duration::from_secs(20);
+    let mut c = rows_everywhere(62);
+    let both = |first: i64, second: i64| {
+        let add = |id| format!("UPDATE t SET v = v + 1 WHERE id = {id}");
+        format!("ROLLBACK; BEGIN; {}; {}; COMMIT", add(first), add(second))
+    };
+    let clients = [US, ASIA, US, ASIA].map(|region| {
+        let (own, other) = if region == US { (1, 21) } else { (21, 1) };
+        c.repeat(region, "d", &both(own, other), TIMES)
+    });
+    while clients.iter().any(|ended| ended.lock().len() < TIMES) {
+        assert!(c.elapsed() < EACH_MAX * TIMES as u32, "still running: {clients:?}");
+        c.pass(Duration::from_millis(100));
+    }
+    let ended: Vec<_> = clients.iter().flat_map(|ended| ended.lock().clone()).collect();
+    assert!(ended.iter().all(|(_, took)| *took < EACH_MAX), "{ended:?}");
+    assert!(ended.iter().all(|(result, _)| result.as_ref().map_or_else(|e| e.starts_with("40"), |()| true)), "{ended:?}");
+    let succeeded = ended.iter().filter(|(result, _)| result.is_ok()).count();
+    assert!(succeeded > TIMES, "{ended:?}");
+    assert_eq!(c.sql(US, "d", "SELECT sum(v) FROM t"), [[(2 * succeeded).to_string()]]);
+    assert!(circles(&mut c) > 0, "nobody met in a circle, this shows nothing: {ended:?}");
+}

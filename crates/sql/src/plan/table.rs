@@ -86,9 +86,10 @@ impl Binder<'_> {
                     on_updates.push((o as u32, b.expr_as(&ast, &c.ty, CastContext::Assignment)?));
                 }
                 defaults.push(if live { b.default_of(table, o as u32)? } else { None });
+                // The type of a dropped column may be gone too.
                 missing.push(match &c.missing {
-                    Some(text) => Datum::from_text(text, &c.ty, b.ctx.eval)?,
-                    None => Datum::Null,
+                    Some(text) if live => Datum::from_text(text, &c.ty, b.ctx.eval)?,
+                    _ => Datum::Null,
                 });
             }
             let mut predicates = Vec::new();

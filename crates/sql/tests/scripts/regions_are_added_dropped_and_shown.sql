@@ -277,3 +277,65 @@ drop database d;
 ----
 (DROP DATABASE)
 
+-- A region that is the value of a column stays, whatever the table's locality.
+alter database postgres set primary region "us-east1";
+----
+(ALTER DATABASE)
+
+alter database postgres add region "europe-west1";
+----
+(ALTER DATABASE)
+
+create table seen (id int8 primary key, at crdb_internal_region);
+----
+(CREATE TABLE)
+
+insert into seen values (1, 'europe-west1'), (2, 'us-east1'), (3, null);
+----
+(INSERT 0 3)
+
+alter database postgres drop region "europe-west1";
+----
+ERROR 2BP01: could not remove enum value "europe-west1" as it is being used by "seen"
+DETAIL: It is the value of the column "at" in some row.
+
+delete from seen where at = 'europe-west1';
+----
+(DELETE 1)
+
+alter database postgres drop region "europe-west1";
+----
+(ALTER DATABASE)
+
+-- What a dropped column was of may go.
+alter table seen set locality regional by row;
+----
+(ALTER TABLE)
+
+alter table seen set locality regional by table;
+----
+(ALTER TABLE)
+
+alter database postgres drop region "us-east1";
+----
+ERROR 2BP01: cannot drop region "us-east1" because column "at" of table "seen" has regions as values
+HINT: Change the table's locality if it is REGIONAL BY ROW, and drop the column.
+
+alter table seen drop column at;
+----
+(ALTER TABLE)
+
+alter table seen drop column crdb_region;
+----
+(ALTER TABLE)
+
+alter database postgres drop region "us-east1";
+----
+(ALTER DATABASE)
+
+insert into seen values (4) returning *;
+----
+id
+4
+(INSERT 0 1)
+

@@ -109,9 +109,10 @@ impl Deriver<'_> {
             if let Some(column) = added_column {
                 table.columns[column as usize].missing = Some(database.primary_region.clone());
             }
-            let indexes = table.indexes.iter().map(|_| self.new_id()).collect();
-            table.moving = Some(Move { homes, locality: settled, indexes, state: MoveState::DeleteOnly });
-            self.jobs.push(Job::Move { table: table.id, added_column });
+            let indexes: Vec<u32> = table.indexes.iter().map(|_| self.new_id()).collect();
+            let state = MoveState::DeleteOnly;
+            table.moving = Some(Move { homes, locality: settled, indexes: indexes.clone(), state });
+            self.jobs.push(Job::Move { table: table.id, indexes, added_column });
         }
         let id = table.id;
         self.put(table);

@@ -92,8 +92,9 @@ pub enum Job {
     ValidateNotNull { table: DescriptorId, check: DescriptorId, ordinal: u32, added_column: bool },
     /// Looks for a row without its parent; marks the constraint validated, or fails with 23503 and removes it.
     ValidateForeignKey { table: DescriptorId, constraint: DescriptorId, keep: bool },
-    /// Takes a table to the homes of another locality. A column added for it goes with the change if it fails.
-    Move { table: DescriptorId, added_column: Option<u32> },
+    /// Takes a table to the homes of another locality, where its indexes have these ids: they tell this move from the table's others. A
+    /// column added for it goes with the change if it fails.
+    Move { table: DescriptorId, indexes: Vec<u32>, added_column: Option<u32> },
     /// Deletes the data of indexes that nobody can use any more.
     Discard { group: GroupId, indexes: Vec<u32> },
     /// Takes a region that is marked as being dropped from its database, or fails with 2BP01 if rows are homed there, and takes

@@ -240,7 +240,8 @@ fn multi_region_databases_and_homes() {
     s.run("alter table c set locality regional by table");
     assert_eq!((s.jobs.len(), &s.table("c").homes), (0, &c.homes), "nothing changes");
     s.run("alter table b set locality regional by row");
-    assert_eq!(s.jobs, [Job::Move { table: b.id, added_column: Some(1) }]);
+    let indexes = s.table("b").moving.as_ref().expect("it moves").indexes.clone();
+    assert_eq!(s.jobs, [Job::Move { table: b.id, indexes, added_column: Some(1) }]);
     assert_eq!(s.fail("create index on b (id)").0, "55000");
     assert_eq!(s.fail("alter table b add column x int").0, "55000");
     assert_eq!(s.fail("truncate b").0, "55000");

@@ -179,7 +179,7 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             let is_it = |f: &&mut ForeignKey| f.id == *constraint;
             last_step(env, context, *table, |t| t.foreign_keys.iter_mut().filter(is_it).for_each(|f| f.validated = true)).await
         }
-        Job::Move { table, .. } => move_table::run(env, *table, context).await,
+        Job::Move { table, indexes, .. } => move_table::run(env, *table, indexes, context).await,
         Job::Discard { group, indexes } => {
             discard::all(env, *group, indexes, context.session).await?;
             step_of(env, context, true, |_| None).await
@@ -245,7 +245,7 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
             }
             step(env, context, *table, |t| t.foreign_keys.retain(|f| f.id != *constraint)).await
         }
-        Job::Move { table, added_column } => move_table::undo(env, *table, *added_column, context).await,
+        Job::Move { table, indexes, added_column } => move_table::undo(env, *table, indexes, *added_column, context).await,
         Job::DropRegion { database, region } => regions::keep_region(env, *database, region, context).await,
         Job::ValidateCheck { keep: true, .. }
         | Job::ValidateForeignKey { keep: true, .. }

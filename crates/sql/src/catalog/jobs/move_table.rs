@@ -16,12 +16,13 @@ use super::{Job, JobContext, changed, discard, options, pause, step, step_of};
 use crate::catalog::{ColumnState, Move, MoveState, Table};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write, limits};
+use parking_lot::Mutex;
 
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
 const BATCH_ROWS: usize = 128;
 
 /// Takes a table from where it is to its new homes. Gone on with after a crash, it copies again what was copied: that does no harm.
-pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<()> {
+pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
     step(env, context, table, |t| {
         if t.moving.as_ref().is_some_and(|m| m.state == MoveState::DeleteOnly) {
             set_state(t, MoveState::WriteOnly);
@@ -33,7 +34,15 @@ pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, context: &
         copy(env, table, context).await?;
         step(env, context, table, exchange).await?;
     }
-    finish(env, table, context, true).await
+    finish(env, table, indexes, context).await
+}
+
+/// Whether a table's move is the one that gives its indexes these ids. A job that is taken back after it was over meets others.
+fn is_of(table: &Table, indexes: &[u32]) -> bool {
+    table.moving.as_ref().is_some_and(|m| match m.state {
+        MoveState::Leaving => table.indexes.iter().map(|i| &i.id).eq(indexes),
+        MoveState::DeleteOnly | MoveState::WriteOnly => m.indexes == indexes,
+    })
 }
 
 fn set_state(table: &mut Table, state: MoveState) {
@@ -54,9 +63,9 @@ fn exchange(table: &mut Table) {
 }
 
 /// Forgets the homes that are not read; what is there is deleted by tasks of the job, after the statement has ended.
-async fn finish<E: Environment>(env: &E, table: DescriptorId, context: &JobContext, ends: bool) -> Result<()> {
-    step_of(env, context, ends, |catalog| {
-        let before = catalog.table_by_id(table)?;
+async fn finish<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
+    step_of(env, context, true, |catalog| {
+        let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
         let other = before.elsewhere()?;
         let mut change = changed(catalog, Table { moving: None, ..(*before).clone() });
         let indexes: Vec<u32> = other.indexes.iter().map(|i| i.id).collect();
@@ -71,22 +80,27 @@ async fn finish<E: Environment>(env: &E, table: DescriptorId, context: &JobConte
 pub(super) async fn undo<E: Environment>(
     env: &E,
     table: DescriptorId,
+    indexes: &[u32],
     added_column: Option<u32>,
     context: &JobContext,
 ) -> Result<()> {
-    let Some(t) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let Some(m) = &t.moving else { return Ok(()) };
-    let is_left = m.state == MoveState::Leaving;
-    let other = t.elsewhere();
-    step(env, context, table, |t| {
-        t.moving = None;
-        if let Some(column) = added_column.filter(|_| !is_left) {
-            t.columns[column as usize].state = ColumnState::Dropped;
+    // The homes that the step leaves behind, as it was committed: what they were a moment before may be the ones that are read now.
+    let left = Mutex::new(None);
+    step_of(env, context, false, |catalog| {
+        *left.lock() = None;
+        let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
+        let mut after = Table { moving: None, ..(*before).clone() };
+        let is_exchanged = before.moving.as_ref().is_some_and(|m| m.state == MoveState::Leaving);
+        if let Some(column) = added_column.filter(|_| !is_exchanged) {
+            after.columns[column as usize].state = ColumnState::Dropped;
         }
+        *left.lock() = before.elsewhere();
+        Some(changed(catalog, after))
     })
     .await?;
+    let left: Option<Table> = left.into_inner();
     // If the node stops first, the keys stay, unreachable: index ids are never used again.
-    for (group, indexes) in other.iter().flat_map(|t| t.groups().map(|g| (g, t.indexes.iter().map(|i| i.id).collect()))) {
+    for (group, indexes) in left.iter().flat_map(|t| t.groups().map(|g| (g, t.indexes.iter().map(|i| i.id).collect()))) {
         discard::in_background(env, group, indexes, context.session);
     }
     Ok(())
@@ -226,6 +240,10 @@ mod tests {
         env.change_catalog(catalog.version, change).await.unwrap();
         assert_eq!(table(&env).homes, us.homes, "nothing is read elsewhere yet");
 
+        // A job that is taken back when it has been over for long leaves the table's next move alone.
+        undo(&env, id, &[table(&env).primary().id], None, &context).await.unwrap();
+        assert!(table(&env).moving.is_some());
+
         s.query_text("insert into t values (1001, 1001, 'asia'); delete from t where id = 7").await.unwrap();
         assert!(stored(&env, &table(&env).elsewhere().unwrap()).await.is_empty(), "deletes only");
         step(&env, &context, id, |t| set_state(t, MoveState::WriteOnly)).await.unwrap();
@@ -248,7 +266,8 @@ mod tests {
         assert_eq!(stored(&env, &left).await, expected(&env, id, &context).await, "whoever still reads there misses nothing");
         assert_eq!(s.query_text("insert into t values (1004, 5000, 'us')").await.unwrap_err().sqlstate(), "23505");
 
-        finish(&env, id, &context, true).await.unwrap();
+        let ids: Vec<u32> = table(&env).indexes.iter().map(|i| i.id).collect();
+        finish(&env, id, &ids, &context).await.unwrap();
         assert_eq!(table(&env).moving, None);
         let answer = s.query_text("select count(*), count(distinct a) from t").await.unwrap();
         assert_eq!(answer[0].rows, [[Some("298".to_string()), Some("298".to_string())]]);

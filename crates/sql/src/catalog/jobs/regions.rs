@@ -2,7 +2,7 @@
 //! are where they belong.
 
 use super::backfill::{bind, primary_ranges};
-use super::{JobContext, options, pause, step_of};
+use super::{JobContext, options, pause, step_of, validate};
 use crate::catalog::ddl::{Notice, with_groups};
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Database};
@@ -33,6 +33,9 @@ pub(super) async fn drop_region<E: Environment>(
                     .hint("Move them to another region, or delete them, before dropping the region."));
             }
         }
+    }
+    for table in catalog.tables_of(database) {
+        validate::region_is_no_value(env, &table, region, context).await?;
     }
     change_database(env, database, context, true, |d| {
         d.regions.retain(|r| r != region);

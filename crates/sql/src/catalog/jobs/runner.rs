@@ -296,6 +296,10 @@ pub enum Control {
     Cancel,
 }
 
+fn in_background(id: DescriptorId) -> Error {
+    Error::sql("55000", format!("job {} cannot be canceled", id.0)).detail("It only deletes what nobody can reach any more.")
+}
+
 /// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`. Waits until it is written, not until the job has noticed.
 pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, shared: &Arc<Shared>) -> Result<()> {
     let me = env.locality().node;
@@ -307,10 +311,7 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     match (what, job.state) {
         (Control::Pause, JobState::Paused) | (Control::Resume, JobState::Running) => return Ok(()),
         (Control::Pause, JobState::Running) | (Control::Resume, JobState::Paused) => {}
-        (Control::Cancel, JobState::Running | JobState::Paused) if job.is_in_background() => {
-            return Err(Error::sql("55000", format!("job {} cannot be canceled", id.0))
-                .detail("It only deletes what nobody can reach any more."));
-        }
+        (Control::Cancel, JobState::Running | JobState::Paused) if job.is_in_background() => return Err(in_background(id)),
         (Control::Cancel, JobState::Running | JobState::Paused) => {}
         (Control::Pause, _) => return Err(refused("paused")),
         (Control::Resume, _) => return Err(refused("resumed")),
@@ -318,7 +319,8 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     }
     let before = job.state;
     put_record(env, id, |job| {
-        let job = Some(job.clone()).filter(|job| job.state == before)?;
+        let may = |job: &JobRecord| job.state == before && (what != Control::Cancel || !job.is_in_background());
+        let job = Some(job.clone()).filter(may)?;
         let canceled = || Error::sql(CANCELED, "job canceled by user");
         Some(match what {
             Control::Pause => JobRecord { state: JobState::Paused, ..job },
@@ -332,6 +334,10 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     })
     .await?;
     let catalog = env.catalog();
+    if what == Control::Cancel && catalog.job(id).is_some_and(|job| job.state == before && job.is_in_background()) {
+        // It came so far meanwhile.
+        return Err(in_background(id));
+    }
     if let Some(job) = catalog.job(id)
         && job.node == me
         && matches!(job.state, JobState::Running | JobState::Reverting)

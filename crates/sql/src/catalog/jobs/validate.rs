@@ -3,12 +3,12 @@
 
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause};
-use crate::catalog::ForeignKey;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::system::quote;
+use crate::catalog::{ForeignKey, Table};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::plan::TablePlan;
-use crate::types::Datum;
+use crate::types::{Datum, Type};
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, limits};
 use std::sync::Arc;
 
@@ -37,6 +37,28 @@ pub(super) async fn not_null<E: Environment>(env: &E, table: DescriptorId, ordin
         let (table, column) = (&plan.table().name, &plan.table().columns[ordinal as usize].name);
         let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
         Err(Error::sql("23502", message).table(table.clone()).column(column.clone()))
+    })
+    .await
+}
+
+/// 2BP01 if a row has a region as the value of a column that is no home.
+pub(super) async fn region_is_no_value<E: Environment>(env: &E, table: &Table, region: &str, context: &JobContext) -> Result<()> {
+    let is_home = |o: u32| table.region_column() == Some(o);
+    let columns: Vec<u32> = table.live_columns().filter(|(o, c)| c.ty == Type::Region && !is_home(*o)).map(|(o, _)| o).collect();
+    if columns.is_empty() {
+        return Ok(());
+    }
+    each_row(env, table.id, context, |plan, row| {
+        let Some(at) = columns.iter().find(|o| matches!(&row[**o as usize], Datum::Text(t) if t.as_str() == region)) else {
+            return Ok(());
+        };
+        let table = plan.table();
+        let column = &table.columns[*at as usize].name;
+        let message = format!("could not remove enum value \"{region}\" as it is being used by \"{}\"", table.name);
+        Err(Error::sql("2BP01", message)
+            .table(table.name.clone())
+            .column(column.clone())
+            .detail(format!("It is the value of the column \"{column}\" in some row.")))
     })
     .await
 }

@@ -338,7 +338,8 @@ pub(crate) fn is_noop(from: &Type, to: &Type) -> bool {
         (Type::Oid, Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace) => true,
         (Type::Numeric(_), Type::Numeric(None)) | (Type::Varchar(_), Type::Varchar(None)) => true,
         (a, Type::Text | Type::Varchar(None)) if text(a) => true,
-        (Type::Array(a), Type::Array(b)) => a == b || is_noop(a, b),
+        // An array knows the type of its elements.
+        (Type::Array(a), Type::Array(b)) => a == b,
         (a, b) => matches!((int(a), int(b)), (Some(x), Some(y)) if x <= y),
     }
 }

@@ -142,7 +142,10 @@ impl Datum {
                 out.push(1);
                 v.write(out);
             }
-            Datum::Array(v) => write_array(v, out),
+            Datum::Array(v) => match ty {
+                Type::Array(element) => write_array(v, element, out),
+                _ => write_array(v, &v.element, out),
+            },
             Datum::Record(v) => {
                 out.extend_from_slice(&(v.values.len() as i32).to_be_bytes());
                 for (value, ty) in v.values.iter().zip(v.types.iter()) {
@@ -167,17 +170,17 @@ fn write_nested(value: &Datum, ty: &Type, out: &mut Vec<u8>) {
     out[at..at + 4].copy_from_slice(&len.to_be_bytes());
 }
 
-fn write_array(v: &ArrayValue, out: &mut Vec<u8>) {
+fn write_array(v: &ArrayValue, element: &Type, out: &mut Vec<u8>) {
     let has_null = v.items.iter().any(Datum::is_null);
     out.extend_from_slice(&(v.dims.len() as i32).to_be_bytes());
     out.extend_from_slice(&i32::from(has_null).to_be_bytes());
-    out.extend_from_slice(&v.element.oid().to_be_bytes());
+    out.extend_from_slice(&element.oid().to_be_bytes());
     for (len, lower) in &v.dims {
         out.extend_from_slice(&(*len as i32).to_be_bytes());
         out.extend_from_slice(&lower.to_be_bytes());
     }
     for item in &v.items {
-        write_nested(item, &v.element, out);
+        write_nested(item, element, out);
     }
 }
 

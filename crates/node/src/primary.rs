@@ -127,6 +127,8 @@ impl<R: Runtime> Replica<R> {
             return Ok(found);
         }
         if locking != WireLocking::None && !self.lock_key(gateway, view, key, locking).await? {
+            view.skipped.push(key.clone());
+            self.snapshot(view).await?;
             return Ok(None);
         }
         self.snapshot(view).await?;
@@ -253,6 +255,7 @@ impl<R: Runtime> Replica<R> {
     /// Several reads, for a gateway on another node, or for scans.
     pub async fn read(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<ReadAnswer> {
         let mut answer = ReadAnswer::default();
+        view.skipped.clear();
         for op in ops {
             let result = match op {
                 ReadOp::Get { keys, columns, locking } => {
@@ -271,6 +274,7 @@ impl<R: Runtime> Replica<R> {
             answer.results.push(result);
         }
         (answer.snapshot, answer.is_settled) = (view.snapshot.unwrap_or_default(), view.is_settled);
+        answer.skipped.clone_from(&view.skipped);
         Ok(answer)
     }
 
@@ -287,6 +291,7 @@ impl<R: Runtime> Replica<R> {
     ) -> Result<ReadResult> {
         let limits = ScanLimits { rows: limit.map_or(1_024, |l| (l as usize).clamp(1, 1_024)), ..ScanLimits::default() };
         for _ in 0..RESCANS_MAX {
+            view.skipped.clear();
             let s = match self.settled_snapshot(view) {
                 Some(s) => {
                     (view.snapshot, view.is_settled) = (Some(s), true);
@@ -310,7 +315,7 @@ impl<R: Runtime> Replica<R> {
                         has_waited = true;
                         rows.push((key, value));
                     }
-                    Queued::Skip => {}
+                    Queued::Skip => view.skipped.push(key),
                 }
             }
             if has_waited {

@@ -230,6 +230,10 @@ pub struct View {
     pub entries: Vec<ReadEntry>,
     /// `entries` is all of it. If it is not, a read that would move the snapshot restarts the transaction.
     pub has_entries: bool,
+    /// Rows that the read just made has left out because others had locked them (`SKIP LOCKED`): nothing was read of them, and
+    /// nothing is certified.
+    #[serde(skip)]
+    pub skipped: Vec<Key>,
 }
 
 /// What a replica that is not the primary needs to know of the transaction that reads.
@@ -323,6 +327,8 @@ pub struct ReadAnswer {
     /// The largest version timestamp read.
     pub newest: Timestamp,
     pub results: Vec<ReadResult>,
+    /// See [`View::skipped`].
+    pub skipped: Vec<Key>,
 }
 
 /// The answer to one [`ReadOp`].

@@ -119,6 +119,7 @@ impl<R: Runtime> Txn<R> {
             lock_timeout: self.options.lock_timeout,
             entries: Vec::new(),
             has_entries: true,
+            skipped: Vec::new(),
         };
         self.parts.push(Part::new(group, view, self.shared.catalog.is_global(group)));
         Ok(self.parts.len() - 1)
@@ -264,7 +265,9 @@ impl<R: Runtime> Transaction for Txn<R> {
         }
         let part = &mut self.parts[at];
         for (key, (_, until)) in unknown.into_iter().zip(&fetched) {
-            part.record(meridian_base::Target::Key(key), columns, *until);
+            if let Some(until) = until {
+                part.record(meridian_base::Target::Key(key), columns, *until);
+            }
         }
         let mut fetched = fetched.into_iter();
         Ok(keys
@@ -311,7 +314,8 @@ impl<R: Runtime> Transaction for Txn<R> {
         let columns = columns | ColumnMask::EXISTENCE;
         let found = self.read_keys(at, keys.clone(), columns, Locking::None).await?;
         let part = &mut self.parts[at];
-        part.prefetched = keys.into_iter().zip(found).collect();
+        let known = keys.into_iter().zip(found).filter_map(|(key, (value, until))| Some((key, (value, until?))));
+        part.prefetched = known.collect();
         part.prefetched_columns = columns;
         Ok(())
     }

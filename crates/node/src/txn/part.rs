@@ -134,6 +134,7 @@ mod tests {
             lock_timeout: None,
             entries: Vec::new(),
             has_entries: true,
+            skipped: Vec::new(),
         };
         Part::new(GroupId(100), view, false)
     }

@@ -58,8 +58,10 @@ impl<R: Runtime> Txn<R> {
             let read = replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into());
             match unless_deadlocked(watch, read).await {
                 Ok(version) => {
-                    let until = part.view.snapshot.expect("a read has a snapshot");
-                    part.record(Target::Key(key.clone()), columns, until);
+                    if std::mem::take(&mut part.view.skipped).is_empty() {
+                        let until = part.view.snapshot.expect("a read has a snapshot");
+                        part.record(Target::Key(key.clone()), columns, until);
+                    }
                     self.note_newest(at, version.as_ref().map_or(Timestamp::MIN, |v| v.at));
                     return Ok(version.and_then(|v| v.value));
                 }
@@ -69,18 +71,20 @@ impl<R: Runtime> Txn<R> {
         }
         let mut found = self.read_keys(at, vec![key.clone()], columns, locking).await?;
         let (value, until) = found.pop().ok_or_else(another_question)?;
-        self.parts[at].record(Target::Key(key.clone()), columns, until);
+        if let Some(until) = until {
+            self.parts[at].record(Target::Key(key.clone()), columns, until);
+        }
         Ok(value)
     }
 
-    /// Several keys that this transaction has not written, with the `until` of each. Nothing is recorded.
+    /// Several keys that this transaction has not written, with the `until` of each; none for those that were skipped. Nothing is recorded.
     pub(super) async fn read_keys(
         &mut self,
         at: usize,
         keys: Vec<Key>,
         columns: ColumnMask,
         locking: Locking,
-    ) -> Result<Vec<(Option<Bytes>, Timestamp)>> {
+    ) -> Result<Vec<(Option<Bytes>, Option<Timestamp>)>> {
         let locking = self.queueing(at, locking);
         let op = ReadOp::Get { keys: keys.clone(), columns: columns | ColumnMask::EXISTENCE, locking: locking.into() };
         let (ReadResult::Values(values), untils) = self.ask(at, op, locking).await? else { return Err(another_question()) };
@@ -97,7 +101,9 @@ impl<R: Runtime> Txn<R> {
                 }
             }
         }
-        Ok(found)
+        let skipped = std::mem::take(&mut self.parts[at].view.skipped);
+        let until = |key, until| (!skipped.contains(key)).then_some(until);
+        Ok(keys.iter().zip(found).map(|(key, (value, at))| (value, until(key, at))).collect())
     }
 
     /// A page of a scan, recorded, with the transaction's own writes in it.
@@ -121,8 +127,12 @@ impl<R: Runtime> Txn<R> {
         };
         newer.iter().for_each(|(_, newer)| self.note_newest(at, newer.version));
         let part = &mut self.parts[at];
+        let skipped = std::mem::take(&mut part.view.skipped);
         if !covered.is_empty() {
-            for piece in without(&covered, newer.iter().map(|(key, _)| key.clone())) {
+            // In their order: of the two only one is ever there.
+            let mut apart: Vec<Key> = newer.iter().map(|(key, _)| key.clone()).chain(skipped).collect();
+            apart.sort_unstable();
+            for piece in without(&covered, apart.into_iter()) {
                 part.record(Target::Range(piece), scan.columns, until);
             }
             for (key, newer) in &newer {
@@ -275,6 +285,7 @@ impl<R: Runtime> Txn<R> {
             match answer {
                 Ok(mut answer) => {
                     self.note_newest(at, answer.newest);
+                    self.parts[at].view.skipped = std::mem::take(&mut answer.skipped);
                     return answer.results.pop().ok_or_else(another_question);
                 }
                 Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
@@ -292,7 +303,7 @@ impl<R: Runtime> Txn<R> {
         let part = &mut self.parts[at];
         let has_entries = locking != Locking::None || part.view.entries.len() <= ENTRIES_SENT_MAX;
         let entries = if has_entries { part.view.entries.clone() } else { Vec::new() };
-        let view = View { entries, has_entries, schema: part.view.schema.clone(), ..part.view };
+        let view = View { entries, has_entries, schema: part.view.schema.clone(), skipped: Vec::new(), ..part.view };
         // A wait in a queue has its own bounds; the call must not end it.
         let timeout = if locking == Locking::None { CALL_TIMEOUT } else { Duration::from_secs(3600) };
         let call = Request::Read { group: part.group, view, ops: ops.to_vec() };

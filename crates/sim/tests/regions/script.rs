@@ -133,6 +133,26 @@ impl Cluster {
         })
     }
 
+    /// Runs statements on two connections, one after the other: of which it is, with the statement. The rows of each.
+    pub fn on_two(&mut self, regions: [&str; 2], database: &str, statements: &[(usize, &str)]) -> Vec<Result<Vec<Vec<String>>>> {
+        let to = regions.map(str::to_string);
+        let database = database.to_string();
+        let statements: Vec<(usize, String)> = statements.iter().map(|(of, sql)| (*of, sql.to_string())).collect();
+        self.on_client(regions[0], move |host, regions| async move {
+            let connector = SimConnector::new(host, regions);
+            let mut clients = Vec::new();
+            for to in &to {
+                clients.push(connect(&connector, to, &database).await.expect("a connection"));
+            }
+            let mut answers = Vec::new();
+            for (of, sql) in statements {
+                let rows = |rows: Rows| rows.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect();
+                answers.push(clients[of].execute(&sql).await.map(rows));
+            }
+            answers
+        })
+    }
+
     /// Starts a statement and does not wait for it.
     pub fn begin_sql(&mut self, region: &str, database: &str, sql: &str) {
         let (to, database, sql) = (region.to_string(), database.to_string(), sql.to_string());

@@ -76,3 +76,36 @@ fn a_circle_of_waits_over_two_primaries_is_broken() {
     assert_eq!(c.sql(US, "d", "SELECT sum(v) FROM t"), [[(2 * succeeded).to_string()]]);
     assert!(circles(&mut c) > 0, "nobody met in a circle, this shows nothing: {ended:?}");
 }
+
+/// What is left out because others have locked it is not read: neither what they do to it nor that it is there can refuse whoever left it out.
+#[test]
+fn locked_rows_are_left_out_and_not_certified() {
+    let mut c = rows_everywhere(63);
+    for (locker, other) in [(US, US), (US, ASIA), (ASIA, US)] {
+        let take = "SELECT id FROM t WHERE id IN (1, 2) ORDER BY id FOR UPDATE SKIP LOCKED";
+        let statements = [
+            (0, "BEGIN"),
+            (0, "SELECT id FROM t WHERE id = 1 FOR UPDATE NOWAIT"),
+            (1, "BEGIN"),
+            (1, take),
+            (1, "SELECT id FROM t WHERE id = 1 FOR UPDATE SKIP LOCKED"),
+            (1, "SELECT id FROM t WHERE id < 4 ORDER BY id FOR UPDATE SKIP LOCKED"),
+            (1, "UPDATE t SET v = v + 1 WHERE id = 2"),
+            (0, "UPDATE t SET v = v + 1 WHERE id = 1"),
+            (0, "COMMIT"),
+            (1, "COMMIT"),
+        ];
+        let answers: Vec<Vec<Vec<String>>> = c
+            .on_two([locker, other], "d", &statements)
+            .into_iter()
+            .zip(statements)
+            .map(|(answer, (_, sql))| answer.unwrap_or_else(|e| panic!("{locker}, {other}: {sql}: {e}")))
+            .collect();
+        let ids = |at: usize| answers[at].iter().map(|row| row[0].clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (ids(1), ids(3), ids(4), ids(5)),
+            (vec!["1".into()], vec!["2".into()], vec![], ["0", "2", "3"].map(String::from).into())
+        );
+    }
+    assert_eq!(c.sql(US, "d", "SELECT id, v FROM t WHERE id IN (1, 2)"), [["1", "3"], ["2", "3"]]);
+}

@@ -201,7 +201,14 @@ pub struct MeridianSession {
 
 impl SqlSession for MeridianSession {
     async fn run(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
-        let results = self.session.query_text(&with_literals(sql, params)).await?;
+        let text = with_literals(sql, params);
+        tracing::debug!("begins: {text}");
+        let results = self.session.query_text(&text).await;
+        match &results {
+            Ok(results) => tracing::debug!("{:?}: {text}", results.iter().map(|r| &r.tag).collect::<Vec<_>>()),
+            Err(e) => tracing::debug!("{e}: {text}"),
+        }
+        let results = results?;
         let last = results.into_iter().next_back().unwrap_or_default();
         if sql == "COMMIT" && last.tag == "ROLLBACK" {
             return Err(Error::sql("25P02", "the transaction had failed and was rolled back"));

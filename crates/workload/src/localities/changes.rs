@@ -144,16 +144,14 @@ pub(super) async fn ids_by_region(
     for region in regions {
         let rows = crate::run::until_answered(context, session, |s| {
             let sql = format!("SELECT id FROM {table} WHERE crdb_region = '{region}'");
-            Box::pin(async move {
-                match s.query(&sql, &[]).await {
-                    // The database does not have the region any more, so no row does.
-                    Err(e) if e.sqlstate() == "22P02" => Ok(None),
-                    answer => answer.map(Some),
-                }
-            })
+            Box::pin(async move { s.query(&sql, &[]).await })
         })
-        .await?;
-        let Some(rows) = rows else { continue };
+        .await;
+        let rows = match rows {
+            // The database does not have the region any more, so no row does.
+            Err(e) if e.sqlstate() == "22P02" => continue,
+            rows => rows?,
+        };
         for row in 0..rows.rows.len() {
             found.push(rows.int(row, 0)?);
         }

@@ -52,7 +52,11 @@ impl Binder<'_> {
             Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
             Ast::UnaryOp { op, expr } => self.unary(*op, expr),
             Ast::IsNull(x) => Ok(boolean(Expr::IsNull(Box::new(self.any_value(x)?)))),
-            Ast::IsNotNull(x) => Ok(boolean(not(Expr::IsNull(Box::new(self.any_value(x)?))))),
+            Ast::IsNotNull(x) => {
+                let t = self.expr(x)?;
+                let t = self.settle(t)?;
+                Ok(boolean(if t.ty == Type::Record { row_is_not_null(t.expr) } else { not(Expr::IsNull(Box::new(t.expr))) }))
+            }
             Ast::IsTrue(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS TRUE")?), true))),
             Ast::IsNotTrue(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT TRUE")?), true)))),
             Ast::IsFalse(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS FALSE")?), false))),
@@ -548,6 +552,28 @@ pub(crate) fn unnest(mut e: &Ast) -> &Ast {
         e = inner;
     }
     e
+}
+
+/// A row is not null if none of its fields is, so one with some `NULL`s is neither null nor not null (PostgreSQL manual, 9.2).
+fn row_is_not_null(row: Expr) -> Expr {
+    fn body(_: &functions::Call<'_>, args: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Bool(match &args[0] {
+            Datum::Record(r) => !r.values.iter().any(Datum::is_null),
+            other => !other.is_null(),
+        }))
+    }
+    if let Expr::Row(_, fields) = row {
+        return Expr::And(fields.into_iter().map(|f| not(Expr::IsNull(Box::new(f)))).collect());
+    }
+    let f = functions::Function {
+        name: "row_is_not_null",
+        body,
+        args: vec![Type::Record],
+        result: Type::Bool,
+        strict: false,
+        volatility: functions::Volatility::Immutable,
+    };
+    Expr::Call(Arc::new(f), vec![row])
 }
 
 /// A function that does nothing but compare two values in the order of datums.

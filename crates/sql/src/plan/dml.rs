@@ -399,14 +399,15 @@ impl Binder<'_> {
                         true => Ok(()),
                         false => Err(Error::sql("42601", "number of columns does not match number of values")),
                     };
-                    match super::bind_expr::unnest(&a.value) {
-                        Ast::Tuple(values) => {
-                            count(values.len())?;
-                            for (o, v) in ordinals.into_iter().zip(values) {
-                                let value = self.set_value(v, plan, o)?;
-                                set.push((o, value));
-                            }
+                    if let Some(values) = row_items(&a.value)? {
+                        count(values.len())?;
+                        for (o, v) in ordinals.into_iter().zip(values) {
+                            let value = self.set_value(v, plan, o)?;
+                            set.push((o, value));
                         }
+                        continue;
+                    }
+                    match super::bind_expr::unnest(&a.value) {
                         Ast::Subquery(q) => {
                             let (rel, out) = self.subquery(q)?;
                             count(out.len())?;
@@ -417,10 +418,6 @@ impl Binder<'_> {
                                 let value = self.assign(Typed::new(e, c.ty), plan, o)?;
                                 set.push((o, value));
                             }
-                        }
-                        _ if ordinals.len() == 1 => {
-                            let value = self.set_value(&a.value, plan, ordinals[0])?;
-                            set.push((ordinals[0], value));
                         }
                         _ => {
                             return Err(Error::unsupported(
@@ -616,6 +613,22 @@ fn add_on_updates(set: &mut Vec<(u32, Expr)>, plan: &TablePlan, base: ColId) {
             super::physical::shift_slots(&mut e, base);
             set.push((*ordinal, e));
         }
+    }
+}
+
+/// The fields of `ROW(…)` or `(…, …)`.
+fn row_items(e: &Ast) -> Result<Option<Vec<&Ast>>> {
+    match super::bind_expr::unnest(e) {
+        Ast::Tuple(items) => Ok(Some(items.iter().collect())),
+        Ast::Function(f) => match (&f.args, f.name.0.as_slice()) {
+            (ast::FunctionArguments::List(list), [name])
+                if name.as_ident().is_some_and(|n| n.quote_style.is_none() && n.value.eq_ignore_ascii_case("row")) =>
+            {
+                super::bind_call::arguments(list).map(Some)
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
     }
 }
 

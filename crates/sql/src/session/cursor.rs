@@ -10,6 +10,7 @@ use crate::exec::{ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, RowSink};
 use crate::parse::ast::{self, CloseCursor, Expr, FetchDirection, Ident};
 use crate::parse::{Statement, parse_one_statement};
 use crate::plan::Tag;
+use crate::types::cast::{can_cast, cast};
 use crate::types::{CastContext, Datum, RowView, Type};
 use meridian_base::{Error, Result};
 use std::sync::Arc;
@@ -34,8 +35,8 @@ impl<E: Environment> Session<E> {
                 .detail(format!("Expected {} parameters but got {}.", types.len(), parameters.len())));
         }
         let mut params = Vec::with_capacity(types.len());
-        for (expr, ty) in parameters.iter().zip(&types) {
-            params.push(self.evaluate(expr, ty, now).await?);
+        for (i, (expr, ty)) in parameters.iter().zip(&types).enumerate() {
+            params.push(self.evaluate(i + 1, expr, ty, now).await?);
         }
         let Some(plan) = &named.plan else {
             let statement = named.statement.clone();
@@ -47,12 +48,18 @@ impl<E: Environment> Session<E> {
         let prepared = named.plan.as_ref().expect("planned").prepared.clone();
         self.run_query(&prepared, &params, manner, now, out).await
     }
-    /// The value of an expression without variables.
-    async fn evaluate(&mut self, expr: &Expr, ty: &Type, now: u64) -> Result<Datum> {
+    /// The value of an expression without variables, as that parameter.
+    async fn evaluate(&mut self, number: usize, expr: &Expr, ty: &Type, now: u64) -> Result<Datum> {
         let statement = parse_one_statement(&format!("SELECT {expr}"))?;
         let catalog = self.catalog();
         let prepared = Arc::new(self.prepare(&statement, &catalog, &[])?);
         let from = prepared.columns[0].ty.clone();
+        let is_untyped = is_untyped(expr);
+        if !is_untyped && !can_cast(&from, ty, CastContext::Assignment) {
+            let (from, to) = (from.base_name(), ty.base_name());
+            let message = format!("parameter ${number} of type {from} cannot be coerced to the expected type {to}");
+            return Err(Error::sql("42804", message).hint("You will need to rewrite or cast the expression."));
+        }
         self.eval.catalog = catalog.clone();
         self.block(now);
         let block = self.begun(false, false);
@@ -73,8 +80,10 @@ impl<E: Environment> Session<E> {
         let txn = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let mut one = OneValue(None);
         crate::exec::run(&prepared, &[], txn, &context, &mut one).await?;
-        let value = one.0.unwrap_or(Datum::Null);
-        crate::types::cast::cast(value, &from, ty, CastContext::Assignment, &self.eval)
+        match one.0.unwrap_or(Datum::Null) {
+            Datum::Text(text) if is_untyped => Datum::from_text(text.as_str(), ty, &self.eval),
+            value => cast(value, &from, ty, CastContext::Assignment, &self.eval),
+        }
     }
     /// `DEALLOCATE name`, `DEALLOCATE ALL`.
     pub(super) fn deallocate(&mut self, name: &Ident) -> Result<&'static str> {
@@ -186,6 +195,24 @@ fn fetch_count(direction: &FetchDirection) -> Result<Option<u64>> {
         FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => count(limit),
         FetchDirection::All | FetchDirection::ForwardAll => Ok(None),
         _ => Err(backward()),
+    }
+}
+
+/// Whether an expression is a literal that has the type of its place.
+fn is_untyped(expr: &Expr) -> bool {
+    use ast::Value as V;
+    match expr {
+        Expr::Nested(inner) => is_untyped(inner),
+        Expr::Value(v) => matches!(
+            v.value,
+            V::Null
+                | V::SingleQuotedString(_)
+                | V::EscapedStringLiteral(_)
+                | V::UnicodeStringLiteral(_)
+                | V::NationalStringLiteral(_)
+                | V::DollarQuotedString(_)
+        ),
+        _ => false,
     }
 }
 

@@ -51,6 +51,14 @@ impl<'a> Cursor<'a> {
     pub(super) fn is_done(&self) -> bool {
         self.at >= self.tokens.len()
     }
+    /// Whether one token is left.
+    pub(super) fn is_last(&self) -> bool {
+        self.at + 1 == self.tokens.len()
+    }
+    /// Whether a number comes next, or its sign.
+    pub(super) fn sees_number(&self) -> bool {
+        matches!(self.peek(), Some(Token::Number(..) | Token::Minus | Token::Plus))
+    }
     /// The statement must end here.
     pub(super) fn end(&self) -> Result<()> {
         if self.is_done() { Ok(()) } else { self.fail() }

@@ -17,6 +17,8 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["pause", "job"]) => Kind::ControlJob { what: Control::Pause, id: job(c)? },
         _ if c.take(&["resume", "job"]) => Kind::ControlJob { what: Control::Resume, id: job(c)? },
         _ if c.take(&["cancel", "job"]) => Kind::ControlJob { what: Control::Cancel, id: job(c)? },
+        _ if c.take(&["fetch"]) => Kind::Fetch(fetch(c, false)?),
+        _ if c.take(&["move"]) => Kind::Fetch(fetch(c, true)?),
         _ if c.take(&["begin"]) => {
             let _ = c.take(&["transaction"]) || c.take(&["work"]);
             Kind::Begin(modes(c)?)
@@ -117,6 +119,38 @@ fn job(c: &mut Cursor) -> Result<u32> {
         Ok(id) => Ok(id),
         Err(_) => c.fail(),
     }
+}
+
+/// `FETCH` and `MOVE` after their first word (PostgreSQL manual, reference page of `FETCH`).
+fn fetch(c: &mut Cursor, is_move: bool) -> Result<Fetch> {
+    // The last word is the cursor, even if it could be a direction.
+    let target = match () {
+        _ if c.is_last() || c.sees(&["from"]) || c.sees(&["in"]) => FetchTarget::Forward(1),
+        _ if c.take(&["next"]) => FetchTarget::Forward(1),
+        _ if c.take(&["prior"]) => FetchTarget::Backward(1),
+        _ if c.take(&["first"]) => FetchTarget::Absolute(1),
+        _ if c.take(&["last"]) => FetchTarget::Absolute(-1),
+        _ if c.take(&["absolute"]) => FetchTarget::Absolute(c.integer()?),
+        _ if c.take(&["relative"]) => FetchTarget::Relative(c.integer()?),
+        _ if c.take(&["all"]) => FetchTarget::ForwardAll,
+        _ if c.take(&["forward"]) => match () {
+            _ if c.take(&["all"]) => FetchTarget::ForwardAll,
+            _ if c.sees_number() => FetchTarget::Forward(c.integer()?),
+            _ => FetchTarget::Forward(1),
+        },
+        _ if c.take(&["backward"]) => match () {
+            _ if c.take(&["all"]) => FetchTarget::BackwardAll,
+            _ if c.sees_number() => FetchTarget::Backward(c.integer()?),
+            _ => FetchTarget::Backward(1),
+        },
+        _ if c.sees_number() => FetchTarget::Forward(c.integer()?),
+        _ => FetchTarget::Forward(1),
+    };
+    let _ = c.take(&["from"]) || c.take(&["in"]);
+    if c.sees(&["all"]) {
+        return c.fail();
+    }
+    Ok(Fetch { cursor: c.name()?, target, is_move })
 }
 
 fn data_placement(c: &mut Cursor) -> Result<DataPlacement> {

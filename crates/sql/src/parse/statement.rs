@@ -64,6 +64,8 @@ pub enum Kind {
     ShowObjects(ShowObjects),
     /// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`, with the job's number.
     ControlJob { what: Control, id: u32 },
+    /// `FETCH` and `MOVE`.
+    Fetch(Fetch),
     /// `BEGIN` and `START TRANSACTION`.
     Begin(TransactionModes),
     /// `SET TRANSACTION …` (`session`: `SET SESSION CHARACTERISTICS AS TRANSACTION …`).
@@ -78,6 +80,31 @@ pub enum Kind {
     Unsupported(&'static str),
     /// Nothing but white space and comments.
     Empty,
+}
+
+/// `FETCH` or, if its rows are only passed, `MOVE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    pub cursor: String,
+    pub target: FetchTarget,
+    pub is_move: bool,
+}
+
+/// Where a cursor goes; a negative number goes the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchTarget {
+    /// So many rows on.
+    Forward(i64),
+    /// To the end.
+    ForwardAll,
+    /// So many rows back.
+    Backward(i64),
+    /// Back to the start.
+    BackwardAll,
+    /// To a row by its number, from the end if negative.
+    Absolute(i64),
+    /// To the row so many rows on.
+    Relative(i64),
 }
 
 /// Where a table's rows live.

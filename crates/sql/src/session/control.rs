@@ -27,6 +27,10 @@ impl<E: Environment> Session<E> {
         }
         match &statement.kind {
             Kind::Sql(sql) => return self.run_control_ast(statement, sql, manner, now, out).await,
+            Kind::Fetch(fetch) => {
+                self.side_effects += 1;
+                self.fetch_cursor(fetch, manner, now, out).await?;
+            }
             Kind::Begin(modes) => {
                 self.begin(modes, now, out)?;
                 self.read_as_of(statement, now).await?;
@@ -134,10 +138,6 @@ impl<E: Environment> Session<E> {
                 self.side_effects += 1;
                 self.declare_cursors(statement, stmts)?;
                 "DECLARE CURSOR"
-            }
-            S::Fetch { name, direction, .. } => {
-                self.side_effects += 1;
-                return self.fetch_cursor(&fold(name), direction, manner, now, out).await;
             }
             S::Close { cursor } => {
                 self.side_effects += 1;
@@ -308,12 +308,12 @@ impl<E: Environment> Session<E> {
             Kind::ShowObjects(ShowObjects::Settings) => {
                 output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
             }
+            Kind::Fetch(fetch) if !fetch.is_move => self.cursor_columns(&fetch.cursor),
             Kind::Sql(sql) => match &**sql {
                 ast::Statement::ShowVariable { variable } => {
                     let name = self.system.settings().display_name(&shown_name(variable));
                     output_columns(&[(&name, Type::Text)])
                 }
-                ast::Statement::Fetch { name, .. } => self.cursor_columns(&fold(name)),
                 ast::Statement::Execute { name: Some(name), .. } => self.named_columns(&setting_name(name)),
                 _ => Vec::new(),
             },

@@ -1,14 +1,14 @@
-//! Prepared statements and cursors by SQL statements: `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `CLOSE`.
+//! Prepared statements and cursors by SQL statements: `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE`.
 
-use super::extended::{Named, Portal, PortalState};
+use super::extended::{Named, Place, Portal, PortalState};
 use super::run::TagText;
 use super::simple::Manner;
 use super::{BoxFuture, Formats, Output, OutputColumn, Session};
 use crate::catalog::lookup::fold;
 use crate::env::Environment;
 use crate::exec::{ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, RowSink};
-use crate::parse::ast::{self, CloseCursor, Expr, FetchDirection, Ident};
-use crate::parse::{Statement, parse_one_statement};
+use crate::parse::ast::{self, CloseCursor, Expr, Ident};
+use crate::parse::{Fetch, FetchTarget, Statement, parse_one_statement};
 use crate::plan::Tag;
 use crate::types::cast::{can_cast, cast};
 use crate::types::{CastContext, Datum, RowView, Type};
@@ -124,32 +124,54 @@ impl<E: Environment> Session<E> {
             let plan = super::plans::Plan { prepared, version: catalog.version };
             let named = Arc::new(Named { statement: query, declared: Vec::new(), plan: Some(plan) });
             let formats = if declaration.binary == Some(true) { Formats::AllBinary } else { Formats::AllText };
-            let portal = Portal { named, params: Vec::new(), formats, state: PortalState::Running(execution) };
+            let portal =
+                Portal { named, params: Vec::new(), formats, state: PortalState::Running(execution), place: Place::default() };
             self.portals.insert(name, portal);
         }
         Ok(())
     }
-    /// `FETCH`.
-    pub(super) async fn fetch_cursor(
-        &mut self,
-        name: &str,
-        direction: &FetchDirection,
-        manner: Manner<'_>,
-        now: u64,
-        out: &mut dyn Output,
-    ) -> Result<()> {
-        let limit = fetch_count(direction)?;
+    /// `FETCH` and `MOVE`.
+    pub(super) async fn fetch_cursor(&mut self, fetch: &Fetch, manner: Manner<'_>, now: u64, out: &mut dyn Output) -> Result<()> {
+        let name = &fetch.cursor;
         let Some(mut portal) = self.portals.remove(name) else {
             return Err(Error::sql("34000", format!("cursor \"{name}\" does not exist")));
         };
-        let prepared = portal.named.plan.as_ref().expect("a planned query").prepared.clone();
-        if manner.describes {
+        if matches!(portal.state, PortalState::Failed) {
+            self.portals.insert(name.clone(), portal);
+            return Err(Error::sql("55000", format!("portal \"{name}\" cannot be run")));
+        }
+        if manner.describes && !fetch.is_move {
+            let prepared = &portal.named.plan.as_ref().expect("a planned query").prepared;
             out.row_description(&prepared.columns, &portal.formats);
         }
+        let moved = match steps(fetch, portal.place) {
+            Ok(steps) => self.step(&mut portal, steps, fetch.is_move, now, out).await,
+            Err(e) => Err(e),
+        };
+        if moved.is_err() {
+            portal.state = PortalState::Failed;
+        }
+        self.portals.insert(name.clone(), portal);
+        let word = if fetch.is_move { "MOVE" } else { "FETCH" };
+        out.command_complete(&TagText::new(Tag::Select, moved?).as_str().replace("SELECT", word));
+        Ok(())
+    }
+    /// Moves a cursor; how many rows it has fetched.
+    async fn step(&mut self, portal: &mut Portal, steps: Steps, is_move: bool, now: u64, out: &mut dyn Output) -> Result<u64> {
+        if steps.pass > 0 {
+            self.forward(portal, Some(steps.pass), now, None).await?;
+        }
+        match steps.fetch {
+            Some(0) => Ok(steps.stays_on),
+            fetch if is_move => self.forward(portal, fetch, now, None).await,
+            fetch => self.forward(portal, fetch, now, Some(out)).await,
+        }
+    }
+    /// Runs a cursor on by so many rows, or to its end; how many there were.
+    async fn forward(&mut self, portal: &mut Portal, limit: Option<u64>, now: u64, out: Option<&mut dyn Output>) -> Result<u64> {
+        let prepared = portal.named.plan.as_ref().expect("a planned query").prepared.clone();
         let mut rows = 0;
-        if limit != Some(0)
-            && let PortalState::Running(execution) = std::mem::replace(&mut portal.state, PortalState::Done)
-        {
+        if let PortalState::Running(execution) = std::mem::replace(&mut portal.state, PortalState::Done) {
             let mut execution = Some(execution);
             match self.fetch(&mut execution, &prepared, limit, &portal.formats, false, now, out).await? {
                 Fetched::Done(affected) => rows = affected.rows,
@@ -159,9 +181,9 @@ impl<E: Environment> Session<E> {
                 }
             }
         }
-        self.portals.insert(name.to_string(), portal);
-        out.command_complete(&TagText::new(Tag::Select, rows).as_str().replace("SELECT", "FETCH"));
-        Ok(())
+        portal.place.rows += rows;
+        portal.place.is_after_last |= limit.is_none_or(|limit| rows < limit);
+        Ok(rows)
     }
     /// The columns of a cursor; empty if there is none.
     pub(super) fn cursor_columns(&self, name: &str) -> Vec<OutputColumn> {
@@ -182,19 +204,40 @@ impl<E: Environment> Session<E> {
     }
 }
 
-/// How many rows a `FETCH` asks for; `None` for all.
-fn fetch_count(direction: &FetchDirection) -> Result<Option<u64>> {
-    let backward = || Error::sql("55000", "cursor can only scan forward").hint("Declare it again to start over.");
-    let count = |limit: &ast::ValueWithSpan| match limit.to_string().parse::<i64>() {
-        Ok(n) if n >= 0 => Ok(Some(n as u64)),
-        Ok(_) => Err(backward()),
-        Err(_) => Err(Error::sql("42601", "syntax error in FETCH")),
+/// How a cursor gets to where it is to go.
+struct Steps {
+    /// Rows passed first.
+    pass: u64,
+    /// Rows fetched then; `None` for all.
+    fetch: Option<u64>,
+    /// What a `MOVE` that goes nowhere counts: whether the cursor is on a row.
+    stays_on: u64,
+}
+
+/// The steps of a cursor without `SCROLL`: an error if they would lead back (PostgreSQL, `DoPortalRunFetch`).
+fn steps(fetch: &Fetch, at: Place) -> Result<Steps> {
+    let backward = || {
+        Err(Error::sql("55000", "cursor can only scan forward").hint("Declare it with SCROLL option to enable backward scan."))
     };
-    match direction {
-        FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
-        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => count(limit),
-        FetchDirection::All | FetchDirection::ForwardAll => Ok(None),
-        _ => Err(backward()),
+    let is_on_row = at.rows > 0 && !at.is_after_last;
+    let is_fresh = at.rows == 0 && !at.is_after_last;
+    let steps = |pass: u64, fetch: Option<u64>| Ok(Steps { pass, fetch, stays_on: 0 });
+    match fetch.target {
+        // The row it is on is fetched again, which is a step back; MOVE only looks.
+        FetchTarget::Forward(0) | FetchTarget::Backward(0) | FetchTarget::Relative(0) => match is_on_row && !fetch.is_move {
+            true => backward(),
+            false => Ok(Steps { pass: 0, fetch: Some(0), stays_on: u64::from(is_on_row) }),
+        },
+        FetchTarget::Forward(n) | FetchTarget::Backward(n) if (n < 0) == matches!(fetch.target, FetchTarget::Backward(_)) => {
+            steps(0, Some(n.unsigned_abs()))
+        }
+        FetchTarget::ForwardAll => steps(0, None),
+        FetchTarget::Relative(n) if n > 0 => steps(n as u64 - 1, Some(1)),
+        FetchTarget::Absolute(0) if is_fresh => steps(0, Some(0)),
+        FetchTarget::Absolute(n) if n > 0 && (is_fresh || n as u64 > at.rows + u64::from(at.is_after_last)) => {
+            steps(n as u64 - 1 - at.rows, Some(1))
+        }
+        _ => backward(),
     }
 }
 

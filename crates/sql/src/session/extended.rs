@@ -49,6 +49,16 @@ pub(super) struct Portal {
     pub params: Vec<Datum>,
     pub formats: Formats,
     pub state: PortalState,
+    pub place: Place,
+}
+
+/// Where a cursor stands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    /// How many rows it has passed.
+    pub rows: u64,
+    /// It is behind the last row.
+    pub is_after_last: bool,
 }
 
 #[allow(
@@ -59,6 +69,8 @@ pub(super) enum PortalState {
     Ready,
     Running(Execution),
     Done,
+    /// An error ended it; PostgreSQL does not run such a portal again.
+    Failed,
 }
 
 impl<E: Environment> Session<E> {
@@ -132,7 +144,8 @@ impl<E: Environment> Session<E> {
                 return Err(Error::sql("08P01", message));
             }
         }
-        let portal = Portal { named, params, formats: arguments.result_formats, state: PortalState::Ready };
+        let portal =
+            Portal { named, params, formats: arguments.result_formats, state: PortalState::Ready, place: Place::default() };
         match self.portals.get_mut(name) {
             Some(place) => *place = portal,
             None => {
@@ -281,6 +294,7 @@ impl<E: Environment> Session<E> {
         self.block(now);
         let mut execution = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Running(execution) => Some(execution),
+            PortalState::Failed => return Err(Error::sql("55000", "portal cannot be run")),
             PortalState::Done => {
                 out.command_complete(TagText::new(prepared.tag, 0).as_str());
                 return Ok(());
@@ -299,7 +313,7 @@ impl<E: Environment> Session<E> {
         let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
         let read_only = prepared.read_only && is_whole;
         let limit = (max_rows > 0).then_some(max_rows);
-        match self.fetch(&mut execution, &prepared, limit, &portal.formats, read_only, now, out).await? {
+        match self.fetch(&mut execution, &prepared, limit, &portal.formats, read_only, now, Some(&mut *out)).await? {
             Fetched::Done(affected) => out.command_complete(TagText::new(prepared.tag, affected.rows).as_str()),
             Fetched::Suspended { .. } => {
                 portal.state = PortalState::Running(execution.expect("still there"));

@@ -66,12 +66,12 @@ impl<E: Environment> Session<E> {
         out: &mut dyn Output,
     ) -> Result<Affected> {
         let execution = Execution::new(prepared.clone(), params.to_vec());
-        match self.fetch(&mut Some(execution), prepared, None, formats, read_only, now, out).await? {
+        match self.fetch(&mut Some(execution), prepared, None, formats, read_only, now, Some(out)).await? {
             Fetched::Done(affected) => Ok(affected),
             Fetched::Suspended { rows } => Ok(Affected { rows }),
         }
     }
-    /// Fetches up to `max_rows` rows of a statement, starting it or going on with it.
+    /// Fetches up to `max_rows` rows of a statement, starting it or going on with it. Without an output they are passed over.
     pub(super) async fn fetch(
         &mut self,
         execution: &mut Option<Execution>,
@@ -80,7 +80,7 @@ impl<E: Environment> Session<E> {
         formats: &Formats,
         read_only: bool,
         now: u64,
-        out: &mut dyn Output,
+        out: Option<&mut dyn Output>,
     ) -> Result<Fetched> {
         let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
         self.refuse_write(prepared)?;
@@ -111,14 +111,18 @@ impl<E: Environment> Session<E> {
             is_home_enforced,
             is_near_first,
         };
-        let mut sink = Rows { out, formats, eval: &self.eval, is_speculative };
+        let mut rows = out.map(|out| Rows { out, formats, eval: &self.eval, is_speculative });
+        let sink: &mut dyn RowSink = match &mut rows {
+            Some(rows) => rows,
+            None => &mut PassedOver,
+        };
         let txn = match &mut alone {
             Some(txn) => txn,
             None => block.txn.as_mut().expect("a transaction below"),
         };
         txn.uses(&prepared.descriptors);
         let before = txn.round_trips().0;
-        let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, &mut sink)).await;
+        let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, sink)).await;
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(e) => return Err(confirmed(e, txn).await),
@@ -247,6 +251,24 @@ impl RowSink for Rows<'_> {
             return Box::pin(async move { Err(Error::sql("53200", message).hint(hint)) });
         }
         self.out.flush()
+    }
+}
+
+/// Rows that nobody wants to see.
+struct PassedOver;
+
+impl RowSink for PassedOver {
+    fn row(&mut self, _: &[Datum], _: &[Type]) -> Result<()> {
+        Ok(())
+    }
+    fn stored(&mut self, _: &RowView, _: &[(u32, Type)]) -> Result<()> {
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
     }
 }
 

@@ -92,6 +92,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         } else if sees(&tokens, i, &["for", "key", "share"]) {
             tokens.remove(i + 1);
         }
+        if sees(&tokens, i, &["for", "update", "of"]) || sees(&tokens, i, &["for", "share", "of"]) {
+            one_table_per_lock(&mut tokens, i);
+        }
         i += 1;
     }
     Ok((tokens, cut))
@@ -202,6 +205,31 @@ fn on_updates(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(String, ast::Expr)
         found.push((name, super::parse_expression(&cut.join(" "))?));
     }
     Ok(found)
+}
+
+/// `FOR UPDATE OF a, b NOWAIT` is `FOR UPDATE OF a NOWAIT FOR UPDATE OF b NOWAIT`.
+fn one_table_per_lock(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let name_at = at + 3;
+    let is_comma = |i: usize| tokens.get(i).is_some_and(|t| t.token == Token::Comma);
+    let mut last = name_at;
+    while is_comma(last + 1) && matches!(tokens.get(last + 2).map(|t| &t.token), Some(Token::Word(_))) {
+        last += 2;
+    }
+    if last == name_at || is_comma(last + 1) {
+        return;
+    }
+    let mut end = last + 1;
+    if sees(tokens, end, &["nowait"]) {
+        end += 1;
+    } else if sees(tokens, end, &["skip", "locked"]) {
+        end += 2;
+    }
+    let (words, wait) = (tokens[at..name_at].to_vec(), tokens[last + 1..end].to_vec());
+    let names: Vec<TokenWithSpan> = tokens[name_at..=last].iter().step_by(2).cloned().collect();
+    let clauses =
+        names.into_iter().flat_map(|n| words.iter().cloned().chain([n]).chain(wait.iter().cloned()).collect::<Vec<_>>());
+    let clauses: Vec<TokenWithSpan> = clauses.collect();
+    tokens.splice(at..end, clauses);
 }
 
 /// Whether a token starts an option of a sequence.

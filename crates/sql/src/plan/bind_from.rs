@@ -1,7 +1,7 @@
 //! Binds the items of `FROM`: tables, views, subqueries, functions, joins.
 
 use super::bind_call::{argument, function_name};
-use super::bind_query::{Locks, OutCol};
+use super::bind_query::{Locks, OutCol, locking_of};
 use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
 use super::expr::*;
 use super::rel::*;
@@ -154,25 +154,26 @@ impl Binder<'_> {
             }
             ast::TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
                 let args = args.args.iter().map(argument).collect::<Result<Vec<_>>>()?;
-                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality)
+                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality, locks)
             }
             ast::TableFactor::Function { name, args, alias, with_ordinality, .. } => {
                 let args = args.iter().map(argument).collect::<Result<Vec<_>>>()?;
-                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality)
+                self.table_function(&function_name(name)?, &args, alias.as_ref(), *with_ordinality, locks)
             }
             ast::TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 let args: Vec<&Ast> = array_exprs.iter().collect();
-                self.table_function("unnest", &args, alias.as_ref(), *with_ordinality)
+                self.table_function("unnest", &args, alias.as_ref(), *with_ordinality, locks)
             }
             ast::TableFactor::Derived { lateral, subquery, alias, .. } => {
                 let hidden = if *lateral { None } else { self.scopes.pop() };
                 let bound = self.query(subquery);
                 self.scopes.extend(hidden);
                 let (mut rel, out) = bound?;
-                if !locks.is_empty() {
-                    lock_tables(&mut rel, locks[0].0);
-                }
                 let table = alias.as_ref().map_or_else(String::new, |a| fold(&a.name));
+                match locking_of(locks, &table) {
+                    Locking::None => {}
+                    locking => lock_tables(&mut rel, locking),
+                }
                 let mut cols = scope_cols(&table, out);
                 rename_columns(&mut cols, alias.as_ref())?;
                 let tables = if table.is_empty() { Vec::new() } else { vec![table] };
@@ -204,6 +205,7 @@ impl Binder<'_> {
         if name.schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|c| c.name == name.name).cloned()
         {
+            self.refuse_lock(locks, &shown, "a WITH query")?;
             let base = self.fresh_many(cte.cols.len());
             let ids: Vec<ColId> = (0..cte.cols.len() as u32).map(|i| base + i).collect();
             let out = cte.cols.into_iter().zip(&ids).map(|((name, ty), id)| OutCol { id: *id, name, ty, origin: None }).collect();
@@ -216,10 +218,7 @@ impl Binder<'_> {
         let found = self.ctx.catalog.relation(self.ctx.names, name).map_err(|e| self.at(e, span))?;
         self.descriptors.extend(found.descriptor());
         match found {
-            Relation::Table(t) => {
-                let locking = locks.iter().find(|(_, of)| of.as_ref().is_none_or(|n| *n == shown)).map_or(Locking::None, |l| l.0);
-                Ok(self.table(t, &shown, locking))
-            }
+            Relation::Table(t) => Ok(self.table(t, &shown, locking_of(locks, &shown))),
             Relation::View(v) => self.view(&v, &shown),
             Relation::System(t) => {
                 let base = self.fresh_many(t.columns.len());
@@ -289,8 +288,10 @@ impl Binder<'_> {
         args: &[&Ast],
         alias: Option<&ast::TableAlias>,
         ordinality: bool,
+        locks: &Locks,
     ) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
         let table = alias.map_or_else(|| name.to_string(), |a| fold(&a.name));
+        self.refuse_lock(locks, &table, "a function")?;
         let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
         let (rel, columns, cols) = if functions::kind_of(name) == Some(FunctionKind::Set) {
             let (f, args) = self.resolve_set(name, args)?;

@@ -23,8 +23,35 @@ pub(crate) struct OutCol {
     pub(crate) origin: Option<(DescriptorId, u32)>,
 }
 
-/// `FOR UPDATE` and its relatives: how, and of which tables (all, if empty).
-pub(crate) type Locks = Vec<(Locking, Option<String>)>;
+/// `FOR UPDATE` and its relatives.
+pub(crate) type Locks = Vec<Lock>;
+
+/// One of them.
+pub(crate) struct Lock {
+    pub(crate) locking: Locking,
+    /// The table it is of, with where it is named; all, if `None`.
+    pub(crate) of: Option<(String, sqlparser::tokenizer::Span)>,
+}
+
+impl Lock {
+    /// Whether it names this relation.
+    fn names(&self, relation: &str) -> bool {
+        self.of.as_ref().is_some_and(|(name, _)| name == relation)
+    }
+}
+
+/// How a relation's rows are locked.
+pub(crate) fn locking_of(locks: &Locks, relation: &str) -> Locking {
+    locks.iter().find(|l| l.of.is_none() || l.names(relation)).map_or(Locking::None, |l| l.locking)
+}
+
+/// What a clause is called.
+fn clause(locking: Locking) -> &'static str {
+    match locking {
+        Locking::Shared(_) => "FOR SHARE",
+        _ => "FOR UPDATE",
+    }
+}
 
 impl Binder<'_> {
     /// A subquery in an expression: names of the enclosing scopes are in sight.
@@ -116,11 +143,25 @@ impl Binder<'_> {
                 ast::LockType::Update => Locking::Exclusive(on),
                 ast::LockType::Share => Locking::Shared(on),
             };
-            Ok((locking, c.of.as_ref().map(Name::from_ast).transpose()?.map(|n| n.name)))
+            let of = match c.of.as_ref().map(|of| of.0.as_slice()) {
+                None => None,
+                Some([ast::ObjectNamePart::Identifier(name)]) => Some((fold(name), name.span)),
+                Some(_) => {
+                    let message = format!("{} must specify unqualified relation names", clause(locking));
+                    return Err(self.at(Error::sql("42601", message), c.of.as_ref().expect("matched above").span()));
+                }
+            };
+            Ok(Lock { locking, of })
         };
         let locks: Locks = clauses.iter().map(lock).collect::<Result<_>>()?;
         self.writes |= !locks.is_empty();
         Ok(locks)
+    }
+
+    /// What has no rows of its own cannot be named by a clause that locks.
+    pub(crate) fn refuse_lock(&self, locks: &Locks, relation: &str, what: &str) -> Result<()> {
+        let Some(Lock { locking, of: Some((_, span)) }) = locks.iter().find(|l| l.names(relation)) else { return Ok(()) };
+        Err(self.at(Error::unsupported(format!("{} cannot be applied to {what}", clause(*locking))), *span))
     }
 
     fn set_expr(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
@@ -301,6 +342,14 @@ impl Binder<'_> {
             return Err(Error::unsupported("SELECT INTO is not supported").hint("Use CREATE TABLE and INSERT … SELECT."));
         }
         let (from, cols, tables) = self.from(&s.from, locks)?;
+        for l in locks {
+            if let Some((name, span)) = &l.of
+                && !tables.contains(name)
+            {
+                let message = format!("relation \"{name}\" in {} clause not found in FROM clause", clause(l.locking));
+                return Err(self.at(Error::sql("42P01", message), *span));
+            }
+        }
         let mut scope = Scope { cols, tables, ..Scope::default() };
         for w in &s.named_window {
             let spec = match &w.1 {

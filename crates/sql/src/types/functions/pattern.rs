@@ -252,6 +252,24 @@ fn similar(pattern: &str, escape: Option<char>) -> String {
     out
 }
 
+/// A `LIKE` pattern with `\` for its escape character.
+fn like_escape(pattern: &str, escape: Option<char>) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if Some(c) == escape {
+            out.push('\\');
+            out.extend(chars.next());
+            continue;
+        }
+        if c == '\\' {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
 /// The escape character of `ESCAPE '…'`; the empty string means none.
 fn escape_of(a: &[Datum], i: usize) -> Result<Option<char>> {
     if i >= a.len() {
@@ -374,7 +392,7 @@ pub fn register(r: &mut Registry) {
         r.operator("!~*", &s, |_, a| Ok(Datum::Bool(!compile(a.text(1)?, true)?.is_match(a.text(0)?))));
     }
     r.operator("^@", "text, text -> bool", |_, a| Ok(Datum::Bool(a.text(0)?.starts_with(a.text(1)?))));
-    // The forms with ESCAPE, and SIMILAR TO, are functions that the binder calls.
+    // With ESCAPE, and for SIMILAR TO, the binder calls a function that makes the pattern one of the operators above.
     for (name, fold) in [("like", false), ("ilike", true)] {
         for s in ["text, text -> bool", "text, text, text -> bool"] {
             if fold {
@@ -384,11 +402,9 @@ pub fn register(r: &mut Registry) {
             }
         }
     }
-    for s in ["text, text -> bool", "text, text, text -> bool"] {
-        r.scalar("similar_to", s, |_, a| {
-            let pattern = similar(a.text(1)?, escape_of(a, 2)?);
-            Ok(Datum::Bool(compile(&pattern, false)?.is_match(a.text(0)?)))
-        });
+    r.scalar("like_escape", "text, text -> text", |_, a| Ok(Datum::text(like_escape(a.text(0)?, escape_of(a, 1)?))));
+    for s in ["text -> text", "text, text -> text"] {
+        r.scalar("similar_to_escape", s, |_, a| Ok(Datum::text(similar(a.text(0)?, escape_of(a, 1)?))));
     }
     r.scalar("regexp_replace", "text, text, text -> text", regexp_replace);
     r.scalar("regexp_replace", "text, text, text, text -> text", regexp_replace);

@@ -92,6 +92,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         } else if sees(&tokens, i, &["for", "key", "share"]) {
             tokens.remove(i + 1);
         }
+        if i > 0 && sees(&tokens, i, &["only"]) && may_name_a_table_after(&tokens[i - 1]) {
+            only_table(&mut tokens, i);
+        }
         if sees(&tokens, i, &["for", "update", "of"]) || sees(&tokens, i, &["for", "share", "of"]) {
             one_table_per_lock(&mut tokens, i);
         }
@@ -205,6 +208,23 @@ fn on_updates(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(String, ast::Expr)
         found.push((name, super::parse_expression(&cut.join(" "))?));
     }
     Ok(found)
+}
+
+fn may_name_a_table_after(t: &TokenWithSpan) -> bool {
+    t.token == Token::Comma || ["from", "join", "update", "using"].iter().any(|w| is(t, w))
+}
+
+/// `ONLY t` and `ONLY (t)` are `t`: no table inherits from another.
+fn only_table(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let end = after_operand(tokens, at);
+    let is_call = end > at + 1;
+    if is_call {
+        tokens.remove(end - 1);
+        tokens.remove(at + 1);
+    }
+    if is_call || matches!(tokens.get(at + 1).map(|t| &t.token), Some(Token::Word(_))) {
+        tokens.remove(at);
+    }
 }
 
 /// `FOR UPDATE OF a, b NOWAIT` is `FOR UPDATE OF a NOWAIT FOR UPDATE OF b NOWAIT`.

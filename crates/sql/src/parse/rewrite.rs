@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::statement::{AsOfSystemTime, Locality, Overriding};
 use super::{Place, extra, parse_expression};
-use meridian_base::Result;
+use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -91,6 +91,17 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             tokens.drain(i + 1..i + 3);
         } else if sees(&tokens, i, &["for", "key", "share"]) {
             tokens.remove(i + 1);
+        }
+        if i > 0 && sees(&tokens, i, &["exclude"]) && ends_frame(&tokens[i - 1]) {
+            if sees(&tokens, i + 1, &["no", "others"]) {
+                tokens.drain(i..i + 3);
+                continue;
+            }
+            let is_known = [&["current", "row"][..], &["group"], &["ties"]].iter().any(|words| sees(&tokens, i + 1, words));
+            if is_known {
+                let position = place.position(tokens[i].span.start);
+                return Err(Error::unsupported("EXCLUDE in window frames is not supported").at(position));
+            }
         }
         if i > 0 && sees(&tokens, i, &["only"]) && may_name_a_table_after(&tokens[i - 1]) {
             only_table(&mut tokens, i);
@@ -208,6 +219,11 @@ fn on_updates(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(String, ast::Expr)
         found.push((name, super::parse_expression(&cut.join(" "))?));
     }
     Ok(found)
+}
+
+/// Whether a token may be the last one of a window frame's bounds.
+fn ends_frame(t: &TokenWithSpan) -> bool {
+    ["row", "preceding", "following"].iter().any(|w| is(t, w))
 }
 
 fn may_name_a_table_after(t: &TokenWithSpan) -> bool {

@@ -23,7 +23,9 @@ impl Deriver<'_> {
             }
             let message = format!("{kind} \"{name}\" does not exist");
             if !if_exists {
-                return Err(Error::sql("42P01", message));
+                // To PostgreSQL an index is no relation when it is dropped.
+                let code = if kind == "index" { "42704" } else { "42P01" };
+                return Err(Error::sql(code, message));
             }
             self.notice("00000", format!("{message}, skipping"));
         }

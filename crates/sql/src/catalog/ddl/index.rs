@@ -93,7 +93,7 @@ impl Deriver<'_> {
 
     pub(super) fn alter_index(&mut self, name: &ObjectName, operation: &AlterIndexOperation) -> Result<()> {
         let AlterIndexOperation::RenameIndex { index_name } = operation;
-        let Some((table, id)) = self.index_if_exists(name, false)? else { return Ok(()) };
+        let Some((table, id)) = self.index_if_exists(name, "relation", false)? else { return Ok(()) };
         self.rename_index(table, id, &Name::from_ast(index_name)?.name)
     }
     /// Renames an index, and with it the constraint that made it.
@@ -107,8 +107,9 @@ impl Deriver<'_> {
         self.put(table);
         Ok(())
     }
-    fn index_if_exists(&mut self, name: &ObjectName, if_exists: bool) -> Result<Option<(DescriptorId, u32)>> {
-        match self.relation_if_exists(name, "index", if_exists)? {
+    /// `kind`: what it is called if there is none.
+    fn index_if_exists(&mut self, name: &ObjectName, kind: &str, if_exists: bool) -> Result<Option<(DescriptorId, u32)>> {
+        match self.relation_if_exists(name, kind, if_exists)? {
             None => Ok(None),
             Some(Relation::Index(table, id)) => Ok(Some((table.id, id))),
             Some(other) => Err(wrong_kind(name, &other, "index")),
@@ -116,7 +117,7 @@ impl Deriver<'_> {
     }
 
     pub(super) fn drop_index(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
-        let Some((table, id)) = self.index_if_exists(name, if_exists)? else { return Ok(()) };
+        let Some((table, id)) = self.index_if_exists(name, "index", if_exists)? else { return Ok(()) };
         let table = self.table_by_id(table)?;
         if let Some(index) = table.indexes.iter().find(|i| i.id == id && i.is_constraint) {
             let what = format!("constraint {} on table {}", index.name, table.name);

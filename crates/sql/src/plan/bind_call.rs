@@ -73,7 +73,11 @@ impl Binder<'_> {
                     let t = self.expr(arg)?;
                     return Ok(Typed::new(self.coerce(t, &ty, CastContext::Explicit)?, ty));
                 }
-                let args = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
+                let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
+                if let ("pg_typeof", [Typed { ty: ty @ Type::Unknown, .. }]) = (name.as_str(), args.as_slice()) {
+                    // Nothing gives a literal a type here, nor a parameter, which is refused in the end.
+                    return Ok(Typed::new(Expr::Const(Datum::Int(i64::from(ty.oid()))), Type::Regtype));
+                }
                 self.call_typed(&name, args)
             }
         }

@@ -69,6 +69,11 @@ pub fn register(r: &mut Registry) {
         Ok(Datum::text(c.ctx.system.set_setting(a.text(0)?, a.text(1)?, a.bool(2)?)?))
     })
     .volatile();
+    r.scalar("version", "-> text", |c, _| {
+        let version = c.ctx.system.setting("server_version").unwrap_or_default();
+        Ok(Datum::text(format!("PostgreSQL {version}")))
+    })
+    .stable();
     r.scalar("pg_backend_pid", "-> int4", |c, _| Ok(Datum::Int(i64::from(c.ctx.system.backend_pid())))).stable();
     r.scalar("pg_cancel_backend", "int4 -> bool", |c, a| Ok(Datum::Bool(c.ctx.system.stop_backend(a.int(0)? as i32, false))))
         .volatile();

@@ -70,6 +70,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
     }
     if sees(&tokens, 0, &["copy"]) {
         copy_booleans(&mut tokens);
+        every_column(&mut tokens);
     }
     if sees(&tokens, 0, &["create", "table"]) || sees(&tokens, 0, &["alter", "table"]) {
         computed_columns(&mut tokens);
@@ -149,6 +150,26 @@ fn copy_booleans(tokens: &mut [TokenWithSpan]) {
             tokens[i].token = word("TRUE", Keyword::TRUE);
         } else if is(&tokens[i], "off") {
             tokens[i].token = word("FALSE", Keyword::FALSE);
+        }
+    }
+}
+
+/// `FORCE_QUOTE *` names a column that stands for all.
+fn every_column(tokens: &mut Vec<TokenWithSpan>) {
+    for i in 1..tokens.len() {
+        if tokens[i].token != Token::Mul {
+            continue;
+        }
+        let all = Token::Word(Word { value: "*".to_string(), quote_style: Some('"'), keyword: Keyword::NoKeyword });
+        if is(&tokens[i - 1], "force_quote") {
+            let span = tokens[i].span;
+            let list = [Token::LParen, all, Token::RParen].map(|token| TokenWithSpan { token, span });
+            tokens.splice(i..=i, list);
+            return;
+        }
+        if i > 1 && sees(tokens, i - 2, &["force", "quote"]) {
+            tokens[i].token = all;
+            return;
         }
     }
 }

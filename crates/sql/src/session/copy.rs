@@ -274,11 +274,18 @@ impl<E: Environment> Session<E> {
                 CopyInput::Done => true,
                 CopyInput::Fail(reason) => return Err(Error::sql("57014", format!("COPY from stdin failed: {reason}"))),
             };
-            let in_line = |line: u64, e: Error| match e.get_detail() {
-                None => e.detail(format!("COPY {name}, line {line}.")),
-                Some(_) => e,
+            // Errors have no place for PostgreSQL's CONTEXT; a detail is shown by every client as well.
+            let in_line = |line: u64, e: Error| {
+                let place = match e.get_column() {
+                    Some(column) => format!("COPY {name}, line {line}, column {column}."),
+                    None => format!("COPY {name}, line {line}."),
+                };
+                let detail = e.get_detail().map_or_else(|| place.clone(), |detail| format!("{detail} {place}"));
+                e.detail(detail)
             };
-            while let Some(fields) = decoder.row(at_end).map_err(|e| in_line(total + batch.rows.len() as u64 + 1, e))? {
+            loop {
+                let fields = decoder.row(at_end);
+                let Some(fields) = fields.map_err(|e| in_line(decoder.line, e))? else { break };
                 let row = load.row(&fields, format, &self.eval).map_err(|e| in_line(decoder.line, e))?;
                 batch.bytes += fields.iter().flatten().map(|f| f.len() + 16).sum::<usize>();
                 batch.rows.push(row);

@@ -45,6 +45,7 @@ pub(super) struct Decoder {
     /// Per column of the row: never / always read an unquoted, or a quoted, null string as NULL (CSV).
     not_null: Vec<bool>,
     quoted_null: Vec<bool>,
+    names: Vec<String>,
     columns: usize,
     buffer: BytesMut,
     /// How far the buffer was searched for the end of a line, and whether that place is inside quotes.
@@ -62,6 +63,7 @@ impl Decoder {
         Decoder {
             not_null: named(&format.force_not_null),
             quoted_null: named(&format.force_null),
+            names: columns.to_vec(),
             columns: columns.len(),
             buffer: BytesMut::new(),
             searched: 0,
@@ -89,7 +91,9 @@ impl Decoder {
                 CopyKind::Text | CopyKind::Csv => self.line(at_end)?,
             };
             let Some(line) = row else { return Ok(None) };
-            self.line += 1;
+            // A quoted value may go on in further lines.
+            let inner = if self.format.kind == CopyKind::Csv { line.iter().filter(|b| **b == b'\n').count() } else { 0 };
+            self.line += 1 + inner as u64;
             if std::mem::take(&mut self.skip_header) {
                 continue;
             }
@@ -103,7 +107,10 @@ impl Decoder {
             };
             match fields.len() {
                 n if n > self.columns => return Err(malformed("extra data after last expected column")),
-                n if n < self.columns => return Err(malformed(format!("missing data for column {}", n + 1))),
+                n if n < self.columns => {
+                    let column = self.names[n].clone();
+                    return Err(malformed(format!("missing data for column \"{column}\"")).column(column));
+                }
                 _ => return Ok(Some(fields)),
             }
         }
@@ -152,6 +159,7 @@ impl Decoder {
             return Ok(None);
         }
         if self.in_quotes {
+            self.line += 1;
             return Err(malformed("unterminated CSV quoted field"));
         }
         self.searched = 0;
@@ -502,8 +510,20 @@ mod tests {
         for bad in [&b"1\t2\t3\n"[..], b"1\n"] {
             assert_eq!(decode(format(CopyKind::Text), 2, &[bad]).unwrap_err().sqlstate(), "22P04");
         }
+        let missing = decode(format(CopyKind::Text), 2, &[b"1\n"]).unwrap_err();
+        assert_eq!(missing.message(), "missing data for column \"c1\"");
         assert_eq!(decode(format(CopyKind::Csv), 1, &[b"\"open\n"]).unwrap_err().sqlstate(), "22P04");
         assert_eq!(decode(format(CopyKind::Binary), 1, &[b"not a signature at all"]).unwrap_err().sqlstate(), "22P04");
+    }
+
+    #[test]
+    fn lines_are_counted_as_they_are_in_the_data() {
+        let mut decoder = Decoder::new(CopyFormat { header: true, ..format(CopyKind::Csv) }, &names(2));
+        decoder.push(b"a,b\n1,\"x\ny\"\n2\n");
+        assert!(decoder.row(false).unwrap().is_some());
+        assert_eq!(decoder.line, 3);
+        assert!(decoder.row(false).is_err());
+        assert_eq!(decoder.line, 4);
     }
 
     fn kinds() -> impl Strategy<Value = CopyKind> {

@@ -107,6 +107,13 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         if i > 0 && sees(&tokens, i, &["only"]) && may_name_a_table_after(&tokens[i - 1]) {
             only_table(&mut tokens, i);
         }
+        if (sees(&tokens, i, &["for", "update"]) || sees(&tokens, i, &["for", "share"])) && follows_a_select_list(&tokens[..i]) {
+            // sqlparser would take the word after an item of the list for its alias.
+            let span = tokens[i].span;
+            let limit = [word("LIMIT", Keyword::LIMIT), word("ALL", Keyword::ALL)];
+            tokens.splice(i..i, limit.map(|token| TokenWithSpan { token, span }));
+            i += 2;
+        }
         if sees(&tokens, i, &["for", "update", "of"]) || sees(&tokens, i, &["for", "share", "of"]) {
             one_table_per_lock(&mut tokens, i);
         }
@@ -262,6 +269,25 @@ fn only_table(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     if is_call || matches!(tokens.get(at + 1).map(|t| &t.token), Some(Token::Word(_))) {
         tokens.remove(at);
     }
+}
+
+/// Whether the last clause before the end is the list of a `SELECT`.
+fn follows_a_select_list(tokens: &[TokenWithSpan]) -> bool {
+    const CLAUSES: [&str; 11] =
+        ["from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "union", "values"];
+    let mut depth = 0usize;
+    for t in tokens.iter().rev() {
+        match t.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            _ if depth > 0 => {}
+            _ if is(t, "select") => return true,
+            _ if CLAUSES.iter().any(|c| is(t, c)) => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// `FOR UPDATE OF a, b NOWAIT` is `FOR UPDATE OF a NOWAIT FOR UPDATE OF b NOWAIT`.

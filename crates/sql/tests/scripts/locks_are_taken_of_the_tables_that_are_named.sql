@@ -110,3 +110,26 @@ with c as (select * from l) select * from c for update of c;
 ERROR 0A000: FOR UPDATE cannot be applied to a WITH query
 POSITION: 59
 
+select 1 for update;
+----
+?column?
+1
+(SELECT 1)
+
+select 1 + 1 for share nowait;
+----
+?column?
+2
+(SELECT 1)
+
+select (select 1 from l for update) as n, (select max(w) from m) for update;
+----
+n | max
+1 | 20
+(SELECT 1)
+
+select 1 for update of nope;
+----
+ERROR 42P01: relation "nope" in FOR UPDATE clause not found in FROM clause
+POSITION: 24
+

@@ -87,7 +87,12 @@ impl Decoder {
                 return Ok(None);
             }
             let row = match self.format.kind {
-                CopyKind::Binary => return self.binary_row(at_end),
+                CopyKind::Binary => {
+                    let row = self.binary_row(at_end);
+                    // A row that cannot be read has a number too.
+                    self.line += u64::from(row.is_err());
+                    return row;
+                }
                 CopyKind::Text | CopyKind::Csv => self.line(at_end)?,
             };
             let Some(line) = row else { return Ok(None) };

@@ -3,6 +3,7 @@
 use super::args::Args;
 use super::registry::Registry;
 use super::template;
+use crate::catalog::system::is_system_schema;
 use crate::types::numeric::Numeric;
 use crate::types::{ArrayValue, Datum, EvalContext, Type};
 use meridian_base::{Error, Result};
@@ -16,6 +17,13 @@ fn own_region(ctx: &EvalContext, region: &str) -> Result<Datum> {
     Ok(Datum::text(if is_own { region } else { &database.primary_region }))
 }
 
+/// The schemas of the search path that exist: often there is none of the user's name.
+fn path(ctx: &EvalContext) -> impl Iterator<Item = &str> {
+    let database = ctx.catalog.find_database(&ctx.database).map(|d| d.id);
+    let exists = move |s: &str| is_system_schema(s) || database.is_some_and(|d| ctx.catalog.find_schema(d, s).is_some());
+    ctx.search_path.iter().map(String::as_str).filter(move |s| exists(s))
+}
+
 pub fn register(r: &mut Registry) {
     for name in ["current_user", "session_user", "user", "current_role"] {
         r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.user))).stable();
@@ -23,14 +31,11 @@ pub fn register(r: &mut Registry) {
     for name in ["current_database", "current_catalog"] {
         r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.database))).stable();
     }
-    r.scalar("current_schema", "-> name", |c, _| {
-        Ok(c.ctx.search_path.iter().find(|s| *s != "pg_catalog").map_or(Datum::Null, |s| Datum::text(s.as_str())))
-    })
-    .stable();
+    r.scalar("current_schema", "-> name", |c, _| Ok(path(c.ctx).find(|s| *s != "pg_catalog").map_or(Datum::Null, Datum::text)))
+        .stable();
     r.scalar("current_schemas", "bool -> name[]", |c, a| {
-        let implicit = a.bool(0)? && !c.ctx.search_path.iter().any(|s| s == "pg_catalog");
-        let mut names: Vec<Datum> = if implicit { vec![Datum::text("pg_catalog")] } else { Vec::new() };
-        names.extend(c.ctx.search_path.iter().map(|s| Datum::text(s.as_str())));
+        let implicit = a.bool(0)?;
+        let names = path(c.ctx).filter(|s| implicit || *s != "pg_catalog").map(Datum::text).collect();
         Ok(ArrayValue::datum(Type::Name, names))
     })
     .stable();

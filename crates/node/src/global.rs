@@ -44,6 +44,8 @@ const READ_PATIENCE: Duration = Duration::from_secs(10);
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 /// What is found to hold should hold a little longer than it has to now: a timestamp is drawn with it afterwards.
 const MARGIN: Duration = Duration::from_millis(5);
+/// Where something changes within the margin, only time tells whether it is too early.
+const RECHECK_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a replica says of read entries: up to when they hold, or why they do not.
 pub(crate) type Holds = std::result::Result<Timestamp, Conflict>;
@@ -173,7 +175,7 @@ impl<R: Runtime> Shared<R> {
                 (None, None) if Instant::now() >= deadline => {
                     return Err(Error::unavailable(format!("GLOBAL rows are behind at the primary of group {}", replica.id)));
                 }
-                (None, None) => {}
+                (None, None) => tokio::time::sleep(RECHECK_PAUSE).await,
             }
         }
     }
@@ -214,6 +216,7 @@ impl<R: Runtime> Shared<R> {
                 if conflict.is_some() || left.is_zero() {
                     return replica.refuse_slice(id, Refusal { conflict, fresh: Vec::new() });
                 }
+                tokio::time::sleep(RECHECK_PAUSE).await;
             }
             if !replica.certify_slice(id, Timestamp::MIN, limits::PREPARE_WAIT_MAX).await {
                 replica.refuse_slice(id, Refusal::default());

@@ -2,6 +2,8 @@
 
 use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use meridian_base::{Error, NodeId, Result};
+use meridian_raft::NodeLog;
+use meridian_store::Store;
 
 const FILE: &str = "node";
 /// The version of the data directory's layout as a whole.
@@ -28,6 +30,27 @@ pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
     let read = file.read_at(0, &mut bytes).map_err(failed)?;
     bytes.truncate(read);
     parse(&String::from_utf8_lossy(&bytes)).map_err(|why| Error::fatal(format!("{place}: {why}"))).map(Some)
+}
+
+const LOST_HINT: &str =
+    "Bring the file back, or remove this node from the cluster and add it again with an empty data directory.";
+
+/// A directory that says whose it is has had a log from the first start on. To begin an empty one would be to forget what was acknowledged.
+pub fn check_log<R: Runtime>(runtime: &R, known: Option<&Identity>) -> Result<()> {
+    if known.is_none() || NodeLog::exists(runtime)? {
+        return Ok(());
+    }
+    let place = runtime.disk().describe("log");
+    Err(Error::fatal(format!("there is no log file in {place}, although this node has run before")).hint(LOST_HINT))
+}
+
+/// A directory with data says whose it is.
+pub fn check_data<R: Runtime>(runtime: &R, known: Option<&Identity>, log: &NodeLog<R>, store: &Store) -> Result<()> {
+    if known.is_some() || (log.groups().is_empty() && store.groups().is_empty()) {
+        return Ok(());
+    }
+    let place = runtime.disk().describe(FILE);
+    Err(Error::fatal(format!("{place} is missing, although the data directory holds data")).hint(LOST_HINT))
 }
 
 /// Writes the identity, durably and all at once.

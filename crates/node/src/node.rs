@@ -152,8 +152,10 @@ impl<R: Runtime> Node<R> {
                 .hint("Is another process using the port? Choose one with --listen.")
         })?;
         let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
+        identity::check_log(&runtime, known.as_ref())?;
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
+        identity::check_data(&runtime, known.as_ref(), &log, &store)?;
         let departures = Departures::load(&runtime)?;
         let (outbox, work) = mpsc::unbounded_channel();
         let shared = Shared::new(

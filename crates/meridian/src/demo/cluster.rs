@@ -36,7 +36,7 @@ pub struct Layout {
 impl Layout {
     /// New nodes, on consecutive SQL ports or on any.
     pub fn new(regions: &[String], zones: usize, sql_port_base: Option<u16>) -> Layout {
-        let mut ports = sql_port_base.into_iter().flat_map(|base| base..);
+        let mut ports = sql_port_base.into_iter().flat_map(|base| base..=u16::MAX);
         let mut seats = Vec::new();
         for region in regions {
             for zone in ('a'..='z').take(zones) {

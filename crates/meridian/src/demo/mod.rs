@@ -208,6 +208,12 @@ impl Demo {
             return Err(Error::sql("22023", "every region needs a name of its own"));
         }
         let Some(old) = Layout::load(dir)? else {
+            let nodes = self.args.regions.len() * usize::from(self.args.zones);
+            if let Some(base) = self.args.sql_port_base
+                && usize::from(base) + nodes > usize::from(u16::MAX) + 1
+            {
+                return Err(Error::sql("22023", format!("{nodes} nodes from port {base} on are more than there are ports")));
+            }
             return Ok(Layout::new(&self.args.regions, self.args.zones.into(), self.args.sql_port_base));
         };
         let is_default = self.args.regions.join(",") == distance::REGIONS_DEFAULT;

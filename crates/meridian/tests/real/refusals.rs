@@ -38,6 +38,24 @@ async fn a_directory_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_lacks_its_log_or_its_identity_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = Spec::alone(&dir.path().join("node"));
+    drop(spec.start().await);
+    for (name, says) in [("log", "there is no log file in"), ("node", "is missing, although")] {
+        let (here, away) = (spec.dir.join(name), dir.path().join("away"));
+        std::fs::rename(&here, &away).expect("movable");
+        let said = spec.refused().await;
+        assert!(said.contains(says) && said.contains(&here.display().to_string()), "{said}");
+        if here.is_dir() {
+            std::fs::remove_dir_all(&here).expect("removable");
+        }
+        std::fs::rename(&away, &here).expect("movable");
+        drop(spec.start().await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_of_another_cluster_does_not_join() {
     let dir = tempfile::tempdir().expect("a directory");
     let node = Spec::alone(&dir.path().join("node")).start().await;

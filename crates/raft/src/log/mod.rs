@@ -126,6 +126,13 @@ impl<R: Runtime> Clone for NodeLog<R> {
 }
 
 impl<R: Runtime> NodeLog<R> {
+    /// Whether the disk holds a log. Whoever has opened one leaves one behind.
+    pub fn exists(runtime: &R) -> Result<bool> {
+        let disk = runtime.disk();
+        let names = disk.list(segment::FOLDER).map_err(|e| disk_error(disk, segment::FOLDER, "listing", &e))?;
+        Ok(names.iter().any(|n| segment::parse_segment_name(n).is_some()))
+    }
+
     /// Opens the log, or makes an empty one. Reads and verifies every segment. What was being written when the node stopped
     /// (never acknowledged) is cut off, with a warning that names file and offset; damage before that, and a format newer than
     /// this program's, are refused with an [`meridian_base::ErrorKind::Fatal`] that names file and offset.

@@ -29,6 +29,8 @@ use std::time::Duration;
 
 /// An outcome waits for the clock or for the lease at most this long at a time; then the term has other worries.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
+/// Before it asks again.
+const DECIDE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Reserving reads whose vote is not given yet; of more the oldest are told their vote alone, and are run again.
 const READING_MAX: usize = 1_024;
@@ -290,7 +292,11 @@ impl<R: Runtime> Replica<R> {
                 Ok(()) => return,
                 // A primary of another term decides by the same votes.
                 Err(_) if self.core.lock().engine.is_none() => return,
-                Err(e) => tracing::debug!("{}: the outcome of {id} waits: {e}", self.id),
+                Err(e) => {
+                    tracing::debug!("{}: the outcome of {id} waits: {e}", self.id);
+                    // A primary without a lease says so at once.
+                    tokio::time::sleep(DECIDE_PAUSE).await;
+                }
             }
         }
     }

@@ -89,7 +89,24 @@ impl Peer {
     }
 
     /// Sends entries, or none, and takes note of the answer for the lease.
-    fn append(&self, request: AppendEntriesRequest<Types>) -> impl Future<Output = Result<Response>> + Send + 'static {
+    ///
+    /// The library drops a heartbeat's call at its own time limit, one heartbeat; the answer may still come, and the peer has kept its promise all
+    /// the while. On a machine without time to spare that is every answer, and without them an idle leader would have no lease, and
+    /// nobody a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the answers.
+    fn append(&self, request: AppendEntriesRequest<Types>) -> BoxFuture<'static, Result<Response>> {
+        let is_heartbeat = request.entries.is_empty();
+        let sending = self.send_append(request);
+        match is_heartbeat {
+            true => async move {
+                let ended = |e| Err(Error::internal(format!("a heartbeat's task ended: {e}")));
+                tokio::spawn(sending).await.unwrap_or_else(ended)
+            }
+            .boxed(),
+            false => sending.boxed(),
+        }
+    }
+
+    fn send_append(&self, request: AppendEntriesRequest<Types>) -> impl Future<Output = Result<Response>> + Send + 'static {
         let (network, to, sent) = (self.network.clone(), self.to, Instant::now());
         async move {
             let response = network.call(to, message::encode_append(&request)).await?;
@@ -238,24 +255,13 @@ where
 impl RaftNetworkV2<Types> for Peer {
     type SnapshotData = SnapshotData;
 
-    /// The library's own time limit (one heartbeat) is for groups without distance; ours is [`crate::GroupOptions::rpc_timeout`]. A
-    /// heartbeat's call is dropped by the library at its own limit; the answer may still come, and the peer has kept its promise all
-    /// the while. On a machine without time to spare that is every answer, and without them an idle leader would have no lease, and
-    /// nobody a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the answers.
+    /// The library's own time limit (one heartbeat) is for groups without distance; ours is [`crate::GroupOptions::rpc_timeout`].
     async fn append_entries(
         &mut self,
         request: AppendEntriesRequest<Types>,
         _option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        let is_heartbeat = request.entries.is_empty();
-        let sending = self.append(request);
-        let answer = match is_heartbeat {
-            true => {
-                tokio::spawn(sending).await.unwrap_or_else(|e| Err(Error::internal(format!("a heartbeat's task ended: {e}"))))
-            }
-            false => sending.await,
-        };
-        match answer.map_err(|e| RPCError::Unreachable(unreachable(&e)))? {
+        match self.append(request).await.map_err(|e| RPCError::Unreachable(unreachable(&e)))? {
             Response::Append(response) => Ok(response),
             _ => Err(unexpected()),
         }

@@ -26,7 +26,7 @@ pub(crate) use entries::LogEntry;
 use entries::{Entries, Found, Place};
 pub(crate) use frame::{EntryKind, Vote};
 
-use meridian_base::runtime::{DiskFile, Runtime};
+use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use parking_lot::Mutex;
 use segment::{FIRST_FRAME, Segment, disk_error, segment_path};

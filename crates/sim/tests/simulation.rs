@@ -107,7 +107,7 @@ fn a_commit_that_is_not_idempotent_is_caught() {
 /// Counterexample 7.
 #[test]
 fn a_successor_that_starts_below_its_predecessors_ceiling_is_caught() {
-    caught(WorkloadKind::ListAppend, (1, 3), 7, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
+    caught(WorkloadKind::ListAppend, (1, 3), 15, 1).after(20).shows(PlantedBug::SuccessorIgnoresCeiling);
 }
 
 /// Counterexample 28.
@@ -148,7 +148,7 @@ fn a_replica_that_reads_past_what_is_prepared_is_caught() {
 /// Counterexample 8.
 #[test]
 fn a_round_that_looks_only_at_what_is_committed_is_caught() {
-    caught(WorkloadKind::Bank, (3, 1), 165, 1).shows(PlantedBug::RoundIgnoresWriters);
+    caught(WorkloadKind::Bank, (3, 1), 162, 1).shows(PlantedBug::RoundIgnoresWriters);
 }
 
 /// Counterexample 21.
@@ -177,13 +177,13 @@ fn an_outcome_that_no_vote_decides_is_caught() {
 /// Counterexample 4.
 #[test]
 fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
-    caught(WorkloadKind::Bank, (2, 1), 59, 1).after(42).shows(BallotBug::AckBeforeDurable);
+    caught(WorkloadKind::Bank, (2, 1), 33, 1).after(42).shows(BallotBug::AckBeforeDurable);
 }
 
 /// Counterexample 12.
 #[test]
 fn a_vote_that_is_not_logged_is_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 60, 1).shows(BallotBug::UnloggedReadOnlyVote);
+    caught(WorkloadKind::ListAppend, (3, 1), 76, 1).shows(BallotBug::UnloggedReadOnlyVote);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn reading_global_rows_without_uncertainty_is_caught() {
 /// As with a lead that is too short, if nobody waited for the promise.
 #[test]
 fn reading_global_rows_where_they_are_not_final_is_caught() {
-    caught(WorkloadKind::Registers, (3, 1), 118, 1).shows(PlantedBug::GlobalReadsNotClosed);
+    caught(WorkloadKind::Registers, (3, 1), 104, 1).shows(PlantedBug::GlobalReadsNotClosed);
 }
 
 #[test]

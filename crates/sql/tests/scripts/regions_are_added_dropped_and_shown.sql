@@ -303,6 +303,23 @@ delete from seen where at = 'europe-west1';
 ----
 (DELETE 1)
 
+create table ways (id int8 primary key, through crdb_internal_region[]);
+----
+(CREATE TABLE)
+
+insert into ways values (1, array['us-east1', 'europe-west1']::crdb_internal_region[]);
+----
+(INSERT 0 1)
+
+alter database postgres drop region "europe-west1";
+----
+ERROR 2BP01: could not remove enum value "europe-west1" as it is being used by "ways"
+DETAIL: It is the value of the column "through" in some row.
+
+drop table ways;
+----
+(DROP TABLE)
+
 alter database postgres drop region "europe-west1";
 ----
 (ALTER DATABASE)

@@ -44,12 +44,18 @@ pub(super) async fn not_null<E: Environment>(env: &E, table: DescriptorId, ordin
 /// 2BP01 if a row has a region as the value of a column that is no home.
 pub(super) async fn region_is_no_value<E: Environment>(env: &E, table: &Table, region: &str, context: &JobContext) -> Result<()> {
     let is_home = |o: u32| table.region_column() == Some(o);
-    let columns: Vec<u32> = table.live_columns().filter(|(o, c)| c.ty == Type::Region && !is_home(*o)).map(|(o, _)| o).collect();
+    let is_of_regions = |ty: &Type| *ty == Type::Region || *ty == Type::Region.array_of();
+    let is_it = |value: &Datum| matches!(value, Datum::Text(t) if t.as_str() == region);
+    let has_it = |value: &Datum| match value {
+        Datum::Array(a) => a.items.iter().any(is_it),
+        value => is_it(value),
+    };
+    let columns: Vec<u32> = table.live_columns().filter(|(o, c)| is_of_regions(&c.ty) && !is_home(*o)).map(|(o, _)| o).collect();
     if columns.is_empty() {
         return Ok(());
     }
     each_row(env, table.id, context, |plan, row| {
-        let Some(at) = columns.iter().find(|o| matches!(&row[**o as usize], Datum::Text(t) if t.as_str() == region)) else {
+        let Some(at) = columns.iter().find(|o| has_it(&row[**o as usize])) else {
             return Ok(());
         };
         let table = plan.table();

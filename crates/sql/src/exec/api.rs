@@ -115,6 +115,24 @@ pub trait RowSink: Send {
     fn drain(&mut self) -> BoxFuture<'_, Result<()>>;
 }
 
+/// Takes rows and forgets them.
+pub(crate) struct Nowhere;
+
+impl RowSink for Nowhere {
+    fn row(&mut self, _: &[Datum], _: &[Type]) -> Result<()> {
+        Ok(())
+    }
+    fn stored(&mut self, _: &RowView, _: &[(u32, Type)]) -> Result<()> {
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
 /// What came of a statement, for its command tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affected {

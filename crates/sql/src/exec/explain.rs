@@ -1,14 +1,14 @@
 //! `EXPLAIN`: a plan as an indented tree.
 
 use super::regions::{Note, Regions, Trips};
-use super::{Affected, ExecContext, Execution, Fetched, RowSink, Stat};
+use super::{Affected, ExecContext, Execution, Fetched, Nowhere, Stat};
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
 use crate::plan::physical::{DmlPlanKind, KeyPart, Node, Scalar, Scan};
 use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
-use crate::types::{Datum, EvalContext, RowView, Type};
+use crate::types::{Datum, EvalContext, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, Result};
 use std::collections::BTreeMap;
@@ -77,24 +77,6 @@ async fn run<T: Transaction>(
             Fetched::Done(Affected { .. }) => return Ok(execution.shared.stats.take().unwrap_or_default()),
             Fetched::Suspended { .. } => {}
         }
-    }
-}
-
-/// Takes rows and forgets them.
-struct Nowhere;
-
-impl RowSink for Nowhere {
-    fn row(&mut self, _: &[Datum], _: &[Type]) -> Result<()> {
-        Ok(())
-    }
-    fn stored(&mut self, _: &RowView, _: &[(u32, Type)]) -> Result<()> {
-        Ok(())
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(std::future::ready(Ok(())))
     }
 }
 

@@ -7,7 +7,7 @@ use super::system::{StatementSystem, refuse_in_read_only};
 use super::{Formats, Session};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Transaction, TxnOptions};
-use crate::exec::{Affected, ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, RowSink};
+use crate::exec::{Affected, ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, Nowhere, RowSink};
 use crate::parse::Statement;
 use crate::plan::{self, PlanContext, Prepared, Tag};
 use crate::types::{Datum, EvalContext, RowView, Type};
@@ -114,7 +114,7 @@ impl<E: Environment> Session<E> {
         let mut rows = out.map(|out| Rows { out, formats, eval: &self.eval, is_speculative });
         let sink: &mut dyn RowSink = match &mut rows {
             Some(rows) => rows,
-            None => &mut PassedOver,
+            None => &mut Nowhere,
         };
         let txn = match &mut alone {
             Some(txn) => txn,
@@ -251,24 +251,6 @@ impl RowSink for Rows<'_> {
             return Box::pin(async move { Err(Error::sql("53200", message).hint(hint)) });
         }
         self.out.flush()
-    }
-}
-
-/// Rows that nobody wants to see.
-struct PassedOver;
-
-impl RowSink for PassedOver {
-    fn row(&mut self, _: &[Datum], _: &[Type]) -> Result<()> {
-        Ok(())
-    }
-    fn stored(&mut self, _: &RowView, _: &[(u32, Type)]) -> Result<()> {
-        Ok(())
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async { Ok(()) })
     }
 }
 

@@ -426,14 +426,17 @@ impl<R: Runtime> Rpc<R> {
                 }
             };
             let is_ordered = matches!(request, Request::Raft { .. });
-            let mut answering = async move {
+            let answering = async move {
                 let response = handler.handle(from, request).await;
                 rpc.answer(&out, call, response, delay);
+            };
+            if !is_ordered {
+                self.tasks.spawn(answering);
+                continue;
             }
-            .boxed();
             // Messages of a group's log are handed on in their order: begun here, where they arrive one after the other.
-            let begun = |cx: &mut std::task::Context<'_>| std::task::Poll::Ready(answering.poll_unpin(cx).is_ready());
-            if !is_ordered || !tokio::task::unconstrained(std::future::poll_fn(begun)).await {
+            let mut answering = answering.boxed();
+            if !tokio::task::unconstrained(async { futures::poll!(&mut answering).is_ready() }).await {
                 self.tasks.spawn(answering);
             }
         }

@@ -59,7 +59,8 @@ pub struct NodeConfig {
     pub ballot_bugs: meridian_commit::PlantedBugs,
 }
 
-/// Elections.
+/// Elections. `election_min` must outlast the round trip between any two regions, or votes would never come in time: a group that
+/// moves to another region has voters in both for a while.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     pub heartbeat: Duration,

@@ -26,6 +26,21 @@ pub const REGIONS_DEFAULT: &str = "us-east1,europe-west2,asia-northeast1";
 /// Between regions that neither the table nor the command line knows.
 const ROUND_TRIP_DEFAULT: Duration = Duration::from_millis(100);
 
+/// A vote must be back before an election's time is over (half a second), and while a group moves, its voters are in two regions.
+const ROUND_TRIP_MAX: Duration = Duration::from_millis(400);
+/// Heartbeats between the voters of a region follow each other in 100 ms.
+const ZONE_ROUND_TRIP_MAX: Duration = Duration::from_millis(50);
+
+fn at_most(max: Duration, time: Duration, what: &str) -> Result<Duration, String> {
+    if time > max {
+        return Err(format!(
+            "the round trip {what} is at most {} ms: elections could not be held over longer ones",
+            max.as_millis()
+        ));
+    }
+    Ok(time)
+}
+
 /// Round trips between the regions of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distances {
@@ -52,8 +67,10 @@ impl Distances {
             let ends = names.match_indices('-').map(|(at, _)| (&names[..at], &names[at + 1..]));
             let known = |name: &str| regions.iter().any(|r| r == name);
             let (a, b) = ends.into_iter().find(|(a, b)| known(a) && known(b) && a != b).ok_or_else(wrong)?;
-            between.insert(pair(a, b), duration(time)?);
+            let round_trip = at_most(ROUND_TRIP_MAX, duration(time)?, &format!("between {a} and {b}"))?;
+            between.insert(pair(a, b), round_trip);
         }
+        let zones = at_most(ZONE_ROUND_TRIP_MAX, zones, "between two zones")?;
         Ok(Distances { between, zones })
     }
 
@@ -154,6 +171,9 @@ mod tests {
         {
             assert!(Distances::new(&regions(), &[wrong.to_string()], Duration::ZERO).is_err(), "{wrong}");
         }
+        let far = ["us-east1-europe-west2=401ms".to_string()];
+        assert!(Distances::new(&regions(), &far, Duration::ZERO).is_err_and(|e| e.contains("at most 400 ms")));
+        assert!(Distances::new(&regions(), &[], Duration::from_millis(51)).is_err_and(|e| e.contains("at most 50 ms")));
         assert!(["", "ms", "-5s", "1e999s", "5 parsec"].iter().all(|t| duration(t).is_err()));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));

@@ -49,11 +49,11 @@ pub struct Args {
     /// Zones (and so nodes) per region.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
     zones: u8,
-    /// Round trips between regions, as in us-east1-europe-west2=120ms,…; each message is held back for half of it. What is not
-    /// given is as in Table 1 of CockroachDB's multi-region paper, or 100ms.
+    /// Round trips between regions, as in us-east1-europe-west2=120ms,…; each message is held back for half of it; at most 400ms.
+    /// What is not given is as in Table 1 of CockroachDB's multi-region paper, or 100ms.
     #[arg(long, value_delimiter = ',')]
     rtt: Vec<String>,
-    /// Round trip between two zones of a region (1ms: each message is held back for 0.5 ms).
+    /// Round trip between two zones of a region (each message is held back for half of it; at most 50ms).
     #[arg(long, default_value = "1ms", value_parser = duration)]
     zone_rtt: Duration,
     /// Keep the nodes' files here, and go on with what is there. Default: a temporary directory.

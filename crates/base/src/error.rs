@@ -34,6 +34,7 @@ struct Inner {
     message: String,
     detail: Option<String>,
     hint: Option<String>,
+    context: Option<String>,
     /// Byte offset into the statement, from 1 on, if the error has a place.
     position: Option<u32>,
     table: Option<String>,
@@ -51,6 +52,7 @@ impl Error {
             message: message.into(),
             detail: None,
             hint: None,
+            context: None,
             position: None,
             table: None,
             column: None,
@@ -96,6 +98,11 @@ impl Error {
         self.0.hint = Some(hint.into());
         self
     }
+    /// Adds what was being done: of data that are not part of the statement, where they are.
+    pub fn context(mut self, context: impl Into<String>) -> Error {
+        self.0.context = Some(context.into());
+        self
+    }
     /// Adds the byte offset in the statement, from 1 on.
     pub fn at(mut self, position: u32) -> Error {
         self.0.position = Some(position);
@@ -136,6 +143,10 @@ impl Error {
     /// What to do.
     pub fn get_hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+    /// What was being done.
+    pub fn get_context(&self) -> Option<&str> {
+        self.0.context.as_deref()
     }
     /// Where in the statement, from 1 on.
     pub fn get_position(&self) -> Option<u32> {

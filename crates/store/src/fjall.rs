@@ -339,7 +339,14 @@ fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
         db::Error::KeyspaceDeleted => Error::fatal(format!("cannot {doing} the store in {place}: the group was dropped")),
         db::Error::InvalidVersion(Some(v)) => Error::fatal(format!("the store in {place} was written by another version: {v:?}"))
             .hint("Start the version of meridian that wrote it, or a newer one."),
-        other => codec::damaged(&place, &other.to_string()),
+        db::Error::Storage(db::LsmError::ChecksumMismatch { .. }) => {
+            codec::damaged(&place, "a block does not have the checksum it was written with")
+        }
+        db::Error::Storage(db::LsmError::Unrecoverable) | db::Error::Unrecoverable => {
+            codec::damaged(&place, "a file is missing or cannot be read")
+        }
+        db::Error::Storage(e) => codec::damaged(&place, &format!("a table cannot be read ({e:?})")),
+        other => codec::damaged(&place, &format!("a file cannot be read ({other:?})")),
     }
 }
 

@@ -402,6 +402,9 @@ fn described(report: &Report, sql: &str, verbose: bool) -> String {
     if let Some(hint) = report.hint() {
         out += &format!("HINT:  {hint}\n");
     }
+    if let Some(context) = report.context() {
+        out += &format!("CONTEXT:  {context}\n");
+    }
     out
 }
 

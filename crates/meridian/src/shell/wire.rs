@@ -47,6 +47,9 @@ impl Report {
     pub fn hint(&self) -> Option<&str> {
         self.field(b'H')
     }
+    pub fn context(&self) -> Option<&str> {
+        self.field(b'W')
+    }
     /// In characters from 1 on.
     pub fn position(&self) -> Option<usize> {
         self.field(b'P').and_then(|p| p.parse().ok())

@@ -150,7 +150,7 @@ fn judge_tail<D: Disk>(disk: &D, number: u64, bytes: &[u8], at: usize) -> Result
         tracing::warn!(
             file = disk.describe(&segment_path(number)),
             offset = at,
-            "the log ends in an incomplete write, which was never acknowledged; it is cut off"
+            "the log ends in an incomplete write, as a crash leaves one; it is cut off"
         );
         return Ok(true);
     }

@@ -196,6 +196,7 @@ pub fn error_fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     let optional = [
         (b'D', error.get_detail()),
         (b'H', error.get_hint()),
+        (b'W', error.get_context()),
         (b't', error.get_table()),
         (b'c', error.get_column()),
         (b'n', error.get_constraint()),

@@ -274,14 +274,9 @@ impl<E: Environment> Session<E> {
                 CopyInput::Done => true,
                 CopyInput::Fail(reason) => return Err(Error::sql("57014", format!("COPY from stdin failed: {reason}"))),
             };
-            // Errors have no place for PostgreSQL's CONTEXT; a detail is shown by every client as well.
             let in_line = |line: u64, e: Error| {
-                let place = match e.get_column() {
-                    Some(column) => format!("COPY {name}, line {line}, column {column}."),
-                    None => format!("COPY {name}, line {line}."),
-                };
-                let detail = e.get_detail().map_or_else(|| place.clone(), |detail| format!("{detail} {place}"));
-                e.detail(detail)
+                let column = e.get_column().map(|column| format!(", column {column}")).unwrap_or_default();
+                e.context(format!("COPY {name}, line {line}{column}"))
             };
             loop {
                 let fields = decoder.row(at_end);

@@ -105,7 +105,9 @@ async fn copy_in_and_out() {
     let copy = client.copy_in::<_, bytes::Bytes>("COPY t (id, v) FROM STDIN (FORMAT csv)").await.unwrap();
     let mut copy = std::pin::pin!(copy);
     copy.send(bytes::Bytes::from_static(b"5000,1\nx,2\n")).await.unwrap();
-    assert_eq!(code(&copy.finish().await.unwrap_err()), "22P02");
+    let refused = copy.finish().await.unwrap_err();
+    assert_eq!(code(&refused), "22P02");
+    assert_eq!(refused.as_db_error().and_then(|e| e.where_()), Some("COPY t, line 2, column id"));
     assert_eq!(one(&client, "SELECT count(*) FROM t WHERE id = 5000", &[]).await, 0);
 }
 

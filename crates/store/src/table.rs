@@ -162,7 +162,7 @@ pub(crate) struct Table {
     unit: Unit,
     /// Keys changed in `unit`; mostly unique.
     changed: Vec<Key>,
-    /// The oldest version in `unit`.
+    /// The oldest version that was applied in `unit`: what a replay would begin with, whether or not the spaces have it already.
     unit_oldest: Timestamp,
     /// Where the eviction goes on.
     hand: Key,
@@ -250,6 +250,7 @@ impl Table {
                 }
                 first_in_unit = row.newest.unit != self.unit;
                 if row.insert(slot).is_some() {
+                    self.unit_oldest = at.min(self.unit_oldest);
                     return Placed::Yes;
                 }
             }
@@ -274,11 +275,13 @@ impl Table {
         if epoch != self.epoch {
             return false;
         }
+        // Found there or not: it may have to be replayed once more.
+        self.unit_oldest = at.min(self.unit_oldest);
         for version in loaded {
             self.insert_clean(write.key.clone(), version.clone(), totals);
         }
         if loaded.last().is_some_and(|v| v.at == at) {
-            return true; // A replay: it is durable already.
+            return true; // A replay: it is in the spaces already.
         }
         let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
         let bytes = slot.bytes(&write.key);

@@ -210,6 +210,29 @@ proptest! {
     }
 }
 
+/// A flush fails half-way and what it wrote survives a crash; the replay finds the versions there already. Garbage collection must keep
+/// the tombstone above a version that a second replay begins with, or that version is there again.
+#[test]
+fn what_was_replayed_and_found_may_be_replayed_again() {
+    let delete = |k: usize| (k, 0, None);
+    let plain = |keys: &[usize]| (keys.iter().map(|k| delete(*k)).collect(), None);
+    let late = |keys: &[usize]| (keys.iter().map(|k| delete(*k)).collect(), Some(0));
+    let ops = vec![
+        Op::Apply(vec![plain(&[0]), plain(&[0]), plain(&[3])]),
+        Op::Move,
+        Op::Apply(vec![plain(&[0, 0]), plain(&[4]), late(&[4, 3])]),
+        Op::Cut,
+        Op::FailingFlush(78),
+        Op::Apply(vec![plain(&[0]), plain(&[0]), plain(&[0])]),
+        Op::Apply(vec![plain(&[0]), plain(&[0]), plain(&[0])]),
+        Op::Crash(5),
+        Op::Apply(vec![plain(&[0])]),
+        Op::Collect(72),
+        Op::Crash(0),
+    ];
+    run(Place::memory(), Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() }, ops);
+}
+
 #[test]
 fn one_page_of_a_scan_over_many_deleted_rows_gives_up_early() {
     let (_store, group) = Place::memory().open(&Options::default());

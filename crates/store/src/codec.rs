@@ -194,7 +194,7 @@ pub(crate) fn record<'a, T: Deserialize<'a>>(raw: &'a [u8], place: impl Fn() -> 
 /// The error for bytes that are not what was written.
 pub(crate) fn damaged(place: &str, what: &str) -> Error {
     Error::fatal(format!("the store in {place} is damaged: {what}"))
-        .hint("Move the folder away and start the node again: it is filled from the other replicas.")
+        .hint("Remove this node from the cluster, and add it again with an empty data directory.")
 }
 
 #[cfg(test)]

@@ -106,8 +106,14 @@ impl Coordination {
         for group in missing {
             let message = match waited >= PREPARE_TIMEOUT {
                 true => BallotMessage::VoteRequest { id: self.id, from: Peer::Gateway(self.id.gateway) },
-                // The others' reservations are held: no time to hold this one back.
-                false => BallotMessage::Prepare(Box::new(Prepare { hold: Duration::ZERO, ..self.prepares[&group].clone() })),
+                false => {
+                    let mut prepare = self.prepares[&group].clone();
+                    if !prepare.is_last {
+                        // The others' reservations are held: no time to hold this one back.
+                        prepare.hold = Duration::ZERO;
+                    }
+                    BallotMessage::Prepare(Box::new(prepare))
+                }
             };
             out.push((group, message));
         }
@@ -132,7 +138,7 @@ mod tests {
             schema: SchemaUse::default(),
             global: Default::default(),
         };
-        let prepare = Prepare { participants: vec![A, B], slice, hold: Duration::ZERO, has_queued: true };
+        let prepare = Prepare { participants: vec![A, B], slice, hold: Duration::ZERO, has_queued: true, is_last: false };
         let mut out = Vec::new();
         let prepares = BTreeMap::from([(A, prepare.clone()), (B, prepare)]);
         (Coordination::start(prepares, Timestamp::from_micros(0), &mut out), out)

@@ -112,6 +112,10 @@ impl Ballot {
     fn has_no(&self) -> bool {
         self.votes.values().any(Option::is_none)
     }
+    /// Every other participant has voted.
+    fn misses_only_own(&self, prepare: &Prepare) -> bool {
+        self.votes.len() + 1 >= prepare.participants.len()
+    }
 }
 
 impl Participant {
@@ -211,8 +215,8 @@ impl Participant {
         let has_no = ballot.has_no();
         ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));
         let participants = prepare.participants.clone();
+        let is_held = ballot.due > now && !ballot.misses_only_own(&prepare);
         ballot.phase = Phase::Held(prepare);
-        let is_held = ballot.due > now;
         self.insert(id, ballot);
         if has_no {
             self.refuse(id, participants, Refusal::default(), out);
@@ -239,6 +243,14 @@ impl Participant {
     /// The hold is over, or somebody asks for the vote already.
     fn certify(&mut self, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
         let Some(mut ballot) = self.remove(id) else { return };
+        if let Phase::Held(prepare) = &ballot.phase
+            && prepare.is_last
+            && !ballot.misses_only_own(prepare)
+        {
+            let participants = prepare.participants.clone();
+            self.insert(id, ballot);
+            return self.refuse(id, participants, Refusal::default(), out);
+        }
         if let Phase::Held(prepare) = ballot.phase {
             ballot.phase = Phase::Certifying(prepare);
             ballot.due = match self.bugs.has(PlantedBug::WaitWithoutBound) {
@@ -306,7 +318,7 @@ impl Participant {
                 self.refuse(id, participants, Refusal::default(), out);
             }
             // Only this vote is missing: nothing is won by holding it back any longer.
-            Phase::Held(prepare) if ballot.votes.len() + 1 >= prepare.participants.len() => self.certify(id, now, out),
+            Phase::Held(prepare) if ballot.misses_only_own(prepare) => self.certify(id, now, out),
             _ => {}
         }
     }

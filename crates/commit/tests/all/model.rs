@@ -8,7 +8,7 @@
 //! And from every state, if everything that may be lost is lost and nothing after that, every transaction ends and everything
 //! is forgotten.
 
-use crate::world::{Event, Messages, Said, Scenario, Slice, World, key, txn};
+use crate::world::{Event, Hold, Messages, Said, Scenario, Slice, World, key, txn};
 use meridian_base::record::{Outcome, Record};
 use meridian_base::{Standing, Timestamp};
 use meridian_commit::{PlantedBug, PlantedBugs};
@@ -203,7 +203,7 @@ fn one() -> Scenario {
         timers: true,
         waits: true,
         gateway_asks: true,
-        hold: true,
+        hold: Hold::Back,
         bugs: PlantedBugs::NONE,
     }
 }
@@ -215,7 +215,7 @@ fn two() -> Scenario {
         watermark: false,
         waits: false,
         gateway_asks: false,
-        hold: false,
+        hold: Hold::No,
         ..one()
     }
 }
@@ -239,7 +239,7 @@ fn three_groups() -> Scenario {
         watermark: false,
         waits: false,
         gateway_asks: false,
-        hold: false,
+        hold: Hold::No,
         ..one()
     }
 }
@@ -265,6 +265,13 @@ fn holds(scenario: &Scenario) {
 #[test]
 fn one_transaction_over_two_groups_whatever_happens() {
     holds(&one());
+}
+
+/// Such as one that changes the schema: the catalog votes when the others have.
+#[test]
+fn one_transaction_with_a_participant_that_votes_last() {
+    holds(&Scenario { hold: Hold::Last, ..one() });
+    holds(&Scenario { hold: Hold::Last, ..three_groups() });
 }
 
 #[test]

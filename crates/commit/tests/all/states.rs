@@ -1,7 +1,7 @@
 //! The state table of `docs/design/transaction-states.md`: a participant over the real tables is brought into every state, every
 //! event happens to it there, and what it does is written down as the table has it.
 
-use crate::world::{Group, Scenario, Slice, WATERMARK, group_id, prepare, txn};
+use crate::world::{Group, Hold, Scenario, Slice, WATERMARK, group_id, prepare, txn};
 use meridian_base::limits::EARLY_VOTES_MAX;
 use meridian_base::record::Record;
 use meridian_base::{BallotMessage, Peer, Refusal, Standing, Timestamp, Vote};
@@ -71,7 +71,7 @@ fn scenario(bugs: PlantedBugs) -> Scenario {
         timers: true,
         waits: true,
         gateway_asks: false,
-        hold: false,
+        hold: Hold::No,
         bugs,
     }
 }
@@ -116,7 +116,7 @@ impl Case {
         match event {
             Event::Prepare => {
                 let slices = &scenario(PlantedBugs::NONE).transactions[0];
-                self.receive(BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], false))));
+                self.receive(BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], Hold::No))));
             }
             Event::Yes => self.receive(BallotMessage::Vote { id, from, vote: Vote::Yes(Timestamp::from_micros(5)) }),
             Event::No => self.receive(BallotMessage::Vote { id, from, vote: Vote::No(Refusal::default()) }),
@@ -261,7 +261,7 @@ fn a_prepare_that_is_held_is_certified_when_it_is_wanted() {
     for wanted in [Event::Timer, Event::VoteRequest, Event::Yes] {
         let mut case = Case::new(PlantedBugs::NONE);
         let slices = &scenario(PlantedBugs::NONE).transactions[0];
-        let mut held = prepare(0, slices, &slices[0], true);
+        let mut held = prepare(0, slices, &slices[0], Hold::Back);
         held.hold = Duration::from_millis(40);
         case.receive(BallotMessage::Prepare(Box::new(held)));
         assert_eq!(case.did(), "–");
@@ -273,6 +273,27 @@ fn a_prepare_that_is_held_is_certified_when_it_is_wanted() {
         assert!(case.did().starts_with(voted) && case.did().matches("YES").count() == 2, "once each");
         assert_eq!(case.state() == State::Deciding, wanted == Event::Yes);
     }
+}
+
+/// One that is to vote last certifies when the other has voted YES, however early that came, and refuses if it has to vote before.
+#[test]
+fn a_prepare_that_is_last_is_certified_after_the_others_alone() {
+    let last = || {
+        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], Hold::Last)))
+    };
+    for (event, done) in [(Event::Timer, "refuse"), (Event::VoteRequest, "refuse"), (Event::Yes, "certify")] {
+        let mut case = Case::new(PlantedBugs::NONE);
+        case.receive(last());
+        assert_eq!(case.did(), "–");
+        case.happen(event);
+        let did = case.did();
+        assert!(did.contains(if done == "refuse" { "Refused" } else { done }), "{event:?}: {did}");
+    }
+    let mut case = Case::new(PlantedBugs::NONE);
+    case.happen(Event::Yes);
+    case.receive(last());
+    assert_eq!(case.did(), "certify");
 }
 
 #[test]
@@ -308,7 +329,7 @@ fn what_is_remembered_does_not_grow_with_what_has_happened() {
             let message = match t % 7 {
                 // The second group has never heard of it.
                 3 if n == 1 => BallotMessage::VoteRequest { id: txn(t), from: Peer::Group(group_id(0)) },
-                _ => BallotMessage::Prepare(Box::new(prepare(t, &slices, &slices[n], false))),
+                _ => BallotMessage::Prepare(Box::new(prepare(t, &slices, &slices[n], Hold::No))),
             };
             messages.push((n, message));
         }

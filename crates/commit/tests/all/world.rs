@@ -33,6 +33,16 @@ pub struct Slice {
     pub writes: &'static [u8],
 }
 
+/// Whether a participant lets others certify first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    No,
+    /// For a while.
+    Back,
+    /// Until all of them have voted YES.
+    Last,
+}
+
 /// What is explored.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -50,8 +60,8 @@ pub struct Scenario {
     pub waits: bool,
     /// Whether the gateway may ask to refuse.
     pub gateway_asks: bool,
-    /// Whether the first transaction's Prepare is held back at the first group.
-    pub hold: bool,
+    /// The first transaction's Prepare at the first group.
+    pub hold: Hold,
     pub bugs: PlantedBugs,
 }
 
@@ -249,7 +259,7 @@ impl World {
         let mut world = World { groups, sent: 0 };
         for (n, slices) in scenario.transactions.iter().enumerate() {
             for slice in slices {
-                let prepare = prepare(n, slices, slice, scenario.hold && n == 0 && slice.group == 0);
+                let prepare = prepare(n, slices, slice, if n == 0 && slice.group == 0 { scenario.hold } else { Hold::No });
                 world.send(Peer::Group(group_id(slice.group)), BallotMessage::Prepare(Box::new(prepare)), messages);
                 if scenario.gateway_asks {
                     let message = BallotMessage::VoteRequest { id: txn(n), from: Peer::Gateway(txn(n).gateway) };
@@ -490,7 +500,7 @@ impl Group {
     }
 }
 
-pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, is_held: bool) -> Prepare {
+pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, hold: Hold) -> Prepare {
     let read = |k: &u8| ReadEntry { target: Target::Key(key(*k)), columns: ColumnMask::ALL, until: Timestamp(1) };
     let value = bytes::Bytes::from(vec![n as u8]);
     let write = |k: &u8| Write { key: key(*k), value: Some(value.clone()), columns: ColumnMask::ALL };
@@ -504,6 +514,6 @@ pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, is_held: bool) -> Prep
     };
     let mut participants: Vec<GroupId> = slices.iter().map(|s| group_id(s.group)).collect();
     participants.sort();
-    let hold = if is_held { Duration::from_millis(50) } else { Duration::ZERO };
-    Prepare { participants, slice: slice_of, hold, has_queued: true }
+    let delay = if hold == Hold::No { Duration::ZERO } else { Duration::from_millis(50) };
+    Prepare { participants, slice: slice_of, hold: delay, has_queued: true, is_last: hold == Hold::Last }
 }

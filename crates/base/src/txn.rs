@@ -95,6 +95,9 @@ pub struct SchemaUse {
     pub version: SchemaVersion,
     /// The descriptors it used. If none of them changed since `version`, an older version passes.
     pub descriptors: Vec<DescriptorId>,
+    /// The catalog takes part in the transaction, which changes the schema, and certifies that it is the one it was planned with: no
+    /// lease is asked (design: replication, «The catalog and the schema lease»).
+    pub is_certified_by_catalog: bool,
 }
 
 /// One transaction's slice for one group, with everything certification needs.

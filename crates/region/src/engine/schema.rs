@@ -16,7 +16,7 @@ impl Engine {
 
     /// Item 4, the version: the same one, or an older one none of whose used descriptors has changed.
     pub(super) fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
-        match !self.leased() || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
+        match !self.leased() || schema.is_certified_by_catalog || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
             true => Planned::Current,
             false => state.planned_with(schema),
         }
@@ -24,6 +24,7 @@ impl Engine {
 
     /// Item 4, the bound. A lowered one is obeyed before it is durable: it must not be overtaken.
     pub(super) fn schema_bound(&self, state: &GroupState) -> Timestamp {
+        // The catalog's own group has no lease on itself.
         match &self.grant_asked {
             _ if !self.leased() => Timestamp::MAX,
             Some(asked) => asked.bound.min(state.grant().bound),

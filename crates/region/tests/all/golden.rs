@@ -218,8 +218,9 @@ impl Script {
             [version, "uses", descriptors @ ..] => SchemaUse {
                 version: SchemaVersion(version[1..].parse().expect("a version, as v3")),
                 descriptors: descriptors.iter().map(|d| DescriptorId(d.parse().expect("a descriptor"))).collect(),
+                ..SchemaUse::default()
             },
-            _ => SchemaUse { version: self.state.grant().version, descriptors: vec![] },
+            _ => SchemaUse { version: self.state.grant().version, ..SchemaUse::default() },
         };
         let id = TxnId { hlc: self.clock.tick(self.physical), gateway: NodeId(9) };
         let request =

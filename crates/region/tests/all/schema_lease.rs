@@ -225,7 +225,7 @@ impl World {
             reads: vec![],
             writes: vec![write],
             min_commit: Timestamp::MIN,
-            schema: SchemaUse { version, descriptors: vec![TABLE] },
+            schema: SchemaUse { version, descriptors: vec![TABLE], ..SchemaUse::default() },
             global: Default::default(),
         };
         let answer = primary.engine.certify(&primary.state, &NoVersions, &request, &primary.clock, physical);

@@ -133,7 +133,7 @@ impl World {
         self.now.saturating_add_signed(self.skew)
     }
     fn schema() -> SchemaUse {
-        SchemaUse { version: SchemaVersion(1), descriptors: vec![] }
+        SchemaUse { version: SchemaVersion(1), descriptors: vec![], ..SchemaUse::default() }
     }
 
     fn begin(&mut self) -> Transaction {

@@ -122,7 +122,7 @@ struct Counts {
 }
 
 fn schema() -> SchemaUse {
-    SchemaUse { version: SchemaVersion(1), descriptors: vec![] }
+    SchemaUse { version: SchemaVersion(1), descriptors: vec![], ..SchemaUse::default() }
 }
 
 impl Group {

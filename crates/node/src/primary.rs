@@ -222,19 +222,26 @@ impl<R: Runtime> Replica<R> {
     async fn gate(&self, view: &mut View, target: &Target, columns: ColumnMask) -> Result<Timestamp> {
         loop {
             let s = self.snapshot(view).await?;
-            match self.try_gate(target, columns, s).await? {
+            match self.try_gate(view, target, columns, s).await? {
                 None => return Ok(s),
                 Some(to) => self.move_to(view, to).await?,
             }
         }
     }
 
-    /// `Some`: not here, but there.
-    async fn try_gate(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
+    /// `Some`: not here, but there. The schema is looked at again: the transaction may use descriptors by now that it did not use
+    /// when its snapshot was taken, and an older version is good only for those that have not changed.
+    async fn try_gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
         self.until_ready(WAIT_MAX, |core| {
             let physical = self.physical();
             let versions = StoreVersions::new(&self.store, self.bugs);
             let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+            match engine.check_read(state, &view.schema, s) {
+                _ if self.bugs.has(PlantedBug::SchemaReadOnce) => {}
+                SchemaCheck::Passed => {}
+                SchemaCheck::Wait(ticket) => return Self::wait(core, ticket),
+                SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
+            }
             let gate = engine.read_gate(state, &versions, target, columns, s, &self.clock, physical);
             if let Some(e) = versions.failure.into_inner() {
                 return Err(e);

@@ -22,6 +22,8 @@ pub enum PlantedBug {
     NewestMaskOnly,
     /// Ranges are not certified: phantoms.
     SkipRangeCheck,
+    /// Descriptors that a transaction comes to use after its snapshot was taken are not looked at when it reads there.
+    SchemaReadOnce,
     /// 32: a schema step counts a group as lowered although it was granted a new lease meanwhile.
     StepNotTiedToGrants,
     /// 1: a replica reads at one snapshot, whatever is prepared below it.
@@ -54,7 +56,7 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 23] = [
+    pub const ALL: [PlantedBug; 24] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -64,6 +66,7 @@ impl PlantedBug {
         PlantedBug::SnapshotDoesNotMove,
         PlantedBug::NewestMaskOnly,
         PlantedBug::SkipRangeCheck,
+        PlantedBug::SchemaReadOnce,
         PlantedBug::StepNotTiedToGrants,
         PlantedBug::ReplicaReadSkipsPrepared,
         PlantedBug::RoundIgnoresWriters,
@@ -92,6 +95,7 @@ impl PlantedBug {
             PlantedBug::SnapshotDoesNotMove => "snapshot-does-not-move",
             PlantedBug::NewestMaskOnly => "newest-mask-only",
             PlantedBug::SkipRangeCheck => "skip-range-check",
+            PlantedBug::SchemaReadOnce => "schema-read-once",
             PlantedBug::StepNotTiedToGrants => "step-not-tied-to-grants",
             PlantedBug::ReplicaReadSkipsPrepared => "replica-read-skips-prepared",
             PlantedBug::RoundIgnoresWriters => "round-ignores-writers",

@@ -127,6 +127,11 @@ fn a_schema_lease_without_its_version_is_caught() {
     caught(WorkloadKind::SchemaSteps, (1, 3), 5, 1).shows(PlantedBug::SchemaLeaseByBoundOnly);
 }
 
+#[test]
+fn a_read_that_looks_at_the_schema_once_is_caught() {
+    caught(WorkloadKind::SchemaSteps, (1, 3), 13, 1).after(8).shows(PlantedBug::SchemaReadOnce);
+}
+
 /// Counterexample 20.
 #[test]
 fn a_snapshot_that_stays_behind_what_was_acknowledged_is_caught() {

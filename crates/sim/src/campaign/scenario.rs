@@ -133,7 +133,8 @@ impl Scenario {
             | PlantedBug::ErrorNotConfirmed
             | PlantedBug::ReadInFlight
             | PlantedBug::NewestMaskOnly
-            | PlantedBug::SkipRangeCheck => {}
+            | PlantedBug::SkipRangeCheck
+            | PlantedBug::SchemaReadOnce => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! Filling a new index from the rows that were there before it.
 
-use super::{JobContext, JobRecord, options, pause, record, set_state, step, step_of};
+use super::{JobContext, JobRecord, locking, may_try_again, options, pause, record, set_state, step, step_of};
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{CatalogChange, Descriptor, IndexState};
 use crate::env::{Environment, Locking, Scan, Transaction};
@@ -8,7 +8,7 @@ use crate::exec::{Entry, split_entry};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::Datum;
 use meridian_base::key::encode;
-use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, Write, limits};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, Write};
 use std::sync::Arc;
 
 /// Rows per transaction: what it reads is certified while it commits, so a large batch loses more often.
@@ -43,7 +43,7 @@ pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u
                 batch = (batch * 2).min(BATCH_ROWS);
             }
             // Somebody changed one of the rows: a smaller batch has better odds.
-            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+            Err(e) if may_try_again(&e, attempt) => {
                 attempt += 1;
                 batch = (batch / 2).max(1);
                 pause(env, attempt).await;
@@ -125,7 +125,7 @@ async fn page<E: Environment>(
     let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok((0, None)) };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[table]);
-    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
+    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: locking(attempt) };
     let found = txn.scan(group, scan.clone()).await?;
     let mut entries: Vec<(Entry, Vec<Datum>)> = Vec::with_capacity(found.rows.len());
     for (_, bytes) in &found.rows {

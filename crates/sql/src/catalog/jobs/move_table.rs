@@ -12,10 +12,10 @@
 //! home keeps the two apart. Uniqueness is checked in the homes that are read, and follows for the others.
 
 use super::backfill::{after, bind, primary_ranges};
-use super::{Job, JobContext, changed, discard, options, pause, step, step_of};
+use super::{Job, JobContext, changed, discard, locking, may_try_again, options, pause, step, step_of};
 use crate::catalog::{ColumnState, Move, MoveState, Table};
-use crate::env::{Environment, Locking, Scan, Transaction};
-use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write, limits};
+use crate::env::{Environment, Scan, Transaction};
+use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
 use parking_lot::Mutex;
 
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
@@ -120,7 +120,7 @@ async fn copy<E: Environment>(env: &E, table: DescriptorId, context: &JobContext
                 batch = (batch * 2).min(BATCH_ROWS);
             }
             // Somebody changed one of the rows: a smaller batch has better odds.
-            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+            Err(e) if may_try_again(&e, attempt) => {
                 attempt += 1;
                 batch = (batch / 2).max(1);
                 pause(env, attempt).await;
@@ -145,7 +145,7 @@ async fn page<E: Environment>(
     let Some(mirror) = plan.mirror() else { return Ok(None) };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[table]);
-    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
+    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: locking(attempt) };
     let found = txn.scan(group, scan.clone()).await?;
     for (_, bytes) in &found.rows {
         let row = plan.decode_row(bytes.clone())?;
@@ -166,6 +166,7 @@ async fn page<E: Environment>(
 mod tests {
     use super::*;
     use crate::catalog::lookup::Names;
+    use crate::env::Locking;
     use crate::session::{Session, SessionOptions};
     use crate::testing::MemEnvironment;
     use crate::types::EvalContext;

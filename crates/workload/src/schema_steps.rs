@@ -6,6 +6,9 @@
 //! * a statement that names the column succeeds only if at some moment while it ran the column may have been there, and
 //!   fails with 42703 only if at some moment it may not have been;
 //! * what was inserted is found by way of an index as surely as by reading the whole table, however the index came to be.
+//!
+//! The column comes and goes in transactions that also change a row of another table, which says whether it is there: nobody may find
+//! one without the other.
 
 use crate::client::Value;
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
@@ -15,6 +18,7 @@ use crate::stats::StatsKey;
 use async_trait::async_trait;
 use meridian_base::Result;
 use rand::Rng;
+use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,6 +27,8 @@ use std::time::Duration;
 const DATABASE: &str = "steps";
 /// Values of the indexed column.
 const GROUPS: i64 = 5;
+/// One row says whether the column is there.
+const PRESENT: &str = "SELECT extra FROM present WHERE id = 1";
 const INSERT: &str = "INSERT INTO stock (id, grp) VALUES ($1, $2)";
 
 /// The shape of the workload.
@@ -55,7 +61,7 @@ struct State {
     /// acknowledgement of a change on, `None` from the sending of one on.
     column: Vec<(u64, Option<bool>)>,
     uses: Vec<Use>,
-    /// What the index did not show although the table did, as sentences.
+    /// What the index did not show although the table did, and columns without their row, as sentences.
     missing: Vec<String>,
     inserted: BTreeSet<i64>,
     refused: BTreeSet<i64>,
@@ -109,13 +115,17 @@ impl SchemaSteps {
     }
 
     /// One schema change, tried until it is acknowledged or the run ends. While it is tried, nothing is known.
-    async fn change(&self, context: &Context, session: &mut Session, sql: &str, column: Option<bool>) {
+    async fn change(&self, context: &Context, session: &mut Session, rng: &mut SmallRng, sql: &str, column: Option<bool>) {
         if column.is_some() {
             self.lock().column.push((context.timer.now_micros(), None));
         }
         while !context.stop.is_stopped() {
-            let done = match session.execute(sql).await {
-                Ok(_) => true,
+            let result = match column {
+                None => session.execute(sql).await.map(|_| ()),
+                Some(is_there) => change_both(session, rng, sql, is_there).await,
+            };
+            let done = match result {
+                Ok(()) => true,
                 // It was done by an attempt whose answer was lost: 42701 and 42P07 exist already, 42703 and 42704 are gone.
                 Err(error) => matches!(error.sqlstate(), "42701" | "42703" | "42704" | "42P07"),
             };
@@ -131,7 +141,7 @@ impl SchemaSteps {
         }
     }
 
-    async fn change_all(&self, context: &Context, mut session: Session) -> Result<()> {
+    async fn change_all(&self, context: &Context, mut session: Session, mut rng: SmallRng) -> Result<()> {
         self.lock().column.push((context.timer.now_micros(), Some(true)));
         while !context.stop.is_stopped() {
             for (sql, column) in [
@@ -140,12 +150,41 @@ impl SchemaSteps {
                 ("ALTER TABLE stock ADD COLUMN extra INT8", Some(true)),
                 ("DROP INDEX stock_group", None),
             ] {
-                self.change(context, &mut session, sql, column).await;
+                self.change(context, &mut session, &mut rng, sql, column).await;
                 tokio::time::sleep(self.config.change_pause).await;
             }
         }
         Ok(())
     }
+}
+
+/// A schema change and the row that tells of it, in one transaction; the row first or last.
+async fn change_both(session: &mut Session, rng: &mut SmallRng, sql: &str, is_there: bool) -> Result<()> {
+    let row = format!("UPDATE present SET extra = {} WHERE id = 1", u8::from(is_there));
+    let both = match rng.random_bool(0.5) {
+        true => [row, sql.to_string()],
+        false => [sql.to_string(), row],
+    };
+    let changed = session.transaction(rng, |s| {
+        let both = both.clone();
+        Box::pin(async move {
+            for sql in &both {
+                s.execute(sql).await?;
+            }
+            Ok(())
+        })
+    });
+    match changed.await {
+        Attempted::Committed(()) => Ok(()),
+        Attempted::Failed(error) | Attempted::Unknown(error, _) => Err(error),
+    }
+}
+
+/// Uses the column in a transaction that also asks whether it is there. What the row says.
+async fn use_column(statements: &mut Statements<'_>, id: i64) -> Result<bool> {
+    let said = statements.query(PRESENT, &[]).await?;
+    statements.query("UPDATE stock SET extra = $1 WHERE id = $1", &[id.into()]).await?;
+    Ok(said.int(0, 0)? == 1)
 }
 
 /// A transaction that is open while the schema changes around it.
@@ -180,7 +219,11 @@ impl Workload for SchemaSteps {
         let home = &context.connector.regions()[0];
         let locality = schema::locality(&*context.connector, home);
         let table = format!("CREATE TABLE stock (id INT8 PRIMARY KEY, grp INT8 NOT NULL, extra INT8){locality}");
-        schema::run(&mut context.session(home, DATABASE), &table).await?;
+        let present = format!("CREATE TABLE present (id INT8 PRIMARY KEY, extra INT8 NOT NULL){locality}");
+        let mut session = context.session(home, DATABASE);
+        for sql in [table.as_str(), present.as_str(), "INSERT INTO present VALUES (1, 1) ON CONFLICT DO NOTHING"] {
+            schema::run(&mut session, sql).await?;
+        }
         progress(Progress { rows_done: 1, rows_total: 1 });
         Ok(())
     }
@@ -189,7 +232,7 @@ impl Workload for SchemaSteps {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let mut session = context.session(&worker.region, DATABASE);
         if worker.id == 0 {
-            return self.change_all(context, session).await;
+            return self.change_all(context, session, rng).await;
         }
         let locality = crate::run::locality_of(&context.connector.regions()[0], &worker.region);
         while !context.stop.is_stopped() {
@@ -230,6 +273,15 @@ impl Workload for SchemaSteps {
                     let used = if found_column.is_some() { Attempted::Committed(()) } else { used.map(|_| ()) };
                     ("use column", used)
                 }
+                8 => {
+                    let id = rng.random_range(0..=self.next_id.load(Ordering::Relaxed));
+                    let used = session.transaction(&mut rng, |s| Box::pin(use_column(s, id))).await;
+                    if let Attempted::Committed(false) = used {
+                        self.lock().missing.push(format!("at {invoked} µs, a column was there and its row said it was not"));
+                    }
+                    let is_gone = matches!(&used, Attempted::Failed(error) if error.sqlstate() == "42703");
+                    ("use column that is said to be there", if is_gone { Attempted::Committed(()) } else { used.map(|_| ()) })
+                }
                 _ => {
                     let compared = session.transaction(&mut rng, |s| Box::pin(compare(s, group))).await;
                     if let Attempted::Committed((by_value, by_scan)) = &compared
@@ -258,7 +310,14 @@ impl Workload for SchemaSteps {
         })
         .await?;
         let rows: Result<BTreeMap<i64, i64>> = (0..rows.rows.len()).map(|r| Ok((rows.int(r, 0)?, rows.int(r, 1)?))).collect();
+        let columns = "SELECT p.extra, (SELECT count(*) FROM information_schema.columns WHERE table_name = 'stock' AND column_name = 'extra') FROM present p";
+        let present = crate::run::until_answered(context, &mut session, |statements| {
+            Box::pin(async move { statements.query(columns, &[]).await })
+        })
+        .await?;
+        let (said, is_there) = (present.int(0, 0)? == 1, present.int(0, 1)? == 1);
         let mut verdict = Verdict::default();
+        verdict.expect(said == is_there, || format!("the column is there: {is_there}; its row says {said}"));
         self.lock().judge(&rows?, &mut verdict);
         Ok(verdict)
     }

@@ -1,4 +1,4 @@
-//! The cluster of a bench: a node in each of some regions, in this process and on a directory that goes with it.
+//! The cluster of a bench: a node in each zone of some regions, in this process and on a directory that goes with it.
 
 use crate::client::PgConnector;
 use crate::demo::{Cluster, Distances, Layout};
@@ -12,9 +12,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+const ZONES_APART: Duration = Duration::from_millis(1);
+
 /// What there is to be.
 pub struct Shape {
     pub regions: Vec<String>,
+    /// In each region; a node in each, 1 ms apart.
+    pub zones: usize,
     /// By how much nodes assume their clocks to differ at most.
     pub max_offset: Duration,
 }
@@ -22,7 +26,7 @@ pub struct Shape {
 impl Shape {
     /// Of regions with commas between them, and the default bound on clocks.
     pub fn of(regions: &str) -> Shape {
-        Shape { regions: regions.split(',').map(String::from).collect(), max_offset: MAX_OFFSET_DEFAULT }
+        Shape { regions: regions.split(',').map(String::from).collect(), zones: 1, max_offset: MAX_OFFSET_DEFAULT }
     }
 }
 
@@ -41,7 +45,7 @@ pub async fn with_cluster(
 ) -> Result<ExitCode> {
     let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
     let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
-    let distances = Distances::new(&shape.regions, &[], Duration::ZERO).map_err(|why| Error::sql("22023", why))?;
+    let distances = Distances::new(&shape.regions, &[], ZONES_APART).map_err(|why| Error::sql("22023", why))?;
     let mut running = Running {
         cluster: Cluster::new(shape.max_offset),
         connector: Arc::new(PgConnector::new(Vec::new(), "root", true)),
@@ -49,7 +53,7 @@ pub async fn with_cluster(
         regions: shape.regions,
     };
     let started = tokio::select! {
-        started = running.start(scratch.path()) => started.map(|()| true),
+        started = running.start(shape.zones, scratch.path()) => started.map(|()| true),
         () = crate::start::stop_signal() => Ok(false),
     };
     let done = match started {
@@ -65,16 +69,17 @@ pub async fn with_cluster(
 }
 
 impl Running {
-    async fn start(&mut self, scratch: &Path) -> Result<()> {
+    async fn start(&mut self, zones: usize, scratch: &Path) -> Result<()> {
+        let nodes = if zones == 1 { "A node".to_string() } else { format!("{zones} nodes") };
         print!(
-            "A node in each of {} regions, in this process. Round trips, injected between them:\n{}",
+            "{nodes} in each of {} regions, in this process. Round trips, injected between them:\n{}",
             self.regions.len(),
             self.distances.table(&self.regions)
         );
         if cfg!(debug_assertions) {
             println!("This program is not a release build (use --release): local work takes longer than it has to.");
         }
-        self.cluster.start(Layout::new(&self.regions, 1, None), &self.distances, scratch).await?;
+        self.cluster.start(Layout::new(&self.regions, zones, None), &self.distances, scratch).await?;
         self.connector = Arc::new(PgConnector::new(self.cluster.sql_addrs(&self.regions), "root", true));
         Ok(())
     }

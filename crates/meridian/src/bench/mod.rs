@@ -6,6 +6,7 @@
 mod child;
 mod cluster;
 mod convoy;
+mod ddl;
 mod latencies;
 mod multi_region;
 mod pg;
@@ -35,6 +36,8 @@ pub enum Command {
     Locality(ycsb::locality::Args),
     /// YCSB-A over five regions: GLOBAL and REGIONAL tables, stale reads, and a copy in each region.
     Global(ycsb::global::Args),
+    /// Schema changes from every region of the demonstration's nine nodes, while all of them commit.
+    Ddl(ddl::Args),
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
@@ -47,5 +50,6 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Convoy(args) => convoy::run(&args),
         Command::Locality(args) => ycsb::locality::run(args).await,
         Command::Global(args) => ycsb::global::run(args).await,
+        Command::Ddl(args) => ddl::run(args).await,
     }
 }

@@ -70,6 +70,11 @@ impl<R: Runtime> Replica<R> {
         Ok(())
     }
 
+    /// Whether anything is prepared here.
+    pub(crate) fn has_prepared(&self) -> bool {
+        self.core.lock().state.prepared().len() > 0
+    }
+
     /// What is prepared here, and what it waits for.
     pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
         let core = self.core.lock();

@@ -12,17 +12,19 @@ use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
-use crate::wire::{NodeRecord, Request, Response, Standing};
+use crate::txn::{Counted, vote_on};
+use crate::wire::{Changed, NodeRecord, Request, Response, Slice, Standing};
 use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, NodeId, ReadEntry, Result, SchemaUse, SchemaVersion,
-    Target, Timestamp, TxnId, Write,
+    ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, Ledger, NodeId, Prepare, ReadEntry, Result,
+    SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write, limits,
 };
+use meridian_commit::Verdict;
 use meridian_region::{Action, Delays, Granted, PlantedBug, SchemaLeases};
 use meridian_sql::catalog::{CatalogChange, Descriptor};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -35,6 +37,7 @@ const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
 const SPREAD_MARGIN: Duration = Duration::from_millis(100);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
+const DECISION_POLL: Duration = Duration::from_millis(1);
 
 /// Where calls for the coordinator wait, while there is one here.
 #[derive(Default)]
@@ -44,7 +47,9 @@ pub(crate) enum Job {
     Change {
         base: SchemaVersion,
         change: CatalogChange,
-        reply: oneshot::Sender<Result<SchemaVersion>>,
+        /// A transaction that commits with it.
+        with: Vec<Slice>,
+        reply: oneshot::Sender<Result<Changed>>,
     },
     /// A new node (id 0), or a node with a new address.
     Register {
@@ -83,6 +88,10 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
         while *serving.borrow_and_update() && shared.catalog.newest().version == SchemaVersion(0) {
             tokio::time::sleep(FOUNDING_POLL).await;
         }
+        // A step that a transaction commits with may have been voted for by the last coordinator. Its votes decide.
+        while *serving.borrow_and_update() && replica.has_prepared() {
+            tokio::time::sleep(FOUNDING_POLL).await;
+        }
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::unbounded_channel();
             *shared.ddl.0.lock() = Some(tx.clone());
@@ -118,7 +127,8 @@ struct Coordinator<R: Runtime> {
 struct Step {
     base: SchemaVersion,
     change: CatalogChange,
-    reply: oneshot::Sender<Result<SchemaVersion>>,
+    with: Vec<Slice>,
+    reply: oneshot::Sender<Result<Changed>>,
 }
 
 impl<R: Runtime> Coordinator<R> {
@@ -179,7 +189,7 @@ impl<R: Runtime> Coordinator<R> {
 
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
         match job {
-            Job::Change { base, change, reply } => self.queued.push_back(Step { base, change, reply }),
+            Job::Change { base, change, with, reply } => self.queued.push_back(Step { base, change, with, reply }),
             Job::Register { record, reply } => {
                 let registered = self.register(record).await;
                 let _ = reply.send(registered);
@@ -270,10 +280,10 @@ impl<R: Runtime> Coordinator<R> {
                     Action::Commit { above, seqs } => self.commit_step(above, seqs, &mut more).await?,
                     Action::Acknowledge { version } => {
                         if let Some(step) = self.step.take() {
-                            let shared = self.shared.clone();
+                            let (shared, at) = (self.shared.clone(), self.leases.current().committed_at);
                             self.shared.spawn(async move {
                                 spread_to_gateways(&shared, version).await;
-                                let _ = step.reply.send(Ok(version));
+                                let _ = step.reply.send(Ok(Changed::Done { version, at }));
                             });
                         }
                     }
@@ -295,7 +305,8 @@ impl<R: Runtime> Coordinator<R> {
     }
 
     async fn commit_step(&mut self, above: Timestamp, seqs: BTreeMap<GroupId, u64>, more: &mut Vec<Action>) -> Result<()> {
-        let Some(step) = &self.step else { return Ok(()) };
+        let Some(step) = &mut self.step else { return Ok(()) };
+        let with = std::mem::take(&mut step.with);
         let read_at = newest_readable(&self.replica.store);
         let all_leases = ReadEntry { target: Target::Range(lease_range()), columns: ColumnMask::ALL, until: read_at };
         let reads = vec![entry(meta_key(), read_at), all_leases];
@@ -313,7 +324,23 @@ impl<R: Runtime> Coordinator<R> {
         writes.extend(gone.iter().map(|g| Write { key: lease_key(*g), value: None, columns: ColumnMask::ALL }));
         // The step commits at a future-time timestamp. The catalog's clock is its own, so no regional clock moves.
         self.replica.clock.advance_to(above);
-        match self.write(writes, reads, above).await {
+        let committed = match with.is_empty() {
+            true => self.write(writes, reads, above).await,
+            false => match self.hold_ballot(with, own_slice(writes, reads, above)).await? {
+                Verdict::Committed(at) => Ok(at),
+                Verdict::Aborted(refusals) => {
+                    let now = self.now();
+                    self.leases.step_abandoned(now, more);
+                    return self.answer(Changed::Refused(refusals));
+                }
+                Verdict::Unknown => {
+                    self.answer(Changed::Unknown)?;
+                    // Whether there is a new version is for the next term of this task to find out.
+                    return Err(Error::unavailable("the outcome of a step is not known"));
+                }
+            },
+        };
+        match committed {
             Ok(at) => {
                 self.meta = meta;
                 // What it may still be using ends below the step.
@@ -326,6 +353,40 @@ impl<R: Runtime> Coordinator<R> {
             Err(e) if e.is_retry() => self.abandon(e, more),
             Err(e) => Err(e),
         }
+    }
+
+    fn answer(&mut self, changed: Changed) -> Result<()> {
+        if let Some(step) = self.step.take() {
+            let _ = step.reply.send(Ok(changed));
+        }
+        Ok(())
+    }
+
+    /// Commits the step and a transaction together: the catalog votes last.
+    async fn hold_ballot(&self, with: Vec<Slice>, own: CommitRequest) -> Result<Verdict> {
+        let id = TxnId { hlc: self.shared.clock.tick(self.shared.runtime.physical_micros()), gateway: self.shared.me() };
+        let groups: BTreeSet<GroupId> = with.iter().map(|s| s.group).chain([GroupId::CATALOG]).collect();
+        let participants: Vec<GroupId> = groups.into_iter().collect();
+        let prepare = |slice: CommitRequest, has_queued: bool, is_last: bool| Prepare {
+            participants: participants.clone(),
+            slice: CommitRequest { id, ..slice },
+            hold: if is_last { limits::PREPARE_WAIT_MAX } else { Duration::ZERO },
+            has_queued,
+            is_last,
+        };
+        let mut prepares: BTreeMap<GroupId, Prepare> =
+            with.into_iter().map(|s| (s.group, prepare(s.request, s.has_queued, false))).collect();
+        prepares.insert(GroupId::CATALOG, prepare(own, true, true));
+        let Counted { verdict, .. } = vote_on(&self.shared, id, prepares).await;
+        if let Verdict::Committed(_) = verdict {
+            // What this task reads of the catalog from here on has the step in it.
+            while self.replica.is_serving()
+                && matches!(self.replica.core.lock().state.standing(id), meridian_base::Standing::Prepared(_))
+            {
+                tokio::time::sleep(DECISION_POLL).await;
+            }
+        }
+        Ok(verdict)
     }
 
     fn abandon(&mut self, why: Error, more: &mut Vec<Action>) -> Result<()> {
@@ -387,6 +448,12 @@ impl<R: Runtime> Coordinator<R> {
     async fn write(&self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {
         commit_catalog(&self.shared, &self.replica, writes, reads, above).await
     }
+}
+
+/// The catalog's part of a step that commits together with a transaction.
+fn own_slice(writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> CommitRequest {
+    let schema = SchemaUse::default();
+    CommitRequest { id: TxnId::default(), reads, writes, min_commit: above, schema, global: Default::default() }
 }
 
 /// Commits rows of the catalog, on its primary.

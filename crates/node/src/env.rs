@@ -3,7 +3,7 @@
 use crate::primary::is_not_primary;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
-use crate::wire::{PreparedTransaction, Request, Response, Standing};
+use crate::wire::{Changed, PreparedTransaction, Request, Response, Slice, Standing};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp};
 use meridian_sql::catalog::{Catalog, CatalogChange};
@@ -32,19 +32,19 @@ impl<R: Runtime> Clone for Env<R> {
 }
 
 impl<R: Runtime> Env<R> {
-    async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange) -> Result<SchemaVersion> {
+    async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
         let deadline = Instant::now() + FIND_PATIENCE;
         let mut attempt = 0;
         loop {
             let answer = match self.0.route(GroupId::CATALOG, attempt) {
                 Some(Route::Local(_)) => {
-                    let change = change.clone();
-                    self.0.ddl.ask(|reply| crate::ddl::Job::Change { base, change, reply }).await
+                    let (change, with) = (change.clone(), with.to_vec());
+                    self.0.ddl.ask(|reply| crate::ddl::Job::Change { base, change, with, reply }).await
                 }
                 Some(Route::Remote(node)) => {
-                    let call = Request::ChangeCatalog { base, change: change.clone() };
+                    let call = Request::ChangeCatalog { base, change: change.clone(), with: with.to_vec() };
                     match self.0.rpc.call(node, call, STEP_TIMEOUT).await {
-                        Ok(Response::CatalogChanged { version }) => Ok(version),
+                        Ok(Response::CatalogChanged(changed)) => Ok(changed),
                         Ok(Response::NotPrimary { hint }) => Err(self.0.not_primary_there(GroupId::CATALOG, node, hint)),
                         Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
                         // The step may have been taken before the connection broke.
@@ -68,6 +68,13 @@ impl<R: Runtime> Env<R> {
                 }
                 other => return other,
             }
+        }
+    }
+
+    /// Somebody else's step came first: waits for what it made, from which the change is to be derived again.
+    async fn await_what_came_first(&self, base: SchemaVersion, why: &Error) {
+        if why.is_retry() {
+            let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1))).await;
         }
     }
 
@@ -140,15 +147,30 @@ impl<R: Runtime> Environment for Env<R> {
     }
 
     async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
-        match self.ask_coordinator(base, &change).await {
-            Ok(version) => self.await_version(version).await,
+        match self.ask_coordinator(base, &change, &[]).await {
+            Ok(Changed::Done { version, .. }) => self.await_version(version).await,
+            Ok(_) => Err(Error::internal("a schema change was refused for a transaction that it did not have")),
             Err(e) => {
-                if e.is_retry() {
-                    // Somebody else's step came first: derive the change again from what it made.
-                    let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1))).await;
-                }
+                self.await_what_came_first(base, &e).await;
                 Err(e)
             }
+        }
+    }
+
+    async fn change_catalog_with(&self, txn: &mut Txn<R>, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
+        let slices = txn.offer(base)?;
+        match self.ask_coordinator(base.version, &change, &slices).await {
+            Ok(Changed::Done { version, at }) => {
+                txn.committed_with_step(&slices, at);
+                self.await_version(version).await.map(|_| Ok(()))
+            }
+            Ok(Changed::Refused(refusals)) => Err(txn.refused_by(refusals)),
+            Ok(Changed::Unknown) => Err(txn.lost_with_step()),
+            Err(e) if e.is_retry() => {
+                self.await_what_came_first(base.version, &e).await;
+                Ok(Err(e))
+            }
+            Err(e) => Err(e),
         }
     }
 

@@ -819,9 +819,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             members::hear(shared, from, ping, None);
             Ok(Response::Pong(members::own_ping(shared)))
         }
-        Request::ChangeCatalog { base, change } => {
-            let version = shared.ddl.ask(|reply| crate::ddl::Job::Change { base, change, reply }).await?;
-            Ok(Response::CatalogChanged { version })
+        Request::ChangeCatalog { base, change, with } => {
+            shared.ddl.ask(|reply| crate::ddl::Job::Change { base, change, with, reply }).await.map(Response::CatalogChanged)
         }
         Request::AwaitVersion { version } => {
             Env(shared.clone()).await_version(version).await?;

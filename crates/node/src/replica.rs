@@ -520,12 +520,14 @@ impl<R: Runtime> Replica<R> {
         }
         let payload = Payload::decode(entry.payload)?;
         let mut applied_any = false;
+        let mut decided = Vec::new();
         for record in &payload.records {
             match record {
                 Record::Batch(txns) => self.store.apply(entry.position, txns)?,
                 Record::Outcome(outcome) => {
                     let effect = self.core.lock().state.effect(outcome);
                     self.store.apply(entry.position, effect.as_slice())?;
+                    decided.extend(effect);
                 }
                 _ => continue,
             }
@@ -540,6 +542,7 @@ impl<R: Runtime> Replica<R> {
                     txns.iter().for_each(|t| hook.applied(t));
                 }
             }
+            decided.iter().for_each(|t| hook.applied(t));
         }
         let mut core = self.core.lock();
         core.state.apply(entry.position, &payload);

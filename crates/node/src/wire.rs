@@ -13,7 +13,7 @@ use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
     BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry,
-    SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
+    Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
 };
 use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
@@ -134,6 +134,8 @@ pub enum Request {
     ChangeCatalog {
         base: SchemaVersion,
         change: CatalogChange,
+        /// What a transaction that commits with it did elsewhere.
+        with: Vec<Slice>,
     },
     /// From the catalog's primary to every live node: answer when you plan with this version.
     AwaitVersion {
@@ -192,9 +194,7 @@ pub enum Response {
     Done,
     Joined(Joined),
     Pong(Ping),
-    CatalogChanged {
-        version: SchemaVersion,
-    },
+    CatalogChanged(Changed),
     Granted {
         bound: Timestamp,
     },
@@ -209,6 +209,27 @@ pub enum Response {
     Error(Error),
     Owners(Vec<Owner>),
     WaitsOf(Vec<(Owner, Vec<GroupId>)>),
+}
+
+/// A transaction's slice for one group, on its way to the coordinator of a schema change that commits with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Slice {
+    pub group: GroupId,
+    /// Its id is the coordinator's to give.
+    pub request: CommitRequest,
+    /// See [`meridian_base::Prepare::has_queued`].
+    pub has_queued: bool,
+}
+
+/// What became of a step of a schema change.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Changed {
+    /// Committed at this timestamp.
+    Done { version: SchemaVersion, at: Timestamp },
+    /// The transaction that was to commit with it was refused by these groups.
+    Refused(Vec<(GroupId, Refusal)>),
+    /// It may have committed.
+    Unknown,
 }
 
 /// The transaction that reads, as the primary needs to know it.

@@ -39,6 +39,15 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// no group can commit with the old version any more. Fails with kind `Retry` if the catalog is no longer at `base`:
     /// derive the change again.
     fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> impl Future<Output = Result<Arc<Catalog>>> + Send;
+    /// The same together with a transaction: both happen, at one timestamp, or neither. The inner error is of kind `Retry`, the
+    /// catalog is no longer at `base`, and the transaction still waits: derive the change again. After anything else the
+    /// transaction is over.
+    fn change_catalog_with(
+        &self,
+        txn: &mut Self::Txn,
+        base: &Catalog,
+        change: CatalogChange,
+    ) -> impl Future<Output = Result<Result<()>>> + Send;
     /// Microseconds since 1970. One call per statement.
     fn now_micros(&self) -> u64;
     /// Whether reading in these groups may take a message to another region, or a commit over several groups.

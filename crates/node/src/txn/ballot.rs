@@ -31,7 +31,7 @@ pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::UnboundedSend
 pub(crate) type Heard = (GroupId, Vote, Option<Found>);
 
 /// How a ballot has ended.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     pub verdict: Verdict,
     pub votes: BTreeMap<GroupId, Vote>,
     pub found: BTreeMap<GroupId, Found>,
@@ -100,47 +100,26 @@ impl<R: Runtime> Txn<R> {
                 }
                 Ok(at)
             }
-            Verdict::Aborted(refusals) => {
-                let mut error = None;
-                for (group, refusal) in refusals {
-                    let conflict =
-                        refusal.conflict.unwrap_or(Conflict { key: Key::MIN, reason: ConflictReason::ConcurrentWrite });
-                    let e = self.refused(group, (conflict, refusal.fresh));
-                    error.get_or_insert(e);
-                }
-                Err(error.unwrap_or_else(|| Error::retry("could not serialize access: a participant refused the transaction")))
-            }
+            Verdict::Aborted(refusals) => Err(self.why_refused(refusals)),
             Verdict::Unknown => Err(unknown_outcome("not every participant could be reached")),
         }
     }
 
+    /// Takes note of what the participants told that refused it. The error.
+    pub(super) fn why_refused(&self, refusals: Vec<(GroupId, Refusal)>) -> Error {
+        let mut error = None;
+        for (group, refusal) in refusals {
+            let conflict = refusal.conflict.unwrap_or(Conflict { key: Key::MIN, reason: ConflictReason::ConcurrentWrite });
+            let e = self.refused(group, (conflict, refusal.fresh));
+            error.get_or_insert(e);
+        }
+        error.unwrap_or_else(|| Error::retry("could not serialize access: a participant refused the transaction"))
+    }
+
     /// Sends the Prepares and waits for the outcome.
     pub(super) async fn vote_on(&mut self, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
-        let mut listening = Listening::start(&self.shared, id);
         self.round_trips += u32::from(prepares.keys().any(|group| self.is_far(*group)));
-        let (mut votes, mut found) = (BTreeMap::new(), BTreeMap::new());
-        let now = || Timestamp::from_micros(self.shared.runtime.physical_micros());
-        let mut out = Vec::new();
-        let mut coordination = Coordination::start(prepares, now(), &mut out);
-        loop {
-            for (group, message) in out.drain(..) {
-                self.shared.spawn(outbox::deliver(self.shared.clone(), group, message));
-            }
-            if let Some(verdict) = coordination.verdict() {
-                return Counted { verdict, votes, found };
-            }
-            let wait = coordination.next_tick().since(now());
-            tokio::select! {
-                vote = listening.votes.recv() => {
-                    if let Some((from, vote, with)) = vote {
-                        found.extend(with.map(|with| (from, with)));
-                        votes.entry(from).or_insert_with(|| vote.clone());
-                        coordination.vote(from, vote);
-                    }
-                }
-                () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
-            }
-        }
+        vote_on(&self.shared, id, prepares).await
     }
 
     /// Each participant's slice as it is sent.
@@ -155,9 +134,37 @@ impl<R: Runtime> Txn<R> {
                 false => Duration::ZERO,
             };
             let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_locks);
-            (group, Prepare { participants: participants.clone(), slice, hold, has_queued })
+            (group, Prepare { participants: participants.clone(), slice, hold, has_queued, is_last: false })
         };
         slices.into_iter().map(prepare).collect()
+    }
+}
+
+/// Sends the Prepares of a transaction of this node and waits for the outcome.
+pub(crate) async fn vote_on<R: Runtime>(shared: &Arc<Shared<R>>, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
+    let mut listening = Listening::start(shared, id);
+    let (mut votes, mut found) = (BTreeMap::new(), BTreeMap::new());
+    let now = || Timestamp::from_micros(shared.runtime.physical_micros());
+    let mut out = Vec::new();
+    let mut coordination = Coordination::start(prepares, now(), &mut out);
+    loop {
+        for (group, message) in out.drain(..) {
+            shared.spawn(outbox::deliver(shared.clone(), group, message));
+        }
+        if let Some(verdict) = coordination.verdict() {
+            return Counted { verdict, votes, found };
+        }
+        let wait = coordination.next_tick().since(now());
+        tokio::select! {
+            vote = listening.votes.recv() => {
+                if let Some((from, vote, with)) = vote {
+                    found.extend(with.map(|with| (from, with)));
+                    votes.entry(from).or_insert_with(|| vote.clone());
+                    coordination.vote(from, vote);
+                }
+            }
+            () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use futures::future::join_all;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
     CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GlobalReads, GroupId, NodeId, ReadEntry,
-    Result, SchemaUse, Timestamp, TxnId, Write,
+    Result, Timestamp, TxnId, Write,
 };
 use meridian_region::PlantedBug;
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl<R: Runtime> Txn<R> {
             reads: std::mem::take(&mut part.view.entries),
             writes: std::mem::take(&mut part.writes).into_values().collect(),
             min_commit: newest.max(self.options.schema_committed_at),
-            schema: SchemaUse { version: self.schema.version, descriptors: self.schema.descriptors.clone() },
+            schema: self.schema.clone(),
             global: global.clone(),
         }
     }

@@ -17,8 +17,9 @@ pub(crate) mod protocol;
 mod reads;
 pub(crate) mod reserving;
 pub(crate) mod stale;
+mod with_step;
 
-pub(crate) use ballot::{Ballots, reserved, voted};
+pub(crate) use ballot::{Ballots, Counted, reserved, vote_on, voted};
 pub(crate) use part::covered;
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
@@ -78,7 +79,7 @@ impl<R: Runtime> Txn<R> {
             true => Timestamp::from_micros(physical),
             false => shared.clock.tick(physical),
         };
-        let schema = SchemaUse { version: options.schema, descriptors: Vec::new() };
+        let schema = SchemaUse { version: options.schema, ..SchemaUse::default() };
         let protocol = shared.protocol();
         Txn {
             protocol,

@@ -2,6 +2,7 @@
 
 mod global;
 mod jobs;
+mod schema;
 mod script;
 mod waits;
 

@@ -203,11 +203,11 @@ impl<E: Environment> Session<E> {
     async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut dyn RowSink) -> Result<u64> {
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
-        let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
+        let is_alone = self.block(now).runs_ahead() && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
         let block = self.begun(read_only, false);
         block.statements += 1;
-        block.has_touched_rows |= !prepared.groups.is_empty();
+        block.has_touched_rows |= !is_alone && !prepared.groups.is_empty();
         let env = &self.env;
         let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
         let context = ExecContext {
@@ -321,11 +321,11 @@ impl<E: Environment> Session<E> {
         }
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
-        let is_alone = self.block(now).ddl.is_some();
+        let is_alone = self.block(now).runs_ahead();
         let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
         let block = self.begun(false, false);
         block.statements += 1;
-        block.has_touched_rows = true;
+        block.has_touched_rows |= !is_alone;
         let env = &self.env;
         let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
         let context = ExecContext {

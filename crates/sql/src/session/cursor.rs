@@ -53,6 +53,7 @@ impl<E: Environment> Session<E> {
         let statement = parse_one_statement(&format!("SELECT {expr}"))?;
         let catalog = self.catalog();
         let prepared = Arc::new(self.prepare(&statement, &catalog, &[])?);
+        self.admit(&prepared).await?;
         let from = prepared.columns[0].ty.clone();
         let is_untyped = is_untyped(expr);
         if !is_untyped && !can_cast(&from, ty, CastContext::Assignment) {

@@ -3,16 +3,19 @@
 //! Alone, a schema change is a step of its own (`catalog::jobs`). In a block it is derived on the block's catalog: the one the
 //! block began with and what the block changed so far. `COMMIT` commits all of it as one step.
 //!
-//! Rows and schema live in different groups, and a transaction is confined to one group until multi-region commit exists. So in
-//! a block with schema changes, statements may touch only tables that the block itself created or truncated: nobody else can see
-//! those before `COMMIT`, so their rows are written ahead of it, in transactions of their own. That is also how a load of any size
-//! fits into a block. The rows of a block that is rolled back lie under index ids that are never used again: before the first row is
-//! written the ids are reserved by a step that changes nothing else.
+//! Rows of tables that the block itself created or truncated are seen by nobody else before `COMMIT`. As long as its statements touch
+//! no others, each writes them ahead of it, in a transaction of its own: a load of any size fits into a block. The rows of a block
+//! that is rolled back lie under index ids that are never used again: before the first row is written the ids are reserved by a
+//! step that changes nothing else.
+//!
+//! From the first statement on that touches a table of others, before or after the schema changes, the block is a transaction like
+//! any other ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at one timestamp, or
+//! neither.
 
 use super::retry::Attempts;
 use super::{Output, Session};
 use crate::catalog::ddl::{self, Ddl, DdlContext, Job};
-use crate::catalog::jobs::{self, JobContext};
+use crate::catalog::jobs::{self, Committed, JobContext, Step};
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
 use crate::parse::{Kind, Statement};
@@ -34,10 +37,14 @@ pub(super) struct DdlBlock {
     private: BTreeSet<DescriptorId>,
     /// To derive all of it again if another change comes first.
     statements: Vec<Arc<Statement>>,
+    /// Private tables with rows.
+    filled: BTreeSet<DescriptorId>,
     /// Nobody else can draw the ids that `change` uses.
     ids_reserved: bool,
-    /// Statements that wrote rows of private tables.
+    /// Statements that wrote rows of tables which this block has created or changed.
     writes: u32,
+    /// Those that did so in transactions of their own.
+    writes_ahead: u32,
 }
 
 impl DdlBlock {
@@ -49,16 +56,27 @@ impl DdlBlock {
             jobs: Vec::new(),
             private: BTreeSet::new(),
             statements: Vec::new(),
+            filled: BTreeSet::new(),
             ids_reserved: false,
             writes: 0,
+            writes_ahead: 0,
         }
     }
-    /// Whether rows were written that an earlier state of the block did not have.
+    /// Whether rows were written, for good, that an earlier state of the block did not have.
     pub fn has_written_more_than(&self, before: Option<&DdlBlock>) -> bool {
-        self.writes > before.map_or(0, |b| b.writes)
+        self.writes_ahead > before.map_or(0, |b| b.writes_ahead)
+    }
+    /// The catalog without the changes.
+    pub fn base(&self) -> &Arc<Catalog> {
+        &self.base
+    }
+    fn is_empty(&self) -> bool {
+        self.change.is_empty() && self.jobs.is_empty()
     }
     fn add(&mut self, statement: Arc<Statement>, derived: Ddl) {
+        let next_id = self.catalog.next_id;
         self.catalog = Arc::new(self.catalog.apply(&derived.change, self.base.version, self.base.committed_at));
+        self.ids_reserved &= self.catalog.next_id == next_id;
         for id in derived.change.delete {
             self.change.put.retain(|d| d.id() != id);
             self.private.remove(&id);
@@ -70,21 +88,24 @@ impl DdlBlock {
         }
         self.change.next_id = self.catalog.next_id;
         self.jobs.extend(derived.jobs);
+        self.filled.retain(|id| !derived.private.contains(id));
         self.private.extend(derived.private);
         self.statements.push(statement);
     }
-    /// Refuses a statement that touches tables which others can see.
-    fn check(&self, prepared: &Prepared) -> Result<()> {
-        for id in &prepared.descriptors {
-            if let Some(Descriptor::Table(table)) = self.catalog.descriptors.get(id).map(|d| &**d)
-                && !self.private.contains(id)
-            {
-                let message = format!("table \"{}\" cannot be used in a transaction that also changes the schema", table.name);
-                let hint = "Only tables created or truncated in the same transaction can. Run the schema change in a transaction of its own.";
-                return Err(Error::unsupported(message).hint(hint).table(table.name.clone()));
-            }
-        }
-        Ok(())
+    /// Whether a statement touches no table that others can see.
+    fn is_private(&self, prepared: &Prepared) -> bool {
+        let is_table = |id: &DescriptorId| matches!(self.catalog.descriptors.get(id).map(|d| &**d), Some(Descriptor::Table(_)));
+        prepared.descriptors.iter().all(|id| self.private.contains(id) || !is_table(id))
+    }
+    /// Whether a statement touches something that this block has created or changed.
+    fn concerns(&self, prepared: &Prepared) -> bool {
+        let is_put = |id: &DescriptorId| self.change.put.iter().any(|d| d.id() == *id);
+        prepared.descriptors.iter().any(|id| self.private.contains(id) || is_put(id))
+    }
+    fn note_write(&mut self, prepared: &Prepared, is_ahead: bool) {
+        self.writes += 1;
+        self.writes_ahead += u32::from(is_ahead);
+        self.filled.extend(prepared.descriptors.iter().filter(|id| self.private.contains(*id)));
     }
 }
 
@@ -141,13 +162,11 @@ impl<E: Environment> Session<E> {
             self.refuse_in_block("DROP DATABASE")?;
         }
         let block = self.block.as_mut().expect("an open block");
-        if block.has_touched_rows {
-            let message = "a transaction that has read or changed rows cannot change the schema";
-            let hint = "Run the schema change first, or in a transaction of its own.";
-            return Err(Error::unsupported(message).hint(hint));
-        }
-        // It read system tables at most, and those of the catalog as it was.
-        if let Some(txn) = block.txn.take() {
+        block.is_mixed |= block.has_touched_rows;
+        if !block.is_mixed
+            && let Some(txn) = block.txn.take()
+        {
+            // It read system tables at most, and those of the catalog as it was.
             txn.rollback();
         }
         let env = &self.env;
@@ -176,11 +195,12 @@ impl<E: Environment> Session<E> {
     }
     fn derive(&self, statement: &Statement, changes: &DdlBlock) -> Result<Ddl> {
         let (nodes, locality) = (self.env.nodes(), self.env.locality());
+        let empty = changes.private.difference(&changes.filled).copied().collect();
         let context = DdlContext {
             names: &self.names,
             gateway_region: &locality.region,
             nodes: &nodes,
-            private: &changes.private,
+            private: &empty,
             eval: &self.eval.with_catalog(&changes.catalog),
         };
         ddl::derive(statement, &changes.catalog, &context)
@@ -195,17 +215,24 @@ impl<E: Environment> Session<E> {
         Ok(changes)
     }
 
-    /// Called before a statement of a block with schema changes runs: checks what it touches, and reserves ids before it may
-    /// write. `false`: the plan was made on a catalog that is no longer the block's; make it again.
+    /// Called before a statement of a block with schema changes runs: decides whether it runs in the block's transaction, and
+    /// reserves ids before it may write. `false`: the plan was made on a catalog that is no longer the block's; make it again.
     pub(super) async fn admit_to_ddl_block(&mut self, prepared: &Prepared) -> Result<bool> {
         let block = self.block.as_mut().expect("an open block");
         let Some(changes) = &mut block.ddl else { return Ok(true) };
-        changes.check(prepared)?;
-        if prepared.read_only {
+        if !block.is_mixed && !changes.is_private(prepared) {
+            block.is_mixed = true;
+            // It has not touched rows: they were written ahead, if there are any, and it is to see them.
+            if let Some(txn) = block.txn.take() {
+                txn.rollback();
+            }
+        }
+        if prepared.read_only || !changes.concerns(prepared) {
             return Ok(true);
         }
-        changes.writes += 1;
+        let is_ahead = !block.is_mixed;
         if changes.ids_reserved {
+            changes.note_write(prepared, is_ahead);
             return Ok(true);
         }
         let mut changes = changes.clone();
@@ -221,35 +248,47 @@ impl<E: Environment> Session<E> {
                 }
                 Err(e) if attempts.allow(&e) => {
                     attempts.pause(self.env.random(), &self.cancel).await?;
-                    changes = self.derive_again(&changes)?;
-                    changes.writes = 1;
+                    changes = self.made_anew(changes)?;
                 }
                 Err(e) => return Err(e),
             }
         }
+        changes.note_write(prepared, is_ahead);
         let block = self.block.as_mut().expect("an open block");
         block.catalog = Some(changes.catalog.clone());
         block.ddl = Some(changes);
         Ok(false)
     }
 
-    /// Commits a block's schema changes as one step.
-    pub(super) async fn commit_ddl(&mut self, mut changes: DdlBlock) -> Result<()> {
+    /// Another change came first.
+    fn made_anew(&self, changes: DdlBlock) -> Result<DdlBlock> {
+        match changes.writes {
+            0 => self.derive_again(&changes),
+            _ => rebase(changes, self.env.catalog()),
+        }
+    }
+
+    /// Commits a block's schema changes as one step, together with its transaction if it is a mixed one.
+    pub(super) async fn commit_ddl(&mut self, mut changes: DdlBlock, mut txn: Option<E::Txn>) -> Result<()> {
+        if changes.is_empty() {
+            return match txn {
+                Some(txn) => txn.commit().await.map(drop),
+                None => Ok(()),
+            };
+        }
         let texts: Vec<&str> = changes.statements.iter().map(|s| s.text.as_str()).collect();
         let context = self.job_context(&texts.join("; "));
         let mut attempts = Attempts::default();
         loop {
-            match jobs::commit(&self.env, changes.base.clone(), changes.change.clone(), changes.jobs.clone(), &context).await {
-                Ok(_) => return Ok(()),
-                Err(e) if attempts.allow(&e) => {
-                    attempts.pause(self.env.random(), &self.cancel).await?;
-                    changes = match changes.writes {
-                        0 => self.derive_again(&changes)?,
-                        _ => rebase(changes, self.env.catalog())?,
-                    };
-                }
-                Err(e) => return Err(e),
-            }
+            let step = Step { base: changes.base.clone(), change: changes.change.clone(), jobs: changes.jobs.clone() };
+            let stale = match jobs::commit(&self.env, step, txn.as_mut(), &context).await {
+                Ok(Committed::Done { .. }) => return Ok(()),
+                Ok(Committed::Stale(e)) if attempts.allow(&e) => e,
+                Ok(Committed::Stale(e)) | Err(e) => return Err(e),
+            };
+            tracing::debug!("the schema changes are made again: {stale}");
+            attempts.pause(self.env.random(), &self.cancel).await?;
+            changes = self.made_anew(changes)?;
         }
     }
 }

@@ -82,7 +82,7 @@ impl<E: Environment> Session<E> {
         now: u64,
         out: Option<&mut dyn Output>,
     ) -> Result<Fetched> {
-        let is_alone = self.block(now).ddl.is_some() && !prepared.groups.is_empty();
+        let is_alone = self.block(now).runs_ahead() && !prepared.groups.is_empty();
         self.refuse_write(prepared)?;
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
@@ -92,7 +92,7 @@ impl<E: Environment> Session<E> {
         let is_speculative = !is_explicit && !reads_past && (!read_only || self.env.is_far(&prepared.groups));
         let block = self.begun(read_only, is_speculative);
         block.statements += 1;
-        block.has_touched_rows |= !prepared.groups.is_empty();
+        block.has_touched_rows |= !is_alone && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
         let (is_home_enforced, round_trips_max) = self.setting(|v| (v.enforce_home_region, v.round_trips_max));
         let is_near_first = self.setting(|v| v.is_near_first);

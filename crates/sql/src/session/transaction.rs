@@ -34,8 +34,10 @@ pub(super) struct Block<T> {
     pub started_micros: u64,
     /// Queries and changes it ran; the modes are fixed from the first one on.
     pub statements: u32,
-    /// Whether rows of tables were read or written, as opposed to system tables.
+    /// Whether the transaction below read or wrote rows of tables, as opposed to system tables.
     pub has_touched_rows: bool,
+    /// It changes the schema and also touches tables that others can see: both commit together (see [`super::ddl`]).
+    pub is_mixed: bool,
     savepoints: Vec<OpenSavepoint>,
     /// Its schema changes.
     pub ddl: Option<DdlBlock>,
@@ -50,6 +52,10 @@ struct OpenSavepoint {
 }
 
 impl<T: Transaction> Block<T> {
+    /// Whether a statement that touches rows runs in a transaction of its own, ahead of `COMMIT` (see [`super::ddl`]).
+    pub fn runs_ahead(&self) -> bool {
+        self.ddl.is_some() && !self.is_mixed
+    }
     fn new(explicit: bool, started_micros: u64) -> Block<T> {
         Block {
             explicit,
@@ -63,6 +69,7 @@ impl<T: Transaction> Block<T> {
             started_micros,
             statements: 0,
             has_touched_rows: false,
+            is_mixed: false,
             savepoints: Vec::new(),
             ddl: None,
         }
@@ -214,13 +221,11 @@ impl<E: Environment> Session<E> {
     /// Commits the open transaction, whatever it consists of. Afterwards there is none, even after an error.
     pub(super) async fn commit_block(&mut self) -> Result<()> {
         let Some(mut block) = self.block.take() else { return Ok(()) };
-        let result = match block.txn.take() {
-            Some(txn) => txn.commit().await.map(|_| ()),
-            None => Ok(()),
-        };
-        let result = match (result, block.ddl.take()) {
-            (Ok(()), Some(ddl)) => self.commit_ddl(ddl).await,
-            (result, _) => result,
+        let result = match (block.txn.take(), block.ddl.take()) {
+            // One that is not mixed has read system tables at most.
+            (txn, Some(ddl)) => self.commit_ddl(ddl, txn.filter(|_| block.is_mixed)).await,
+            (Some(txn), None) => txn.commit().await.map(drop),
+            (None, None) => Ok(()),
         };
         match &result {
             Ok(()) => self.system.settings().commit(),
@@ -313,10 +318,12 @@ impl<E: Environment> Session<E> {
             (Some(txn), None) => txn.rollback_to(Savepoint(0)),
             (None, _) => {}
         }
-        block.ddl = savepoint.ddl.clone();
-        block.catalog = match &block.ddl {
-            Some(ddl) => Some(ddl.catalog.clone()),
-            None => block.catalog.take().filter(|_| block.txn.is_some()),
+        let undone = std::mem::replace(&mut block.ddl, savepoint.ddl.clone());
+        block.catalog = match (&block.ddl, undone) {
+            (Some(ddl), _) => Some(ddl.catalog.clone()),
+            (None, _) if block.txn.is_none() => None,
+            (None, Some(undone)) => Some(undone.base().clone()),
+            (None, None) => block.catalog.take(),
         };
         block.failed = false;
         let saved = savepoint.settings.clone();

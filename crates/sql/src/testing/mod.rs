@@ -95,6 +95,16 @@ impl Environment for MemEnvironment {
         *catalog = Arc::new(catalog.apply(&change, SchemaVersion(base.0 + 1), at));
         Ok(catalog.clone())
     }
+    async fn change_catalog_with(&self, txn: &mut MemTransaction, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
+        let mut catalog = self.inner.catalog.lock();
+        if catalog.version != base.version {
+            return Ok(Err(Error::retry("the schema changed")));
+        }
+        txn.apply(&catalog)?;
+        let at = Timestamp::from_micros(self.now_micros());
+        *catalog = Arc::new(catalog.apply(&change, SchemaVersion(base.version.0 + 1), at));
+        Ok(Ok(()))
+    }
     fn now_micros(&self) -> u64 {
         self.inner.clock.fetch_add(1, Ordering::Relaxed)
     }

@@ -1,6 +1,7 @@
 //! The transaction of [`MemEnvironment`].
 
 use super::{MemEnvironment, Store};
+use crate::catalog::Catalog;
 use crate::env::{Environment, Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, Target, Timestamp, Write};
@@ -54,8 +55,27 @@ impl MemTransaction {
         }
         Ok(())
     }
-    fn check_schema(&self) -> Result<()> {
-        let catalog = self.env.inner.catalog.lock();
+    /// Certifies it and makes its writes visible, under this catalog.
+    pub(super) fn apply(&mut self, catalog: &Catalog) -> Result<Option<Timestamp>> {
+        let env = self.env.clone();
+        let mut store = env.inner.store.lock();
+        self.certify(&store)?;
+        if self.writes.is_empty() {
+            return Ok(None);
+        }
+        self.check_schema(catalog)?;
+        let mut record = Vec::new();
+        for (group, w) in std::mem::take(&mut self.writes) {
+            record.push((group, w.key.clone(), w.columns));
+            match w.value {
+                Some(v) => store.rows.insert((group, w.key), v),
+                None => store.rows.remove(&(group, w.key)),
+            };
+        }
+        store.history.push(record);
+        Ok(Some(Timestamp::from_micros(store.history.len() as u64)))
+    }
+    fn check_schema(&self, catalog: &Catalog) -> Result<()> {
         let changed = |d: &DescriptorId| catalog.changed_in.get(d).is_some_and(|v| *v > self.schema);
         if self.uses.iter().any(changed) { Err(Error::retry("schema changed")) } else { Ok(()) }
     }
@@ -138,24 +158,9 @@ impl Transaction for MemTransaction {
     fn rollback_to(&mut self, to: Savepoint) {
         self.writes.truncate(to.0);
     }
-    async fn commit(self) -> Result<Option<Timestamp>> {
-        let env = self.env.clone();
-        let mut store = env.inner.store.lock();
-        self.certify(&store)?;
-        if self.writes.is_empty() {
-            return Ok(None);
-        }
-        self.check_schema()?;
-        let mut record = Vec::new();
-        for (group, w) in self.writes {
-            record.push((group, w.key.clone(), w.columns));
-            match w.value {
-                Some(v) => store.rows.insert((group, w.key), v),
-                None => store.rows.remove(&(group, w.key)),
-            };
-        }
-        store.history.push(record);
-        Ok(Some(Timestamp::from_micros(store.history.len() as u64)))
+    async fn commit(mut self) -> Result<Option<Timestamp>> {
+        let catalog = self.env.catalog();
+        self.apply(&catalog)
     }
     fn rollback(self) {}
     fn round_trips(&self) -> (u32, u32) {

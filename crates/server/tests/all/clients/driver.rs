@@ -234,8 +234,18 @@ async fn schema_changes_in_a_block_are_one_step() {
     assert_eq!(one(&other, "SELECT count(*) FROM t", &[]).await, 2);
     client.batch_execute("COMMIT").await.unwrap();
     assert_eq!(one(&other, "SELECT id FROM t", &[]).await, 9);
-    // Tables that others can see may not be touched beside a schema change.
-    client.batch_execute("BEGIN; CREATE TABLE d (x int8)").await.unwrap();
-    assert_eq!(code(&client.batch_execute("INSERT INTO t VALUES (1, 1, '')").await.unwrap_err()), "0A000");
-    client.batch_execute("ROLLBACK").await.unwrap();
+    // Rows that others can see change with the schema, and not before.
+    client
+        .batch_execute("BEGIN; CREATE TABLE d (x int8); INSERT INTO t VALUES (1, 1, ''); INSERT INTO d VALUES (1)")
+        .await
+        .unwrap();
+    assert_eq!(one(&other, "SELECT count(*) FROM t", &[]).await, 1);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(one(&other, "SELECT count(*) FROM t", &[]).await, 2);
+    assert_eq!(one(&other, "SELECT count(*) FROM d", &[]).await, 1);
+    // If the rows are not what they were, nothing changes.
+    client.batch_execute("BEGIN; SELECT v FROM t WHERE id = 9; CREATE TABLE e (x int8)").await.unwrap();
+    other.batch_execute("UPDATE t SET v = 10 WHERE id = 9").await.unwrap();
+    assert_eq!(code(&client.batch_execute("COMMIT").await.unwrap_err()), "40001");
+    assert_eq!(code(&other.query("SELECT * FROM e", &[]).await.unwrap_err()), "42P01");
 }

@@ -53,6 +53,9 @@ impl Environment for Memory {
     async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
         self.env.change_catalog(base, change).await
     }
+    async fn change_catalog_with(&self, txn: &mut MemoryTxn, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
+        self.env.change_catalog_with(&mut txn.txn, base, change).await
+    }
     fn now_micros(&self) -> u64 {
         self.env.now_micros()
     }

@@ -25,7 +25,7 @@ pub use waits::waits_for;
 use super::ddl::{Ddl, DdlContext, Job, Notice};
 use super::lookup::Names;
 use super::{Catalog, CatalogChange, Check, ColumnState, Descriptor, ForeignKey, IndexState, Table};
-use crate::env::{Environment, TxnOptions};
+use crate::env::{Environment, Locking, OnLocked, TxnOptions};
 use crate::parse::Statement;
 use crate::session::Shared;
 use crate::types::EvalContext;
@@ -108,37 +108,66 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
             eval: &context.eval.with_catalog(&catalog),
         };
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
-        match commit(env, catalog, change, jobs, context).await {
-            Err(e) if e.is_retry() => continue,
-            done => {
-                return done.map(|(catalog, more)| Done { tag, notices: notices.into_iter().chain(more).collect(), catalog });
+        match commit(env, Step { base: catalog, change, jobs }, None, context).await {
+            Ok(Committed::Stale(_)) => {}
+            Err(e) if e.is_retry() => {}
+            Ok(Committed::Done { catalog, notices: more }) => {
+                return Ok(Done { tag, notices: notices.into_iter().chain(more).collect(), catalog });
             }
+            Err(e) => return Err(e),
         }
     }
     Err(Error::retry("other schema changes came first, again and again"))
 }
 
-/// Commits a change derived from `base` and does its jobs, which may have something to say: the end of [`execute`], and of a
-/// transaction block with DDL. Kind `Retry`: nothing happened, because the catalog is no longer at `base`.
-pub async fn commit<E: Environment>(
-    env: &E,
-    base: Arc<Catalog>,
-    mut change: CatalogChange,
-    jobs: Vec<Job>,
-    context: &JobContext,
-) -> Result<(Arc<Catalog>, Vec<Notice>)> {
+/// A change derived from `base`, and what is left to do after it.
+pub struct Step {
+    pub base: Arc<Catalog>,
+    pub change: CatalogChange,
+    pub jobs: Vec<Job>,
+}
+
+/// What became of a [`Step`].
+pub enum Committed {
+    Done {
+        catalog: Arc<Catalog>,
+        notices: Vec<Notice>,
+    },
+    /// Nothing happened, because the catalog is no longer at `base`: kind `Retry`.
+    Stale(Error),
+}
+
+/// Commits a step, together with a transaction if there is one, and does its jobs: the end of [`execute`], and of a transaction
+/// block with DDL.
+pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn>, context: &JobContext) -> Result<Committed> {
+    let Step { base, mut change, jobs } = step;
     let (waits, tasks): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|j| matches!(j, Job::AwaitPlacement { .. }));
+    let is_mixed = txn.is_some();
+    let mut job = None;
     if !tasks.is_empty() {
         change.next_id = change.next_id.max(base.next_id);
         let id = DescriptorId(change.next_id);
         change.next_id += 1;
         record::add(&mut change, &base, context.record(env, &base, id, tasks)?);
-        env.change_catalog(base.version, change).await?;
-        runner::run_and_wait(env, id, context).await?;
-    } else if !change.is_empty() {
-        env.change_catalog(base.version, change).await?;
-    } else if waits.is_empty() {
-        return Ok((base, Vec::new()));
+        job = Some(id);
+    }
+    if change.is_empty() && waits.is_empty() && !is_mixed {
+        return Ok(Committed::Done { catalog: base, notices: Vec::new() });
+    }
+    if !change.is_empty() || is_mixed {
+        let stepped = match txn {
+            Some(txn) => env.change_catalog_with(txn, &base, change).await?,
+            None => env.change_catalog(base.version, change).await.map(drop),
+        };
+        match stepped {
+            Err(e) if e.is_retry() => return Ok(Committed::Stale(e)),
+            stepped => stepped?,
+        }
+    }
+    if let Some(id) = job
+        && let Err(e) = runner::run_and_wait(env, id, context).await
+    {
+        return Err(if is_mixed { after_commit(e) } else { e });
     }
     let mut notices = Vec::new();
     for wait in waits {
@@ -146,7 +175,14 @@ pub async fn commit<E: Environment>(
             notices.extend(regions::await_placement(env, database).await?);
         }
     }
-    Ok((env.catalog(), notices))
+    Ok(Committed::Done { catalog: env.catalog(), notices })
+}
+
+/// The rows of the transaction are committed, and what was to follow them was taken back.
+fn after_commit(e: Error) -> Error {
+    Error::sql("XXA00", format!("transaction committed but schema change aborted with error: ({}): {}", e.sqlstate(), e.message()))
+        .hint("What the transaction did to rows is committed. Changes of the schema that need no further work are, too; look at SHOW JOBS.")
+        .detail(e.get_detail().unwrap_or("The work that a schema change needs after its transaction failed.").to_string())
 }
 
 /// Does the present task of a job. Its last step ends the task.
@@ -341,6 +377,27 @@ async fn pause<E: Environment>(env: &E, attempt: u32) {
     tokio::time::sleep(Duration::from_micros(1 + env.random() % micros_max)).await;
 }
 
+/// Attempts of a job's transaction that read without waiting for anybody.
+const FREE_ATTEMPTS: u32 = 6;
+/// How long a job waits for its turn at a row.
+const TURN_PATIENCE: Duration = Duration::from_secs(5);
+/// As in a session.
+const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How a job reads rows that others may be changing. Rows that change faster than it can commit would refuse it for ever: so it waits
+/// for its turn after a while.
+fn locking(attempt: u32) -> Locking {
+    match attempt < FREE_ATTEMPTS {
+        true => Locking::None,
+        false => Locking::Exclusive(OnLocked::Wait),
+    }
+}
+
+/// Whether a job's transaction is tried again: it was refused, or its turn did not come.
+fn may_try_again(e: &Error, attempt: u32) -> bool {
+    (e.is_retry() || e.sqlstate() == "55P03") && attempt < limits::RETRIES_MAX
+}
+
 /// How a job's transactions start: with the newest catalog.
 fn options(catalog: &Catalog, session: SessionId, read_only: bool, attempt: u32) -> TxnOptions {
     TxnOptions {
@@ -348,8 +405,8 @@ fn options(catalog: &Catalog, session: SessionId, read_only: bool, attempt: u32)
         read_only,
         schema: catalog.version,
         schema_committed_at: catalog.committed_at,
-        lock_timeout: None,
-        deadlock_timeout: None,
+        lock_timeout: Some(TURN_PATIENCE),
+        deadlock_timeout: Some(DEADLOCK_TIMEOUT),
         attempt,
         as_of: None,
         is_held_back: true,

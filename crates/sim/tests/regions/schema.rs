@@ -1,0 +1,119 @@
+//! Schema changes and rows in one transaction.
+
+use crate::script::{ASIA, Cluster, EU, US, refused};
+use meridian_sim::cluster::meridian::Tuning;
+use std::time::Duration;
+
+fn start(seed: u64) -> Cluster {
+    let mut c = Cluster::start(3, 1, seed, Tuning::default());
+    // Until the catalog has its three voters.
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", &format!("CREATE TABLE near (id INT8 PRIMARY KEY, v INT8); CREATE TABLE far (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY TABLE IN \"{ASIA}\"; CREATE TABLE everywhere (id INT8 PRIMARY KEY, v INT8) LOCALITY GLOBAL"));
+    for table in ["near", "far", "everywhere"] {
+        c.sql(US, "d", &format!("INSERT INTO {table} VALUES (1, 0), (2, 0)"));
+    }
+    c.settled(US, "d");
+    c
+}
+
+/// From every gateway, over every kind of table: the step commits with all of it, and with none if anything else came first.
+#[test]
+fn rows_of_all_regions_change_with_the_schema() {
+    let mut c = start(51);
+    for (n, region) in [US, EU, ASIA].into_iter().enumerate() {
+        let begun = c.elapsed();
+        let block = format!(
+            "BEGIN; UPDATE near SET v = v + 1; ALTER TABLE near ADD COLUMN w{n} INT8; UPDATE far SET v = v + 1;
+             UPDATE everywhere SET v = v + 1; CREATE TABLE log{n} (id INT8 PRIMARY KEY, far INT8 REFERENCES far, v INT8);
+             INSERT INTO log{n} SELECT f.id, f.id, n.v + e.v FROM near n JOIN far f USING (id) JOIN everywhere e USING (id);
+             UPDATE near SET w{n} = v * 10; COMMIT"
+        );
+        c.sql(region, "d", &block);
+        let took = c.elapsed() - begun;
+        assert!(took < Duration::from_secs(6), "{took:?}");
+        for reader in [US, EU, ASIA] {
+            let v = (n + 1).to_string();
+            let rows = c.sql(reader, "d", &format!("SELECT v, w{n} FROM near"));
+            assert_eq!(rows, vec![vec![v.clone(), format!("{}0", n + 1)]; 2], "{region} seen from {reader}");
+            assert_eq!(c.sql(reader, "d", "SELECT DISTINCT v FROM far"), [[v.clone()]]);
+            assert_eq!(c.sql(reader, "d", "SELECT DISTINCT v FROM everywhere"), [[v]]);
+            assert_eq!(c.sql(reader, "d", &format!("SELECT sum(v) FROM log{n}")), [[(4 * (n + 1)).to_string()]]);
+        }
+    }
+    // What was read has changed.
+    let results = c.on_two(
+        [US, EU],
+        "d",
+        &[
+            (0, "BEGIN"),
+            (0, "SELECT v FROM far WHERE id = 1"),
+            (0, "CREATE TABLE too_late (id INT8 PRIMARY KEY)"),
+            (1, "UPDATE far SET v = 100 WHERE id = 1"),
+            (0, "INSERT INTO near VALUES (3, 3)"),
+            (0, "COMMIT"),
+        ],
+    );
+    let refusal = refused(results.into_iter().next_back().expect("an answer"));
+    assert_eq!(refusal.0, "40001", "{}", refusal.1);
+    assert_eq!(refused(c.try_sql(US, "d", "SELECT * FROM too_late")).0, "42P01");
+    assert_eq!(c.sql(US, "d", "SELECT count(*) FROM near"), [["2"]]);
+    // Another schema change came first: of something else, and of what the transaction uses.
+    let results = c.on_two(
+        [US, EU],
+        "d",
+        &[
+            (0, "BEGIN"),
+            (0, "INSERT INTO near VALUES (3, 3)"),
+            (1, "CREATE TABLE other (id INT8 PRIMARY KEY)"),
+            (0, "CREATE TABLE mine (id INT8 PRIMARY KEY)"),
+            (0, "COMMIT"),
+            (0, "BEGIN"),
+            (0, "INSERT INTO near VALUES (4, 4)"),
+            (1, "ALTER TABLE near DROP COLUMN w0"),
+            (0, "CREATE TABLE mine_too (id INT8 PRIMARY KEY)"),
+            (0, "COMMIT"),
+        ],
+    );
+    let outcomes: Vec<Option<String>> = results.into_iter().map(|r| r.err().map(|e| e.sqlstate().to_string())).collect();
+    assert_eq!(outcomes[..9], vec![None; 9]);
+    assert_eq!(outcomes[9].as_deref(), Some("40001"));
+    assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM near"), [["3"]]);
+    assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM mine"), [["0"]]);
+}
+
+/// The region whose rows it changes dies at some moment: either all of it has happened or nothing, and the catalog goes on.
+#[test]
+fn a_participant_that_dies_leaves_neither_rows_nor_schema_behind_alone() {
+    let mut committed = 0;
+    for (seed, millis) in [(61, 250), (62, 500), (63, 700), (64, 900), (65, 1_100), (66, 1_500), (67, 3_000)] {
+        let mut c = start(seed);
+        c.begin_sql(US, "d", "BEGIN; UPDATE far SET v = v + 1; ALTER TABLE near ADD COLUMN w INT8; COMMIT");
+        c.pass(Duration::from_millis(millis));
+        c.kill("n3");
+        c.pass(Duration::from_secs(3));
+        // Rows of other regions are changed meanwhile.
+        c.sql(EU, "d", "UPDATE near SET v = 7 WHERE id = 2");
+        c.restart("n3");
+        c.pass(Duration::from_secs(20));
+        let has_column = c.try_sql(EU, "d", "SELECT w FROM near").is_ok();
+        let expected = if has_column { "1" } else { "0" };
+        assert_eq!(c.sql(EU, "d", "SELECT DISTINCT v FROM far"), [[expected]], "after {millis} ms, the column: {has_column}");
+        committed += u32::from(has_column);
+        c.sql(ASIA, "d", "CREATE TABLE later (id INT8 PRIMARY KEY)");
+    }
+    assert!((1..7).contains(&committed), "{committed} of 7 committed");
+}
+
+/// A row that changes all the time, and a job far away from it.
+#[test]
+fn an_index_over_a_hot_row_is_filled() {
+    let mut c = start(71);
+    let hot = c.repeat(US, "d", "UPDATE near SET v = v + 1 WHERE id = 1", 100_000);
+    c.pass(Duration::from_secs(1));
+    c.sql(ASIA, "d", "CREATE INDEX by_v ON near (v)");
+    let updates = hot.lock().len();
+    c.sql(US, "d", "CREATE UNIQUE INDEX by_id_v ON near (id, v)");
+    assert!(hot.lock().len() > updates && updates > 100, "{updates} updates, then {}", hot.lock().len());
+    assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM near WHERE v >= 0"), [["2"]]);
+}

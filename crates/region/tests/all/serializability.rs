@@ -382,6 +382,7 @@ fn planted_bugs_of_certification_are_found() {
     let of_other_tests = [
         PlantedBug::SchemaLeaseByBoundOnly,
         PlantedBug::SchemaRegrantByDelayedMessage,
+        PlantedBug::SchemaReadOnce,
         PlantedBug::StepNotTiedToGrants,
         PlantedBug::ReplicaReadSkipsPrepared,
         PlantedBug::RoundIgnoresWriters,

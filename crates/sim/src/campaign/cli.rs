@@ -19,6 +19,7 @@ Runs whole clusters in the deterministic simulator and judges what their clients
   --shape RxZ      regions and zones, as in 3x3 (default: drawn)
   --duration S     simulated seconds of work (default: drawn)
   --calm           nothing fails
+  --beyond         GLOBAL tables, and a clock that is farther off than nodes assume: their order in real time is not judged
   --bug NAME       plant a bug, to see it caught
   --provoke NAME   the same run as with --bug, without the bug
   --trace          print every event (with --seed)
@@ -128,6 +129,7 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
             "--bug" => parsed.options.bug = Some(bug(value()?)?),
             "--provoke" => parsed.options.provoke = Some(bug(value()?)?),
             "--calm" => parsed.options.calm = true,
+            "--beyond" => parsed.options.beyond = true,
             "--trace" => parsed.options.trace = true,
             "--history" => parsed.options.history = Some(value()?.clone()),
             "--log" => parsed.log = Some(value()?.clone()),

@@ -206,6 +206,8 @@ pub struct Options {
     pub provoke: Option<Bug>,
     /// Nothing fails.
     pub calm: bool,
+    /// There are GLOBAL tables, and a clock is farther off than nodes assume.
+    pub beyond: bool,
     /// Where to write the history, as lines of JSON.
     pub history: Option<String>,
 }
@@ -232,6 +234,9 @@ impl Options {
         }
         if self.calm {
             args.push("--calm".to_string());
+        }
+        if self.beyond {
+            args.push("--beyond".to_string());
         }
         args
     }

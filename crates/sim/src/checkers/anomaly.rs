@@ -54,6 +54,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether nothing is wrong but the order in real time.
+    pub fn is_about_real_time(self) -> bool {
+        use Kind::{G0RealTime, G1cRealTime, G2ItemRealTime, G2RealTime, GSingleRealTime, LostWrite};
+        matches!(self, G0RealTime | G1cRealTime | GSingleRealTime | G2ItemRealTime | G2RealTime | LostWrite)
+    }
+
     /// The class with real-time edges that belongs to a class of cycles.
     pub(crate) fn with_real_time(self) -> Kind {
         match self {

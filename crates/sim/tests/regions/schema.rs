@@ -117,3 +117,29 @@ fn an_index_over_a_hot_row_is_filled() {
     assert!(hot.lock().len() > updates && updates > 100, "{updates} updates, then {}", hot.lock().len());
     assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM near WHERE v >= 0"), [["2"]]);
 }
+
+/// The first GLOBAL table of a database, and the first ones with rows in other regions, have groups that nobody has used before.
+#[test]
+fn tables_are_made_and_filled_at_once_in_groups_that_are_new() {
+    let mut c = Cluster::start(3, 1, 81, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(
+        EU,
+        "d",
+        "BEGIN; CREATE TABLE codes (code TEXT PRIMARY KEY) LOCALITY GLOBAL; SELECT count(*) FROM codes;
+         INSERT INTO codes VALUES ('a'), ('b'); CREATE TABLE users (id INT8 PRIMARY KEY, code TEXT REFERENCES codes) LOCALITY REGIONAL BY ROW;
+         INSERT INTO users VALUES (1, 'a'); COMMIT",
+    );
+    assert_eq!(c.sql(ASIA, "d", "SELECT crdb_region, id, code FROM users JOIN codes USING (code)"), [[EU, "1", "a"]]);
+    c.sql(US, "d", "CREATE TABLE used (id INT8 PRIMARY KEY)");
+    c.sql(
+        US,
+        "d",
+        &format!(
+            "BEGIN; INSERT INTO used VALUES (1); CREATE TABLE far (id INT8 PRIMARY KEY) LOCALITY REGIONAL BY TABLE IN \"{ASIA}\";
+             INSERT INTO far SELECT id FROM used; COMMIT"
+        ),
+    );
+    assert_eq!(c.sql(EU, "d", "SELECT id FROM far"), [["1"]]);
+}

@@ -6,7 +6,8 @@
 //! Rows of tables that the block itself created or truncated are seen by nobody else before `COMMIT`. As long as its statements touch
 //! no others, each writes them ahead of it, in a transaction of its own: a load of any size fits into a block. The rows of a block
 //! that is rolled back lie under index ids that are never used again: before the first row is written the ids are reserved by a
-//! step that changes nothing else.
+//! step that changes nothing else, except that it makes
+//! the groups that these tables are the first to need.
 //!
 //! From the first statement on that touches a table of others, before or after the schema changes, the block is a transaction like
 //! any other ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at one timestamp, or
@@ -101,6 +102,11 @@ impl DdlBlock {
     fn concerns(&self, prepared: &Prepared) -> bool {
         let is_put = |id: &DescriptorId| self.change.put.iter().any(|d| d.id() == *id);
         prepared.descriptors.iter().any(|id| self.private.contains(id) || is_put(id))
+    }
+    /// Groups that do not exist before this block's tables need them, such as that of a database's first GLOBAL table.
+    fn new_groups(&self) -> impl Iterator<Item = &Descriptor> {
+        let is_new = |d: &&Descriptor| matches!(d, Descriptor::Group(_)) && !self.base.descriptors.contains_key(&d.id());
+        self.change.put.iter().filter(is_new)
     }
     fn note_write(&mut self, prepared: &Prepared, is_ahead: bool) {
         self.writes += 1;
@@ -227,20 +233,24 @@ impl<E: Environment> Session<E> {
                 txn.rollback();
             }
         }
-        if prepared.read_only || !changes.concerns(prepared) {
-            return Ok(true);
-        }
         let is_ahead = !block.is_mixed;
-        if changes.ids_reserved {
-            changes.note_write(prepared, is_ahead);
+        let writes = !prepared.read_only && changes.concerns(prepared);
+        let needs_group = prepared.groups.iter().any(|g| changes.new_groups().any(|d| d.id().0 == g.0));
+        if !needs_group && (!writes || changes.ids_reserved) {
+            if writes {
+                changes.note_write(prepared, is_ahead);
+            }
             return Ok(true);
         }
         let mut changes = changes.clone();
         let mut attempts = Attempts::default();
         loop {
-            let reserve = CatalogChange { next_id: changes.catalog.next_id, ..CatalogChange::default() };
+            let put = changes.new_groups().cloned().collect();
+            let reserve = CatalogChange { put, next_id: changes.catalog.next_id, ..CatalogChange::default() };
             match self.env.change_catalog(changes.base.version, reserve).await {
                 Ok(base) => {
+                    let is_made = |d: &Descriptor| matches!(d, Descriptor::Group(_)) && base.descriptors.contains_key(&d.id());
+                    changes.change.put.retain(|d| !is_made(d));
                     changes.catalog = Arc::new(base.apply(&changes.change, base.version, base.committed_at));
                     changes.base = base;
                     changes.ids_reserved = true;
@@ -253,7 +263,9 @@ impl<E: Environment> Session<E> {
                 Err(e) => return Err(e),
             }
         }
-        changes.note_write(prepared, is_ahead);
+        if writes {
+            changes.note_write(prepared, is_ahead);
+        }
         let block = self.block.as_mut().expect("an open block");
         block.catalog = Some(changes.catalog.clone());
         block.ddl = Some(changes);

@@ -9,7 +9,7 @@
 //! step that changes nothing else, except that it makes
 //! the groups that these tables are the first to need.
 //!
-//! From the first statement on that touches a table of others, before or after the schema changes, the block is a transaction like
+//! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before or after the schema changes, the block is a transaction like
 //! any other ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at one timestamp, or
 //! neither.
 
@@ -44,8 +44,6 @@ pub(super) struct DdlBlock {
     ids_reserved: bool,
     /// Statements that wrote rows of tables which this block has created or changed.
     writes: u32,
-    /// Those that did so in transactions of their own.
-    writes_ahead: u32,
 }
 
 impl DdlBlock {
@@ -60,12 +58,7 @@ impl DdlBlock {
             filled: BTreeSet::new(),
             ids_reserved: false,
             writes: 0,
-            writes_ahead: 0,
         }
-    }
-    /// Whether rows were written, for good, that an earlier state of the block did not have.
-    pub fn has_written_more_than(&self, before: Option<&DdlBlock>) -> bool {
-        self.writes_ahead > before.map_or(0, |b| b.writes_ahead)
     }
     /// The catalog without the changes.
     pub fn base(&self) -> &Arc<Catalog> {
@@ -103,14 +96,18 @@ impl DdlBlock {
         let is_put = |id: &DescriptorId| self.change.put.iter().any(|d| d.id() == *id);
         prepared.descriptors.iter().any(|id| self.private.contains(id) || is_put(id))
     }
+    /// Whether this block has made a sequence.
+    fn has_new_sequence(&self) -> bool {
+        let is_new = |d: &Descriptor| matches!(d, Descriptor::Sequence(_)) && !self.base.descriptors.contains_key(&d.id());
+        self.change.put.iter().any(is_new)
+    }
     /// Groups that do not exist before this block's tables need them, such as that of a database's first GLOBAL table.
     fn new_groups(&self) -> impl Iterator<Item = &Descriptor> {
         let is_new = |d: &&Descriptor| matches!(d, Descriptor::Group(_)) && !self.base.descriptors.contains_key(&d.id());
         self.change.put.iter().filter(is_new)
     }
-    fn note_write(&mut self, prepared: &Prepared, is_ahead: bool) {
+    fn note_write(&mut self, prepared: &Prepared) {
         self.writes += 1;
-        self.writes_ahead += u32::from(is_ahead);
         self.filled.extend(prepared.descriptors.iter().filter(|id| self.private.contains(*id)));
     }
 }
@@ -226,19 +223,21 @@ impl<E: Environment> Session<E> {
     pub(super) async fn admit_to_ddl_block(&mut self, prepared: &Prepared) -> Result<bool> {
         let block = self.block.as_mut().expect("an open block");
         let Some(changes) = &mut block.ddl else { return Ok(true) };
-        if !block.is_mixed && !changes.is_private(prepared) {
+        // What was written ahead could not be taken back to a savepoint.
+        let is_to_be_undone = !block.savepoints.is_empty() && !prepared.read_only;
+        if !block.is_mixed && !prepared.groups.is_empty() && (is_to_be_undone || !changes.is_private(prepared)) {
             block.is_mixed = true;
             // It has not touched rows: they were written ahead, if there are any, and it is to see them.
             if let Some(txn) = block.txn.take() {
                 txn.rollback();
             }
         }
-        let is_ahead = !block.is_mixed;
-        let writes = !prepared.read_only && changes.concerns(prepared);
+        // Any statement that is not read-only may draw from a new sequence, and its values are rows as well.
+        let writes = !prepared.read_only && (changes.concerns(prepared) || changes.has_new_sequence());
         let needs_group = prepared.groups.iter().any(|g| changes.new_groups().any(|d| d.id().0 == g.0));
         if !needs_group && (!writes || changes.ids_reserved) {
             if writes {
-                changes.note_write(prepared, is_ahead);
+                changes.note_write(prepared);
             }
             return Ok(true);
         }
@@ -264,7 +263,7 @@ impl<E: Environment> Session<E> {
             }
         }
         if writes {
-            changes.note_write(prepared, is_ahead);
+            changes.note_write(prepared);
         }
         let block = self.block.as_mut().expect("an open block");
         block.catalog = Some(changes.catalog.clone());
@@ -292,7 +291,12 @@ impl<E: Environment> Session<E> {
         let context = self.job_context(&texts.join("; "));
         let mut attempts = Attempts::default();
         loop {
-            let step = Step { base: changes.base.clone(), change: changes.change.clone(), jobs: changes.jobs.clone() };
+            let step = Step {
+                base: changes.base.clone(),
+                change: changes.change.clone(),
+                jobs: changes.jobs.clone(),
+                is_one_of_many: txn.is_some() || changes.writes > 0 || changes.statements.len() > 1,
+            };
             let stale = match jobs::commit(&self.env, step, txn.as_mut(), &context).await {
                 Ok(Committed::Done { .. }) => return Ok(()),
                 Ok(Committed::Stale(e)) if attempts.allow(&e) => e,

@@ -42,7 +42,7 @@ impl<E: Environment> Session<E> {
     pub(super) async fn admit(&mut self, prepared: &Prepared) -> Result<bool> {
         self.refuse_write(prepared)?;
         let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-        if has_changes && !prepared.groups.is_empty() {
+        if has_changes && !(prepared.groups.is_empty() && prepared.read_only) {
             return self.admit_to_ddl_block(prepared).await;
         }
         Ok(true)
@@ -82,7 +82,10 @@ impl<E: Environment> Session<E> {
         now: u64,
         out: Option<&mut dyn Output>,
     ) -> Result<Fetched> {
-        let is_alone = self.block(now).runs_ahead() && !prepared.groups.is_empty();
+        let block = self.block(now);
+        // What is fetched in parts is read in the block's transaction.
+        block.is_mixed |= block.ddl.is_some() && max_rows.is_some() && !prepared.groups.is_empty();
+        let is_alone = block.runs_ahead() && !prepared.groups.is_empty();
         self.refuse_write(prepared)?;
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
@@ -130,7 +133,7 @@ impl<E: Environment> Session<E> {
         check_round_trips(before, txn, round_trips_max)?;
         let Some(txn) = alone else { return Ok(fetched) };
         if matches!(fetched, Fetched::Suspended { .. }) {
-            let message = "a query of a table created or truncated in this transaction cannot be fetched in parts";
+            let message = "a query that runs ahead of a transaction with schema changes cannot be fetched in parts";
             return Err(Error::unsupported(message));
         }
         txn.commit().await.map(|_| fetched)

@@ -38,12 +38,12 @@ pub(super) struct Block<T> {
     pub has_touched_rows: bool,
     /// It changes the schema and also touches tables that others can see: both commit together (see [`super::ddl`]).
     pub is_mixed: bool,
-    savepoints: Vec<OpenSavepoint>,
+    pub(super) savepoints: Vec<OpenSavepoint>,
     /// Its schema changes.
     pub ddl: Option<DdlBlock>,
 }
 
-struct OpenSavepoint {
+pub(super) struct OpenSavepoint {
     name: String,
     /// `None`: the transaction below had not begun.
     place: Option<Savepoint>,
@@ -303,12 +303,6 @@ impl<E: Environment> Session<E> {
         if block.is_dead {
             let hint = "Roll the whole transaction back and run it again.";
             return Err(Error::sql("40001", "the transaction cannot go on from a savepoint").hint(hint));
-        }
-        if let (Some(now), before) = (&block.ddl, &block.savepoints[at].ddl)
-            && now.has_written_more_than(before.as_ref())
-        {
-            let message = "rows of a table created or truncated in this transaction cannot be taken back to a savepoint";
-            return Err(Error::unsupported(message).hint("Roll back the whole transaction."));
         }
         block.savepoints.truncate(at + 1);
         let savepoint = &block.savepoints[at];

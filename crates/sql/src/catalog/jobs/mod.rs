@@ -108,7 +108,7 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
             eval: &context.eval.with_catalog(&catalog),
         };
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
-        match commit(env, Step { base: catalog, change, jobs }, None, context).await {
+        match commit(env, Step { base: catalog, change, jobs, is_one_of_many: false }, None, context).await {
             Ok(Committed::Stale(_)) => {}
             Err(e) if e.is_retry() => {}
             Ok(Committed::Done { catalog, notices: more }) => {
@@ -125,6 +125,8 @@ pub struct Step {
     pub base: Arc<Catalog>,
     pub change: CatalogChange,
     pub jobs: Vec<Job>,
+    /// Other changes, or rows, are committed with it: its own failure afterwards does not undo them.
+    pub is_one_of_many: bool,
 }
 
 /// What became of a [`Step`].
@@ -140,7 +142,7 @@ pub enum Committed {
 /// Commits a step, together with a transaction if there is one, and does its jobs: the end of [`execute`], and of a transaction
 /// block with DDL.
 pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn>, context: &JobContext) -> Result<Committed> {
-    let Step { base, mut change, jobs } = step;
+    let Step { base, mut change, jobs, is_one_of_many } = step;
     let (waits, tasks): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|j| matches!(j, Job::AwaitPlacement { .. }));
     let is_mixed = txn.is_some();
     let mut job = None;
@@ -167,7 +169,7 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
     if let Some(id) = job
         && let Err(e) = runner::run_and_wait(env, id, context).await
     {
-        return Err(if is_mixed { after_commit(e) } else { e });
+        return Err(if is_one_of_many { after_commit(e) } else { e });
     }
     let mut notices = Vec::new();
     for wait in waits {

@@ -70,6 +70,19 @@ pub(crate) enum Job {
 }
 
 impl Inbox {
+    /// Asks for a step. Of a transaction that was to commit with it nobody may say that it has not, once a coordinator had it and is gone.
+    pub(crate) async fn change(&self, base: SchemaVersion, change: CatalogChange, with: Vec<Slice>) -> Result<Changed> {
+        let has_txn = !with.is_empty();
+        let (tx, rx) = oneshot::channel();
+        let job = Job::Change { base, change, with, reply: tx };
+        match &*self.0.lock() {
+            Some(inbox) if inbox.send(job).is_ok() => {}
+            _ => return Err(not_primary(GroupId::CATALOG)),
+        }
+        let lost = |_| if has_txn { Ok(Changed::Unknown) } else { Err(not_primary(GroupId::CATALOG)) };
+        rx.await.unwrap_or_else(lost)
+    }
+
     pub(crate) async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
         let (tx, rx) = oneshot::channel();
         match &*self.0.lock() {

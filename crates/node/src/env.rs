@@ -39,7 +39,7 @@ impl<R: Runtime> Env<R> {
             let answer = match self.0.route(GroupId::CATALOG, attempt) {
                 Some(Route::Local(_)) => {
                     let (change, with) = (change.clone(), with.to_vec());
-                    self.0.ddl.ask(|reply| crate::ddl::Job::Change { base, change, with, reply }).await
+                    self.0.ddl.change(base, change, with).await
                 }
                 Some(Route::Remote(node)) => {
                     let call = Request::ChangeCatalog { base, change: change.clone(), with: with.to_vec() };

@@ -10,7 +10,7 @@
 //! older than everything here. A key that is not here has all its versions in the spaces.
 //!
 //! Each version carries the number of the flush *unit* it belongs to; 0 (*clean*) once it is durable. Only rows that are
-//! entirely clean are evicted.
+//! entirely clean are evicted; those that end in a tombstone at once.
 //!
 //! Filling the cache from the spaces races with a writer whose version is flushed and evicted in between: what was read would
 //! then be taken for the newest. `epoch` is raised whenever dirty versions become clean, before any of them can be evicted; who
@@ -367,6 +367,11 @@ impl Table {
                 dropped += row.older.pop().map_or(0, |s| s.bytes(key));
             }
             row.older.shrink_to_fit();
+            // What was deleted would take the place of rows that are there.
+            if row.newest.value.is_none() && row.slots().all(Slot::is_clean) {
+                dropped += row.slots().map(|s| s.bytes(key)).sum::<usize>();
+                self.rows.remove(key);
+            }
             self.dirty_bytes -= moved;
             totals.dirty.fetch_sub(moved, Ordering::Relaxed);
             self.clean_bytes = self.clean_bytes + moved - dropped;
@@ -464,5 +469,28 @@ mod tests {
         while table.evict(0, 0, &totals) {}
         assert_eq!((table.clean_bytes, totals.clean.load(Ordering::Relaxed)), (0, 0));
         assert!(table.rows.is_empty());
+    }
+
+    #[test]
+    fn what_was_deleted_leaves_the_table_when_it_is_flushed_and_not_before() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        let deleted = |i: u8| Write { value: None, ..write(i) };
+        for i in 0..3 {
+            table.place(&write(i), Timestamp(10), &totals);
+        }
+        flush(&mut table, &totals);
+        (0..2).for_each(|i| assert_eq!(table.place(&deleted(i), Timestamp(20), &totals), Placed::Yes));
+        assert_eq!(table.rows.len(), 3);
+        flush(&mut table, &totals);
+        assert_eq!(table.rows.keys().collect::<Vec<_>>(), [&key(2)]);
+        // Deleted, flushed as such, and there again by then: the newest version is a dirty one.
+        table.place(&deleted(2), Timestamp(30), &totals);
+        let mut pending = None;
+        table.cut(LogPosition::default(), table.newest, Bytes::new(), &mut pending);
+        let cut = pending.expect("just cut");
+        table.place(&write(2), Timestamp(40), &totals);
+        table.mark_clean(&cut.keys, cut.unit, &totals);
+        assert_eq!(table.row(key(2).as_bytes()).map(|row| row.slots().count()), Some(3));
+        assert_eq!((table.rows.len(), table.clean_bytes), (1, totals.clean.load(Ordering::Relaxed)));
     }
 }

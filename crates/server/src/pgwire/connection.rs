@@ -8,6 +8,7 @@ use meridian_base::{Error, Result};
 use meridian_sql::env::Environment;
 use meridian_sql::session::{CancelHandle, Output, Session, TransactionStatus};
 use pgwire::messages::response::TransactionStatus as WireStatus;
+use std::pin::{Pin, pin};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Serves one connection from its first byte to its end.
@@ -141,7 +142,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             Message::Sync => {
                 self.skipping = false;
                 let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
-                watched(watch, cancel, self.session.sync(&mut self.wire)).await;
+                watched(watch, cancel, pin!(self.session.sync(&mut self.wire))).await;
                 return self.ready().await;
             }
             Message::Flush => {
@@ -164,7 +165,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             Ok(query) => {
                 let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
                 // The error has been written already.
-                let _ = watched(watch, cancel, self.session.simple(query, &mut self.wire)).await;
+                let _ = watched(watch, cancel, pin!(self.session.simple(query, &mut self.wire))).await;
             }
             Err(error) => self.wire.error(&error),
         }
@@ -182,7 +183,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             Message::Execute { portal, max_rows } => {
                 let last = frontend::next_is_sync(&wire.input);
                 let (watch, cancel) = (wire.watch(), session.cancel_handle());
-                watched(watch, cancel, session.execute(text(&portal)?, max_rows, last, wire)).await
+                watched(watch, cancel, pin!(session.execute(text(&portal)?, max_rows, last, wire))).await
             }
             Message::Close { what: Target::Statement, name } => session.close_statement(text(&name)?, wire),
             Message::Close { what: Target::Portal, name } => session.close_portal(text(&name)?, wire),
@@ -192,9 +193,8 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
 }
 
 /// Runs a statement; if the client leaves meanwhile, the statement ends as soon as it can, and so does the session: what it waits
-/// for, and the places it has in queues, are others'.
-async fn watched<S: AsyncRead, T>(watch: Watch<S>, cancel: CancelHandle, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
+/// for, and the places it has in queues, are others'. The work is kilobytes of state and stays where it is.
+async fn watched<S: AsyncRead, T>(watch: Watch<S>, cancel: CancelHandle, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     tokio::select! {
         biased;
         done = &mut work => return done,

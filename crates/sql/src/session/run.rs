@@ -14,6 +14,7 @@ use crate::types::{Datum, EvalContext, RowView, Type};
 use meridian_base::{Error, ErrorKind, Result, limits};
 use std::fmt::Write as _;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// The rows of a transaction that may still fail are held back until it has committed; more bytes than this and the statement
@@ -125,7 +126,11 @@ impl<E: Environment> Session<E> {
         };
         txn.uses(&prepared.descriptors);
         let before = txn.round_trips().0;
-        let fetched = interruptible(&self.cancel, execution.fetch(txn, &context, max_rows, sink)).await;
+        // Kilobytes of state, which stay where they are.
+        let fetched = {
+            let fetching = pin!(execution.fetch(txn, &context, max_rows, sink));
+            interruptible(&self.cancel, fetching).await
+        };
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(e) => return Err(confirmed(e, txn).await),

@@ -35,6 +35,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// For clocks that run at different speeds.
 const SPREAD_MARGIN: Duration = Duration::from_millis(100);
+/// The catalog has no quorum if it takes longer: steps need not reckon with it.
+const COMMIT_TAKES_MAX: Duration = Duration::from_secs(1);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 const DECISION_POLL: Duration = Duration::from_millis(1);
@@ -134,7 +136,11 @@ struct Coordinator<R: Runtime> {
     leases: SchemaLeases,
     meta: Meta,
     step: Option<Step>,
+    /// The step has committed, and these gateways are being told.
+    told: Option<oneshot::Receiver<BTreeSet<NodeId>>>,
     queued: VecDeque<Step>,
+    /// About what a write to the catalog takes: at once what the slowest of late took.
+    commit_takes: Duration,
 }
 
 struct Step {
@@ -164,9 +170,10 @@ impl<R: Runtime> Coordinator<R> {
             complete_from: catalog.version,
             ..SchemaGrant::default()
         };
-        let delays = Delays { round_trip: round_trip(&shared), max_offset: shared.clock.max_offset() };
-        let leases = SchemaLeases::new(current, rows, delays).with_bugs(shared.bugs);
-        let mut coordinator = Coordinator { shared, replica, inbox, leases, meta, step: None, queued: VecDeque::new() };
+        let commit_takes = round_trip(&shared);
+        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.bugs);
+        let (step, told, queued) = (None, None, VecDeque::new());
+        let mut coordinator = Coordinator { shared, replica, inbox, leases, meta, step, told, queued, commit_takes };
         coordinator.know_groups();
         Ok(coordinator)
     }
@@ -232,7 +239,12 @@ impl<R: Runtime> Coordinator<R> {
             }
             let mut changed: Vec<DescriptorId> = step.change.put.iter().map(Descriptor::id).collect();
             changed.extend(&step.change.delete);
-            if !self.leases.begin_step(changed, self.now(), actions) {
+            self.leases.set_delays(delays(&self.shared, self.commit_takes));
+            let now = self.now();
+            if !self.leases.in_step() {
+                self.shared.groups_heard_of().into_iter().for_each(|group| self.leases.heard(group, now));
+            }
+            if !self.leases.begin_step(changed, !step.with.is_empty(), now, actions) {
                 self.queued.push_front(step);
                 return;
             }
@@ -290,13 +302,15 @@ impl<R: Runtime> Coordinator<R> {
                 match action {
                     Action::Log { .. } => {}
                     Action::Send { group, grant } => self.send(group, grant),
-                    Action::Commit { above, seqs } => self.commit_step(above, seqs, &mut more).await?,
+                    Action::Commit { above, seqs, rows } => self.commit_step(above, seqs, rows, &mut more).await?,
                     Action::Acknowledge { version } => {
-                        if let Some(step) = self.step.take() {
+                        if let (Some(step), Some(told)) = (self.step.take(), self.told.take()) {
                             let (shared, at) = (self.shared.clone(), self.leases.current().committed_at);
                             self.shared.spawn(async move {
-                                spread_to_gateways(&shared, version).await;
-                                let _ = step.reply.send(Ok(Changed::Done { version, at }));
+                                if let Ok(told) = told.await {
+                                    await_gateways(&shared, version, &told).await;
+                                    let _ = step.reply.send(Ok(Changed::Done { version, at }));
+                                }
                             });
                         }
                     }
@@ -317,7 +331,13 @@ impl<R: Runtime> Coordinator<R> {
         });
     }
 
-    async fn commit_step(&mut self, above: Timestamp, seqs: BTreeMap<GroupId, u64>, more: &mut Vec<Action>) -> Result<()> {
+    async fn commit_step(
+        &mut self,
+        above: Timestamp,
+        seqs: BTreeMap<GroupId, u64>,
+        rows: BTreeMap<GroupId, Granted>,
+        more: &mut Vec<Action>,
+    ) -> Result<()> {
         let Some(step) = &mut self.step else { return Ok(()) };
         let with = std::mem::take(&mut step.with);
         let read_at = newest_readable(&self.replica.store);
@@ -335,6 +355,9 @@ impl<R: Runtime> Coordinator<R> {
         // A group that is gone holds no lease: nobody could answer for it.
         let gone: Vec<GroupId> = found.keys().copied().filter(|g| step.change.delete.contains(&DescriptorId(g.0))).collect();
         writes.extend(gone.iter().map(|g| Write { key: lease_key(*g), value: None, columns: ColumnMask::ALL }));
+        for (group, granted) in rows.iter().filter(|(group, _)| !gone.contains(group)) {
+            writes.push(row(lease_key(*group), granted)?);
+        }
         // The step commits at a future-time timestamp. The catalog's clock is its own, so no regional clock moves.
         self.replica.clock.advance_to(above);
         let committed = match with.is_empty() {
@@ -361,11 +384,22 @@ impl<R: Runtime> Coordinator<R> {
                 let now = self.now();
                 self.leases.step_committed(at, now, more);
                 self.know_groups();
+                self.told = Some(self.tell(self.leases.current().version));
                 Ok(())
             }
             Err(e) if e.is_retry() => self.abandon(e, more),
             Err(e) => Err(e),
         }
+    }
+
+    /// Tells the gateways of a version while the groups are told.
+    fn tell(&self, version: SchemaVersion) -> oneshot::Receiver<BTreeSet<NodeId>> {
+        let (tx, told) = oneshot::channel();
+        let shared = self.shared.clone();
+        self.shared.spawn(async move {
+            let _ = tx.send(tell_gateways(&shared, version).await);
+        });
+        told
     }
 
     fn answer(&mut self, changed: Changed) -> Result<()> {
@@ -458,8 +492,11 @@ impl<R: Runtime> Coordinator<R> {
         self.write_node(self.meta.clone(), &record).await
     }
 
-    async fn write(&self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {
-        commit_catalog(&self.shared, &self.replica, writes, reads, above).await
+    async fn write(&mut self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {
+        let start = Instant::now();
+        let written = commit_catalog(&self.shared, &self.replica, writes, reads, above).await;
+        self.commit_takes = start.elapsed().max(self.commit_takes * 7 / 8).min(COMMIT_TAKES_MAX);
+        written
     }
 }
 
@@ -495,6 +532,10 @@ fn stale_base() -> Error {
     Error::retry("the schema was changed by somebody else meanwhile")
 }
 
+fn delays<R: Runtime>(shared: &Shared<R>, commit: Duration) -> Delays {
+    Delays { round_trip: round_trip(shared), commit, max_offset: shared.clock.max_offset() }
+}
+
 fn round_trip<R: Runtime>(shared: &Shared<R>) -> Duration {
     shared.largest_round_trip().max(Duration::from_millis(10))
 }
@@ -522,20 +563,30 @@ async fn send_grant<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, grant: 
     Err(not_primary(group))
 }
 
-/// Waits until every node plans with the version, or plans nothing until it has heard of it (see [`crate::freshness`]): a name
-/// that was acknowledged exists is found everywhere. (What is committed is safe without this, by the schema lease; but «does
-/// not exist» is an answer that no group certifies.)
-async fn spread_to_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion) {
-    let start = Instant::now();
-    let is_other = |n: &NodeRecord| n.id != shared.me() && n.standing != Standing::Decommissioned;
-    let others: Vec<_> = shared.catalog.nodes().into_iter().filter(is_other).collect();
-    let live = others.iter().filter(|n| shared.is_live(n.id));
-    let calls = live.map(|n| shared.rpc.call(n.id, Request::AwaitVersion { version }, SPREAD_TIMEOUT));
-    let answers = futures::future::join_all(calls).await;
-    let known = answers.iter().filter(|answer| answer.is_ok()).count();
-    if known < others.len() {
-        tracing::info!("{} nodes may not know schema version {} yet", others.len() - known, version.0);
-        tokio::time::sleep_until(start + CONFIRMED_FOR + SPREAD_MARGIN).await;
+/// Tells every node of a version. Those that plan with it by the time this ends.
+async fn tell_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion) -> BTreeSet<NodeId> {
+    let live = gateways(shared).into_iter().filter(|n| shared.is_live(*n));
+    let calls = live.map(|n| async move {
+        let answer = shared.rpc.call(n, Request::AwaitVersion { version }, SPREAD_TIMEOUT).await;
+        answer.is_ok().then_some(n)
+    });
+    futures::future::join_all(calls).await.into_iter().flatten().collect()
+}
+
+/// The other nodes that clients may use.
+fn gateways<R: Runtime>(shared: &Shared<R>) -> Vec<NodeId> {
+    let nodes = shared.catalog.nodes().into_iter().filter(|n| n.standing != Standing::Decommissioned);
+    nodes.map(|n| n.id).filter(|n| *n != shared.me()).collect()
+}
+
+/// Once every group knows the version or has no lease any more: waits until every node plans with it, or plans nothing until it
+/// has heard of it (see [`crate::freshness`]). A name that was acknowledged exists is found everywhere. (What is committed is
+/// safe without this, by the schema lease; but «does not exist» is an answer that no group certifies.)
+async fn await_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion, told: &BTreeSet<NodeId>) {
+    let unaware = gateways(shared).into_iter().filter(|n| !told.contains(n)).count();
+    if unaware > 0 {
+        tracing::info!("{unaware} nodes may not know schema version {} yet", version.0);
+        tokio::time::sleep(CONFIRMED_FOR + SPREAD_MARGIN).await;
         // On the slowest clock, too, the version's time has come then.
         let everywhere = shared.catalog.newest().committed_at.plus(shared.clock.max_offset());
         while Timestamp::from_micros(shared.runtime.physical_micros()) <= everywhere {

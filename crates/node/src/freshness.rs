@@ -9,7 +9,7 @@
 //!   version is. A primary on this node confirms at once; the others do so with every ping.
 //!
 //! It suffices because a schema change is acknowledged only when every group's primary knows it or has no lease any more, and
-//! after that every node plans with it or [`CONFIRMED_FOR`], and the version's own time, have passed (`ddl`): a primary that confirms the version before
+//! every node plans with it by then, or since then [`CONFIRMED_FOR`] and the version's own time have passed (`ddl`): a primary that confirms the version before
 //! does so earlier, and a node that hears of nothing newer waits before it is too late.
 
 use crate::replica::Replica;

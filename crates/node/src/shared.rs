@@ -14,7 +14,7 @@ use meridian_region::PlantedBugs;
 use meridian_sql::env::SessionRow;
 use meridian_store::Store;
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -23,6 +23,8 @@ use tokio::time::Instant;
 
 /// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
 pub const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
+/// A primary that said so as long ago is taken to be there still: two pings.
+const PRIMARY_HEARD_FOR: Duration = Duration::from_millis(1_200);
 /// A node that has not answered for this long is dead: its replicas are made anew elsewhere. A restart takes less, and so does
 /// most of what happens to a machine's network; copying everything a node holds is not done lightly.
 pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
@@ -194,6 +196,13 @@ impl<R: Runtime> Shared<R> {
     /// The groups this node serves as primary, with their terms.
     pub fn leads(&self) -> Vec<(GroupId, u64)> {
         self.all_replicas().iter().filter_map(|r| Some((r.id, r.serving_term()?))).collect()
+    }
+
+    /// The groups whose primary is here or said so in one of its last pings.
+    pub(crate) fn groups_heard_of(&self) -> BTreeSet<GroupId> {
+        let peers = self.peers.read();
+        let recent = peers.values().filter(|p| p.heard.elapsed() < PRIMARY_HEARD_FOR);
+        recent.flat_map(|p| &p.leads).chain(&self.leads()).map(|(group, _)| *group).collect()
     }
 
     /// The groups this node holds a replica of.

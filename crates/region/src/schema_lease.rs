@@ -8,11 +8,13 @@
 //!  begin ─▶ Asking ─▶ WaitingOut ─▶ Lowering ─▶ Committing ─▶ Spreading ─▶ acknowledged
 //!           who is     silent ones    all others   above all     (v+1, B')
 //!           there?     until B +      lower B to   these B       to all; who does not
-//!                      max_offset     now + 2 RTT                answer is waited out
+//!                      max_offset     just enough                answer is waited out
 //! ```
 //!
-//! Only `Lowering` and `Committing` hold renewals back, for about two round trips; the groups have that long in hand, so
-//! nobody stalls. A group that falls silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed.
+//! Groups that were heard of a moment ago are not asked. Only `Lowering` and `Committing` hold renewals back; the lowered bound
+//! leaves the groups as long as these are expected to take ([`Delays::until_spread`]), so nobody stalls. A group that falls
+//! silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed. The step's transaction logs the
+//! grants of its own version, so that they leave as soon as it has committed.
 //!
 //! A group gets more time only when it has answered the last grant. One whose primary is gone is sent the newest version with the
 //! bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
@@ -62,8 +64,8 @@ pub enum Action {
     /// Send the grant to the group's primary (again, if it was sent before); its answer goes to [`SchemaLeases::answered`].
     Send { group: GroupId, grant: SchemaGrant },
     /// Commit the step's catalog transaction above `above` (its `min_commit`). It reads the rows of *all* groups, as a range,
-    /// and finds these `seq`s; then [`SchemaLeases::step_committed`], else [`SchemaLeases::step_abandoned`].
-    Commit { above: Timestamp, seqs: BTreeMap<GroupId, u64> },
+    /// finds these `seq`s, and writes these rows; then [`SchemaLeases::step_committed`], else [`SchemaLeases::step_abandoned`].
+    Commit { above: Timestamp, seqs: BTreeMap<GroupId, u64>, rows: BTreeMap<GroupId, Granted> },
     /// No group can use the old version any more: acknowledge the DDL.
     Acknowledge { version: SchemaVersion },
 }
@@ -73,7 +75,19 @@ pub enum Action {
 pub struct Delays {
     /// The largest round trip to a region.
     pub round_trip: Duration,
+    /// A write to the catalog.
+    pub commit: Duration,
     pub max_offset: Duration,
+}
+
+impl Delays {
+    /// From the decision to lower the leases until the groups hear of the step's version: the log of the lowered grants, these
+    /// and their answers, the step, its grants, and half a round trip for what else there is to do. If a transaction commits
+    /// with the step, its votes and their durability come on top.
+    fn until_spread(&self, with_transaction: bool) -> Duration {
+        let steps = 2 + u32::from(with_transaction);
+        (self.round_trip + self.commit) * steps
+    }
 }
 
 /// The state machine of the catalog's primary. See the module's essay.
@@ -106,6 +120,15 @@ impl Group {
     fn bound_in_use(&self) -> Timestamp {
         self.answered.unwrap_or(self.row.bound)
     }
+    /// The grant is in the catalog's log, and on its way.
+    fn granted(&mut self, row: Granted, grant: SchemaGrant, now: Timestamp) {
+        *self = Group { row, last: Some(grant), last_sent: now, heard: self.heard, ..Group::default() };
+    }
+    /// What is logged for a grant up to `bound`, and the bound it gets: who has not answered the last one gets no more time.
+    fn next_row(&self, bound: Timestamp) -> (Granted, Timestamp) {
+        let bound = if self.answered.is_some() { bound } else { bound.min(self.row.bound) };
+        (Granted { seq: self.row.seq + 1, bound: self.bound_in_use().max(bound) }, bound)
+    }
     fn has_answered(&self, version: SchemaVersion) -> bool {
         self.answered.is_some() && self.last.as_ref().is_some_and(|grant| grant.version >= version)
     }
@@ -120,6 +143,8 @@ struct Step {
     silent: BTreeSet<GroupId>,
     /// The grants that lower the others' bounds.
     lowering: BTreeMap<GroupId, u64>,
+    /// Whether a transaction commits with it.
+    with_transaction: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +152,10 @@ enum Phase {
     Asking,
     WaitingOut,
     Lowering,
-    Committing,
+    /// What is granted with it: each group's row, and the bound.
+    Committing {
+        grants: BTreeMap<GroupId, (Granted, Timestamp)>,
+    },
     /// Committed; these bounds may still be in use with the old version.
     Spreading {
         old: BTreeMap<GroupId, Timestamp>,
@@ -181,7 +209,7 @@ impl SchemaLeases {
     pub fn logged(&mut self, group: GroupId, seq: u64, now: Timestamp, actions: &mut Vec<Action>) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         let Some((row, grant)) = state.logging.take_if(|(row, _)| row.seq == seq) else { return };
-        *state = Group { row, last: Some(grant.clone()), last_sent: now, answered: None, logging: None, heard: state.heard };
+        state.granted(row, grant.clone(), now);
         actions.push(Action::Send { group, grant });
         self.advance(now, actions);
     }
@@ -206,14 +234,28 @@ impl SchemaLeases {
         self.renew(group, now, actions);
     }
 
+    /// A group's primary was heard of just now, by other ways than its answers.
+    pub fn heard(&mut self, group: GroupId, now: Timestamp) {
+        if let Some(state) = self.groups.get_mut(&group) {
+            state.heard = now;
+        }
+    }
+
     /// Starts a DDL step that changes these descriptors. `false` if one is under way already.
-    pub fn begin_step(&mut self, changes: Vec<DescriptorId>, now: Timestamp, actions: &mut Vec<Action>) -> bool {
+    pub fn begin_step(
+        &mut self,
+        changes: Vec<DescriptorId>,
+        with_transaction: bool,
+        now: Timestamp,
+        actions: &mut Vec<Action>,
+    ) -> bool {
         if self.step.is_some() {
             return false;
         }
-        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent: BTreeSet::new(), lowering: BTreeMap::new() });
+        let (silent, lowering) = (BTreeSet::new(), BTreeMap::new());
+        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent, lowering, with_transaction });
         for (group, state) in &mut self.groups {
-            if let Some(grant) = &state.last {
+            if let Some(grant) = state.last.as_ref().filter(|_| state.heard < now) {
                 state.last_sent = now;
                 actions.push(Action::Send { group: *group, grant: grant.clone() });
             }
@@ -225,6 +267,8 @@ impl SchemaLeases {
     /// The step's transaction has committed: the new version goes to everybody.
     pub fn step_committed(&mut self, at: Timestamp, now: Timestamp, actions: &mut Vec<Action>) {
         let Some(step) = &mut self.step else { return };
+        let Phase::Committing { grants } = &mut step.phase else { return };
+        let grants = std::mem::take(grants);
         let old = self.groups.iter().map(|(group, state)| (*group, state.bound_in_use())).collect();
         let version = SchemaVersion(self.current.version.0 + 1);
         let current = &mut self.current;
@@ -236,8 +280,11 @@ impl SchemaLeases {
         }
         step.phase = Phase::Spreading { old };
         step.since = now;
-        for group in self.groups.keys().copied().collect::<Vec<_>>() {
-            self.log(group, now.plus(SCHEMA_LEASE), actions);
+        for (group, (row, bound)) in grants {
+            let Some(state) = self.groups.get_mut(&group) else { continue };
+            let grant = SchemaGrant { bound, seq: row.seq, ..self.current.clone() };
+            state.granted(row, grant.clone(), now);
+            actions.push(Action::Send { group, grant });
         }
         self.advance(now, actions);
     }
@@ -260,14 +307,13 @@ impl SchemaLeases {
         now > bound.plus(self.delays.max_offset)
     }
 
-    /// Logs a grant of the present version, unless one is on its way. Who has not answered the last one gets no more time.
+    /// Logs a grant of the present version, unless one is on its way.
     fn log(&mut self, group: GroupId, bound: Timestamp, actions: &mut Vec<Action>) {
         let state = self.groups.get_mut(&group).expect("a known group");
         if state.logging.is_some() {
             return;
         }
-        let bound = if state.answered.is_some() { bound } else { bound.min(state.row.bound) };
-        let row = Granted { seq: state.row.seq + 1, bound: state.bound_in_use().max(bound) };
+        let (row, bound) = state.next_row(bound);
         let grant = SchemaGrant { bound, seq: row.seq, ..self.current.clone() };
         state.logging = Some((row, grant.clone()));
         actions.push(Action::Log { group, row, grant });
@@ -290,7 +336,7 @@ impl SchemaLeases {
             _ if self.bugs.has(PlantedBug::StepNotTiedToGrants) => false,
             None => false,
             Some(step) => match step.phase {
-                Phase::Lowering | Phase::Committing => true,
+                Phase::Lowering | Phase::Committing { .. } => true,
                 Phase::Asking | Phase::WaitingOut => step.silent.contains(&group),
                 Phase::Spreading { .. } => false,
             },
@@ -340,7 +386,7 @@ impl SchemaLeases {
                 if settled && step.silent.iter().all(gone) {
                     step.phase = Phase::Lowering;
                     step.since = now;
-                    let lowered = now.plus(self.delays.round_trip * 2);
+                    let lowered = now.plus(self.delays.until_spread(step.with_transaction));
                     step.lowering.clear();
                     for group in self.takes_part(&step) {
                         step.lowering.insert(group, self.groups[&group].row.seq + 1);
@@ -357,16 +403,19 @@ impl SchemaLeases {
                     if self.bugs.has(PlantedBug::StepNotTiedToGrants) {
                         seqs.clear();
                     }
-                    step.phase = Phase::Committing;
+                    let grants: BTreeMap<_, _> =
+                        self.groups.iter().map(|(g, state)| (*g, state.next_row(now.plus(SCHEMA_LEASE)))).collect();
+                    let rows = grants.iter().map(|(g, (row, _))| (*g, *row)).collect();
+                    step.phase = Phase::Committing { grants };
                     step.since = now;
-                    actions.push(Action::Commit { above, seqs });
+                    actions.push(Action::Commit { above, seqs, rows });
                 } else if late {
                     step.silent.extend(missing);
                     step.phase = Phase::WaitingOut;
                     step.since = now;
                 }
             }
-            Phase::Committing => {}
+            Phase::Committing { .. } => {}
             Phase::Spreading { old } => {
                 let version = self.current.version;
                 let done = |(g, bound): (&GroupId, &Timestamp)| match self.groups.get(g) {

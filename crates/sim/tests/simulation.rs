@@ -124,12 +124,12 @@ fn phantoms_of_uncertified_ranges_are_caught() {
 /// Counterexample 19.
 #[test]
 fn a_schema_lease_without_its_version_is_caught() {
-    caught(WorkloadKind::SchemaSteps, (1, 3), 5, 1).shows(PlantedBug::SchemaLeaseByBoundOnly);
+    caught(WorkloadKind::SchemaSteps, (1, 3), 2, 1).shows(PlantedBug::SchemaLeaseByBoundOnly);
 }
 
 #[test]
 fn a_read_that_looks_at_the_schema_once_is_caught() {
-    caught(WorkloadKind::SchemaSteps, (1, 3), 13, 1).after(8).shows(PlantedBug::SchemaReadOnce);
+    caught(WorkloadKind::SchemaSteps, (1, 3), 8, 1).after(8).shows(PlantedBug::SchemaReadOnce);
 }
 
 /// Counterexample 20.
@@ -141,7 +141,7 @@ fn a_snapshot_that_stays_behind_what_was_acknowledged_is_caught() {
 /// Counterexample 11.
 #[test]
 fn certifying_below_the_garbage_threshold_is_caught() {
-    caught(WorkloadKind::Foreign, (1, 3), 48, 2).shows(PlantedBug::CertifyBelowGc);
+    caught(WorkloadKind::Foreign, (1, 3), 4, 1).shows(PlantedBug::CertifyBelowGc);
 }
 
 /// Counterexample 1.
@@ -153,7 +153,7 @@ fn a_replica_that_reads_past_what_is_prepared_is_caught() {
 /// Counterexample 8.
 #[test]
 fn a_round_that_looks_only_at_what_is_committed_is_caught() {
-    caught(WorkloadKind::Bank, (3, 1), 162, 1).shows(PlantedBug::RoundIgnoresWriters);
+    caught(WorkloadKind::Bank, (3, 1), 119, 1).shows(PlantedBug::RoundIgnoresWriters);
 }
 
 /// Counterexample 21.
@@ -182,13 +182,13 @@ fn an_outcome_that_no_vote_decides_is_caught() {
 /// Counterexample 4.
 #[test]
 fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
-    caught(WorkloadKind::Bank, (2, 1), 33, 1).after(42).shows(BallotBug::AckBeforeDurable);
+    caught(WorkloadKind::Bank, (2, 1), 40, 1).after(42).shows(BallotBug::AckBeforeDurable);
 }
 
 /// Counterexample 12.
 #[test]
 fn a_vote_that_is_not_logged_is_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 76, 1).shows(BallotBug::UnloggedReadOnlyVote);
+    caught(WorkloadKind::ListAppend, (3, 1), 3, 1).shows(BallotBug::UnloggedReadOnlyVote);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn reservations_that_end_before_a_future_commit_are_caught() {
 /// Counterexample 25.
 #[test]
 fn global_rows_that_are_not_looked_at_again_are_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 108, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
+    caught(WorkloadKind::ListAppend, (3, 1), 100, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn reading_global_rows_without_uncertainty_is_caught() {
 /// As with a lead that is too short, if nobody waited for the promise.
 #[test]
 fn reading_global_rows_where_they_are_not_final_is_caught() {
-    caught(WorkloadKind::Registers, (3, 1), 104, 1).shows(PlantedBug::GlobalReadsNotClosed);
+    caught(WorkloadKind::Registers, (3, 1), 115, 1).shows(PlantedBug::GlobalReadsNotClosed);
 }
 
 #[test]

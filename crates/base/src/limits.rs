@@ -26,6 +26,8 @@ pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
 pub const LEASE_AHEAD: Duration = Duration::from_millis(2_000);
 /// Age at which old versions may be collected.
 pub const GC_TTL_DEFAULT: Duration = Duration::from_secs(25 * 60);
+/// How long an open transaction keeps old versions from being collected: a session that somebody forgot must not fill the disk.
+pub const PROTECTED_FOR_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Idle groups promise a closed timestamp this often.
 pub const CLOSED_INTERVAL: Duration = Duration::from_millis(50);
 /// How far the watermark `F` trails the clock: more than any commit may be late.

@@ -89,6 +89,12 @@ impl<R: Runtime> Replica<R> {
         }
         let engine = core.engine.as_mut()?;
         let closed = engine.closed_target(&core.state, &self.clock, self.physical());
+        // Of GLOBAL groups, what is closed lies in the future.
+        if let Some(settled) = engine.settled_when_idle(&core.state, closed)
+            && self.lead_micros.load(Ordering::Relaxed) == 0
+        {
+            self.fast.settled.store(settled.0, Ordering::Release);
+        }
         Some(ClosedPromise { group: self.id, closed, index: core.state.applied().index })
     }
 

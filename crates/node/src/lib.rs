@@ -34,6 +34,7 @@ pub mod metrics;
 pub mod node;
 mod outbox;
 pub mod primary;
+mod protected;
 mod ranges;
 pub mod replica;
 pub mod rpc;

@@ -9,7 +9,7 @@ use crate::replica::Replica;
 use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
 use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, NodeId};
+use meridian_base::{Error, GroupId, NodeId, Timestamp};
 use meridian_placement as placement;
 use meridian_placement::{Health, Placement, Policy};
 use meridian_sql::catalog::Group;
@@ -109,6 +109,7 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
         holds: shared.holds(),
         schema: shared.newest_schema(),
         certified: shared.certified_schema(),
+        protected: shared.protected.oldest(),
     }
 }
 
@@ -130,12 +131,14 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, ping: Ping, mea
         incarnation: ping.incarnation,
         leads: Vec::new(),
         holds: Vec::new(),
+        protected: Timestamp::MAX,
         clock_offset_micros: 0,
     });
     peer.heard = Instant::now();
     peer.incarnation = ping.incarnation;
     peer.leads = ping.leads;
     peer.holds = ping.holds;
+    peer.protected = ping.protected;
     if let Some((round_trip, offset)) = measured {
         peer.round_trip = round_trip;
         peer.clock_offset_micros = offset;

@@ -52,6 +52,8 @@ pub struct NodeConfig {
     pub gc_ttl: Duration,
     /// How often old versions are collected.
     pub gc_interval: Duration,
+    /// How long an open transaction keeps old versions from being collected.
+    pub protected_for_max: Duration,
     /// A node that has been silent for so long loses its replicas to others.
     pub dead_after: Duration,
     pub bugs: PlantedBugs,
@@ -117,6 +119,7 @@ impl NodeConfig {
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: GC_INTERVAL_DEFAULT,
+            protected_for_max: limits::PROTECTED_FOR_MAX,
             dead_after: DEAD_AFTER_DEFAULT,
             bugs: PlantedBugs::NONE,
             ballot_bugs: meridian_commit::PlantedBugs::NONE,
@@ -176,7 +179,7 @@ impl<R: Runtime> Node<R> {
         );
         shared.spawn(crate::outbox::work_loop(shared.clone(), work));
         let node = Node { shared, addr: addr.clone() };
-        node.start_io(config.gc_ttl, config.gc_interval);
+        node.start_io(config.gc_ttl, config.gc_interval, config.protected_for_max);
         let record = NodeRecord {
             id: NodeId(0),
             addr,
@@ -348,7 +351,7 @@ impl<R: Runtime> Node<R> {
     }
 
     /// Flushing and garbage collection, on a thread of their own.
-    fn start_io(&self, gc_ttl: Duration, gc_interval: Duration) {
+    fn start_io(&self, gc_ttl: Duration, gc_interval: Duration, protected_for_max: Duration) {
         let shared = self.shared.clone();
         self.shared.runtime.spawn_io("flush", async move {
             let mut collected = shared.runtime.physical_micros();
@@ -366,7 +369,8 @@ impl<R: Runtime> Node<R> {
                     let mut done = replica.flush().map(|_| ());
                     if done.is_ok() && is_gc_due {
                         let settled = replica.settled();
-                        done = replica.store.collect_garbage(Timestamp::from_micros(now).minus(gc_ttl).min(settled));
+                        let kept_from = crate::protected::garbage_clock(&shared, protected_for_max).minus(gc_ttl);
+                        done = replica.store.collect_garbage(kept_from.min(settled));
                     }
                     if let Err(e) = done
                         && !replica.is_retired()

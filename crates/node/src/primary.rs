@@ -161,7 +161,7 @@ impl<R: Runtime> Replica<R> {
         let bound = self.fast.grant_bound.load(Ordering::Acquire);
         let version = self.fast.grant_version.load(Ordering::Acquire);
         let settled = Timestamp(self.fast.settled.load(Ordering::Acquire));
-        // What was written last may be older than what is kept.
+        // A group that has just begun to serve may have been idle for longer than versions are kept.
         let s = settled.max(self.store.gc_threshold());
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
         (holds && settled != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove))

@@ -8,7 +8,7 @@ use crate::rpc::{Place, Rpc};
 use crate::txn::{Protocol, Tally};
 use crate::wire::{GroupStatus, NodeStatus, PreparedTransaction};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, Error, GroupId, NodeId};
+use meridian_base::{Clock, Error, GroupId, NodeId, Timestamp};
 use meridian_raft::NodeLog;
 use meridian_region::PlantedBugs;
 use meridian_sql::env::SessionRow;
@@ -73,6 +73,8 @@ pub struct Shared<R: Runtime> {
     started: Instant,
     /// Groups that this node has left.
     pub(crate) departures: crate::departure::Departures,
+    /// What this node's transactions may still read.
+    pub(crate) protected: Arc<crate::protected::Protected>,
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
     /// The last to be dropped: the data directory is let go when the store is closed.
@@ -93,6 +95,8 @@ pub(crate) struct PeerState {
     pub incarnation: u64,
     pub leads: Vec<(GroupId, u64)>,
     pub holds: Vec<GroupId>,
+    /// The oldest moment that its transactions may still read.
+    pub protected: Timestamp,
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
     pub clock_offset_micros: i64,
 }
@@ -155,6 +159,7 @@ impl<R: Runtime> Shared<R> {
             dead_after,
             started: Instant::now(),
             departures,
+            protected: Default::default(),
             sessions: RwLock::new(None),
         })
     }
@@ -300,6 +305,12 @@ impl<R: Runtime> Shared<R> {
     /// Whether a node answered lately. This node is live.
     pub(crate) fn is_live(&self, node: NodeId) -> bool {
         node == self.me() || self.peers.read().get(&node).is_some_and(|p| p.heard.elapsed() < LIVENESS_TIMEOUT)
+    }
+
+    /// The oldest moment that transactions at each other node may still read. What a dead node had open is over.
+    pub(crate) fn oldest_protected_elsewhere(&self) -> Vec<(NodeId, Timestamp)> {
+        let peers = self.peers.read();
+        peers.iter().filter(|(_, p)| p.heard.elapsed() < self.dead_after).map(|(node, p)| (*node, p.protected)).collect()
     }
 
     /// How long a node has not been heard of. This node hears itself.

@@ -426,6 +426,8 @@ pub struct Ping {
     pub schema: SchemaVersion,
     /// The newest version that may have been acknowledged, if a primary at the sender's knows.
     pub certified: Option<SchemaVersion>,
+    /// The oldest moment that transactions at the sender may still read (see [`crate::protected`]).
+    pub protected: Timestamp,
 }
 
 /// A transaction over several groups that is prepared at one of them.

@@ -136,6 +136,8 @@ impl<R: Runtime> Txn<R> {
             may_reserve: false,
             reserved: None,
             is_branch: true,
+            pages: 0,
+            protected: None,
         };
         Branch { at, txn }
     }

@@ -25,6 +25,7 @@ pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 use crate::metrics::Counter;
 use crate::primary::conflict_error;
+use crate::protected;
 use crate::shared::{Route, Shared};
 use crate::wire::{Request, Response, View};
 use bytes::Bytes;
@@ -39,6 +40,8 @@ use std::time::Duration;
 
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
 const RELEASE_ATTEMPTS: u32 = 20;
+/// Pages of a single statement that are read long before they might be garbage.
+const PAGES_UNPROTECTED: u32 = 16;
 const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
@@ -68,6 +71,10 @@ pub struct Txn<R: Runtime> {
     global: global::GlobalReading,
     /// It reads in one of several groups that are read at once ([`each`]).
     is_branch: bool,
+    /// Pages that it has read.
+    pages: u32,
+    /// Keeps what it may still read, if it may take long.
+    protected: Option<protected::Guard>,
 }
 
 impl<R: Runtime> Txn<R> {
@@ -98,7 +105,15 @@ impl<R: Runtime> Txn<R> {
             past: None,
             global: Default::default(),
             is_branch: false,
+            pages: 0,
+            protected: None,
         }
+    }
+
+    /// From here on what it may read is kept. Its snapshots are newer than its beginning, or nearly so.
+    fn protect(&mut self) {
+        let at = self.past.unwrap_or(self.began);
+        self.protected.get_or_insert_with(|| self.shared.protected.protect(at));
     }
 
     /// The place of a group's part; made at its first use.
@@ -108,6 +123,9 @@ impl<R: Runtime> Txn<R> {
         }
         if let Some(at) = self.parts.iter().position(|p| p.group == group) {
             return Ok(at);
+        }
+        if self.options.is_block {
+            self.protect();
         }
         let view = View {
             session: self.options.session,
@@ -326,6 +344,10 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
+        self.pages += 1;
+        if self.pages == PAGES_UNPROTECTED {
+            self.protect();
+        }
         if self.options.as_of.is_some() {
             return self.scan_past(group, scan).await;
         }

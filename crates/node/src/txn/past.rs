@@ -140,6 +140,7 @@ impl<R: Runtime> Txn<R> {
             Some(AsOf::Bounded { min, nearest_only }) => self.negotiate(first, min, nearest_only).await?,
         };
         self.past = Some(at);
+        self.protect();
         Ok(at)
     }
 

@@ -285,6 +285,12 @@ impl Engine {
         is_settled.then_some(newest)
     }
 
+    /// The same for a group in which nothing happens, right after it has promised `closed`: nothing will appear at or below that
+    /// either. Without it such a snapshot would get as old as the last write.
+    pub fn settled_when_idle(&self, state: &GroupState, closed: Timestamp) -> Option<Timestamp> {
+        (self.in_flight.is_empty() && self.held.is_empty()).then_some(state.newest().max(closed))
+    }
+
     /// Transactions that hold reservations here, those on their way into the log and those that wait included.
     pub fn held_len(&self) -> usize {
         self.held.len() + self.claims.len()

@@ -135,6 +135,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         timing: scenario.timing,
         gc_ttl: scenario.gc_ttl,
         gc_interval: scenario.gc_interval,
+        protected_for_max: scenario.protected_for_max,
         ..Tuning::default()
     });
     // Of GLOBAL rows the order in real time is promised for clocks within `max_offset`; serializability, in any case.

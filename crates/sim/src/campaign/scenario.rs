@@ -3,7 +3,7 @@
 
 use super::options::Bug;
 use crate::cluster::{Deaf, Death, FaultPlan, Strike};
-use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
+use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT, PROTECTED_FOR_MAX};
 use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_node::{PlantedBug, Timing};
 use rand::Rng;
@@ -22,6 +22,7 @@ pub(super) struct Scenario {
     pub repeated_share: f64,
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
+    pub protected_for_max: Duration,
     /// Some transactions stay open for up to this long.
     pub pause_max: Duration,
     /// Share of transactions that touch several regions, where there are several.
@@ -40,6 +41,7 @@ impl Scenario {
             repeated_share: 0.0,
             gc_ttl: GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
+            protected_for_max: PROTECTED_FOR_MAX,
             pause_max: Duration::ZERO,
             several_regions_share: 0.5,
             has_global: false,
@@ -88,6 +90,7 @@ impl Scenario {
                 self.hand_over_often();
                 self.gc_ttl = Duration::from_millis(150);
                 self.gc_interval = Duration::from_millis(100);
+                self.protected_for_max = Duration::ZERO;
                 self.pause_max = Duration::from_millis(2_500);
             }
             // A transaction must be open from before a step until after it.

@@ -32,6 +32,7 @@ pub struct Tuning {
     pub timing: Timing,
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
+    pub protected_for_max: Duration,
     /// The share of messages (of those that may be) that arrive again, later.
     pub repeated_share: f64,
     /// A node that is silent for so long loses its replicas.
@@ -48,6 +49,7 @@ impl Default for Tuning {
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
+            protected_for_max: limits::PROTECTED_FOR_MAX,
             repeated_share: 0.0,
             dead_after: DEAD_AFTER_DEFAULT,
         }
@@ -81,6 +83,7 @@ impl Meridian {
         config.timing = self.tuning.timing;
         config.gc_ttl = self.tuning.gc_ttl;
         config.gc_interval = self.tuning.gc_interval;
+        config.protected_for_max = self.tuning.protected_for_max;
         config.dead_after = self.tuning.dead_after;
         config.bugs = self.tuning.bugs;
         config.ballot_bugs = self.tuning.ballot_bugs;

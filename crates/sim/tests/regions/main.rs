@@ -4,6 +4,7 @@ mod global;
 mod jobs;
 mod schema;
 mod script;
+mod versions;
 mod waits;
 
 use meridian_node::wire::Standing;

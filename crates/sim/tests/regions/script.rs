@@ -23,6 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(150);
 
 type Regions = Arc<Vec<(String, Vec<String>)>>;
 
+/// Instead of a statement: nothing happens for [`PAUSE_LENGTH`].
+pub const PAUSE: &str = "pause";
+pub const PAUSE_LENGTH: Duration = Duration::from_secs(20);
+
 pub struct Cluster {
     machines: Machines<Meridian>,
     clients: u32,
@@ -133,7 +137,8 @@ impl Cluster {
         })
     }
 
-    /// Runs statements on two connections, one after the other: of which it is, with the statement. The rows of each.
+    /// Runs statements on two connections, one after the other: of which it is, with the statement, or [`PAUSE`]. The rows of
+    /// each.
     pub fn on_two(&mut self, regions: [&str; 2], database: &str, statements: &[(usize, &str)]) -> Vec<Result<Vec<Vec<String>>>> {
         let to = regions.map(str::to_string);
         let database = database.to_string();
@@ -146,6 +151,10 @@ impl Cluster {
             }
             let mut answers = Vec::new();
             for (of, sql) in statements {
+                if sql == PAUSE {
+                    tokio::time::sleep(PAUSE_LENGTH).await;
+                    continue;
+                }
                 let rows = |rows: Rows| rows.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect();
                 answers.push(clients[of].execute(&sql).await.map(rows));
             }

@@ -29,7 +29,14 @@ pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
     let mut bytes = vec![0; file.len().map_err(failed)?.min(4096) as usize];
     let read = file.read_at(0, &mut bytes).map_err(failed)?;
     bytes.truncate(read);
-    parse(&String::from_utf8_lossy(&bytes)).map_err(|why| Error::fatal(format!("{place}: {why}"))).map(Some)
+    match parse(&String::from_utf8_lossy(&bytes)) {
+        Ok(identity) => Ok(Some(identity)),
+        Err(Unusable::Newer(format)) => Err(Error::fatal(format!(
+            "{place}: the data directory has format {format}, which is newer than this program's ({FORMAT})"
+        ))
+        .hint("Start the version of meridian that wrote it, or a newer one.")),
+        Err(Unusable::Damaged(why)) => Err(Error::fatal(format!("{place} is damaged: {why}")).hint(LOST_HINT)),
+    }
 }
 
 const LOST_HINT: &str =
@@ -56,7 +63,7 @@ pub fn check_data<R: Runtime>(runtime: &R, known: Option<&Identity>, log: &NodeL
 /// Writes the identity, durably and all at once.
 pub async fn save<R: Runtime>(runtime: &R, identity: Identity) -> Result<()> {
     let disk = runtime.disk();
-    let text = format!("meridian data directory\nformat {FORMAT}\ncluster {:032x}\nnode {}\n", identity.cluster, identity.node.0);
+    let text = text(identity);
     let failed = |e: std::io::Error| Error::fatal(format!("cannot write {}: {e}", disk.describe(FILE)));
     let new = format!("{FILE}.new");
     let file = disk.open(&new, true).map_err(failed)?;
@@ -66,14 +73,35 @@ pub async fn save<R: Runtime>(runtime: &R, identity: Identity) -> Result<()> {
     disk.rename(&new, FILE).map_err(failed)
 }
 
-fn parse(text: &str) -> std::result::Result<Identity, String> {
+const CHECKSUM: &str = "checksum ";
+
+/// With a checksum of the lines before it: another id is another node's.
+fn text(identity: Identity) -> String {
+    let lines =
+        format!("meridian data directory\nformat {FORMAT}\ncluster {:032x}\nnode {}\n", identity.cluster, identity.node.0);
+    let checksum = crc32c::crc32c(lines.as_bytes());
+    format!("{lines}{CHECKSUM}{checksum:08x}\n")
+}
+
+#[derive(Debug, PartialEq)]
+enum Unusable {
+    Newer(u32),
+    Damaged(&'static str),
+}
+
+fn parse(text: &str) -> std::result::Result<Identity, Unusable> {
+    use Unusable::Damaged;
     let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
-    let format: u32 = field("format ").and_then(|v| v.parse().ok()).ok_or("not a file of this program, or damaged")?;
+    let format: u32 = field("format ").and_then(|v| v.parse().ok()).ok_or(Damaged("it does not name a format"))?;
     if format > FORMAT {
-        return Err(format!("the data directory has format {format}, which is newer than this program's ({FORMAT})"));
+        return Err(Unusable::Newer(format));
     }
-    let cluster = field("cluster ").and_then(|v| u128::from_str_radix(v, 16).ok()).ok_or("no cluster id: damaged")?;
-    let node = field("node ").and_then(|v| v.parse().ok()).ok_or("no node id: damaged")?;
+    let (lines, checksum) = text.rsplit_once(CHECKSUM).ok_or(Damaged("its checksum is missing"))?;
+    if u32::from_str_radix(checksum.trim(), 16).ok() != Some(crc32c::crc32c(lines.as_bytes())) {
+        return Err(Damaged("it is not what was written"));
+    }
+    let cluster = field("cluster ").and_then(|v| u128::from_str_radix(v, 16).ok()).ok_or(Damaged("it has no cluster id"))?;
+    let node = field("node ").and_then(|v| v.parse().ok()).ok_or(Damaged("it has no node id"))?;
     Ok(Identity { cluster, node: NodeId(node) })
 }
 
@@ -83,10 +111,19 @@ mod tests {
 
     #[test]
     fn an_identity_is_read_back_and_bad_files_are_told_apart() {
-        let text = "meridian data directory\nformat 1\ncluster 000000000000000000000000000000ff\nnode 3\n";
-        assert_eq!(parse(text), Ok(Identity { cluster: 255, node: NodeId(3) }));
-        assert!(parse(&text.replace("format 1", "format 2")).unwrap_err().contains("newer"));
-        assert!(parse("hello").unwrap_err().contains("not a file"));
-        assert!(parse("format 1\nnode 3\n").unwrap_err().contains("cluster"));
+        let identity = Identity { cluster: 255, node: NodeId(3) };
+        let text = text(identity);
+        assert_eq!(parse(&text), Ok(identity));
+        assert_eq!(parse(&text.replace("format 1", "format 2")), Err(Unusable::Newer(2)));
+        assert!(parse("hello").is_err() && parse("").is_err());
+        for at in 0..text.len() {
+            for bit in 0..7 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[at] ^= 1 << bit;
+                let read = parse(&String::from_utf8_lossy(&bytes));
+                // Space around the checksum says nothing.
+                assert!(read.is_err() || read == Ok(identity), "{:?}", String::from_utf8_lossy(&bytes));
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
 use crate::codec::{self, Collectable};
+use crate::manifest;
 use ::fjall as db;
 use bytes::Bytes;
 use db::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
@@ -45,6 +46,7 @@ impl FjallDisk {
     /// Opens the folder or creates it.
     pub fn open(path: &Path, block_cache_bytes: usize, ingest_rows_min: usize) -> Result<FjallDisk> {
         check_marker(path)?;
+        manifest::check(&path.join("data"))?;
         let collectable = Arc::new(CollectableByGroup::default());
         let assign = collectable.clone();
         let fail = |e| translate(path, "open", e);
@@ -321,6 +323,9 @@ fn check_marker(path: &Path) -> Result<()> {
             writeln!(file, "format {}", codec::FORMAT).and_then(|()| file.sync_all()).map_err(io)?;
             std::fs::rename(&unfinished, &marker).map_err(io)?;
             std::fs::File::open(path).and_then(|folder| folder.sync_all()).map_err(io)
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+            Err(codec::damaged(&marker.display().to_string(), "it is not a text"))
         }
         Err(e) => Err(io(e)),
     }

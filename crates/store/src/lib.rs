@@ -20,6 +20,7 @@ mod backend;
 mod codec;
 mod fjall;
 mod group;
+mod manifest;
 mod memory;
 mod options;
 mod read;

@@ -103,6 +103,43 @@ fn a_damaged_file_is_noticed_and_named() {
     assert!(place.open(&options).1.get(key(0).as_bytes(), Timestamp(30)).unwrap().is_some());
 }
 
+/// Whatever bit of the files that say which files there are: refused by name. What was written is opened.
+#[test]
+fn a_damaged_list_of_files_is_refused_by_name() {
+    let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
+    let place = Place::fjall();
+    let Place::Fjall(folder) = &place else { unreachable!() };
+    for _ in 0..3 {
+        let (store, group) = place.open(&options);
+        write_some(&group);
+        drop((store, group));
+    }
+    let mut all = Vec::new();
+    files(&folder.path().join("data").join("keyspaces"), &mut all);
+    let currents: Vec<PathBuf> = all.into_iter().filter(|p| p.ends_with("current")).collect();
+    assert!(currents.len() > 2, "{currents:?}");
+    for current in &currents {
+        let good = std::fs::read(current).unwrap();
+        let list = current.with_file_name(format!("v{}", u64::from_le_bytes(good[..8].try_into().unwrap())));
+        for file in [current, &list] {
+            let good = std::fs::read(file).unwrap();
+            for bit in (0..good.len() * 8).step_by(7) {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                std::fs::write(file, &bad).unwrap();
+                let Err(e) = Store::open(place.backend(), options.clone()) else {
+                    panic!("bit {bit} of {file:?} was not noticed")
+                };
+                assert!(e.kind() == ErrorKind::Fatal && e.message().contains(current.to_str().unwrap()), "{e}");
+            }
+            std::fs::write(file, &good[..good.len() - 1]).unwrap();
+            assert!(Store::open(place.backend(), options.clone()).is_err());
+            std::fs::write(file, &good).unwrap();
+        }
+    }
+    assert!(place.open(&options).1.get(key(0).as_bytes(), Timestamp(30)).unwrap().is_some());
+}
+
 #[test]
 fn a_simulated_bad_block_or_full_disk_is_an_error_and_loses_nothing() {
     let place = Place::memory();

@@ -1,0 +1,61 @@
+//! What the disk backend writes down but does not check when it opens: that each keyspace's file `current`, which says where the list
+//! of its files is, and the list itself are as they were written. A flipped bit there would open an older list, without what came
+//! after it.
+//!
+//! Written for fjall 3.1 (lsm-tree 3.1, `version::persist`): `current` is the list's number (u64), the list's XXH3 of 128 bits, and 0
+//! for that kind of checksum, all little-endian; the list is the file `v` and the number.
+
+use crate::codec::damaged;
+use meridian_base::error::{Error, Result};
+use std::io::ErrorKind;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_128;
+
+const CURRENT: &str = "current";
+const XXH3: u8 = 0;
+
+/// Refuses a database with a damaged list of files, by the file's name.
+pub(crate) fn check(database: &Path) -> Result<()> {
+    let keyspaces = database.join("keyspaces");
+    let folders = match std::fs::read_dir(&keyspaces) {
+        Ok(folders) => folders,
+        // A new one.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(unreadable(&keyspaces, &e)),
+    };
+    for folder in folders {
+        check_keyspace(&folder.map_err(|e| unreadable(&keyspaces, &e))?.path())?;
+    }
+    Ok(())
+}
+
+fn check_keyspace(folder: &Path) -> Result<()> {
+    let current = folder.join(CURRENT);
+    let content = match std::fs::read(&current) {
+        Ok(content) => content,
+        // It was being made or deleted when the process ended: the backend knows what to do.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(unreadable(&current, &e)),
+    };
+    let place = current.display().to_string();
+    let Some((number, checksum)) = parse(&content) else {
+        return Err(damaged(&place, "it does not name a list of files"));
+    };
+    let list = folder.join(format!("v{number}"));
+    match std::fs::read(&list) {
+        Ok(list) if xxh3_128(&list) == checksum => Ok(()),
+        Ok(_) => Err(damaged(&place, &format!("it, or v{number} beside it, is not what was written"))),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(damaged(&place, &format!("it names v{number}, which is not there"))),
+        Err(e) => Err(unreadable(&list, &e)),
+    }
+}
+
+fn parse(content: &[u8]) -> Option<(u64, u128)> {
+    let (number, rest) = content.split_first_chunk::<8>()?;
+    let (checksum, kind) = rest.split_first_chunk::<16>()?;
+    (kind == [XXH3]).then_some((u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
+}
+
+fn unreadable(file: &Path, e: &std::io::Error) -> Error {
+    Error::fatal(format!("cannot read {}: {e}", file.display()))
+}

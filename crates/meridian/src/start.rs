@@ -23,13 +23,13 @@ pub struct Args {
     #[arg(long, default_value = "127.0.0.1:26257")]
     sql_listen: String,
     /// Nodes of the cluster, as they --listen. The first one founds it; without --join the node is a cluster by itself.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = host_and_port)]
     join: Vec<String>,
     /// Listen on addresses that other machines can reach, though nobody is authenticated yet.
     #[arg(long)]
     insecure: bool,
     /// Most clients at once.
-    #[arg(long, default_value_t = ServerOptions::default().max_connections)]
+    #[arg(long, default_value_t = ServerOptions::default().max_connections, value_parser = at_least_one)]
     max_connections: usize,
 }
 
@@ -48,6 +48,17 @@ pub fn parse_locality(text: &str) -> Result<Place, String> {
         (_, true) => Err("the zone is missing: region=NAME,zone=NAME".into()),
         _ => Ok(place),
     }
+}
+
+fn host_and_port(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
+        Some((host, Ok(_))) if !host.is_empty() => Ok(text.to_string()),
+        _ => Err(format!("expected HOST:PORT, found {text:?}")),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "expected a number above 0".to_string())
 }
 
 pub async fn run(args: Args) -> base::Result<ExitCode> {

@@ -139,6 +139,8 @@ impl<R: Runtime> Clone for Node<R> {
     }
 }
 
+/// How often a node that waits for somebody to let it in says so.
+const JOIN_NOTICE: Duration = Duration::from_secs(3);
 /// How long joining may take before the node gives up with an error.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 const JOIN_CALL: Duration = Duration::from_secs(10);
@@ -236,6 +238,7 @@ impl<R: Runtime> Node<R> {
     async fn join(&self, addrs: &[String], record: &NodeRecord) -> Result<Identity> {
         self.shared.rpc.identify(0, NodeId(0), Place::default());
         let deadline = Instant::now() + JOIN_PATIENCE;
+        let mut next_notice = Instant::now() + JOIN_NOTICE;
         loop {
             let mut last = None;
             for addr in addrs.iter().filter(|a| **a != record.addr) {
@@ -260,6 +263,10 @@ impl<R: Runtime> Node<R> {
                 }
             }
             let last = last.unwrap_or_else(|| Error::fatal("--join names no other node"));
+            if Instant::now() > next_notice {
+                tracing::info!("joining the cluster takes long: {last}");
+                next_notice = Instant::now() + JOIN_NOTICE;
+            }
             if Instant::now() > deadline || last.kind() == ErrorKind::Fatal {
                 return Err(Error::fatal("cannot join the cluster").detail(last.to_string()));
             }

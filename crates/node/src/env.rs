@@ -52,7 +52,7 @@ impl<R: Runtime> Env<R> {
                             // The next change looks for the coordinator anew.
                             self.0.forget_route(GroupId::CATALOG);
                             let message = "the outcome of the schema change is unknown: its coordinator cannot be reached";
-                            let hint = "SHOW JOBS shows whether it was begun; look at the schema before running it again.";
+                            let hint = "Look at the schema before running it again; what has to touch rows is in SHOW JOBS.";
                             Err(Error::unknown_outcome(message).detail(e.message().to_string()).hint(hint))
                         }
                         Err(e) => Err(e),

@@ -137,7 +137,7 @@ impl<E: Environment> Session<E> {
                 biased;
                 done = jobs::execute(&self.env, statement, &context) => done,
                 error = self.cancel.interrupted() => Err(error
-                    .hint("The schema change may go on without its session: SHOW JOBS shows it, and CANCEL JOB takes it back.")),
+                    .hint("The schema change may go on without its session: look at the schema. What has to touch rows is in SHOW JOBS, and CANCEL JOB takes it back.")),
             };
             match done {
                 Ok(done) => {

@@ -49,6 +49,8 @@ pub(crate) trait Disk: Send + Sync {
     fn put_records(&self, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()>;
     /// The pairs of spaces that exist, in order.
     fn list_spaces(&self) -> Result<Vec<SpacesId>>;
+    /// Whether both of a pair exist.
+    fn has_spaces(&self, id: SpacesId) -> bool;
     /// Opens a pair, or creates it empty.
     fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>>;
     /// Removes a pair. Handles to it may go on reading.

@@ -10,7 +10,7 @@
 //! fjall's journal is never synced for single rows: our log is the durability, and one sync ends a whole flush.
 
 use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
-use crate::codec::{self, Collectable};
+use crate::codec::{self, Collectable, damaged};
 use crate::manifest;
 use ::fjall as db;
 use bytes::Bytes;
@@ -60,6 +60,10 @@ impl FjallDisk {
             }))
             .open()
             .map_err(fail)?;
+        // Made before all others. (What has no list of files counts as never made for fjall, which deletes it.)
+        if !database.keyspace_exists(RECORDS) && !database.list_keyspace_names().is_empty() {
+            return Err(damaged(&path.display().to_string(), "its records are missing"));
+        }
         let records = database.keyspace(RECORDS, KeyspaceCreateOptions::default).map_err(fail)?;
         Ok(FjallDisk { database, records, path: path.to_owned(), collectable, ingest_rows_min })
     }
@@ -93,6 +97,9 @@ impl Disk for FjallDisk {
         ids.sort();
         ids.dedup();
         Ok(ids)
+    }
+    fn has_spaces(&self, id: SpacesId) -> bool {
+        [Space::Current, Space::History].iter().all(|space| self.database.keyspace_exists(&keyspace_name(id, *space)))
     }
     fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>> {
         let open = |space| self.database.keyspace(&keyspace_name(id, space), KeyspaceCreateOptions::default);

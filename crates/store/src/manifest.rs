@@ -12,6 +12,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_128;
 
 const CURRENT: &str = "current";
+/// The keyspace that names the others; the first to be made.
+const NAMES: &str = "0";
 const XXH3: u8 = 0;
 
 /// Refuses a database with a damaged list of files, by the file's name.
@@ -23,18 +25,26 @@ pub(crate) fn check(database: &Path) -> Result<()> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(unreadable(&keyspaces, &e)),
     };
+    let (mut has_names, mut has_others) = (false, false);
     for folder in folders {
-        check_keyspace(&folder.map_err(|e| unreadable(&keyspaces, &e))?.path())?;
+        let folder = folder.map_err(|e| unreadable(&keyspaces, &e))?;
+        let is_whole = check_keyspace(&folder.path())?;
+        if folder.file_name() == NAMES { has_names = is_whole } else { has_others |= is_whole }
+    }
+    if has_others && !has_names {
+        // The others would be deleted as if nobody had named them.
+        return Err(damaged(&keyspaces.join(NAMES).display().to_string(), "the names of the keyspaces are missing"));
     }
     Ok(())
 }
 
-fn check_keyspace(folder: &Path) -> Result<()> {
+/// Whether it has a list of files.
+fn check_keyspace(folder: &Path) -> Result<bool> {
     let current = folder.join(CURRENT);
     let content = match std::fs::read(&current) {
         Ok(content) => content,
-        // It was being made or deleted when the process ended: the backend knows what to do.
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        // It was being made or deleted when the process ended. If not, it is missed when the store is opened.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(unreadable(&current, &e)),
     };
     let place = current.display().to_string();
@@ -43,7 +53,7 @@ fn check_keyspace(folder: &Path) -> Result<()> {
     };
     let list = folder.join(format!("v{number}"));
     match std::fs::read(&list) {
-        Ok(list) if xxh3_128(&list) == checksum => Ok(()),
+        Ok(list) if xxh3_128(&list) == checksum => Ok(true),
         Ok(_) => Err(damaged(&place, &format!("it, or v{number} beside it, is not what was written"))),
         Err(e) if e.kind() == ErrorKind::NotFound => Err(damaged(&place, &format!("it names v{number}, which is not there"))),
         Err(e) => Err(unreadable(&list, &e)),

@@ -150,6 +150,9 @@ impl Disk for Opened {
         p.check_read(self.owner)?;
         Ok(p.spaces.keys().copied().collect())
     }
+    fn has_spaces(&self, id: SpacesId) -> bool {
+        self.platter.lock().spaces.contains_key(&id)
+    }
     fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>> {
         let mut p = self.platter.lock();
         p.check(self.owner)?;

@@ -1,7 +1,7 @@
 //! A node's store: the backend, the budgets, and the groups.
 
 use crate::backend::{Disk, SpacesId};
-use crate::codec::{self, Collectable, GroupRecord, RecordKind};
+use crate::codec::{self, Collectable, GroupRecord, RecordKind, damaged};
 use crate::fjall::FjallDisk;
 use crate::group::GroupStore;
 use crate::options::{Backend, Options};
@@ -67,11 +67,16 @@ impl Store {
         }
         let mut groups = self.groups.lock();
         for (id, record) in kept {
+            let spaces = SpacesId { group: id, incarnation: record.incarnation };
+            if !disk.has_spaces(spaces) {
+                // A record is written after them, and removed before them.
+                return Err(damaged(&self.place, &format!("the rows of group {id} are missing")));
+            }
             let bound = self.timestamp(&records, RecordKind::Bound, id)?;
             let threshold = self.timestamp(&records, RecordKind::Threshold, id)?;
             // Tombstones wait for the next collection, when the log has been replayed.
             disk.collect(id, Collectable { replaced: threshold, ..Collectable::NOTHING })?;
-            let spaces = disk.open_spaces(SpacesId { group: id, incarnation: record.incarnation })?;
+            let spaces = disk.open_spaces(spaces)?;
             groups.insert(id, Arc::new(GroupStore::new(self.shared.clone(), id, spaces, Some(record), bound, threshold)));
         }
         self.shared.groups.store(groups.len().max(1), Ordering::Relaxed);

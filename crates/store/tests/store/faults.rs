@@ -140,6 +140,29 @@ fn a_damaged_list_of_files_is_refused_by_name() {
     assert!(place.open(&options).1.get(key(0).as_bytes(), Timestamp(30)).unwrap().is_some());
 }
 
+/// fjall deletes a keyspace without a list of files as one that was never finished.
+#[test]
+fn a_missing_list_of_files_is_not_an_empty_store() {
+    let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
+    let refused = |lost: usize| {
+        let place = Place::fjall();
+        let Place::Fjall(folder) = &place else { unreachable!() };
+        let (store, group) = place.open(&options);
+        write_some(&group);
+        drop((store, group));
+        let mut all = Vec::new();
+        files(&folder.path().join("data").join("keyspaces"), &mut all);
+        let mut currents: Vec<PathBuf> = all.into_iter().filter(|p| p.ends_with("current")).collect();
+        currents.sort();
+        std::fs::remove_file(&currents[lost]).unwrap();
+        let Err(e) = Store::open(place.backend(), options.clone()) else { panic!("{:?} was not missed", currents[lost]) };
+        assert!(e.kind() == ErrorKind::Fatal && e.message().contains(folder.path().to_str().unwrap()), "{e}");
+        currents.len()
+    };
+    assert_eq!(refused(0), 4, "names, records, and two of the group");
+    (1..4).for_each(|lost| assert_eq!(refused(lost), 4));
+}
+
 #[test]
 fn a_simulated_bad_block_or_full_disk_is_an_error_and_loses_nothing() {
     let place = Place::memory();

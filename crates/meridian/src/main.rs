@@ -14,6 +14,7 @@ mod workload;
 
 use clap::{Parser, Subcommand};
 use futures::future::BoxFuture;
+use meridian_server::background_workers;
 use meridian_server::node::base::Result;
 use std::process::ExitCode;
 
@@ -49,7 +50,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command: BoxFuture<'static, Result<ExitCode>> = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if matches!(command, Command::Demo(_) | Command::Start(_)) {
+        runtime.worker_threads(background_workers());
+    }
+    let command: BoxFuture<'static, Result<ExitCode>> = match command {
         // The simulator brings a runtime of its own for each of its machines.
         Command::Sim(args) => return sim::run(&args),
         Command::Demo(args) => Box::pin(demo::run(args)),
@@ -60,7 +66,7 @@ fn main() -> ExitCode {
         Command::Node(command) => Box::pin(status::run(command)),
         Command::Debug(command) => Box::pin(sql::debug(command)),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
             eprintln!("meridian: cannot start: {e}");

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use meridian_server::node::{Place, base};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, Server, ServerConfig};
+use meridian_server::{Memory, Server, ServerConfig, SessionThreads};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -74,6 +74,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         links: None,
         max_offset: base::limits::MAX_OFFSET_DEFAULT,
         pg: ServerOptions { max_connections: args.max_connections, ..ServerOptions::default() },
+        threads: SessionThreads::start()?,
         memory: Memory::Server,
     };
     let place = config.place.clone();

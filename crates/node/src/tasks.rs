@@ -6,29 +6,34 @@
 //! on the disk is made for.
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 /// See the module.
-pub(crate) struct Tasks(Mutex<Option<JoinSet<()>>>);
+pub(crate) struct Tasks {
+    running: Mutex<Option<JoinSet<()>>>,
+    /// Whoever starts a task may run elsewhere, and end before it.
+    scheduler: Handle,
+}
 
 impl Tasks {
-    /// None yet.
+    /// None yet. They will run on the scheduler that this is called on.
     pub fn new() -> Tasks {
-        Tasks(Mutex::new(Some(JoinSet::new())))
+        Tasks { running: Mutex::new(Some(JoinSet::new())), scheduler: Handle::current() }
     }
 
     /// Starts a task; not any more once the node has stopped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        if let Some(running) = &mut *self.0.lock() {
+        if let Some(running) = &mut *self.running.lock() {
             // Those that have ended are forgotten.
             while running.try_join_next().is_some() {}
-            running.spawn(task);
+            running.spawn_on(task, &self.scheduler);
         }
     }
 
     /// Ends all tasks, and waits until they have let go of what they held. Not to be called from one of them.
     pub async fn stop(&self) {
-        let running = self.0.lock().take();
+        let running = self.running.lock().take();
         if let Some(mut running) = running {
             running.shutdown().await;
         }

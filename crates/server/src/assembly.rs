@@ -2,6 +2,7 @@
 
 use crate::machine::MachineRuntime;
 use crate::pgwire::{PgServer, ServerOptions};
+use crate::threads::SessionThreads;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, session};
@@ -27,6 +28,8 @@ pub struct ServerConfig {
     /// How far two nodes' clocks may be apart; the same on all nodes of a cluster.
     pub max_offset: Duration,
     pub pg: ServerOptions,
+    /// What sessions run on.
+    pub threads: SessionThreads,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,
 }
@@ -81,7 +84,7 @@ impl Server {
         node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));
         let pg = PgServer::new(node.env(), shared, config.pg);
         let serving = pg.clone();
-        tokio::spawn(async move { serving.serve(listener).await });
+        tokio::spawn(async move { serving.serve(listener, config.threads).await });
         let addr = node.addr();
         Ok(Server { node, pg, addr, sql_addr })
     }

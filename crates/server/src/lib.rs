@@ -3,6 +3,7 @@
 //! * [`machine`]: the runtime of `base` on this machine: tokio's sockets, a data directory held by one process, the
 //!   operating system's clock and randomness.
 //! * [`assembly`]: a node and its SQL server, started and stopped together.
+//! * [`threads`]: what clients' sessions run on.
 //! * [`pgwire`]: PostgreSQL's frontend/backend protocol over any stream, for sessions over any environment.
 //!
 //! This crate knows nothing about SQL beyond a session's interface, nor about replication.
@@ -11,7 +12,9 @@ mod alarms;
 pub mod assembly;
 pub mod machine;
 pub mod pgwire;
+pub mod threads;
 
 pub use assembly::{Memory, Server, ServerConfig};
 pub use machine::MachineRuntime;
 pub use meridian_node as node;
+pub use threads::{SessionThreads, background_workers};

@@ -17,6 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 
 /// The name of the lock file in a data directory.
 const LOCK_FILE: &str = "LOCK";
@@ -26,16 +27,18 @@ const LOCK_FILE: &str = "LOCK";
 pub struct MachineRuntime {
     disk: MachineDisk,
     alarms: Alarms,
+    scheduler: Handle,
 }
 
 impl MachineRuntime {
     /// Opens a data directory, making it if it is missing, and locks it. Fails with a message that names the directory, and the
-    /// process that holds it if one does.
+    /// process that holds it if one does. Connections are registered with the scheduler that this is called on.
     pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
         let lock = lock(&root)?;
-        Ok(MachineRuntime { disk: MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) }, alarms: Alarms::default() })
+        let disk = MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) };
+        Ok(MachineRuntime { disk, alarms: Alarms::default(), scheduler: Handle::current() })
     }
     /// The data directory.
     pub fn data_dir(&self) -> &Path {
@@ -95,7 +98,9 @@ impl Runtime for MachineRuntime {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     async fn connect(&self, addr: &str) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(addr).await?;
+        // Whoever needs the connection first may run on a scheduler that ends before it.
+        let addr = addr.to_string();
+        let stream = self.scheduler.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -110,8 +115,8 @@ impl Runtime for MachineRuntime {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        // Timers and channels inside the future belong to the runtime it was spawned from.
-        let handle = tokio::runtime::Handle::current();
+        // For the timers inside the future.
+        let handle = self.scheduler.clone();
         let thread = std::thread::Builder::new().name(name.to_string());
         if let Err(e) = thread.spawn(move || handle.block_on(future)) {
             // Without its disk thread a node can do nothing, and it has promised nothing yet.
@@ -257,8 +262,8 @@ impl DiskFile for MachineFile {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_second_holder_of_a_directory_is_refused_by_name() {
+    #[tokio::test]
+    async fn a_second_holder_of_a_directory_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let first = MachineRuntime::open(dir.path()).unwrap();
         let refused = MachineRuntime::open(dir.path()).map(|_| ()).unwrap_err().to_string();
@@ -268,8 +273,8 @@ mod tests {
         MachineRuntime::open(dir.path()).unwrap();
     }
 
-    #[test]
-    fn files_are_positional_and_stay_inside_the_directory() {
+    #[tokio::test]
+    async fn files_are_positional_and_stay_inside_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         let runtime = MachineRuntime::open(dir.path()).unwrap();
         let disk = runtime.disk();

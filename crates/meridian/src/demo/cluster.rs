@@ -5,7 +5,7 @@ use meridian_server::node::base::limits::MAX_OFFSET_DEFAULT;
 use meridian_server::node::base::{Error, Result};
 use meridian_server::node::{Node, Place};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{MachineRuntime, Memory, Server, ServerConfig};
+use meridian_server::{MachineRuntime, Memory, Server, ServerConfig, SessionThreads};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,6 +95,8 @@ fn seat_of(value: &Value) -> Option<Seat> {
 pub struct Cluster {
     servers: Vec<(Place, Server)>,
     max_offset: Duration,
+    /// What the sessions of all nodes run on, from the start on.
+    threads: Option<SessionThreads>,
 }
 
 impl Default for Cluster {
@@ -106,7 +108,7 @@ impl Default for Cluster {
 impl Cluster {
     /// None yet. `max_offset`: by how much they assume their clocks to differ at most.
     pub fn new(max_offset: Duration) -> Cluster {
-        Cluster { servers: Vec::new(), max_offset }
+        Cluster { servers: Vec::new(), max_offset, threads: None }
     }
 
     /// Starts every node. The first one founds the cluster; the others join it together, those of its own region first, so
@@ -132,6 +134,10 @@ impl Cluster {
     }
 
     async fn start_together(&mut self, seats: &[Seat], join: &[String], distances: &Distances, dir: &Path) -> Result<()> {
+        let threads = match &self.threads {
+            Some(threads) => threads.clone(),
+            None => self.threads.insert(SessionThreads::start()?).clone(),
+        };
         let starts = seats.iter().map(|seat| {
             let config = ServerConfig {
                 place: seat.place.clone(),
@@ -143,6 +149,7 @@ impl Cluster {
                 links: Some(distances.links()),
                 max_offset: self.max_offset,
                 pg: ServerOptions::default(),
+                threads: threads.clone(),
                 memory: Memory::Small,
             };
             // On a task of its own, so that the nodes share the machine's cores.

@@ -2,6 +2,8 @@
 
 use super::connection;
 use super::wire::same_key;
+use crate::machine::MachineListener;
+use crate::threads::SessionThreads;
 use bytes::Bytes;
 use meridian_base::SessionId;
 use meridian_base::runtime::Listener;
@@ -97,19 +99,15 @@ impl<E: Environment> PgServer<E> {
         let (phase, _) = watch::channel(Phase::Serving);
         PgServer(Arc::new(Inner { env, shared, options, phase, seats: Mutex::default() }))
     }
-    /// Accepts clients until [`PgServer::shutdown`].
-    pub async fn serve<L>(&self, mut listener: L)
-    where
-        L: Listener,
-        L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    /// Accepts clients until [`PgServer::shutdown`], and serves them on `threads`.
+    pub async fn serve(&self, mut listener: MachineListener, threads: SessionThreads) {
         let mut phase = self.0.phase.subscribe();
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
+                accepted = listener.accept() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
                     Ok((stream, peer)) => {
                         let server = self.clone();
-                        tokio::spawn(async move { connection::run(&server, stream, &peer).await });
+                        threads.serve(stream, move |stream| async move { server.serve_stream(stream, &peer).await });
                     }
                     // Out of descriptors, or the client left already: neither is a reason to stop.
                     Err(e) => {

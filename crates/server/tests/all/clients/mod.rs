@@ -7,6 +7,7 @@ mod tools;
 
 use memory::Memory;
 use meridian_base::runtime::{Listener, Runtime};
+use meridian_server::SessionThreads;
 use meridian_server::machine::MachineRuntime;
 use meridian_server::pgwire::{PgServer, ServerOptions};
 
@@ -33,6 +34,6 @@ pub async fn start_with(options: ServerOptions) -> Running {
     let listener = machine.listen("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().unwrap().rsplit(':').next().unwrap().parse().unwrap();
     let accepting = server.clone();
-    tokio::spawn(async move { accepting.serve(listener).await });
+    tokio::spawn(async move { accepting.serve(listener, SessionThreads::start().expect("threads")).await });
     Running { node, port, _data: data }
 }

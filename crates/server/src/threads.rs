@@ -1,0 +1,142 @@
+//! The threads that clients' sessions run on: one per core, each with a scheduler of its own.
+//!
+//! Between two messages of its client a session works for a few microseconds. A scheduler over all cores has one worker that
+//! learns from the kernel which clients have sent something; it wakes the others, which take sessions from it, and that waking
+//! and taking costs as much as the statements do. Here a session stays on the thread that its socket is registered with, and
+//! nothing is handed over. What nodes do in the background is fewer and longer tasks, which wake each other; they share a
+//! scheduler of [`background_workers`] threads.
+
+use meridian_base::{Error, Result};
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many threads a process that serves clients gives to everything else: with more of them than that, what a commit has to go
+/// through wakes one after the other.
+pub fn background_workers() -> usize {
+    (cores() / 2).max(1)
+}
+
+/// The threads. Cheap to clone; they end, with all that runs on them, when the last clone is dropped. All nodes of a process may
+/// share them.
+#[derive(Clone)]
+pub struct SessionThreads(Arc<[Thread]>);
+
+struct Thread {
+    scheduler: Handle,
+    /// How many sessions run here.
+    sessions: Arc<AtomicUsize>,
+    /// Ends the thread when dropped.
+    _alive: oneshot::Sender<()>,
+}
+
+impl SessionThreads {
+    /// Starts one thread per core.
+    pub fn start() -> Result<SessionThreads> {
+        let threads: io::Result<_> = (0..cores()).map(Thread::start).collect();
+        threads.map(SessionThreads).map_err(|e| Error::fatal(format!("cannot start the threads of sessions: {e}")))
+    }
+
+    /// Serves a client on the thread that has the fewest, to its end.
+    pub(crate) fn serve<F: Future<Output = ()> + Send>(
+        &self,
+        stream: TcpStream,
+        serving: impl FnOnce(tokio::net::TcpStream) -> F + Send + 'static,
+    ) {
+        let thread = self.0.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
+        let place = Place::take(&thread.sessions);
+        thread.scheduler.spawn(async move {
+            let _place = place;
+            // Registered with the scheduler of this thread.
+            match tokio::net::TcpStream::from_std(stream) {
+                Ok(stream) => serving(stream).await,
+                Err(e) => tracing::warn!("cannot serve a client: {e}"),
+            }
+        });
+    }
+}
+
+impl Thread {
+    #[allow(clippy::disallowed_methods, reason = "part of the runtime that others are sent to")]
+    fn start(number: usize) -> io::Result<Thread> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let scheduler = runtime.handle().clone();
+        let (alive, ended) = oneshot::channel();
+        let thread = std::thread::Builder::new().name(format!("sessions-{number}"));
+        thread.spawn(move || {
+            // Nothing is ever sent.
+            let _ = runtime.block_on(ended);
+        })?;
+        Ok(Thread { scheduler, sessions: Arc::default(), _alive: alive })
+    }
+}
+
+/// One session's place on a thread.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(sessions: &Arc<AtomicUsize>) -> Place {
+        sessions.fetch_add(1, Ordering::Relaxed);
+        Place(sessions.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::io::Read;
+    use tokio::io::AsyncWriteExt;
+
+    #[tokio::test]
+    #[allow(clippy::disallowed_methods, reason = "sockets of the machine are what is tested")]
+    async fn every_session_has_the_thread_with_the_fewest_and_gives_its_place_back() {
+        let threads = SessionThreads::start().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (served, _) = listener.accept().unwrap();
+            served.set_nonblocking(true).unwrap();
+            (client, served)
+        };
+        let (mut clients, mut ends) = (Vec::new(), Vec::new());
+        for _ in 0..2 * threads.0.len() {
+            let (client, served) = connect();
+            let (end, ended) = oneshot::channel::<()>();
+            threads.serve(served, |mut stream| async move {
+                let name = std::thread::current().name().unwrap_or_default().to_string();
+                stream.write_all(name.as_bytes()).await.unwrap();
+                let _ = ended.await;
+            });
+            clients.push(client);
+            ends.push(end);
+        }
+        assert!(threads.0.iter().all(|t| t.sessions.load(Ordering::Relaxed) == 2));
+        drop(ends);
+        let mut names: BTreeMap<String, usize> = BTreeMap::new();
+        for client in &mut clients {
+            let mut name = String::new();
+            client.read_to_string(&mut name).unwrap();
+            *names.entry(name).or_default() += 1;
+        }
+        assert_eq!(names.len(), threads.0.len());
+        assert!(names.iter().all(|(name, sessions)| name.starts_with("sessions-") && *sessions == 2), "{names:?}");
+        // A socket is closed before its place is given back.
+        while threads.0.iter().any(|t| t.sessions.load(Ordering::Relaxed) > 0) {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -76,22 +76,22 @@ impl Inbox {
     pub(crate) async fn change(&self, base: SchemaVersion, change: CatalogChange, with: Vec<Slice>) -> Result<Changed> {
         let has_txn = !with.is_empty();
         let (tx, rx) = oneshot::channel();
-        let job = Job::Change { base, change, with, reply: tx };
-        match &*self.0.lock() {
-            Some(inbox) if inbox.send(job).is_ok() => {}
-            _ => return Err(not_primary(GroupId::CATALOG)),
-        }
+        self.send(Job::Change { base, change, with, reply: tx })?;
         let lost = |_| if has_txn { Ok(Changed::Unknown) } else { Err(not_primary(GroupId::CATALOG)) };
         rx.await.unwrap_or_else(lost)
     }
 
     pub(crate) async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
         let (tx, rx) = oneshot::channel();
-        match &*self.0.lock() {
-            Some(inbox) if inbox.send(job(tx)).is_ok() => {}
-            _ => return Err(not_primary(GroupId::CATALOG)),
-        }
+        self.send(job(tx))?;
         rx.await.unwrap_or_else(|_| Err(not_primary(GroupId::CATALOG)))
+    }
+
+    fn send(&self, job: Job) -> Result<()> {
+        match &*self.0.lock() {
+            Some(inbox) if inbox.send(job).is_ok() => Ok(()),
+            _ => Err(not_primary(GroupId::CATALOG)),
+        }
     }
 }
 
@@ -139,7 +139,7 @@ struct Coordinator<R: Runtime> {
     /// The step has committed, and these gateways are being told.
     told: Option<oneshot::Receiver<BTreeSet<NodeId>>>,
     queued: VecDeque<Step>,
-    /// About what a write to the catalog takes: at once what the slowest of late took.
+    /// How long a write to the catalog is expected to take: as long as the slowest of the latest ones.
     commit_takes: Duration,
 }
 

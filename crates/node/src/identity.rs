@@ -96,7 +96,8 @@ fn parse(text: &str) -> std::result::Result<Identity, Unusable> {
     if format > FORMAT {
         return Err(Unusable::Newer(format));
     }
-    let (lines, checksum) = text.rsplit_once(CHECKSUM).ok_or(Damaged("its checksum is missing"))?;
+    let (lines, checksum) =
+        text.rsplit_once(CHECKSUM).ok_or(Damaged("its checksum is missing (or it was written before there was one)"))?;
     if u32::from_str_radix(checksum.trim(), 16).ok() != Some(crc32c::crc32c(lines.as_bytes())) {
         return Err(Damaged("it is not what was written"));
     }

@@ -2,7 +2,9 @@
 //!
 //! The server retries a transaction by itself while nothing has reached the client, and reads at the primaries from its third
 //! attempt on. A client that retries by itself starts a new transaction, which would be refused for the same reason for ever; so
-//! the refusals of a session are remembered for a moment, and count as attempts (design: transactions, «adaptive fresh reads»).
+//! the refusals of a session are remembered for a moment, and count as attempts (design: transactions, «adaptive fresh reads»). A
+//! block that is refused even at the primary goes back to the replica: with a round trip for every statement it takes so long that
+//! it would be refused again and again.
 
 use meridian_base::SessionId;
 use parking_lot::Mutex;
@@ -31,7 +33,7 @@ impl Refusals {
         *count = if now - *at < REMEMBERED { *count + 1 } else { 1 };
         *at = now;
     }
-    /// It committed.
+    /// It committed, or was refused where it had read what is newest.
     pub fn forget(&self, session: SessionId) {
         let mut refusals = self.0.lock();
         if !refusals.is_empty() {

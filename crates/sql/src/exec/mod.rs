@@ -37,6 +37,8 @@ use std::sync::Arc;
 
 /// Rows handled at a time.
 pub(crate) const BATCH: usize = 256;
+/// After so many batches, about a millisecond, the other sessions of the thread have their turn.
+const PAUSE_EVERY: u32 = 8;
 
 /// What operators share while a statement runs.
 pub(crate) struct Runtime<'r, T> {
@@ -74,7 +76,7 @@ impl<T: Transaction> Runtime<'_, T> {
     pub(crate) async fn pause(&mut self) -> Result<()> {
         self.ctx.interrupt.check()?;
         self.shared.steps += 1;
-        if self.shared.steps.is_multiple_of(64) {
+        if self.shared.steps.is_multiple_of(PAUSE_EVERY) {
             tokio::task::yield_now().await;
         }
         Ok(())

@@ -380,7 +380,7 @@ async fn pause<E: Environment>(env: &E, attempt: u32) {
 }
 
 /// Attempts of a job's transaction that read without waiting for anybody.
-const FREE_ATTEMPTS: u32 = 6;
+const FREE_ATTEMPTS: u32 = 2;
 /// How long a job waits for its turn at a row.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
 /// As in a session.

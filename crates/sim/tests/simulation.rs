@@ -153,7 +153,7 @@ fn a_replica_that_reads_past_what_is_prepared_is_caught() {
 /// Counterexample 8.
 #[test]
 fn a_round_that_looks_only_at_what_is_committed_is_caught() {
-    caught(WorkloadKind::Bank, (3, 1), 119, 1).shows(PlantedBug::RoundIgnoresWriters);
+    caught(WorkloadKind::Bank, (3, 1), 131, 1).shows(PlantedBug::RoundIgnoresWriters);
 }
 
 /// Counterexample 21.
@@ -182,7 +182,7 @@ fn an_outcome_that_no_vote_decides_is_caught() {
 /// Counterexample 4.
 #[test]
 fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
-    caught(WorkloadKind::Bank, (2, 1), 40, 1).after(42).shows(BallotBug::AckBeforeDurable);
+    caught(WorkloadKind::Bank, (2, 1), 33, 1).after(42).shows(BallotBug::AckBeforeDurable);
 }
 
 /// Counterexample 12.
@@ -210,7 +210,7 @@ fn reservations_that_end_before_a_future_commit_are_caught() {
 /// Counterexample 25.
 #[test]
 fn global_rows_that_are_not_looked_at_again_are_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 100, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
+    caught(WorkloadKind::ListAppend, (3, 1), 102, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
 }
 
 #[test]

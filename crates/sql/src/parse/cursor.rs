@@ -1,8 +1,8 @@
 //! A reader of tokens, for the statements parsed here.
 
-use super::Place;
+use super::{Place, parse_expression};
 use meridian_base::Result;
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Tokens of one statement, without white space.
@@ -141,6 +141,13 @@ impl<'a> Cursor<'a> {
         let Ok(value) = format!("{}{n}", if negative { "-" } else { "" }).parse() else { return self.fail() };
         self.at += 1;
         Ok(value)
+    }
+    /// The rest as an expression.
+    pub(super) fn expression(&mut self) -> Result<Expr> {
+        let Some(first) = self.tokens.get(self.at) else { return self.fail() };
+        let words: Vec<String> = self.tokens[self.at..].iter().map(|t| t.token.to_string()).collect();
+        self.at = self.tokens.len();
+        parse_expression(&words.join(" ")).map_err(|e| e.at(self.place.position(first.span.start)))
     }
     /// Any single token as a setting's value: a word, a string, a number.
     pub(super) fn value(&mut self) -> Result<String> {

@@ -12,7 +12,7 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["create", "database"]) => create_database(c)?,
         _ if c.take(&["alter", "database"]) => alter_database(c)?,
         _ if c.take(&["alter", "sequence"]) => alter_sequence(c)?,
-        _ if c.sees(&["alter", "table"]) => return set_locality(c),
+        _ if c.sees(&["alter", "table"]) => return alter_table(c),
         _ if c.sees(&["show"]) => return show(c),
         _ if c.take(&["pause", "job"]) => Kind::ControlJob { what: Control::Pause, id: job(c)? },
         _ if c.take(&["resume", "job"]) => Kind::ControlJob { what: Control::Resume, id: job(c)? },
@@ -217,18 +217,29 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
     Ok(Kind::AlterDatabase { name, action })
 }
 
-/// `ALTER TABLE … SET LOCALITY …`; any other `ALTER TABLE` is sqlparser's.
-fn set_locality(c: &mut Cursor) -> Result<Option<Kind>> {
+/// `ALTER TABLE … SET LOCALITY …` and `… ALTER COLUMN … SET ON UPDATE …`; any other `ALTER TABLE` is sqlparser's.
+fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
     let if_exists = c.take(&["if", "exists"]);
     let _ = c.take(&["only"]);
     let Ok(table) = c.object_name() else { return Ok(None) };
-    if !c.take(&["set", "locality"]) {
+    if c.take(&["set", "locality"]) {
+        let locality = locality(c)?;
+        c.end()?;
+        return Ok(Some(Kind::SetLocality { table, if_exists, locality }));
+    }
+    if !c.take(&["alter"]) {
         return Ok(None);
     }
-    let locality = locality(c)?;
+    let _ = c.take(&["column"]);
+    let Ok(column) = c.name() else { return Ok(None) };
+    let expression = match () {
+        () if c.take(&["set", "on", "update"]) => Some(Box::new(c.expression()?)),
+        () if c.take(&["drop", "on", "update"]) => None,
+        () => return Ok(None),
+    };
     c.end()?;
-    Ok(Some(Kind::SetLocality { table, if_exists, locality }))
+    Ok(Some(Kind::SetOnUpdate { table, if_exists, column, expression }))
 }
 
 /// What follows `LOCALITY`.

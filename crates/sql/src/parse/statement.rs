@@ -48,6 +48,8 @@ pub enum Kind {
     AlterDatabase { name: String, action: AlterDatabase },
     /// `ALTER TABLE name SET LOCALITY …`.
     SetLocality { table: ast::ObjectName, if_exists: bool, locality: Locality },
+    /// `ALTER TABLE name ALTER COLUMN column SET ON UPDATE expression`, or without an expression `… DROP ON UPDATE`.
+    SetOnUpdate { table: ast::ObjectName, if_exists: bool, column: String, expression: Option<Box<ast::Expr>> },
     /// `ALTER SEQUENCE name …`.
     AlterSequence { name: ast::ObjectName, if_exists: bool, action: AlterSequence },
     /// `SHOW REGIONS …`.

@@ -224,3 +224,78 @@ create table grand (id int primary key, parent int, foreign key (id, parent) ref
 ----
 ERROR 42830: there is no unique constraint matching given keys for referenced table "parents"
 
+alter table follow alter column a set on update 7;
+----
+(ALTER TABLE)
+
+alter table follow alter a set on update 8, drop column a;
+----
+ERROR 42601: syntax error at or near ","
+POSITION: 42
+
+alter table follow alter column nothing set on update 7;
+----
+ERROR 42703: column "nothing" of relation "follow" does not exist
+
+alter table if exists nowhere alter column a drop on update;
+----
+(ALTER TABLE)
+
+alter table follow alter column a set on update id;
+----
+ERROR 0A000: cannot use column reference in ON UPDATE expression
+
+alter table follow alter column a set on update 'x';
+----
+ERROR 22P02: invalid input syntax for type integer: "x"
+POSITION: 1
+
+alter table follow alter column a set on update;
+----
+ERROR 42601: syntax error at end of input
+POSITION: 48
+
+show create table follow;
+----
+table_name | create_statement
+follow | CREATE TABLE public.follow (
+    id integer NOT NULL,
+    a integer ON UPDATE 7,
+    CONSTRAINT follow_pkey PRIMARY KEY (id)
+) LOCALITY REGIONAL BY ROW;
+(SHOW 1)
+
+update follow set id = 3 where id = 2 returning id, a;
+----
+id | a
+3 | 7
+(UPDATE 1)
+
+alter table follow alter a drop on update;
+----
+(ALTER TABLE)
+
+update follow set id = 2 where id = 3 returning id, a;
+----
+id | a
+2 | 7
+(UPDATE 1)
+
+show create table follow;
+----
+table_name | create_statement
+follow | CREATE TABLE public.follow (
+    id integer NOT NULL,
+    a integer,
+    CONSTRAINT follow_pkey PRIMARY KEY (id)
+) LOCALITY REGIONAL BY ROW;
+(SHOW 1)
+
+create table made (id int primary key, a int generated always as (id + 1) stored);
+----
+(CREATE TABLE)
+
+alter table made alter column a set on update 3;
+----
+ERROR 42P16: generated column "a" cannot have an ON UPDATE expression
+

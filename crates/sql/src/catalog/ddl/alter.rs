@@ -2,14 +2,15 @@
 
 use super::constraint::Constraint;
 use super::expression::{Facts, default_text, rename_column};
+use super::table::{check_on_update, on_update_text};
 use super::{Deriver, Job};
 use crate::catalog::lookup::{Name, Relation, fold};
-use crate::catalog::{ColumnState, Table};
+use crate::catalog::{Column, ColumnState, Table};
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr, Ident,
-    RenameTableNameKind,
+    ObjectName, RenameTableNameKind,
 };
 
 impl Deriver<'_> {
@@ -284,11 +285,28 @@ impl Deriver<'_> {
         Ok(())
     }
 
+    /// `ALTER COLUMN column SET ON UPDATE expression`, or `DROP ON UPDATE`.
+    pub(super) fn set_on_update(
+        &mut self,
+        table: &ObjectName,
+        if_exists: bool,
+        column: &str,
+        expression: Option<&Expr>,
+    ) -> Result<()> {
+        let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        super::locality::refuse_moving(&table)?;
+        let mut table = (*table).clone();
+        let ordinal = public_column(&table, column)?.0;
+        table.columns[ordinal as usize].on_update = expression.map(on_update_text).transpose()?;
+        check_on_update(&table.columns[ordinal as usize])?;
+        let id = table.id;
+        self.put(table);
+        self.check_expressions(id)
+    }
+
     fn alter_column(&mut self, table: &mut Table, name: &Ident, operation: &AlterColumnOperation) -> Result<()> {
         let name = fold(name);
-        let Some((ordinal, column)) = table.column(&name).filter(|(_, c)| c.state == ColumnState::Public) else {
-            return Err(Error::sql("42703", format!("column \"{name}\" of relation \"{}\" does not exist", table.name)));
-        };
+        let (ordinal, column) = public_column(table, &name)?;
         let has_source = if column.identity.is_some() {
             Some("an identity column")
         } else if column.generated.is_some() {
@@ -432,6 +450,12 @@ fn new_name(name: &RenameTableNameKind) -> Result<String> {
         return Err(Error::sql("42601", "the new name cannot be qualified with a schema"));
     }
     Ok(name.name)
+}
+
+/// A column that statements see, with its ordinal.
+fn public_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
+    let found = table.column(name).filter(|(_, c)| c.state == ColumnState::Public);
+    found.ok_or_else(|| Error::sql("42703", format!("column \"{name}\" of relation \"{}\" does not exist", table.name)))
 }
 
 fn is_cascade(behavior: &Option<DropBehavior>) -> bool {

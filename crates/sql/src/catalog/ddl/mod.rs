@@ -129,7 +129,8 @@ impl Job {
 pub fn is_ddl(statement: &Statement) -> bool {
     match &statement.kind {
         Kind::CreateTable { table, .. } => table.query.is_none(),
-        Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } | Kind::SetLocality { .. } | Kind::AlterSequence { .. } => true,
+        Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } => true,
+        Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::AlterSequence { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
         _ => false,
     }
@@ -184,6 +185,10 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         }
         Kind::SetLocality { table, if_exists, locality } => {
             d.set_locality(table, *if_exists, locality)?;
+            "ALTER TABLE"
+        }
+        Kind::SetOnUpdate { table, if_exists, column, expression } => {
+            d.set_on_update(table, *if_exists, column, expression.as_deref())?;
             "ALTER TABLE"
         }
         Kind::AlterSequence { name, if_exists, action } => {

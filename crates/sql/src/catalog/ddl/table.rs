@@ -175,9 +175,7 @@ impl Deriver<'_> {
                 format!("both default and generation expression specified for column \"{name}\" of table \"{}\"", table.name),
             ));
         }
-        if column.on_update.is_some() && (column.generated.is_some() || column.identity.is_some()) {
-            return Err(Error::sql("42P16", format!("generated column \"{name}\" cannot have an ON UPDATE expression")));
-        }
+        check_on_update(column)?;
         Ok(ordinal)
     }
 
@@ -289,7 +287,14 @@ pub(super) fn check_new_column(table: &Table, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn on_update_text(e: &ast::Expr) -> Result<String> {
+pub(super) fn check_on_update(column: &Column) -> Result<()> {
+    if column.on_update.is_some() && (column.generated.is_some() || column.identity.is_some()) {
+        return Err(Error::sql("42P16", format!("generated column \"{}\" cannot have an ON UPDATE expression", column.name)));
+    }
+    Ok(())
+}
+
+pub(super) fn on_update_text(e: &ast::Expr) -> Result<String> {
     let facts = Facts::of(e);
     facts.check("ON UPDATE expression")?;
     if !facts.columns.is_empty() {

@@ -24,8 +24,8 @@ pub fn background_workers() -> usize {
     (cores() / 2).max(1)
 }
 
-/// The threads. Cheap to clone; they end, with all that runs on them, when the last clone is dropped. All nodes of a process may
-/// share them.
+/// The threads. Cheap to clone; they end when the last clone has been dropped and the last session has ended. All nodes of a process
+/// may share them.
 #[derive(Clone)]
 pub struct SessionThreads(Arc<[Thread]>);
 
@@ -51,7 +51,7 @@ impl SessionThreads {
         serving: impl FnOnce(tokio::net::TcpStream) -> F + Send + 'static,
     ) {
         let thread = self.0.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
-        let place = Place::take(&thread.sessions);
+        let place = Place::take(&thread.sessions, self.clone());
         thread.scheduler.spawn(async move {
             let _place = place;
             // Registered with the scheduler of this thread.
@@ -78,19 +78,22 @@ impl Thread {
     }
 }
 
-/// One session's place on a thread.
-struct Place(Arc<AtomicUsize>);
+/// One session's place on a thread, which stays as long as it is taken.
+struct Place {
+    sessions: Arc<AtomicUsize>,
+    _threads: SessionThreads,
+}
 
 impl Place {
-    fn take(sessions: &Arc<AtomicUsize>) -> Place {
+    fn take(sessions: &Arc<AtomicUsize>, threads: SessionThreads) -> Place {
         sessions.fetch_add(1, Ordering::Relaxed);
-        Place(sessions.clone())
+        Place { sessions: sessions.clone(), _threads: threads }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.sessions.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -125,6 +128,10 @@ mod tests {
             ends.push(end);
         }
         assert!(threads.0.iter().all(|t| t.sessions.load(Ordering::Relaxed) == 2));
+        // A server that takes no more clients lets its threads go; those that are served stay.
+        let counts: Vec<_> = threads.0.iter().map(|t| t.sessions.clone()).collect();
+        let started = threads.0.len();
+        drop(threads);
         drop(ends);
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
         for client in &mut clients {
@@ -132,10 +139,10 @@ mod tests {
             client.read_to_string(&mut name).unwrap();
             *names.entry(name).or_default() += 1;
         }
-        assert_eq!(names.len(), threads.0.len());
+        assert_eq!(names.len(), started);
         assert!(names.iter().all(|(name, sessions)| name.starts_with("sessions-") && *sessions == 2), "{names:?}");
         // A socket is closed before its place is given back.
-        while threads.0.iter().any(|t| t.sessions.load(Ordering::Relaxed) > 0) {
+        while counts.iter().any(|sessions| sessions.load(Ordering::Relaxed) > 0) {
             tokio::task::yield_now().await;
         }
     }

@@ -1,6 +1,9 @@
 //! What a node refuses, with a message that says what and where; and how it stops when it is told to.
 
+use crate::client::PgClient;
 use crate::process::{Spec, meridian, run};
+use meridian_workload::Client;
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_data_directory_belongs_to_one_process() {
@@ -111,4 +114,31 @@ async fn sigterm_ends_a_node_well_and_its_rows_stay() {
     let node = spec.start().await;
     let out = sql(node.url(), "SELECT count(*) FROM t");
     assert!(String::from_utf8_lossy(&out.stdout).contains("     3\n"), "{out:?}");
+}
+
+/// On SIGTERM a block may end well; what would take longer is told why it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sigterm_lets_an_open_block_finish() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = Spec::alone(&dir.path().join("node"));
+    let node = spec.start().await;
+    let connect = async || PgClient::connect(&node.sql_addr, "root", "defaultdb").await.expect("a connection");
+    let (mut block, mut busy) = (connect().await, connect().await);
+    block.execute("CREATE TABLE t (id INT8 PRIMARY KEY)").await.expect("a table");
+    block.execute("BEGIN; INSERT INTO t VALUES (1)").await.expect("a block");
+    let busy = tokio::spawn(async move {
+        busy.execute("SELECT count(*) FROM generate_series(1, 30000) AS a, generate_series(1, 30000) AS b").await
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let ending = tokio::spawn(node.terminate());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    block.execute("INSERT INTO t VALUES (2)").await.expect("the block goes on");
+    block.execute("COMMIT").await.expect("the block ends");
+    let ended = busy.await.expect("a task").expect_err("it would take for ever");
+    assert_eq!(ended.sqlstate(), "57P01", "{ended}");
+    let (status, said) = ending.await.expect("a task");
+    assert!(status.success() && said.contains("stopped"), "{status}: {said}");
+    let node = spec.start().await;
+    let mut client = PgClient::connect(&node.sql_addr, "root", "defaultdb").await.expect("a connection");
+    assert_eq!(client.query("SELECT id FROM t", &[]).await.expect("rows").rows.len(), 2);
 }

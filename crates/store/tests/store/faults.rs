@@ -51,17 +51,26 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     into.sort();
 }
 
+/// A store on disk that was opened, written and flushed so often, and its files.
+fn written(options: &Options, times: usize) -> (Place, Vec<PathBuf>) {
+    let place = Place::fjall();
+    for _ in 0..times {
+        let (store, group) = place.open(options);
+        write_some(&group);
+        drop((store, group));
+    }
+    let Place::Fjall(folder) = &place else { unreachable!() };
+    let mut all = Vec::new();
+    files(&folder.path().join("data").join("keyspaces"), &mut all);
+    (place, all)
+}
+
 /// Whatever bytes of whatever sorted file are flipped: an error that names the place, or the right answer; never a wrong one.
 #[test]
 fn a_damaged_file_is_noticed_and_named() {
     let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
-    let place = Place::fjall();
+    let (place, all) = written(&options, 1);
     let Place::Fjall(folder) = &place else { unreachable!() };
-    let (store, group) = place.open(&options);
-    write_some(&group);
-    drop((store, group));
-    let mut all = Vec::new();
-    files(&folder.path().join("data").join("keyspaces"), &mut all);
     let tables: Vec<PathBuf> = all.into_iter().filter(|p| p.parent().is_some_and(|p| p.ends_with("tables"))).collect();
     assert!(!tables.is_empty());
     let mut noticed = 0;
@@ -107,15 +116,7 @@ fn a_damaged_file_is_noticed_and_named() {
 #[test]
 fn a_damaged_list_of_files_is_refused_by_name() {
     let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
-    let place = Place::fjall();
-    let Place::Fjall(folder) = &place else { unreachable!() };
-    for _ in 0..3 {
-        let (store, group) = place.open(&options);
-        write_some(&group);
-        drop((store, group));
-    }
-    let mut all = Vec::new();
-    files(&folder.path().join("data").join("keyspaces"), &mut all);
+    let (place, all) = written(&options, 3);
     let currents: Vec<PathBuf> = all.into_iter().filter(|p| p.ends_with("current")).collect();
     assert!(currents.len() > 2, "{currents:?}");
     for current in &currents {
@@ -145,13 +146,8 @@ fn a_damaged_list_of_files_is_refused_by_name() {
 fn a_missing_list_of_files_is_not_an_empty_store() {
     let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
     let refused = |lost: usize| {
-        let place = Place::fjall();
+        let (place, all) = written(&options, 1);
         let Place::Fjall(folder) = &place else { unreachable!() };
-        let (store, group) = place.open(&options);
-        write_some(&group);
-        drop((store, group));
-        let mut all = Vec::new();
-        files(&folder.path().join("data").join("keyspaces"), &mut all);
         let mut currents: Vec<PathBuf> = all.into_iter().filter(|p| p.ends_with("current")).collect();
         currents.sort();
         std::fs::remove_file(&currents[lost]).unwrap();

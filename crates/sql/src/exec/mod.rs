@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 /// Rows handled at a time.
 pub(crate) const BATCH: usize = 256;
-/// After so many batches, about a millisecond, the other sessions of the thread have their turn.
+/// After so many batches the other sessions of the thread have their turn.
 const PAUSE_EVERY: u32 = 8;
 
 /// What operators share while a statement runs.

@@ -3,6 +3,7 @@
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::SystemContext;
 use crate::catalog::{Catalog, Descriptor, Group, GroupKind};
+use crate::env::Locking;
 use crate::types::{Datum, EvalContext, RowView, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
@@ -33,9 +34,9 @@ pub struct ExecContext<'a> {
 
 impl ExecContext<'_> {
     /// Before reading: 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
-    /// GLOBAL rows are at home everywhere.
-    pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>) -> Result<()> {
-        self.stay(groups, |g| g.kind == GroupKind::Global)
+    /// GLOBAL rows are at home everywhere, for those who do not lock them.
+    pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>, locking: Locking) -> Result<()> {
+        self.stay(groups, |g| g.kind == GroupKind::Global && locking == Locking::None)
     }
 
     /// The same before writing: GLOBAL rows are written in the primary region.

@@ -235,7 +235,7 @@ async fn children<T: Transaction>(
     }
     let known = |o: u32| fk.columns.iter().position(|c| *c == o).map(|at| values[at].clone());
     let groups = child.groups_with(&known, rt.ctx.eval);
-    rt.ctx.stay_home(groups.iter())?;
+    rt.ctx.stay_home(groups.iter(), locking)?;
     let mut rest: Vec<(GroupId, KeyRange)> = groups.iter().map(|group| (group, range.clone())).collect();
     let mut out = Vec::new();
     while !rest.is_empty() {

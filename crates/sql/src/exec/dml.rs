@@ -274,7 +274,7 @@ async fn taken<T: Transaction>(
     let found = match reach {
         Reach::Own => rt.txn.get(own, &key, ColumnMask::EXISTENCE, locking).await?.map(|value| (own, value)),
         Reach::All => {
-            rt.ctx.stay_home(table.table.groups())?;
+            rt.ctx.stay_home(table.table.groups(), locking)?;
             let groups: Vec<GroupId> = table.table.groups().collect();
             let reads = groups.iter().map(|group| (*group, vec![key.clone()])).collect();
             let values = rt.txn.get_each(reads, ColumnMask::EXISTENCE, locking).await?;

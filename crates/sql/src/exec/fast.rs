@@ -95,7 +95,7 @@ async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx:
 /// The stored row of a point.
 async fn row<T: Transaction>(s: &Scan, key: &Key, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Option<Bytes>> {
     if let Some(group) = s.table.only_group() {
-        ctx.stay_home(std::iter::once(group))?;
+        ctx.stay_home(std::iter::once(group), s.locking)?;
         return txn.get(group, key, s.mask, s.locking).await;
     }
     let frame: Frame = std::sync::Arc::from([]);

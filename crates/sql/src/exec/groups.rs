@@ -111,7 +111,7 @@ pub(crate) async fn get_anywhere<T: Transaction>(
     columns: ColumnMask,
     locking: Locking,
 ) -> Result<Vec<Option<(GroupId, Bytes)>>> {
-    exec.stay_home(groups.near.into_iter())?;
+    exec.stay_home(groups.near.into_iter(), locking)?;
     let mut out: Vec<Option<(GroupId, Bytes)>> = match (groups.near, keys) {
         (None, _) => vec![None; keys.len()],
         (Some(near), [key]) => vec![txn.get(near, key, columns, locking).await?.map(|v| (near, v))],
@@ -124,7 +124,7 @@ pub(crate) async fn get_anywhere<T: Transaction>(
     if groups.far.is_empty() || missing.is_empty() {
         return Ok(out);
     }
-    exec.stay_home(groups.far.iter().copied())?;
+    exec.stay_home(groups.far.iter().copied(), locking)?;
     let wanted: Vec<Key> = missing.iter().map(|at| keys[*at].clone()).collect();
     let reads = groups.far.iter().map(|g| (*g, wanted.clone())).collect();
     let found = txn.get_each(reads, columns, locking).await?;

@@ -53,7 +53,7 @@ async fn find<T: Transaction>(places: Places, rt: &mut Runtime<'_, T>) -> Result
     if places.is_empty() {
         return Ok(None);
     }
-    rt.ctx.stay_home(places.keys().copied())?;
+    rt.ctx.stay_home(places.keys().copied(), Locking::None)?;
     let keys = |found: &[(Key, String)]| found.iter().map(|(key, _)| key.clone()).collect();
     let reads = places.iter().map(|(group, found)| (*group, keys(found))).collect();
     let answers = rt.txn.get_each(reads, ColumnMask::EXISTENCE, Locking::None).await?;

@@ -138,7 +138,7 @@ async fn read<T: Transaction>(s: &Scan, cursors: &mut [Cursor], limit: usize, rt
         scans.push((c.group, scan));
         of.push(at);
     }
-    rt.ctx.stay_home(scans.iter().map(|(group, _)| *group))?;
+    rt.ctx.stay_home(scans.iter().map(|(group, _)| *group), s.locking)?;
     let pages = match scans.len() {
         1 => {
             let (group, scan) = scans.remove(0);

@@ -277,6 +277,30 @@ select * from codes;
 code | percent
 (SELECT 0)
 
+update codes set percent = 1 where code = 'none';
+----
+ERROR 42898: query is not running in its home region
+DETAIL: It would read or write rows of region "us-east1"; the gateway is in "europe-west1".
+HINT: Run it from region "us-east1", say which region's rows are meant, or SET enforce_home_region = off.
+
+update codes set percent = 1;
+----
+ERROR 42898: query is not running in its home region
+DETAIL: It would read or write rows of region "us-east1"; the gateway is in "europe-west1".
+HINT: Run it from region "us-east1", say which region's rows are meant, or SET enforce_home_region = off.
+
+delete from codes where code = 'none' or code = 'some';
+----
+ERROR 42898: query is not running in its home region
+DETAIL: It would read or write rows of region "us-east1"; the gateway is in "europe-west1".
+HINT: Run it from region "us-east1", say which region's rows are meant, or SET enforce_home_region = off.
+
+select * from codes where code = 'none' for update;
+----
+ERROR 42898: query is not running in its home region
+DETAIL: It would read or write rows of region "us-east1"; the gateway is in "europe-west1".
+HINT: Run it from region "us-east1", say which region's rows are meant, or SET enforce_home_region = off.
+
 set enforce_home_region = off;
 ----
 (SET)

@@ -217,7 +217,10 @@ impl<R: Runtime> Environment for Env<R> {
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {
-        self.0.metrics.rows()
+        let mut rows = self.0.metrics.rows();
+        rows.push(("txn.regions.messages".to_string(), self.0.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed)));
+        rows.sort();
+        rows
     }
 
     fn cancel(&self, session: SessionId) -> bool {

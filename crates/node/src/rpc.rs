@@ -64,8 +64,8 @@ pub struct Rpc<R: Runtime> {
     pub(crate) tasks: Arc<Tasks>,
     /// When a refusal was last said.
     refused: Mutex<Option<Instant>>,
-    /// Messages to other regions, for the budget «0 cross-region messages on a local transaction's path».
-    pub cross_region_calls: AtomicU64,
+    /// Messages of transactions to other regions, for the budget «0 cross-region messages on a local transaction's path».
+    pub(crate) far_messages: AtomicU64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ impl<R: Runtime> Rpc<R> {
             echoes,
             tasks: Arc::new(Tasks::new()),
             refused: Mutex::new(None),
-            cross_region_calls: AtomicU64::new(0),
+            far_messages: AtomicU64::new(0),
         })
     }
 
@@ -181,10 +181,8 @@ impl<R: Runtime> Rpc<R> {
     async fn call_once(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
-        if peer.is_remote_region.load(Ordering::Relaxed)
-            && !matches!(request, Request::Ping(_) | Request::Raft { .. } | Request::Closed(_))
-        {
-            self.cross_region_calls.fetch_add(1, Ordering::Relaxed);
+        if peer.is_remote_region.load(Ordering::Relaxed) && request.is_of_transaction() {
+            self.far_messages.fetch_add(1, Ordering::Relaxed);
         }
         let addr = peer.addr.read().clone();
         let deadline = Instant::now() + timeout;

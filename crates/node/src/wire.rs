@@ -178,6 +178,39 @@ pub enum Request {
     WaitsOf(Vec<Owner>),
 }
 
+impl Request {
+    /// Whether a transaction sends it, or the vote on one. The rest is what keeps the cluster together.
+    pub(crate) fn is_of_transaction(&self) -> bool {
+        match self {
+            Request::Read { .. }
+            | Request::ReadReplica { .. }
+            | Request::ReadPast { .. }
+            | Request::ReadGlobal { .. }
+            | Request::Holds { .. }
+            | Request::Settled(_)
+            | Request::Commit { .. }
+            | Request::Check { .. }
+            | Request::Ballot { .. }
+            | Request::Reserved { .. }
+            | Request::Release { .. }
+            | Request::AheadOf { .. }
+            | Request::WaitsOf(_) => true,
+            Request::Raft { .. }
+            | Request::Closed(_)
+            | Request::Join { .. }
+            | Request::Ping(_)
+            | Request::ChangeCatalog { .. }
+            | Request::AwaitVersion { .. }
+            | Request::Grant { .. }
+            | Request::Status
+            | Request::Transactions
+            | Request::Groups
+            | Request::IsMember { .. }
+            | Request::Stand { .. } => false,
+        }
+    }
+}
+
 /// The answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Response {

@@ -138,6 +138,28 @@ impl Tpcc {
         Layout::new(&context.connector.regions(), &self.config)
     }
 
+    /// So many new orders, one after the other, of warehouses of the region and without lines from others.
+    pub async fn local_orders(&self, context: &Context, region: &str, count: u32) -> Result<()> {
+        let layout = self.layout(context);
+        let mut rng = context.rng(0);
+        let mut session = context.session(region, DATABASE);
+        let constants = Constants::of_run(context.seed);
+        let warehouse = layout.warehouse_of_client(&Worker { id: 0, region: region.to_string() });
+        for _ in 0..count {
+            let order = loop {
+                let order = new_order::NewOrder::draw(&layout, &self.config, &constants, warehouse, &mut rng);
+                if !order.is_remote(&layout) {
+                    break Business::NewOrder(Arc::new(order));
+                }
+            };
+            match self.perform(&mut session, &layout, &order, 0, &mut rng).await {
+                Attempted::Committed(()) => {}
+                Attempted::Failed(e) | Attempted::Unknown(e, _) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
     /// Runs a transaction until it has ended, and notes what the check needs to know.
     async fn perform(
         &self,

@@ -15,7 +15,7 @@ use crate::workload::TpccArgs;
 use clap::Args as ClapArgs;
 use cluster::Cluster;
 use meridian_server::node::base::{Error, Result};
-use meridian_workload::tpcc::{TRANSACTIONS, Tpcc};
+use meridian_workload::tpcc::{DATABASE, TRANSACTIONS, Tpcc};
 use meridian_workload::{Context, Progress, RetryPolicy, WallTimer, Workload};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// New orders of each region whose messages are counted, before the clients begin.
+const COUNTED_ORDERS: u32 = 50;
 /// Nobody measures how connections are made and statements are planned.
 const WARM_UP: Duration = Duration::from_secs(2);
 /// A client of a dead node is to notice.
@@ -89,6 +91,7 @@ async fn bench(args: &Args, scratch: &std::path::Path) -> Result<ExitCode> {
     bench.work.setup(&bench.context(1), &progress).await?;
     println!("{} rows loaded in {:.0} s\n", loaded.into_inner(), begun.elapsed().as_secs_f64());
 
+    bench.count_messages().await?;
     let mut csv = format!("run,{}\n", latencies::CSV_HEAD);
     let mut sound = bench.turn(&mut cluster, false, &mut csv).await?;
     if !args.calm {
@@ -111,6 +114,23 @@ impl Bench<'_> {
         let mut context = Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed);
         context.retry = RetryPolicy { statement_timeout: STATEMENT_TIMEOUT, ..RetryPolicy::default() };
         context
+    }
+
+    /// Messages to other regions that new orders of local warehouses send, which read the GLOBAL catalogue of items.
+    async fn count_messages(&self) -> Result<()> {
+        let context = self.context(4);
+        // What is planned and learned once is not theirs.
+        for region in &self.regions {
+            self.work.local_orders(&context, region, 1).await?;
+        }
+        for region in &self.regions {
+            let before = metric(&context, region, "txn.regions.messages").await?;
+            self.work.local_orders(&context, region, COUNTED_ORDERS).await?;
+            let sent = metric(&context, region, "txn.regions.messages").await? - before;
+            println!("{region}: {COUNTED_ORDERS} new orders of local warehouses sent {sent} messages to other regions");
+        }
+        println!();
+        Ok(())
     }
 
     /// Works for the time, with or without a crash in the middle; whether the checks passed.
@@ -173,6 +193,17 @@ impl Bench<'_> {
         );
         Ok(verdict.is_ok())
     }
+}
+
+/// One of `SHOW METRICS` at the region's first node.
+async fn metric(context: &Context, region: &str, name: &str) -> Result<i64> {
+    let rows = context.session(region, DATABASE).execute("SHOW METRICS").await?;
+    for row in 0..rows.rows.len() {
+        if rows.text(row, 0)? == name {
+            return rows.int(row, 1);
+        }
+    }
+    Err(Error::internal(format!("there is no metric \"{name}\"")))
 }
 
 async fn work(traffic: &mut Traffic, cluster: &mut Cluster, time: Duration) -> Result<()> {

@@ -127,7 +127,7 @@ impl<R: Runtime> Txn<R> {
         let participants: Vec<GroupId> = slices.keys().copied().collect();
         let longest = participants.iter().map(|g| self.shared.one_way_delay(*g)).max().unwrap_or_default();
         // Who reads at primaries has queued for whatever it locks. The baselines of the benches overtake, as they do.
-        let is_late = self.protocol.reads_at_primaries() || self.attempts() >= ATTEMPTS_AT_REPLICAS;
+        let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
         let prepare = |(group, slice): (GroupId, CommitRequest)| {
             let hold = match self.shared.is_primary_near(group) {
                 true => hold(self.protocol, longest.saturating_sub(self.shared.one_way_delay(group))),

@@ -241,7 +241,7 @@ impl<R: Runtime> Txn<R> {
         }
         let is_fresh = self.parts.iter().find(|p| p.group == group).is_none_or(|p| p.is_fresh());
         if !is_fresh {
-            self.shared.refusals.note(self.options.session);
+            self.shared.refusals.note(self.options.session, self.attempts);
         } else if self.options.is_block && conflict.reason == ConflictReason::ConcurrentWrite {
             // A block that asks the primary statement by statement takes a round trip for each: others change what it has read all the
             // sooner. At a replica it is quick.
@@ -249,7 +249,7 @@ impl<R: Runtime> Txn<R> {
         }
         if conflict.reason == ConflictReason::Locked {
             // Its turn comes at the primary, where the queue is.
-            (1..super::reads::ATTEMPTS_AT_REPLICAS).for_each(|_| self.shared.refusals.note(self.options.session));
+            self.shared.refusals.note(self.options.session, self.attempts.max(super::reads::ATTEMPTS_AT_REPLICAS - 1));
         }
         if !is_fresh && conflict.reason == ConflictReason::ConcurrentWrite {
             conflict.reason = ConflictReason::StaleRemoteRead;

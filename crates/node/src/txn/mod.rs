@@ -50,6 +50,8 @@ pub struct Txn<R: Runtime> {
     protocol: Protocol,
     options: TxnOptions,
     began: Timestamp,
+    /// Attempts of the same work that came before, as far as that is known: a client that tries again itself is recognised by its session.
+    attempts: u32,
     schema: SchemaUse,
     /// In the order of first use; seldom more than three.
     parts: Vec<Part>,
@@ -89,6 +91,7 @@ impl<R: Runtime> Txn<R> {
         let schema = SchemaUse { version: options.schema, ..SchemaUse::default() };
         let protocol = shared.protocol();
         Txn {
+            attempts: options.attempt.max(shared.refusals.count(options.session)),
             protocol,
             may_reserve: reserving::may_reserve(&options, protocol),
             reserved: None,
@@ -178,7 +181,7 @@ impl<R: Runtime> Txn<R> {
         if self.parts.iter().any(is_elsewhere) {
             self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
             match is_committed {
-                true => self.shared.metrics.committed(self.attempts(), self.round_trips),
+                true => self.shared.metrics.committed(self.attempts, self.round_trips),
                 false => self.shared.metrics.add(Counter::Aborted),
             }
         }

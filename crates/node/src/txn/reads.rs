@@ -164,13 +164,7 @@ impl<R: Runtime> Txn<R> {
         }
         // What only reads and is not a block may have been sent to its client before it ends.
         let is_speculative = !self.options.read_only || self.options.is_held_back || self.options.is_block;
-        is_speculative && (self.attempts() < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts)
-    }
-
-    /// Attempts of the same work that came before, as far as that is known: a client that tries again itself is recognised by its
-    /// session.
-    pub(super) fn attempts(&self) -> u32 {
-        self.options.attempt.max(self.shared.refusals.count(self.options.session))
+        is_speculative && (self.attempts < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts)
     }
 
     /// From the second abort on, a block that only reads takes a shared place in the wait queue of every row it reads, for a moment.
@@ -179,7 +173,7 @@ impl<R: Runtime> Txn<R> {
         let wants = !self.parts[at].is_global
             && self.options.read_only
             && self.options.is_block
-            && self.attempts() >= ATTEMPTS_AT_REPLICAS;
+            && self.attempts >= ATTEMPTS_AT_REPLICAS;
         match locking == Locking::None && wants && !self.protocol.reads_at_primaries() {
             true => Locking::Shared(OnLocked::Briefly),
             false => locking,

@@ -22,16 +22,14 @@ const SESSIONS_MAX: usize = 4_096;
 pub(crate) struct Refusals(Mutex<BTreeMap<SessionId, (u32, Instant)>>);
 
 impl Refusals {
-    /// The session was refused.
-    pub fn note(&self, session: SessionId) {
+    /// The session was refused, after so many attempts before that one. (That one may have waited for longer than anything is remembered here.)
+    pub fn note(&self, session: SessionId, attempts: u32) {
         let now = Instant::now();
         let mut refusals = self.0.lock();
         if refusals.len() >= SESSIONS_MAX {
             refusals.retain(|_, (_, at)| now - *at < REMEMBERED);
         }
-        let (count, at) = refusals.entry(session).or_insert((0, now));
-        *count = if now - *at < REMEMBERED { *count + 1 } else { 1 };
-        *at = now;
+        refusals.insert(session, (attempts + 1, now));
     }
     /// It committed, or was refused where it had read what is newest.
     pub fn forget(&self, session: SessionId) {
@@ -57,12 +55,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn refusals_count_until_a_commit_or_for_a_while() {
         let (refusals, session) = (Refusals::default(), SessionId(3));
-        refusals.note(session);
-        refusals.note(session);
+        refusals.note(session, 0);
+        refusals.note(session, 1);
         assert_eq!((refusals.count(session), refusals.count(SessionId(4))), (2, 0));
         refusals.forget(session);
         assert_eq!(refusals.count(session), 0);
-        refusals.note(session);
+        refusals.note(session, 0);
         tokio::time::advance(REMEMBERED * 2).await;
         assert_eq!(refusals.count(session), 0);
     }

@@ -26,7 +26,7 @@ impl<R: Runtime> Txn<R> {
             let e = Error::retry("could not serialize access: the schema was changed by another transaction");
             return Err(self.note_failure(e));
         }
-        let is_late = self.protocol.reads_at_primaries() || self.attempts() >= ATTEMPTS_AT_REPLICAS;
+        let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
         let takes_part = self.parts.iter().filter(|p| !p.writes.is_empty() || !p.view.entries.is_empty());
         let slice = |part: &super::Part| Slice {
             group: part.group,

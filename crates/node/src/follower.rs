@@ -168,6 +168,9 @@ impl<R: Runtime> Replica<R> {
     fn known_until(&self, entries: &[ReadEntry]) -> Timestamp {
         let core = self.core.lock();
         let closed = core.closed();
+        if self.bugs.has(PlantedBug::GlobalReadsHoldToClosed) {
+            return closed;
+        }
         entries.iter().map(|e| core.state.replica_read(&e.target, e.columns, closed)).min().unwrap_or(closed)
     }
 

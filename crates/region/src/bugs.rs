@@ -52,11 +52,15 @@ pub enum PlantedBug {
     ReaderDoesNotWait,
     /// Who writes a GLOBAL row acknowledges it before its time.
     WriterDoesNotWait,
+    /// 9: what was read of GLOBAL rows is taken to hold as far as the replica's closed timestamp, whatever is prepared below it.
+    GlobalReadsHoldToClosed,
+    /// 31: a transaction with a new version of the schema may commit at or below the step that made it.
+    CommitBelowSchemaStep,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 24] = [
+    pub const ALL: [PlantedBug; 26] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -81,6 +85,8 @@ impl PlantedBug {
         PlantedBug::GlobalReadsNotClosed,
         PlantedBug::ReaderDoesNotWait,
         PlantedBug::WriterDoesNotWait,
+        PlantedBug::GlobalReadsHoldToClosed,
+        PlantedBug::CommitBelowSchemaStep,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -110,6 +116,8 @@ impl PlantedBug {
             PlantedBug::GlobalReadsNotClosed => "global-reads-not-closed",
             PlantedBug::ReaderDoesNotWait => "reader-does-not-wait",
             PlantedBug::WriterDoesNotWait => "writer-does-not-wait",
+            PlantedBug::GlobalReadsHoldToClosed => "global-reads-hold-to-closed",
+            PlantedBug::CommitBelowSchemaStep => "commit-below-schema-step",
         }
     }
     /// The reverse of [`PlantedBug::name`].

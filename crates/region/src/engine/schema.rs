@@ -34,7 +34,7 @@ impl Engine {
 
     /// Who used the present version commits and reads at or above the step that made it (counterexample 31).
     pub(super) fn schema_above(&self, state: &GroupState, schema: &SchemaUse) -> Timestamp {
-        match self.leased() && schema.version == state.grant().version {
+        match self.leased() && schema.version == state.grant().version && !self.bugs.has(PlantedBug::CommitBelowSchemaStep) {
             true => state.grant().committed_at,
             false => Timestamp::MIN,
         }

@@ -545,8 +545,8 @@ enum Arrival {
 
 #[test]
 fn planted_bugs_of_the_schema_lease_are_found() {
-    use PlantedBug::{SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants};
-    for bug in [SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants] {
+    use PlantedBug::{CommitBelowSchemaStep, SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants};
+    for bug in [SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants, CommitBelowSchemaStep] {
         let found = (0..300).find(|seed| run(*seed, PlantedBugs::only(bug)).is_err());
         assert!(found.is_some(), "{} was not found", bug.name());
     }

@@ -114,6 +114,7 @@ impl Scenario {
             }
             // Gateways must disagree about the time, and what is written soon be read.
             PlantedBug::GlobalReadsHoldToCommit
+            | PlantedBug::GlobalReadsHoldToClosed
             | PlantedBug::GlobalReadsNotRechecked
             | PlantedBug::UncertaintySkipped
             | PlantedBug::GlobalReadsNotClosed
@@ -137,7 +138,8 @@ impl Scenario {
             | PlantedBug::ReadInFlight
             | PlantedBug::NewestMaskOnly
             | PlantedBug::SkipRangeCheck
-            | PlantedBug::SchemaReadOnce => {}
+            | PlantedBug::SchemaReadOnce
+            | PlantedBug::CommitBelowSchemaStep => {}
         }
     }
 

@@ -26,49 +26,77 @@ pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u
     })
     .await?;
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let (mut todo, mut rows) = resume(env, primary_ranges(&source), context);
-    let mut saved = env.now_micros();
-    let (mut batch, mut attempt) = (BATCH_ROWS, 0);
-    while let Some((group, range)) = todo.last().cloned() {
-        match page(env, table, index, (group, range), batch, attempt, context).await {
-            Ok((read, next)) => {
-                rows += read;
-                todo.pop();
-                todo.extend(next.map(|rest| (group, rest)));
-                if env.now_micros().saturating_sub(saved) > CHECKPOINT_MICROS {
-                    checkpoint(env, context, todo.last(), rows).await?;
-                    saved = env.now_micros();
-                }
-                attempt = 0;
-                batch = (batch * 2).min(BATCH_ROWS);
-            }
-            // Somebody changed one of the rows: a smaller batch has better odds.
-            Err(e) if may_try_again(&e, attempt) => {
-                attempt += 1;
-                batch = (batch / 2).max(1);
-                pause(env, attempt).await;
-            }
-            Err(e) => return Err(e),
+    let mut progress = Progress::resume(env, primary_ranges(&source), context);
+    while let Some((group, range)) = progress.next() {
+        match page(env, table, index, (group, range), progress.batch, progress.attempt, context).await {
+            Ok((read, rest)) => progress.advance(env, context, read, rest).await?,
+            Err(e) => progress.refused(env, e).await?,
         }
     }
     Ok(())
 }
 
-/// Where an earlier run of the task got to, and how many rows that were. The groups are worked through from the last to the first.
-fn resume<E: Environment>(env: &E, mut all: Vec<(GroupId, KeyRange)>, context: &JobContext) -> (Vec<(GroupId, KeyRange)>, u64) {
-    let catalog = env.catalog();
-    let job: Option<&JobRecord> = context.job.and_then(|(id, _)| catalog.job(id));
-    let Some((group, from, rows)) =
-        job.and_then(|job| job.checkpoint.as_ref().and_then(|c| split(c)).map(|(g, k)| (g, k, job.rows)))
-    else {
-        return (all, 0);
-    };
-    let Some(at) = all.iter().position(|(g, range)| *g == group && from >= range.start && from < range.end) else {
-        return (all, 0);
-    };
-    all.truncate(at + 1);
-    all[at].1.start = from;
-    (all, rows)
+/// How far a task is that works through the rows of a table in batches.
+pub(super) struct Progress {
+    /// What is left, worked through from the last to the first.
+    todo: Vec<(GroupId, KeyRange)>,
+    rows: u64,
+    /// When it was written down.
+    saved_micros: u64,
+    /// How many rows the next transaction takes, and how often it was tried.
+    pub batch: usize,
+    pub attempt: u32,
+}
+
+impl Progress {
+    /// From where an earlier run of the task got to.
+    pub fn resume<E: Environment>(env: &E, mut all: Vec<(GroupId, KeyRange)>, context: &JobContext) -> Progress {
+        let catalog = env.catalog();
+        let job: Option<&JobRecord> = context.job.and_then(|(id, _)| catalog.job(id));
+        let checkpoint = job.and_then(|job| job.checkpoint.as_ref().and_then(|c| split(c)).map(|(g, k)| (g, k, job.rows)));
+        let mut rows = 0;
+        if let Some((group, from, so_far)) = checkpoint
+            && let Some(at) = all.iter().position(|(g, range)| *g == group && from >= range.start && from < range.end)
+        {
+            all.truncate(at + 1);
+            all[at].1.start = from;
+            rows = so_far;
+        }
+        Progress { todo: all, rows, saved_micros: env.now_micros(), batch: BATCH_ROWS, attempt: 0 }
+    }
+    pub fn next(&self) -> Option<(GroupId, KeyRange)> {
+        self.todo.last().cloned()
+    }
+    /// A batch is done: so many rows, and what is left of its range. Writes it down now and then.
+    pub async fn advance<E: Environment>(
+        &mut self,
+        env: &E,
+        context: &JobContext,
+        rows: u64,
+        rest: Option<KeyRange>,
+    ) -> Result<()> {
+        self.rows += rows;
+        if let Some((group, _)) = self.todo.pop() {
+            self.todo.extend(rest.map(|rest| (group, rest)));
+        }
+        self.attempt = 0;
+        self.batch = (self.batch * 2).min(BATCH_ROWS);
+        if env.now_micros().saturating_sub(self.saved_micros) > CHECKPOINT_MICROS {
+            checkpoint(env, context, self.todo.last(), self.rows).await?;
+            self.saved_micros = env.now_micros();
+        }
+        Ok(())
+    }
+    /// A batch was not done. If somebody changed one of its rows, a smaller one has better odds.
+    pub async fn refused<E: Environment>(&mut self, env: &E, e: Error) -> Result<()> {
+        if !may_try_again(&e, self.attempt) {
+            return Err(e);
+        }
+        self.attempt += 1;
+        self.batch = (self.batch / 2).max(1);
+        pause(env, self.attempt).await;
+        Ok(())
+    }
 }
 
 /// A checkpoint: the group, and the key in it.

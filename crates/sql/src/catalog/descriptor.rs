@@ -237,12 +237,25 @@ pub struct Identity {
     pub always: bool,
 }
 
+/// A column whose values have to be written into the rows that are there already appears in steps (`catalog::jobs::fill`); two
+/// adjacent ones may be in use at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ColumnState {
     Public,
     /// Not seen by `*` nor by name-less inserts: the row id of a table without a primary key.
     Hidden,
     Dropped,
+    /// Being added: no statement sees it, and every row that is written gets a new value. A job writes the others.
+    Filling,
+    /// Every row has its value, and keeps it. No statement sees it yet: its constraints are being validated.
+    Filled,
+}
+
+impl ColumnState {
+    /// Rows have it, and no statement sees it.
+    pub fn is_being_added(self) -> bool {
+        matches!(self, ColumnState::Filling | ColumnState::Filled)
+    }
 }
 
 /// An index. Entries are keyed `id | columns | (primary key columns, unless it is unique and no column is NULL)`.
@@ -429,9 +442,13 @@ impl Table {
     pub fn mask(ordinal: u32) -> ColumnMask {
         ColumnMask::column(ordinal)
     }
+    /// Columns that rows are written with: those that exist, and those that are being added.
+    pub fn written_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
+        self.columns.iter().enumerate().filter(|(_, c)| c.state != ColumnState::Dropped).map(|(i, c)| (i as u32, c))
+    }
     /// Columns that exist, with their ordinals, hidden ones included.
     pub fn live_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
-        self.columns.iter().enumerate().filter(|(_, c)| c.state != ColumnState::Dropped).map(|(i, c)| (i as u32, c))
+        self.written_columns().filter(|(_, c)| !c.state.is_being_added())
     }
     /// Columns that `*` shows.
     pub fn public_columns(&self) -> impl Iterator<Item = (u32, &Column)> {

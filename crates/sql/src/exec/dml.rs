@@ -16,6 +16,7 @@ use super::cascade;
 use super::eval::{Env, Memo, eval, finish};
 use super::op::{Frame, Row, all_true, collect, eval_all, eval_scalar};
 use super::{infer, prefetch};
+use crate::catalog::{ColumnState, Table};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
@@ -142,7 +143,7 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
     for (o, e) in &table.generated {
         row[*o as usize] = finish(eval(e, &Env { row, args: &[], params: &[], ctx, memo: &memo }))?;
     }
-    for (o, c) in table.table.live_columns() {
+    for (o, c) in table.table.written_columns() {
         if c.not_null && row[o as usize].is_null() {
             let message =
                 format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, table.table.name);
@@ -328,7 +329,42 @@ pub(crate) async fn update<T: Transaction>(
     new: &mut Row,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
+    for f in &table.filling {
+        new[f.ordinal as usize] = eval_scalar(&f.updated, old, &Frame::from([]), rt).await?;
+    }
     complete(table, new, rt.ctx.eval)?;
+    write_changes(table, old, new, rt).await
+}
+
+/// Gives a row that was read whole the values of the columns that are being added to its table. It may break constraints that are
+/// not validated: what it had before is not looked at.
+pub(crate) async fn fill<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    let mut new = old.to_vec();
+    for f in &table.filling {
+        new[f.ordinal as usize] = eval_scalar(&f.stored, old, &Frame::from([]), rt).await?;
+    }
+    let column = |o: u32| &table.table.columns[o as usize];
+    let memo = Memo::default();
+    for (o, e) in table.generated.iter().filter(|(o, _)| column(*o).state == ColumnState::Filling) {
+        new[*o as usize] = finish(eval(e, &Env { row: &new, args: &[], params: &[], ctx: rt.ctx.eval, memo: &memo }))?;
+    }
+    for (o, c) in table.table.written_columns().filter(|(_, c)| c.state == ColumnState::Filling) {
+        if c.not_null && new[o as usize].is_null() {
+            return Err(contains_nulls(&table.table, o));
+        }
+    }
+    write_changes(table, old, &new, rt).await
+}
+
+/// 23502 for a column of rows that are there already.
+pub(crate) fn contains_nulls(table: &Table, ordinal: u32) -> Error {
+    let (table, column) = (&table.name, &table.columns[ordinal as usize].name);
+    let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
+    Error::sql("23502", message).table(table.clone()).column(column.clone())
+}
+
+/// Writes what differs between two versions of a row.
+async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
     let mut mask = ColumnMask::NONE;
     let differs = |o: usize| !identical(&old[o], &new[o]);
     for o in 0..new.len() {

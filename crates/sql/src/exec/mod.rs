@@ -24,10 +24,11 @@ mod tests;
 mod window;
 
 pub use api::*;
+pub(crate) use dml::contains_nulls;
 pub use entries::{Entry, split_entry};
 
 use crate::env::Transaction;
-use crate::plan::{Plan, Prepared, Tag};
+use crate::plan::{Plan, Prepared, TablePlan, Tag};
 use crate::types::{Datum, Type};
 use eval::Memo;
 use meridian_base::{Error, Result};
@@ -142,6 +143,22 @@ pub async fn insert_rows<T: Transaction>(
     let Node::Dml(dml) = &**node else { return Err(Error::internal("not a plan of an INSERT")) };
     let mut shared = Shared::default();
     dml::insert_params(dml, rows, &mut Runtime { txn, ctx, params: &[], shared: &mut shared }).await
+}
+
+/// Gives stored rows the values of the columns that are being added to their table.
+pub(crate) async fn fill_rows<T: Transaction>(
+    plan: &TablePlan,
+    rows: &[Vec<Datum>],
+    txn: &mut T,
+    ctx: &ExecContext<'_>,
+) -> Result<()> {
+    let mut shared = Shared::default();
+    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
+    for row in rows {
+        rt.pause().await?;
+        dml::fill(plan, row, &mut rt).await?;
+    }
+    Ok(())
 }
 
 /// A statement being run: a portal or a cursor holds one and fetches from it.

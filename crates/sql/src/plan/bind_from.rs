@@ -6,6 +6,7 @@ use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
 use super::expr::*;
 use super::rel::*;
 use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
+use crate::catalog::{Column, ColumnState};
 use crate::env::Locking;
 use crate::types::Type;
 use crate::types::functions::{self, FunctionKind};
@@ -246,19 +247,30 @@ impl Binder<'_> {
         self.descriptors.insert(t.id);
         self.groups.extend(t.groups());
         let base = self.fresh_many(t.columns.len());
+        let cols = self.scope_of(&t, t.live_columns(), alias, base);
+        (Rel::Table { table: t, base, alias: alias.to_string(), locking, filters: Vec::new() }, cols)
+    }
+
+    /// Columns of a table as expressions see them; ordinal 0 is `base`.
+    pub(crate) fn scope_of<'t>(
+        &self,
+        t: &'t TableRef,
+        columns: impl Iterator<Item = (u32, &'t Column)>,
+        alias: &str,
+        base: ColId,
+    ) -> Vec<ScopeCol> {
         let schema = self.ctx.catalog.schema_by_id(t.schema).map(|s| s.name.clone());
-        let cols = t.live_columns().map(|(o, c)| ScopeCol {
+        let column = |(o, c): (u32, &Column)| ScopeCol {
             table: alias.to_string(),
             schema: schema.clone(),
             name: c.name.clone(),
             id: base + o,
             ty: c.ty.clone(),
             qualified_only: false,
-            hidden: c.state == crate::catalog::ColumnState::Hidden,
+            hidden: c.state == ColumnState::Hidden,
             origin: Some((t.id, o)),
-        });
-        let cols = cols.collect();
-        (Rel::Table { table: t, base, alias: alias.to_string(), locking, filters: Vec::new() }, cols)
+        };
+        columns.map(column).collect()
     }
 
     fn view(&mut self, v: &ViewRef, alias: &str) -> Result<(Rel, Vec<ScopeCol>)> {

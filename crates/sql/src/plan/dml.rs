@@ -292,7 +292,7 @@ impl Binder<'_> {
 
     /// Columns that are not given get their defaults.
     fn add_defaults(&mut self, input: &mut Rel, targets: &mut Vec<u32>, plan: &TablePlan) {
-        let missing: Vec<(u32, Expr)> = (plan.table.live_columns())
+        let missing: Vec<(u32, Expr)> = (plan.table.written_columns())
             .filter(|(o, _)| !targets.contains(o))
             .filter_map(|(o, _)| plan.defaults[o as usize].clone().map(|e| (o, e)))
             .collect();

@@ -107,6 +107,16 @@ pub fn evaluate(e: &ast::Expr, ty: &Type, ctx: &PlanContext) -> Result<Datum> {
     crate::exec::eval::eval_constant(&expr, ctx.eval)
 }
 
+/// The value of a default, if it is the same in every row of a statement.
+pub fn stable_default(text: &str, ty: &Type, ctx: &PlanContext) -> Result<Option<Datum>> {
+    let mut b = Binder::new(*ctx, "", &[]);
+    let expr = b.expr_as(&crate::parse::parse_expression(text)?, ty, crate::types::CastContext::Assignment)?;
+    match expr.is_volatile() || expr.needs_executor() {
+        true => Ok(None),
+        false => crate::exec::eval::eval_constant(&expr, ctx.eval).map(Some),
+    }
+}
+
 /// Checks that an expression over a table's columns binds, and tells its type: for defaults, checks, generated columns and
 /// predicates in DDL.
 pub fn check_expression(e: &ast::Expr, table: Option<&TableRef>, ctx: &PlanContext) -> Result<Type> {

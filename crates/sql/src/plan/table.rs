@@ -2,10 +2,11 @@
 
 use super::binder::{Binder, Scope};
 use super::expr::Expr;
+use super::physical::Scalar;
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::system::quote;
-use crate::catalog::{Column, Descriptor, FkAction, ForeignKey, MoveState};
+use crate::catalog::{Column, ColumnState, Descriptor, FkAction, ForeignKey, MoveState};
 use crate::env::Locking;
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
@@ -28,8 +29,20 @@ pub struct TablePlan {
     pub(crate) predicates: Vec<Option<Expr>>,
     /// By ordinal: what a column that is not given gets. `None`: `NULL`.
     pub(crate) defaults: Vec<Option<Expr>>,
+    /// While columns are being filled ([`ColumnState::Filling`]): those that are not computed from their row.
+    pub(crate) filling: Vec<Filling>,
     /// While the table's locality changes.
     pub(crate) mirror: Option<Mirror>,
+}
+
+/// What a column that is being filled gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Filling {
+    pub(crate) ordinal: u32,
+    /// In a row that was there before: its default.
+    pub(crate) stored: Scalar,
+    /// In a row that is updated: what its `ON UPDATE` says, or else a new default. Nobody has seen the value it replaces.
+    pub(crate) updated: Scalar,
 }
 
 /// The other homes of a table, where its writers write as well.
@@ -62,8 +75,10 @@ impl Binder<'_> {
     }
 
     fn table_plan_inner(&mut self, table: &TableRef) -> Result<TablePlan> {
-        let (rel, cols) = self.table(table.clone(), &table.name, Locking::None);
+        let (rel, _) = self.table(table.clone(), &table.name, Locking::None);
         let Rel::Table { base, .. } = rel else { unreachable!("made as a table") };
+        // What the table holds as text may be about columns that are only being added.
+        let cols = self.scope_of(table, table.written_columns(), &table.name, base);
         let scope =
             Scope { cols, tables: vec![table.name.clone()], no_aggregates: Some("check constraints"), ..Scope::default() };
         let types: Vec<Type> = table.columns.iter().map(|c| c.ty.clone()).collect();
@@ -76,7 +91,7 @@ impl Binder<'_> {
             let (mut generated, mut defaults, mut missing) = (Vec::new(), Vec::new(), Vec::new());
             let mut on_updates = Vec::new();
             for (o, c) in table.columns.iter().enumerate() {
-                let live = c.state != crate::catalog::ColumnState::Dropped;
+                let live = c.state != ColumnState::Dropped;
                 if let (true, Some(text)) = (live, &c.generated) {
                     let ast = crate::parse::parse_expression(text)?;
                     generated.push((o as u32, b.expr_as(&ast, &c.ty, CastContext::Assignment)?));
@@ -100,9 +115,11 @@ impl Binder<'_> {
                 });
             }
             let (table, types) = (table.clone(), types.clone());
-            Ok(TablePlan { table, types, missing, checks, generated, on_updates, predicates, defaults, mirror: None })
+            let filling = Vec::new();
+            Ok(TablePlan { table, types, missing, checks, generated, on_updates, predicates, defaults, filling, mirror: None })
         })?;
         let mut plan = plan.over_ordinals(base);
+        plan.filling = filling_of(&plan);
         plan.mirror = mirror_of(&plan);
         Ok(plan)
     }
@@ -198,6 +215,17 @@ fn on_update(column: &Column, text: &str) -> String {
         true => format!("rehome_row({})", quote(&column.name)),
         false => text.to_string(),
     }
+}
+
+fn filling_of(plan: &TablePlan) -> Vec<Filling> {
+    let scalar = |expr: &Expr| Scalar { pending: expr.needs_executor(), expr: expr.clone() };
+    let is_filling = |o: &u32| plan.table.columns[*o as usize].state == ColumnState::Filling;
+    let of = |ordinal: u32| {
+        let stored = scalar(plan.defaults[ordinal as usize].as_ref()?);
+        let on_update = plan.on_updates.iter().find(|(o, _)| *o == ordinal).map(|(_, e)| scalar(e));
+        Some(Filling { ordinal, updated: on_update.unwrap_or_else(|| stored.clone()), stored })
+    };
+    (0..plan.types.len() as u32).filter(is_filling).filter_map(of).collect()
 }
 
 fn mirror_of(plan: &TablePlan) -> Option<Mirror> {

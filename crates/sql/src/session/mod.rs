@@ -56,7 +56,7 @@ use crate::types::EvalContext;
 use extended::{Named, Portal};
 use meridian_base::{Error, Result, SessionId};
 use plans::Scope;
-use sequences::SessionSequences;
+pub(crate) use sequences::SessionSequences;
 use settings::Settings;
 use shared::Activity;
 use std::collections::BTreeMap;

@@ -30,7 +30,7 @@ struct Drawn {
 }
 
 /// See the module's essay.
-pub(super) struct SessionSequences<E> {
+pub(crate) struct SessionSequences<E> {
     env: E,
     session: SessionId,
     shared: Arc<Shared>,

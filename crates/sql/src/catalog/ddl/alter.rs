@@ -6,12 +6,14 @@ use super::table::{check_on_update, on_update_text};
 use super::{Deriver, Job};
 use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::{Column, ColumnState, Table};
-use crate::types::Type;
+use crate::plan::PlanContext;
+use crate::types::{Datum, EvalContext, Style, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr, Ident,
-    ObjectName, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, DataType, DropBehavior, Expr, Ident, ObjectName,
+    RenameTableNameKind,
 };
+use std::sync::Arc;
 
 impl Deriver<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<()> {
@@ -31,7 +33,23 @@ impl Deriver<'_> {
         }
         let table = self.table_by_id(id)?;
         self.check_generated(&table)?;
+        self.hide_filling(table);
         self.check_expressions(id)
+    }
+
+    /// The actions of one statement see the columns that it adds. Everybody else will when their rows have them.
+    fn hide_filling(&mut self, mut table: Table) {
+        let mut ordinals = std::mem::take(&mut self.filling);
+        ordinals.retain(|o| table.columns[*o as usize].state == ColumnState::Public);
+        if ordinals.is_empty() {
+            return;
+        }
+        let id = table.id;
+        ordinals.iter().for_each(|o| table.columns[*o as usize].state = ColumnState::Filling);
+        // What the other actions build and validate needs the values.
+        self.jobs.insert(0, Job::FillColumns { table: id, ordinals: ordinals.clone() });
+        self.jobs.push(Job::ShowColumns { table: id, ordinals });
+        self.put(table);
     }
 
     fn alter_other(&mut self, relation: &Relation, operations: &[AlterTableOperation]) -> Result<()> {
@@ -108,7 +126,7 @@ impl Deriver<'_> {
         let mut constraints = Vec::new();
         let ordinal = self.add_column(&mut table, definition, &mut constraints)?;
         if !self.is_private(table.id) {
-            self.fill_existing_rows(&mut table, ordinal, definition)?;
+            self.fill_existing_rows(&mut table, ordinal, constraints.iter().any(Constraint::is_primary))?;
         }
         for constraint in &constraints {
             self.add_constraint(&mut table, constraint, true)?;
@@ -117,26 +135,30 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// What rows that are there already have in a new column: the default, if it is a constant, without touching them
-    /// (PostgreSQL manual, ALTER TABLE, notes).
-    fn fill_existing_rows(&mut self, table: &mut Table, ordinal: u32, definition: &ColumnDef) -> Result<()> {
-        let column = &mut table.columns[ordinal as usize];
-        if column.generated.is_some() || column.identity.is_some() {
-            return Err(Error::unsupported("adding a generated or identity column to a table with rows is not supported yet")
-                .hint("Create a new table with the column and copy the rows."));
-        }
-        let default = definition.options.iter().find_map(|o| match &o.option {
-            ColumnOption::Default(e) => Some(e),
-            _ => None,
-        });
-        match default {
-            Some(e) => {
-                let ty = column.ty.clone();
-                let constant = super::expression::constant(e, &ty, self.context.eval)?.ok_or_else(volatile_default)?;
-                column.missing = (!constant.is_null()).then(|| constant.to_text(&ty, self.context.eval));
+    /// What rows that are there already have in a new column. The default, if it is the same for all of them, without touching them
+    /// (PostgreSQL manual, ALTER TABLE, notes); else a job writes them.
+    fn fill_existing_rows(&mut self, table: &mut Table, ordinal: u32, is_key: bool) -> Result<()> {
+        let column = &table.columns[ordinal as usize];
+        let value = match &column.default {
+            _ if column.generated.is_some() || column.identity.is_some() => None,
+            None => Some(Datum::Null),
+            Some(text) => {
+                let catalog = Arc::new(self.catalog.clone());
+                let context = PlanContext { catalog: &catalog, names: self.names(), eval: self.context.eval };
+                crate::plan::stable_default(text, &column.ty, &context)?
             }
-            None if column.default.is_some() => return Err(volatile_default()),
-            None => {}
+        };
+        let column = &mut table.columns[ordinal as usize];
+        let Some(value) = value else {
+            column.not_null |= is_key;
+            self.refuse_new_primary(table)?;
+            self.filling.push(ordinal);
+            return Ok(());
+        };
+        if !value.is_null() {
+            // It will be read by sessions that write values in another way.
+            let plain = EvalContext { style: Style::default(), ..self.context.eval.clone() };
+            column.missing = Some(value.to_text(&column.ty, &plain));
         }
         if column.not_null && column.missing.is_none() {
             column.not_null = false;
@@ -145,7 +167,16 @@ impl Deriver<'_> {
         Ok(())
     }
 
+    /// 55000 for a table that an earlier statement is giving another primary key: its rows are being copied as they are.
+    fn refuse_new_primary(&self, table: &Table) -> Result<()> {
+        let is_own = |id: u32| self.jobs.iter().any(|j| matches!(j, Job::BuildPrimary { index, .. } if *index == id));
+        let Some(index) = table.indexes.iter().skip(1).find(|i| i.holds_rows && !is_own(i.id)) else { return Ok(()) };
+        Err(Error::sql("55000", format!("primary key \"{}\" of table \"{}\" is being built", index.name, table.name))
+            .hint("Add the column when that is done."))
+    }
+
     fn drop_column(&mut self, mut table: Table, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+        refuse_being_added(&table, name)?;
         let Some((ordinal, _)) = table.column(name) else {
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
             if !if_exists {
@@ -158,7 +189,7 @@ impl Deriver<'_> {
         if !cascade {
             let mut dependents: Vec<String> =
                 views.iter().map(|(_, v)| format!("view {v} depends on table {}", table.name)).collect();
-            for column in table.columns.iter().filter(|c| c.state == ColumnState::Public) {
+            for (_, column) in table.written_columns() {
                 if let Some(text) = &column.generated
                     && uses(text, name)?
                 {
@@ -223,6 +254,7 @@ impl Deriver<'_> {
     }
 
     fn rename_column(&mut self, mut table: Table, from: &str, to: &str) -> Result<()> {
+        refuse_being_added(&table, from)?;
         let Some((ordinal, _)) = table.column(from).filter(|(_, c)| c.state == ColumnState::Public) else {
             return Err(Error::sql("42703", format!("column \"{from}\" does not exist")));
         };
@@ -454,6 +486,7 @@ fn new_name(name: &RenameTableNameKind) -> Result<String> {
 
 /// A column that statements see, with its ordinal.
 fn public_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
+    refuse_being_added(table, name)?;
     let found = table.column(name).filter(|(_, c)| c.state == ColumnState::Public);
     found.ok_or_else(|| Error::sql("42703", format!("column \"{name}\" of relation \"{}\" does not exist", table.name)))
 }
@@ -476,7 +509,23 @@ fn rewrite_needed(from: &Type, to: &Type) -> Error {
         .hint("Add a column of the new type, fill it with UPDATE, drop the old column and rename the new one.")
 }
 
-fn volatile_default() -> Error {
-    Error::unsupported("adding a column whose default is not a constant is not supported yet")
-        .hint("Add the column without a default, fill it with UPDATE, then set the default.")
+/// 55000 for a table with a column whose values are being written into its rows.
+pub(super) fn refuse_filling(table: &Table) -> Result<()> {
+    match table.columns.iter().find(|c| c.state.is_being_added()) {
+        Some(column) => Err(being_added(table, column)),
+        None => Ok(()),
+    }
+}
+
+/// 55000 for the name of a column that is being added, which nobody sees yet.
+pub(super) fn refuse_being_added(table: &Table, name: &str) -> Result<()> {
+    match table.columns.iter().find(|c| c.name == name && c.state.is_being_added()) {
+        Some(column) => Err(being_added(table, column)),
+        None => Ok(()),
+    }
+}
+
+fn being_added(table: &Table, column: &Column) -> Error {
+    Error::sql("55000", format!("column \"{}\" of relation \"{}\" is being added", column.name, table.name))
+        .hint("Try again when that is done: SHOW JOBS tells how far it is.")
 }

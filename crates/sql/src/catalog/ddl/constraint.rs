@@ -115,6 +115,7 @@ impl Deriver<'_> {
             return Err(Error::unsupported("adding a primary key to a table that has other indexes is not supported yet")
                 .hint("Drop the other indexes, add the primary key, and create them again."));
         }
+        super::alter::refuse_filling(table)?;
         for c in &index.columns {
             self.require_not_null(table, c.ordinal, false)?;
         }
@@ -302,6 +303,7 @@ fn key_columns(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
 pub(super) fn resolve_names(table: &Table, names: &[String]) -> Result<Vec<u32>> {
     let mut ordinals = Vec::with_capacity(names.len());
     for name in names {
+        super::alter::refuse_being_added(table, name)?;
         let (ordinal, _) = table
             .column(name)
             .filter(|(_, c)| c.state == ColumnState::Public)

@@ -195,7 +195,7 @@ impl Deriver<'_> {
         let mut users = Vec::new();
         for d in self.catalog.descriptors.values() {
             let Descriptor::Table(t) = &**d else { continue };
-            for (ordinal, c) in t.live_columns() {
+            for (ordinal, c) in t.written_columns() {
                 let is_identity = c.identity.as_ref().is_some_and(|i| i.sequence == id);
                 if is_identity || c.default.as_ref().is_some_and(|d| d.contains(&mark)) {
                     users.push(User { table: t.id, table_name: t.name.clone(), ordinal, column: c.name.clone(), is_identity });

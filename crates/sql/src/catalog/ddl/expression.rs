@@ -6,8 +6,7 @@
 
 use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::{Column, ColumnState};
-use crate::types::cast::cast;
-use crate::types::{CastContext, Datum, EvalContext, Type};
+use crate::types::Type;
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, Expr, Visit, VisitMut, Visitor, VisitorMut};
 use std::collections::BTreeSet;
@@ -102,7 +101,8 @@ fn is_niladic(i: &ast::Ident) -> bool {
 
 /// Checks that every column an expression names exists. Returns their ordinals.
 pub(super) fn resolve_columns(facts: &Facts, columns: &[Column], own: &str) -> Result<BTreeSet<u32>> {
-    let live = |name: &String| columns.iter().position(|c| c.name == *name && c.state != ColumnState::Dropped);
+    let is_live = |c: &Column| c.state != ColumnState::Dropped && !c.state.is_being_added();
+    let live = |name: &String| columns.iter().position(|c| c.name == *name && is_live(c));
     let missing = |name: &String| Error::sql("42703", format!("column \"{name}\" does not exist")).table(own);
     facts.columns.iter().map(|name| live(name).map(|i| i as u32).ok_or_else(|| missing(name))).collect()
 }
@@ -124,46 +124,6 @@ pub(super) fn default_text(e: &Expr, ty: &Type, find: &dyn Fn(&Name) -> Result<R
         _ => e.to_string(),
     };
     Ok(text)
-}
-
-/// The value of a default that is the same for every row: a literal, or the statement's time. `None` if it is neither.
-pub(super) fn constant(e: &Expr, ty: &Type, eval: &EvalContext) -> Result<Option<Datum>> {
-    let read = |text: &str| Datum::from_text(text, ty, eval).map(Some);
-    match e {
-        Expr::Nested(e) => constant(e, ty, eval),
-        Expr::Value(v) => match &v.value {
-            ast::Value::Null => Ok(Some(Datum::Null)),
-            ast::Value::Boolean(b) => read(if *b { "true" } else { "false" }),
-            ast::Value::Number(n, _) => read(n),
-            ast::Value::SingleQuotedString(s) | ast::Value::EscapedStringLiteral(s) => read(s),
-            _ => Ok(None),
-        },
-        Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match &**expr {
-            Expr::Value(v) => match &v.value {
-                ast::Value::Number(n, _) => read(&format!("-{n}")),
-                _ => Ok(None),
-            },
-            _ => Ok(None),
-        },
-        Expr::Cast { expr, data_type, .. } => {
-            let from = super::type_from_ast(data_type)?;
-            match constant(expr, &from, eval)? {
-                Some(value) => cast(value, &from, ty, CastContext::Assignment, eval).map(Some),
-                None => Ok(None),
-            }
-        }
-        Expr::Function(f) => {
-            let name = Name::from_ast(&f.name)?.name;
-            if !matches!(name.as_str(), "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp") {
-                return Ok(None);
-            }
-            cast(eval.now(), &Type::Timestamptz, ty, CastContext::Assignment, eval).map(Some)
-        }
-        Expr::Identifier(i) if is_niladic(i) && fold(i) == "current_timestamp" => {
-            cast(eval.now(), &Type::Timestamptz, ty, CastContext::Assignment, eval).map(Some)
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Replaces the names of sequences by their oids.

@@ -66,6 +66,7 @@ impl Deriver<'_> {
                     return Err(Error::unsupported(format!("operator class \"{class}\" is not supported")));
                 }
             }
+            super::alter::refuse_being_added(table, &name)?;
             let (ordinal, column) = table
                 .column(&name)
                 .filter(|(_, c)| c.state == ColumnState::Public)

@@ -86,6 +86,7 @@ impl Deriver<'_> {
         let database = self.database_of(table.schema)?;
         let mut table = (*table).clone();
         refuse_moving(&table)?;
+        super::alter::refuse_filling(&table)?;
         let homes = self.homes(&database, Some(locality))?;
         let columns = table.columns.len();
         let was_not_null: Vec<bool> = table.columns.iter().map(|c| c.not_null).collect();

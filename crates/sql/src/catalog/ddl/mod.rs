@@ -102,6 +102,11 @@ pub enum Job {
     DropRegion { database: DescriptorId, region: String },
     /// Waits until the replicas of a database's groups are where they belong. Does not fail: it says what is still missing.
     AwaitPlacement { database: DescriptorId },
+    /// Takes columns from `Filling` to `Filled`: computes their values in every row that has none. Fails with an expression's error,
+    /// or 23502.
+    FillColumns { table: DescriptorId, ordinals: Vec<u32> },
+    /// Shows columns that are filled and whose constraints hold. If anything before it failed, they go.
+    ShowColumns { table: DescriptorId, ordinals: Vec<u32> },
 }
 
 impl Job {
@@ -121,6 +126,8 @@ impl Job {
             Job::Discard { group, .. } => format!("deleting what was dropped from group {group}"),
             Job::DropRegion { region, .. } => format!("looking for rows in {region}"),
             Job::AwaitPlacement { database } => format!("waiting for the replicas of {}", name(database)),
+            Job::FillColumns { table, .. } => format!("computing new columns of {}", name(table)),
+            Job::ShowColumns { table, .. } => format!("showing new columns of {}", name(table)),
         }
     }
 }
@@ -208,12 +215,22 @@ struct Deriver<'a> {
     notices: Vec<Notice>,
     jobs: Vec<Job>,
     private: Vec<DescriptorId>,
+    /// Columns that `ALTER TABLE` adds and a job has to fill.
+    filling: Vec<u32>,
 }
 
 impl<'a> Deriver<'a> {
     fn new(catalog: &Catalog, context: &'a DdlContext<'a>) -> Deriver<'a> {
         let change = CatalogChange { next_id: catalog.next_id, ..CatalogChange::default() };
-        Deriver { context, catalog: catalog.clone(), change, notices: Vec::new(), jobs: Vec::new(), private: Vec::new() }
+        Deriver {
+            context,
+            catalog: catalog.clone(),
+            change,
+            notices: Vec::new(),
+            jobs: Vec::new(),
+            private: Vec::new(),
+            filling: Vec::new(),
+        }
     }
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<&'static str> {

@@ -270,7 +270,7 @@ pub(super) fn check_new_column(table: &Table, name: &str) -> Result<()> {
     if matches!(name, "tableoid" | "xmin" | "cmin" | "xmax" | "cmax" | "ctid") {
         return Err(Error::sql("42701", format!("column name \"{name}\" conflicts with a system column name")));
     }
-    if table.column(name).is_some() {
+    if table.written_columns().any(|(_, c)| c.name == name) {
         // PostgreSQL's texts for CREATE TABLE and for ALTER TABLE.
         return Err(Error::sql(
             "42701",

@@ -11,6 +11,7 @@
 
 mod backfill;
 mod discard;
+mod fill;
 mod move_table;
 mod record;
 mod regions;
@@ -143,7 +144,9 @@ pub enum Committed {
 /// block with DDL.
 pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn>, context: &JobContext) -> Result<Committed> {
     let Step { base, mut change, jobs, is_one_of_many } = step;
-    let (waits, tasks): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|j| matches!(j, Job::AwaitPlacement { .. }));
+    let (waits, mut tasks): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|j| matches!(j, Job::AwaitPlacement { .. }));
+    // Columns are shown when nothing of their transaction can fail any more.
+    tasks.sort_by_key(|task| matches!(task, Job::ShowColumns { .. }));
     let is_mixed = txn.is_some();
     let mut job = None;
     if !tasks.is_empty() {
@@ -223,6 +226,8 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             step_of(env, context, true, |_| None).await
         }
         Job::AwaitPlacement { .. } => step_of(env, context, true, |_| None).await,
+        Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
+        Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
     }
 }
 
@@ -232,6 +237,12 @@ async fn replace_primary<E: Environment>(env: &E, context: &JobContext, table: D
         let before = catalog.table_by_id(table)?;
         let mut after = (*before).clone();
         set_state(&mut after, index, IndexState::Public);
+        for key in after.indexes.iter().filter(|i| i.id == index).flat_map(|i| &i.columns) {
+            let column = &mut after.columns[key.ordinal as usize];
+            if column.state == ColumnState::Filled {
+                column.state = ColumnState::Public;
+            }
+        }
         let at = after.indexes.iter().position(|i| i.id == index)?;
         if at == 0 {
             return None;
@@ -285,7 +296,9 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         }
         Job::Move { table, indexes, added_column } => move_table::undo(env, *table, indexes, *added_column, context).await,
         Job::DropRegion { database, region } => regions::keep_region(env, *database, region, context).await,
-        Job::ValidateCheck { keep: true, .. }
+        Job::ShowColumns { table, ordinals } => fill::undo(env, *table, ordinals, context).await,
+        Job::FillColumns { .. }
+        | Job::ValidateCheck { keep: true, .. }
         | Job::ValidateForeignKey { keep: true, .. }
         | Job::Discard { .. }
         | Job::AwaitPlacement { .. } => Ok(()),

@@ -173,3 +173,100 @@ async fn what_is_dropped_is_deleted_by_a_job_that_may_end_elsewhere() {
     assert_eq!(b.env.key_count(), 0);
     b.run("create table t (a int8)").await;
 }
+
+/// What of the columns that a statement adds is there: (state of each, whether its sequence is).
+fn added(b: &Bench) -> (Vec<ColumnState>, bool) {
+    let catalog = b.env.catalog();
+    let table = catalog.descriptors.values().find_map(|d| match &**d {
+        Descriptor::Table(t) if t.name == "t" => Some(t.clone()),
+        _ => None,
+    });
+    let states = table.expect("the table").columns.iter().skip(3).map(|c| c.state).collect();
+    (states, catalog.descriptors.values().any(|d| matches!(&**d, Descriptor::Sequence(_))))
+}
+
+const ADD_COLUMNS: &str = "alter table t add column n serial unique, add column twice int8 generated always as (b * 2) stored \
+     not null check (twice > 0)";
+
+#[tokio::test]
+async fn columns_are_added_whatever_step_their_node_dies_in() {
+    let tasks = Bench::new().await.begin_and_look(ADD_COLUMNS).await;
+    let names: Vec<&str> = tasks.iter().map(|t| t.split_once(' ').expect("a name").0).collect();
+    assert_eq!(names, ["FillColumns", "BuildIndex", "ValidateCheck", "ShowColumns"]);
+    for done in 0..=tasks.len() {
+        let mut b = Bench::new().await;
+        let me = b.env.locality().node;
+        let id = b.begin(ADD_COLUMNS, me, JobState::Running).await;
+        let context = JobContext { job: Some((id, JobState::Running)), ..b.session.job_context("") };
+        for at in 0..done {
+            let task = b.job(id).tasks[at].clone();
+            run_one(&b.env, &task, &context.now(&b.env.catalog())).await.expect("a task");
+            let row = 10_000 + at;
+            b.run(&format!("insert into t values ({row}, {row}, 0); update t set b = b + 1 where a = {}", at + 1)).await;
+        }
+        // Dead, and taken for dead: whoever goes on does so alone.
+        if done < tasks.len() {
+            put_record(&b.env, id, |job| Some(JobRecord { node: DEAD, ..job.clone() })).await.expect("a step");
+        }
+        assert_eq!(b.ended(id).await.state, JobState::Succeeded, "after {done} tasks");
+        assert_eq!(added(&b), (vec![ColumnState::Public; 2], true));
+        let wrong = "select count(*) from t where twice is distinct from b * 2 or n is null";
+        assert_eq!(b.run(wrong).await, [[Some("0".to_string())]], "after {done} tasks");
+        let whole = b.run("select count(distinct n) = count(*), count(*) from t").await;
+        assert_eq!(whole, [[Some("t".to_string()), Some((1_000 + done).to_string())]], "after {done} tasks");
+    }
+}
+
+#[tokio::test]
+async fn columns_that_cannot_be_added_go_with_their_sequences() {
+    let mut b = Bench::new().await;
+    let add = "alter table t add column n serial, add column q int8 generated always as (1000 / (b - 700)) stored";
+    for (node, state) in [(DEAD, JobState::Running), (DEAD, JobState::Reverting)] {
+        let id = b.begin(add, node, state).await;
+        assert_eq!(b.ended(id).await.state, JobState::Failed);
+        let (states, has_sequence) = added(&b);
+        assert!(states.iter().all(|s| *s == ColumnState::Dropped) && !has_sequence, "{states:?} {has_sequence}");
+    }
+    assert_eq!(b.try_run(add).await.expect_err("a division by zero").sqlstate(), "22012");
+    b.run("insert into t values (2001, 700, 700)").await;
+    assert_eq!(b.run("select * from t where a = 700").await.len(), 1);
+    assert_eq!(b.run("select * from t where a = 700").await[0].len(), 3);
+    let add = "alter table t add column n serial, add column u int8 generated always as (c) stored unique";
+    assert_eq!(b.try_run(add).await.expect_err("a duplicate").sqlstate(), "23505");
+    assert!(added(&b).0.iter().all(|s| *s == ColumnState::Dropped) && !added(&b).1);
+    // None of it is in the way of the next.
+    b.run("alter table t add column n serial").await;
+    assert_eq!(b.run("select count(distinct n) from t").await, [[Some("1001".to_string())]]);
+}
+
+#[tokio::test]
+async fn the_adding_of_columns_is_paused_resumed_and_cancelled() {
+    let mut b = Bench::new().await;
+    let id = b.begin(ADD_COLUMNS, NodeId(2), JobState::Running).await;
+    b.run(&format!("pause job {}", id.0)).await;
+    b.run("insert into t values (2001, 2001, 0); update t set b = 5000 where a = 7; delete from t where a = 8").await;
+    assert_eq!(b.try_run("select n from t").await.expect_err("nobody sees it").sqlstate(), "42703");
+    let shown = b.run("show jobs").await;
+    assert_eq!(shown.last().expect("a job")[4].as_deref(), Some("paused"));
+    b.run(&format!("resume job {}", id.0)).await;
+    assert_eq!(b.ended(id).await.state, JobState::Succeeded);
+    let found = b.run("select count(*), count(distinct n), sum(twice - b * 2) from t").await;
+    assert_eq!(found, [["1000", "1000", "0"].map(|v| Some(v.to_string()))]);
+
+    let add = "alter table t add column other serial";
+    let id = b.begin(add, NodeId(2), JobState::Paused).await;
+    b.run("insert into t (a, b) values (3001, 3001)").await;
+    b.run(&format!("cancel job {}", id.0)).await;
+    assert_eq!(b.ended(id).await.state, JobState::Canceled);
+    assert_eq!(added(&b).0[2..], [ColumnState::Dropped]);
+    b.run(add).await;
+    assert_eq!(b.run("select count(distinct other) from t").await, [[Some("1001".to_string())]]);
+}
+
+impl Bench {
+    /// The tasks of a statement.
+    async fn begin_and_look(&self, sql: &str) -> Vec<String> {
+        let id = self.begin(sql, NodeId(2), JobState::Paused).await;
+        self.job(id).tasks.iter().map(|task| format!("{task:?}")).collect()
+    }
+}

@@ -34,9 +34,7 @@ pub(super) async fn not_null<E: Environment>(env: &E, table: DescriptorId, ordin
         if !row[ordinal as usize].is_null() {
             return Ok(());
         }
-        let (table, column) = (&plan.table().name, &plan.table().columns[ordinal as usize].name);
-        let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
-        Err(Error::sql("23502", message).table(table.clone()).column(column.clone()))
+        Err(crate::exec::contains_nulls(plan.table(), ordinal))
     })
     .await
 }
@@ -50,7 +48,8 @@ pub(super) async fn region_is_no_value<E: Environment>(env: &E, table: &Table, r
         Datum::Array(a) => a.items.iter().any(is_it),
         value => is_it(value),
     };
-    let columns: Vec<u32> = table.live_columns().filter(|(o, c)| is_of_regions(&c.ty) && !is_home(*o)).map(|(o, _)| o).collect();
+    let columns: Vec<u32> =
+        table.written_columns().filter(|(o, c)| is_of_regions(&c.ty) && !is_home(*o)).map(|(o, _)| o).collect();
     if columns.is_empty() {
         return Ok(());
     }

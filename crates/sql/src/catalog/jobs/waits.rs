@@ -27,7 +27,8 @@ fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         | Job::BuildPrimary { table, .. }
         | Job::ValidateCheck { table, .. }
         | Job::ValidateNotNull { table, .. }
-        | Job::Move { table, .. } => of_table(*table),
+        | Job::Move { table, .. }
+        | Job::FillColumns { table, .. } => of_table(*table),
         Job::ValidateForeignKey { table, constraint, .. } => {
             let mut groups = of_table(*table);
             let child = catalog.table_by_id(*table);
@@ -39,7 +40,7 @@ fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         Job::DropRegion { database, region } => {
             catalog.groups_of(*database).filter(|g| g.home == *region && !g.kind.follows_primary()).map(|g| g.id).collect()
         }
-        Job::AwaitPlacement { .. } => BTreeSet::new(),
+        Job::AwaitPlacement { .. } | Job::ShowColumns { .. } => BTreeSet::new(),
     }
 }
 

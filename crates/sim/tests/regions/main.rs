@@ -1,5 +1,6 @@
 //! Regions, survivability and placement in whole simulated clusters.
 
+mod columns;
 mod global;
 mod jobs;
 mod schema;

@@ -1,0 +1,111 @@
+//! Columns whose values are written into the rows that are there, while those are written.
+
+use crate::script::{ASIA, Cluster, EU, US, refused};
+use meridian_sim::cluster::meridian::Tuning;
+use std::time::Duration;
+
+/// The way from a table of one region to one that is divided by what its rows say, with rows that move from city to city meanwhile.
+#[test]
+fn a_table_is_divided_by_a_column_that_is_computed_while_its_rows_change() {
+    let mut c = Cluster::start(3, 1, 91, Tuning::default());
+    // Until the catalog has its three voters.
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(
+        US,
+        "d",
+        "CREATE TABLE users (id INT8 PRIMARY KEY, city TEXT NOT NULL, trips INT8 NOT NULL DEFAULT 0, name TEXT UNIQUE)",
+    );
+    let cities = "ARRAY['new york', 'paris', 'tokyo']";
+    c.sql(
+        US,
+        "d",
+        &format!("INSERT INTO users SELECT g, ({cities})[g % 3 + 1], 0, 'user ' || g FROM generate_series(1, 900) AS s(g)"),
+    );
+    c.settled(US, "d");
+    let pick = "(SELECT 1 + floor(random() * 900)::INT8)";
+    let moves = format!("UPDATE users SET city = ({cities})[trips % 3 + 1], trips = trips + 1 WHERE id = {pick}");
+    let writers: Vec<_> = [US, EU, ASIA].map(|region| c.repeat(region, "d", &moves, 1_000_000)).into();
+    c.pass(Duration::from_secs(2));
+    let region = format!("CASE city WHEN 'new york' THEN '{US}' WHEN 'paris' THEN '{EU}' WHEN 'tokyo' THEN '{ASIA}' END");
+    let counts = |writers: &[crate::script::Repeated]| writers.iter().map(|w| w.lock().len()).collect::<Vec<_>>();
+    let before = counts(&writers);
+    let add = format!(
+        "ALTER TABLE users ADD COLUMN region crdb_internal_region AS ({region}) STORED NOT NULL, ADD COLUMN key UUID DEFAULT gen_random_uuid()"
+    );
+    c.sql(EU, "d", &add);
+    let wrong = format!("SELECT count(*) FROM people WHERE region::text IS DISTINCT FROM {region} OR key IS NULL OR n IS NULL");
+    let between = counts(&writers);
+    c.sql(ASIA, "d", "ALTER TABLE users SET LOCALITY REGIONAL BY ROW AS region");
+    let after = counts(&writers);
+    for ((a, b), c) in before.iter().zip(&between).zip(&after) {
+        assert!(a < b && b < c, "{before:?} {between:?} {after:?}: somebody had to wait all the time");
+    }
+    // The counter is in a group that nothing has used before.
+    c.sql(EU, "d", "ALTER TABLE users ADD COLUMN n SERIAL UNIQUE");
+    let last = counts(&writers);
+    assert!(last.iter().zip(&after).all(|(last, after)| last > after), "{after:?} {last:?}");
+    // Who reads all of it wants nobody to write: the writers do not find it any more.
+    c.sql(US, "d", "ALTER TABLE users RENAME TO people");
+    println!("updates: {before:?}, {between:?} with the column, {after:?} divided, {last:?} numbered; {:?}", c.elapsed());
+    for writer in &writers {
+        let failed: Vec<_> = writer.lock().iter().filter_map(|(result, _)| result.clone().err()).collect();
+        assert!(failed.iter().all(|state| state == "40001" || state == "42P01"), "{failed:?}");
+    }
+    for reader in [US, EU, ASIA] {
+        assert_eq!(c.sql(reader, "d", &wrong), [["0"]], "seen from {reader}");
+        assert_eq!(
+            c.sql(reader, "d", "SELECT count(*), count(DISTINCT key), count(DISTINCT n), count(DISTINCT region) FROM people"),
+            [["900", "900", "900", "3"]]
+        );
+    }
+    assert_eq!(c.sql(EU, "d", "SHOW LOCALITY FROM TABLE people")[0][1], "REGIONAL BY ROW AS region");
+    assert_eq!(refused(c.try_sql(EU, "d", "INSERT INTO people (id, city) VALUES (1000, 'atlantis')")).0, "23502");
+}
+
+/// At whatever moment it dies, and whether the column can be added or not.
+#[test]
+fn adding_a_column_outlives_the_node_that_runs_it() {
+    for (seed, millis, divisor) in
+        [(12, 20, "v + 1"), (13, 300, "v + 1"), (14, 900, "v + 1"), (15, 300, "v - 4999"), (16, 900, "v - 4999")]
+    {
+        let mut c = Cluster::start(1, 3, seed, Tuning::default());
+        // Until the catalog has its three voters.
+        c.pass(Duration::from_secs(15));
+        c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8)");
+        for from in (0..5_000).step_by(1_000) {
+            let rows = format!("SELECT g, g FROM generate_series({from}, {}) AS s(g)", from + 999);
+            c.sql(US, "defaultdb", &format!("INSERT INTO t {rows}"));
+        }
+        let add = format!("ALTER TABLE t ADD COLUMN n SERIAL, ADD COLUMN q INT8 AS (1000000 / ({divisor})) STORED");
+        c.begin_sql(US, "defaultdb", &add);
+        let state = |c: &mut Cluster| c.try_sql(US, "defaultdb", "SHOW JOBS").ok()?.pop().map(|row| row[4].clone());
+        let end = c.elapsed() + Duration::from_secs(10);
+        while state(&mut c).is_none() {
+            assert!(c.elapsed() < end, "the job does not begin");
+            c.pass(Duration::from_millis(5));
+        }
+        c.pass(Duration::from_millis(millis));
+        // A connection goes to the region's first node, and the job runs where its session is.
+        c.kill("n1");
+        c.pass(Duration::from_secs(5));
+        c.sql(US, "defaultdb", "UPDATE t SET v = v + 10000 WHERE id < 10; INSERT INTO t VALUES (5000, 5000)");
+        let end = c.elapsed() + Duration::from_secs(60);
+        loop {
+            let now = state(&mut c).expect("a job");
+            if now == "succeeded" || now == "failed" {
+                assert_eq!(now == "succeeded", divisor == "v + 1", "killed after {millis} ms");
+                break;
+            }
+            assert!(c.elapsed() < end, "the job is {now}");
+            c.pass(Duration::from_secs(1));
+        }
+        if divisor == "v + 1" {
+            let found = "SELECT count(*), count(DISTINCT n), count(*) FILTER (WHERE q IS DISTINCT FROM 1000000 / (v + 1)) FROM t";
+            assert_eq!(c.sql(US, "defaultdb", found), [["5001", "5001", "0"]], "killed after {millis} ms");
+        } else {
+            assert_eq!(c.sql(US, "defaultdb", "SELECT * FROM t WHERE id = 4999"), [["4999", "4999"]]);
+            assert_eq!(c.sql(US, "defaultdb", "SHOW SEQUENCES").len(), 0);
+        }
+    }
+}

@@ -1,21 +1,21 @@
--- From before.sql to several regions, with the rows that are there: each moves to its region, and new ones live where they are inserted.
+-- From before.sql to several regions, with the rows that are there, to what after.sql creates.
 ALTER DATABASE tpcc SET PRIMARY REGION "us-east1";
 ALTER DATABASE tpcc ADD REGION "europe-west2";
 ALTER DATABASE tpcc ADD REGION "asia-northeast1";
-ALTER TABLE warehouse SET LOCALITY REGIONAL BY ROW;
-UPDATE warehouse SET crdb_region = CASE w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
-ALTER TABLE district SET LOCALITY REGIONAL BY ROW;
-UPDATE district SET crdb_region = CASE d_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
-ALTER TABLE customer SET LOCALITY REGIONAL BY ROW;
-UPDATE customer SET crdb_region = CASE c_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
-ALTER TABLE history SET LOCALITY REGIONAL BY ROW;
-UPDATE history SET crdb_region = CASE h_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
-ALTER TABLE orders SET LOCALITY REGIONAL BY ROW;
-UPDATE orders SET crdb_region = CASE o_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
-ALTER TABLE new_order SET LOCALITY REGIONAL BY ROW;
-UPDATE new_order SET crdb_region = CASE no_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
+ALTER TABLE warehouse ADD COLUMN region crdb_internal_region NOT NULL AS (CASE w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE warehouse SET LOCALITY REGIONAL BY ROW AS region;
+ALTER TABLE district ADD COLUMN region crdb_internal_region NOT NULL AS (CASE d_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE district SET LOCALITY REGIONAL BY ROW AS region;
+ALTER TABLE customer ADD COLUMN region crdb_internal_region NOT NULL AS (CASE c_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE customer SET LOCALITY REGIONAL BY ROW AS region;
+ALTER TABLE history ADD COLUMN region crdb_internal_region NOT NULL AS (CASE h_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE history SET LOCALITY REGIONAL BY ROW AS region;
+ALTER TABLE orders ADD COLUMN region crdb_internal_region NOT NULL AS (CASE o_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE orders SET LOCALITY REGIONAL BY ROW AS region;
+ALTER TABLE new_order ADD COLUMN region crdb_internal_region NOT NULL AS (CASE no_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE new_order SET LOCALITY REGIONAL BY ROW AS region;
 ALTER TABLE item SET LOCALITY GLOBAL;
-ALTER TABLE stock SET LOCALITY REGIONAL BY ROW;
-UPDATE stock SET crdb_region = CASE s_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
-ALTER TABLE order_line SET LOCALITY REGIONAL BY ROW;
-UPDATE order_line SET crdb_region = CASE ol_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END;
+ALTER TABLE stock ADD COLUMN region crdb_internal_region NOT NULL AS (CASE s_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE stock SET LOCALITY REGIONAL BY ROW AS region;
+ALTER TABLE order_line ADD COLUMN region crdb_internal_region NOT NULL AS (CASE ol_w_id % 3 WHEN 0 THEN 'us-east1' WHEN 1 THEN 'europe-west2' ELSE 'asia-northeast1' END) STORED;
+ALTER TABLE order_line SET LOCALITY REGIONAL BY ROW AS region;

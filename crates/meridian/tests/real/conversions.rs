@@ -102,7 +102,7 @@ fn converted_schemas_keep_their_rows_and_new_ones_home_them() {
             of("convert.sql"),
             of("add-region.sql"),
             of("drop-region.sql"),
-            schema.question.replace("{}", "crdb_region"),
+            schema.question.replace("{}", column),
             format!("\n\\c postgres\nDROP DATABASE {};\n\\echo anew\n", schema.name),
             after,
             of("rows.sql"),

@@ -282,7 +282,6 @@ impl Catalog {
 
     /// A table, view, sequence, index or system table, or 42P01 (3F000 if its schema does not exist).
     pub fn relation(&self, names: &Names, name: &Name) -> Result<Relation> {
-        self.check_database(names, name)?;
         if let Some(found) = self.find_relation(names, name)? {
             return Ok(found);
         }
@@ -291,6 +290,7 @@ impl Catalog {
     }
     /// The same; `None` if there is no such relation.
     pub fn find_relation(&self, names: &Names, name: &Name) -> Result<Option<Relation>> {
+        self.check_database(names, name)?;
         let database = self.database(&names.database)?.id;
         Ok(match &name.schema {
             Some(schema) => self.relation_in(database, schema, &name.name),

@@ -334,7 +334,7 @@ fn show(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["ranges"]) || c.take(&["groups"]) => Kind::ShowObjects(ShowObjects::Ranges(show_of(c)?)),
         _ if c.take(&["zone", "configuration"]) => Kind::ShowObjects(ShowObjects::Zones(show_of(c)?)),
         _ if c.take(&["survival", "goal"]) => {
-            let database = if c.take(&["from", "database"]) { Some(c.name()?) } else { None };
+            let database = if c.take(&["from", "database"]) && !c.is_done() { Some(c.name()?) } else { None };
             Kind::ShowObjects(ShowObjects::SurvivalGoal(database))
         }
         _ => return Ok(None),

@@ -155,6 +155,21 @@ fn pin_sequences(e: &mut Expr, find: &dyn Fn(&Name) -> Result<Relation>) -> Resu
     }
 }
 
+/// Whether a string literal of an expression is this text.
+pub fn has_literal(text: &str, wanted: &str) -> Result<bool> {
+    struct Find<'a>(&'a str);
+    impl Visitor for Find<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, e: &Expr) -> ControlFlow<()> {
+            match literal_text(e).is_some_and(|found| found == self.0) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Ok(parse_expression(text)?.visit(&mut Find(wanted)).is_break())
+}
+
 /// A string literal, with or without `::regclass` behind it.
 fn literal_text(e: &Expr) -> Option<String> {
     match e {

@@ -12,14 +12,17 @@
 
 use super::locality::{new_group, refuse_moving};
 use super::{Deriver, Job};
+use crate::catalog::lookup::Names;
 use crate::catalog::{
     Catalog, CatalogChange, Column, ColumnState, Database, Descriptor, GroupKind, Homes, Locality, Partition, Table,
 };
-use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive};
-use crate::types::Type;
+use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive, parse_one_statement};
+use crate::plan::{PlanContext, TablePlan, prepare};
+use crate::types::{EvalContext, Type};
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use meridian_placement::Survival;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Design: replication, groups and placement. Losing one of two regions loses a majority or leaves a single copy.
 const REGIONS_TO_SURVIVE_ONE: usize = 3;
@@ -198,6 +201,7 @@ impl Deriver<'_> {
             self.put_with_groups(database);
             return Ok(());
         }
+        self.check_nothing_names(&database, region)?;
         database.dropping.push(region.to_string());
         let id = database.id;
         self.put_with_groups(database);
@@ -220,6 +224,45 @@ impl Deriver<'_> {
                     "Move the table with ALTER TABLE {} SET LOCALITY, or drop it, before dropping the region.",
                     t.name
                 )));
+            }
+        }
+        Ok(())
+    }
+
+    /// 2BP01 if an expression of a table or a view needs the region: without it the table could be neither read nor written.
+    fn check_nothing_names(&self, database: &Database, region: &str) -> Result<()> {
+        let mut without = database.clone();
+        without.regions.retain(|r| r != region);
+        let mut catalog = self.catalog.clone();
+        let version = catalog.version;
+        catalog.put(Descriptor::Database(without), version);
+        let catalog = Arc::new(catalog);
+        let names = Names { database: database.name.clone(), ..self.names().clone() };
+        let eval = EvalContext { catalog: catalog.clone(), database: (&*database.name).into(), ..self.context.eval.clone() };
+        let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
+        let is_lost = |e: &Error| e.sqlstate() == "22P02";
+        let used = |kind: &str, by: &str| {
+            let message = format!("could not remove enum value \"{region}\" as it is being used by {kind} \"{by}\"");
+            Error::sql("2BP01", message).hint("Change the expressions that name the region before dropping it.")
+        };
+        for table in self.catalog.tables_of(database.id) {
+            let of_regions = table.columns.iter().filter(|c| c.state != ColumnState::Dropped && c.ty == Type::Region);
+            let texts = of_regions.flat_map(|c| [&c.default, &c.generated, &c.on_update]).flatten();
+            for text in texts {
+                if super::expression::has_literal(text, region)? {
+                    return Err(used("an expression of table", &table.name).table(table.name.clone()));
+                }
+            }
+            if TablePlan::new(&table, context).is_err_and(|e| is_lost(&e)) {
+                return Err(used("an expression of table", &table.name).table(table.name.clone()));
+            }
+        }
+        for d in self.catalog.descriptors.values() {
+            if let Descriptor::View(view) = &**d
+                && self.catalog.schema_by_id(view.schema).is_some_and(|s| s.database == database.id)
+                && prepare(&parse_one_statement(&view.query)?, &context, &[]).is_err_and(|e| is_lost(&e))
+            {
+                return Err(used("view", &view.name));
             }
         }
         Ok(())

@@ -245,6 +245,12 @@ async fn keep_members<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, want
     if !members.joint && members.voters == voters && members.learners == learners {
         return;
     }
+    // Voters that live elsewhere may be all that is left of a region that is lost: they keep their votes until the others have a majority
+    // that lives.
+    let live = voters.iter().filter(|n| **n == shared.me() || shared.is_live(**n)).count();
+    if !members.joint && members.voters != voters && live * 2 <= voters.len() {
+        return;
+    }
     tracing::info!("{}: members become {voters:?} with learners {learners:?}", replica.id);
     let change = replica.raft().change_members(voters, learners);
     match tokio::time::timeout(CHANGE_TIMEOUT, change).await {

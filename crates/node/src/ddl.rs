@@ -13,7 +13,7 @@ use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
 use crate::txn::{Counted, vote_on};
-use crate::wire::{Changed, NodeRecord, Request, Response, Slice, Standing};
+use crate::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
@@ -41,9 +41,12 @@ const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 const DECISION_POLL: Duration = Duration::from_millis(1);
 
-/// Where calls for the coordinator wait, while there is one here.
+/// Where calls for the coordinator wait, while there is one here; and what it waits for itself.
 #[derive(Default)]
-pub(crate) struct Inbox(Mutex<Option<mpsc::UnboundedSender<Job>>>);
+pub(crate) struct Inbox {
+    calls: Mutex<Option<mpsc::UnboundedSender<Job>>>,
+    waits: Mutex<Option<StepWait>>,
+}
 
 pub(crate) enum Job {
     Change {
@@ -87,8 +90,13 @@ impl Inbox {
         rx.await.unwrap_or_else(|_| Err(not_primary(GroupId::CATALOG)))
     }
 
+    /// Whose schema leases the step under way waits out.
+    pub(crate) fn waits(&self) -> Option<StepWait> {
+        self.waits.lock().clone()
+    }
+
     fn send(&self, job: Job) -> Result<()> {
-        match &*self.0.lock() {
+        match &*self.calls.lock() {
             Some(inbox) if inbox.send(job).is_ok() => Ok(()),
             _ => Err(not_primary(GroupId::CATALOG)),
         }
@@ -109,7 +117,7 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
         }
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::unbounded_channel();
-            *shared.ddl.0.lock() = Some(tx.clone());
+            *shared.ddl.calls.lock() = Some(tx.clone());
             let term = Coordinator::start(shared.clone(), replica.clone(), tx);
             match term {
                 Ok(coordinator) => {
@@ -121,7 +129,8 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
                 }
                 Err(e) => tracing::error!("the catalog cannot be read: {e}"),
             }
-            *shared.ddl.0.lock() = None;
+            *shared.ddl.calls.lock() = None;
+            *shared.ddl.waits.lock() = None;
         }
         if serving.changed().await.is_err() {
             return;
@@ -203,8 +212,14 @@ impl<R: Runtime> Coordinator<R> {
             self.leases.tick(self.now(), &mut actions);
             self.next_step(&mut actions);
             self.perform(actions).await?;
+            *self.shared.ddl.waits.lock() = self.waits();
         }
         Ok(())
+    }
+
+    fn waits(&self) -> Option<StepWait> {
+        let (groups, until) = self.leases.waits_out()?;
+        Some(StepWait { groups, left: until.since(self.now()) })
     }
 
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::wire::{Changed, PreparedTransaction, Request, Response, Slice, Standi
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp};
 use meridian_sql::catalog::{Catalog, CatalogChange};
-use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow, TxnOptions};
+use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -130,6 +130,7 @@ impl<R: Runtime> Environment for Env<R> {
                 voters: g.voters,
                 non_voters: g.non_voters,
                 waits_for: g.waits_for,
+                step: g.step.map(|wait| StepRow { groups: wait.groups, left: wait.left }),
             },
             None => GroupRow {
                 group: id,
@@ -137,6 +138,7 @@ impl<R: Runtime> Environment for Env<R> {
                 voters: Vec::new(),
                 non_voters: Vec::new(),
                 waits_for: Some("no primary answers".to_string()),
+                step: None,
             },
         };
         Ok(std::iter::once(GroupId::CATALOG).chain(self.0.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())

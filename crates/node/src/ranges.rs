@@ -49,6 +49,7 @@ fn status<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> GroupStatus {
         voters: members.voters.into_iter().collect(),
         non_voters: members.learners.into_iter().collect(),
         waits_for,
+        step: shared.ddl.waits().filter(|_| replica.id == GroupId::CATALOG),
     }
 }
 

@@ -500,6 +500,16 @@ pub struct GroupStatus {
     pub non_voters: Vec<NodeId>,
     /// What keeps the replicas from being where they belong, if they are not.
     pub waits_for: Option<String>,
+    /// Of the catalog's: what the schema step under way waits for.
+    pub step: Option<StepWait>,
+}
+
+/// A schema step waits until the leases of groups that do not answer have run out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepWait {
+    pub groups: Vec<GroupId>,
+    /// It takes no longer than this.
+    pub left: Duration,
 }
 
 impl GroupStatus {

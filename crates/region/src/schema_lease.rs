@@ -196,6 +196,21 @@ impl SchemaLeases {
         self.step.is_some()
     }
 
+    /// Whose leases the step under way waits out, since they do not answer, and until when at most.
+    pub fn waits_out(&self) -> Option<(Vec<GroupId>, Timestamp)> {
+        let step = self.step.as_ref()?;
+        let waited: BTreeMap<GroupId, Timestamp> = match &step.phase {
+            Phase::WaitingOut => step.silent.iter().map(|g| (*g, self.groups[g].bound_in_use())).collect(),
+            Phase::Spreading { old } => {
+                let is_silent = |g: &GroupId| self.groups.get(g).is_some_and(|group| !group.has_answered(self.current.version));
+                old.iter().filter(|(g, _)| is_silent(g)).map(|(g, bound)| (*g, *bound)).collect()
+            }
+            Phase::Asking | Phase::Lowering | Phase::Committing { .. } => return None,
+        };
+        let until = waited.values().max().copied()?;
+        Some((waited.into_keys().collect(), until))
+    }
+
     /// Time has passed: renewals, repeated messages, a step that waited long enough. Called a few times a second.
     pub fn tick(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         self.advance(now, actions);

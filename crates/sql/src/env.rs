@@ -115,6 +115,16 @@ pub struct GroupRow {
     pub non_voters: Vec<NodeId>,
     /// What keeps the replicas from being where they belong, if they are not.
     pub waits_for: Option<String>,
+    /// Of the catalog's group: the schema step under way waits for the schema leases of groups that do not answer.
+    pub step: Option<StepRow>,
+}
+
+/// What a schema step waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRow {
+    pub groups: Vec<GroupId>,
+    /// Until their leases have run out.
+    pub left: std::time::Duration,
 }
 
 /// How a transaction starts.

@@ -170,10 +170,8 @@ impl<R: Runtime> Txn<R> {
     /// From the second abort on, a block that only reads takes a shared place in the wait queue of every row it reads, for a moment.
     /// (A statement by itself reserves what it reads: [`super::reserving`].)
     fn queueing(&self, at: usize, locking: Locking) -> Locking {
-        let wants = !self.parts[at].is_global
-            && self.options.read_only
-            && self.options.is_block
-            && self.attempts >= ATTEMPTS_AT_REPLICAS;
+        let wants =
+            !self.parts[at].is_global && self.options.read_only && self.options.is_block && self.attempts >= ATTEMPTS_AT_REPLICAS;
         match locking == Locking::None && wants && !self.protocol.reads_at_primaries() {
             true => Locking::Shared(OnLocked::Briefly),
             false => locking,

@@ -4,10 +4,10 @@ use super::simple::Manner;
 use super::{Output, Session};
 use crate::catalog::Catalog;
 use crate::catalog::jobs::{JobRecord, waits_for};
-use crate::env::Environment;
+use crate::env::{Environment, StepRow};
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
 use crate::types::{Datum, Type};
-use meridian_base::Result;
+use meridian_base::{GroupId, Result};
 
 /// The columns of the result: CockroachDB's, as far as they mean something here.
 pub(super) fn columns() -> [(&'static str, Type); 11] {
@@ -29,17 +29,35 @@ pub(super) fn columns() -> [(&'static str, Type); 11] {
 impl<E: Environment> Session<E> {
     pub(super) async fn show_jobs(&mut self, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let catalog = self.catalog();
-        let groups = match catalog.jobs().any(|job| !job.state.has_ended()) {
-            true => super::run::interruptible(&self.cancel, self.env.groups()).await?,
-            false => Vec::new(),
-        };
+        let groups = super::run::interruptible(&self.cancel, self.env.groups()).await?;
         let nodes = self.env.nodes();
-        let rows: Vec<Vec<Datum>> =
-            catalog.jobs().map(|job| row(&catalog, job, waits_for(&catalog, job, &groups, &nodes))).collect();
+        let step = groups.iter().find_map(|group| group.step.as_ref()).map(|step| step_row(&catalog, step));
+        let jobs = catalog.jobs().map(|job| row(&catalog, job, waits_for(&catalog, job, &groups, &nodes)));
+        let rows: Vec<Vec<Datum>> = step.into_iter().chain(jobs).collect();
         let tag = format!("SHOW {}", rows.len());
         self.send_rows(&columns(), rows, &tag, manner, out);
         Ok(())
     }
+}
+
+/// A step that waits belongs to a job, or to a statement that is no job yet: nobody but the catalog's primary knows of it.
+fn step_row(catalog: &Catalog, step: &StepRow) -> Vec<Datum> {
+    let name = |id: &GroupId| match catalog.group_by_id(*id) {
+        Some(group) => format!("{id} in region \"{}\"", group.home),
+        None => id.to_string(),
+    };
+    let groups: Vec<String> = step.groups.iter().map(name).collect();
+    let waits = format!(
+        "waits for the schema leases of groups {}, whose primaries do not answer, to run out: at most {:.0} s more",
+        groups.join(", "),
+        step.left.as_secs_f64().ceil()
+    );
+    let mut row = vec![Datum::Null; columns().len()];
+    row[1] = Datum::text("SCHEMA CHANGE");
+    row[2] = Datum::text("the step of a schema change");
+    row[4] = Datum::text("running");
+    row[5] = Datum::text(waits);
+    row
 }
 
 fn row(catalog: &Catalog, job: &JobRecord, waits_for: Option<String>) -> Vec<Datum> {

@@ -7,6 +7,7 @@ use crate::env::Locking;
 use crate::types::{Datum, EvalContext, RowView, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -53,13 +54,21 @@ impl ExecContext<'_> {
             _ => None,
         };
         let here = &*self.eval.gateway_region;
-        match groups.filter_map(home).find(|h| *h != here) {
-            None => Ok(()),
-            Some(there) => Err(Error::sql("42898", "query is not running in its home region")
+        let elsewhere: BTreeSet<&str> = groups.filter_map(home).filter(|h| *h != here).collect();
+        let refused = || Error::sql("42898", "query is not running in its home region");
+        match elsewhere.iter().collect::<Vec<_>>()[..] {
+            [] => Ok(()),
+            [there] => Err(refused()
                 .detail(format!("It would read or write rows of region \"{there}\"; the gateway is in \"{here}\"."))
                 .hint(format!(
                     "Run it from region \"{there}\", say which region's rows are meant, or SET enforce_home_region = off."
                 ))),
+            [..] => {
+                let regions: Vec<String> = elsewhere.iter().map(|r| format!("\"{r}\"")).collect();
+                Err(refused()
+                    .detail(format!("It would look for rows in regions {}; the gateway is in \"{here}\".", regions.join(", ")))
+                    .hint("Say which region's rows are meant, run it where they are at home, or SET enforce_home_region = off."))
+            }
         }
     }
 }

@@ -219,8 +219,8 @@ us
 select email from users where id = '00000000-0000-4000-8000-000000000002';
 ----
 ERROR 42898: query is not running in its home region
-DETAIL: It would read or write rows of region "asia-northeast1"; the gateway is in "us-east1".
-HINT: Run it from region "asia-northeast1", say which region's rows are meant, or SET enforce_home_region = off.
+DETAIL: It would look for rows in regions "asia-northeast1", "europe-west1"; the gateway is in "us-east1".
+HINT: Say which region's rows are meant, run it where they are at home, or SET enforce_home_region = off.
 
 select email from users where crdb_region = 'us-east1';
 ----
@@ -231,8 +231,8 @@ us
 select email from users;
 ----
 ERROR 42898: query is not running in its home region
-DETAIL: It would read or write rows of region "asia-northeast1"; the gateway is in "us-east1".
-HINT: Run it from region "asia-northeast1", say which region's rows are meant, or SET enforce_home_region = off.
+DETAIL: It would look for rows in regions "asia-northeast1", "europe-west1"; the gateway is in "us-east1".
+HINT: Say which region's rows are meant, run it where they are at home, or SET enforce_home_region = off.
 
 select email from users limit 1;
 ----
@@ -253,8 +253,8 @@ HINT: Run it from region "europe-west1", say which region's rows are meant, or S
 insert into users (email) values ('x');
 ----
 ERROR 42898: query is not running in its home region
-DETAIL: It would read or write rows of region "asia-northeast1"; the gateway is in "us-east1".
-HINT: Run it from region "asia-northeast1", say which region's rows are meant, or SET enforce_home_region = off.
+DETAIL: It would look for rows in regions "asia-northeast1", "europe-west1"; the gateway is in "us-east1".
+HINT: Say which region's rows are meant, run it where they are at home, or SET enforce_home_region = off.
 
 select * from codes;
 ----

@@ -263,6 +263,7 @@ follow | CREATE TABLE public.follow (
     a integer ON UPDATE 7,
     CONSTRAINT follow_pkey PRIMARY KEY (id)
 ) LOCALITY REGIONAL BY ROW;
+ALTER TABLE public.follow ALTER COLUMN crdb_region SET ON UPDATE rehome_row();
 (SHOW 1)
 
 update follow set id = 3 where id = 2 returning id, a;
@@ -289,6 +290,7 @@ follow | CREATE TABLE public.follow (
     a integer,
     CONSTRAINT follow_pkey PRIMARY KEY (id)
 ) LOCALITY REGIONAL BY ROW;
+ALTER TABLE public.follow ALTER COLUMN crdb_region SET ON UPDATE rehome_row();
 (SHOW 1)
 
 create table made (id int primary key, a int generated always as (id + 1) stored);

@@ -328,7 +328,8 @@ impl Deriver<'_> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
         super::locality::refuse_moving(&table)?;
         let mut table = (*table).clone();
-        let ordinal = public_column(&table, column)?.0;
+        let hidden = table.column(column).filter(|(_, c)| c.state == ColumnState::Hidden && c.ty == Type::Region);
+        let (ordinal, _) = hidden.map_or_else(|| public_column(&table, column), Ok)?;
         table.columns[ordinal as usize].on_update = expression.map(on_update_text).transpose()?;
         check_on_update(&table.columns[ordinal as usize])?;
         let id = table.id;

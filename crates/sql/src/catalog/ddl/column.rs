@@ -135,7 +135,9 @@ fn array(element: &ArrayElemTypeDef) -> Result<Type> {
 
 fn custom(name: &ObjectName, modifiers: &[String]) -> Option<Type> {
     let name = Name::from_ast(name).ok()?;
-    if name.schema.as_deref().is_some_and(|s| s != "pg_catalog") {
+    // CockroachDB writes the regions of a database as a type of its schema `public`.
+    let is_region = name.name == "crdb_internal_region" && name.schema.as_deref() == Some("public");
+    if name.schema.as_deref().is_some_and(|s| s != "pg_catalog") && !is_region {
         return None;
     }
     let length = |default| match modifiers {

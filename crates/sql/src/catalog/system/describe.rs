@@ -234,6 +234,11 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     for i in visible_indexes(table).filter(|i| !i.is_constraint) {
         let _ = write!(text, "\n{};", index(table, i, Some(schema)));
     }
+    for c in table.columns.iter().filter(|c| c.state == ColumnState::Hidden) {
+        if let Some(e) = &c.on_update {
+            let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {} SET ON UPDATE {e};", quote(&c.name));
+        }
+    }
     if let Some(comment) = &table.comment {
         let _ = write!(text, "\nCOMMENT ON TABLE {name} IS '{}';", comment.replace('\'', "''"));
     }

@@ -43,7 +43,9 @@ impl Localities {
                     Some("running") if rng.random_bool(0.1) => "PAUSE",
                     _ => continue,
                 };
-                let sql = format!("{verb} JOB {}", jobs.int(row, 0)?);
+                // A step that is no job yet has no number.
+                let Ok(id) = jobs.int(row, 0) else { continue };
+                let sql = format!("{verb} JOB {id}");
                 if let Err(e) = session.execute(&sql).await {
                     refuse_nonsense(&sql, &e)?;
                 }

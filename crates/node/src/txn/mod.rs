@@ -369,7 +369,8 @@ impl<R: Runtime> Transaction for Txn<R> {
 
     fn write(&mut self, group: GroupId, mut write: Write) -> Result<()> {
         let at = self.part(group)?;
-        if self.options.read_only {
+        // What was read of the past is not certified.
+        if self.options.read_only || self.options.as_of.is_some() {
             return Err(Error::sql("25006", "cannot write in a read-only transaction"));
         }
         if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {

@@ -5,6 +5,7 @@
 //! operator's input row ([`Expr::Slot`]) or in the frame of values that a correlated subplan was started with ([`Expr::Arg`]).
 
 use super::rel::Rel;
+use crate::types::cast::is_immutable_cast;
 use crate::types::functions::{Function, Volatility};
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::DescriptorId;
@@ -354,14 +355,20 @@ impl Expr {
     pub(crate) fn needs_executor(&self) -> bool {
         self.any(&|e| matches!(e, Expr::Subquery(_) | Expr::Sequence(_)))
     }
-    /// Whether nothing in it depends on a row, a parameter, the session or the time.
-    pub(crate) fn is_foldable(&self) -> bool {
+    /// Whether nothing in it depends on the session, the catalog, the rows of tables or the time.
+    pub(crate) fn is_immutable(&self) -> bool {
         !self.any(&|e| match e {
             Expr::Call(f, _) => f.volatility != Volatility::Immutable,
-            Expr::Cast(c) => !cast_is_immutable(&c.from, &c.to),
-            Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_) | Expr::Subquery(_) | Expr::Sequence(_) => true,
+            Expr::Quantified(q) => matches!(&q.meets, Meets::Call(f) if f.volatility != Volatility::Immutable),
+            Expr::Cast(c) => !is_immutable_cast(&c.from, &c.to),
+            Expr::Subquery(_) | Expr::Sequence(_) => true,
             _ => false,
         })
+    }
+    /// Whether it is a constant: immutable, and without anything that gets its value later.
+    pub(crate) fn is_foldable(&self) -> bool {
+        let is_later = |e: &Expr| matches!(e, Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_));
+        self.is_immutable() && !self.any(&is_later)
     }
     /// Splits a conjunction.
     pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {
@@ -371,25 +378,4 @@ impl Expr {
             e => out.push(e),
         }
     }
-}
-
-/// Casts that read the time zone, the catalog or the clock are not.
-fn cast_is_immutable(from: &Type, to: &Type) -> bool {
-    let zoned = |t: &Type| {
-        matches!(
-            t,
-            Type::Timestamptz
-                | Type::Regclass
-                | Type::Regproc
-                | Type::Regtype
-                | Type::Regnamespace
-                | Type::Date
-                | Type::Timestamp
-                | Type::Time
-        )
-    };
-    let textual = |t: &Type| matches!(t, Type::Text | Type::Unknown | Type::Varchar(_) | Type::Char(_) | Type::Name);
-    from == to
-        || !(zoned(from) || zoned(to))
-        || (!textual(from) && !textual(to) && *from != Type::Timestamptz && *to != Type::Timestamptz)
 }

@@ -193,6 +193,27 @@ impl TablePlan {
     pub fn new(table: &TableRef, ctx: super::PlanContext) -> Result<Arc<TablePlan>> {
         Binder::new(ctx, "", &[]).table_plan(table)
     }
+    /// Refuses generated columns whose value depends on more than their row (PostgreSQL manual, 5.3): every session computes
+    /// them, and finds rows by them. `elsewhere` is the plan as a session in other circumstances makes it, whose literals must
+    /// be the same.
+    pub fn check_immutable(&self, elsewhere: impl FnOnce() -> Result<Arc<TablePlan>>) -> Result<()> {
+        let refuse = |ordinal: u32| {
+            let message = "generation expression is not immutable";
+            Error::sql("42P17", message).column(&self.table.columns[ordinal as usize].name).table(&self.table.name)
+        };
+        if let Some((ordinal, _)) = self.generated.iter().find(|(_, e)| !e.is_immutable()) {
+            let hint = "It must not depend on the session, the time or other tables.";
+            return Err(refuse(*ordinal).hint(hint));
+        }
+        let Some((first, _)) = self.generated.first() else { return Ok(()) };
+        let hint = "Write dates and times in ISO 8601, and timestamptz with its time zone.";
+        let other = elsewhere().map_err(|_| refuse(*first).hint(hint))?;
+        let differs = |((_, a), (_, b)): &(&(u32, Expr), &(u32, Expr))| format!("{a:?}") != format!("{b:?}");
+        match self.generated.iter().zip(&other.generated).find(differs) {
+            Some(((ordinal, _), _)) => Err(refuse(*ordinal).hint(hint)),
+            None => Ok(()),
+        }
+    }
     pub fn table(&self) -> &TableRef {
         &self.table
     }

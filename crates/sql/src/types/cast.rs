@@ -78,6 +78,24 @@ pub fn can_cast(from: &Type, to: &Type, context: CastContext) -> bool {
     needed(from, to).is_some_and(|n| n <= context)
 }
 
+/// Whether a conversion's result depends on its value alone, and not on the time zone, the catalog or the clock.
+pub fn is_immutable_cast(from: &Type, to: &Type) -> bool {
+    use Type::*;
+    fn reads_context(t: &Type) -> bool {
+        matches!(t, Timestamptz | Date | Timestamp | Time | Regclass | Regproc | Regtype | Regnamespace | Record)
+    }
+    let (from, to) = match (from, to) {
+        (Array(f), Array(t)) => (&**f, &**t),
+        (Array(f), t) => (&**f, t),
+        (f, Array(t)) => (f, &**t),
+        both => both,
+    };
+    let is_textual = |t: &Type| *t == Unknown || t.category() == Category::String;
+    from == to
+        || !(reads_context(from) || reads_context(to))
+        || (!is_textual(from) && !is_textual(to) && *from != Timestamptz && *to != Timestamptz)
+}
+
 fn out_of_range(ty: &Type) -> Error {
     Error::sql("22003", format!("{} out of range", ty.base_name()))
 }

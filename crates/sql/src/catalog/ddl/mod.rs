@@ -27,7 +27,8 @@ use super::{Catalog, CatalogChange, Descriptor, Table};
 use crate::env::NodeLocality;
 use crate::parse::{Kind, NewRegions, Statement};
 use crate::plan::{PlanContext, TablePlan};
-use crate::types::EvalContext;
+use crate::types::zone::Zone;
+use crate::types::{DateOrder, EvalContext, Style};
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use serde::{Deserialize, Serialize};
 use sqlparser::ast::{self, ObjectName, ObjectType};
@@ -367,8 +368,9 @@ impl<'a> Deriver<'a> {
     fn check_expressions(&self, table: DescriptorId) -> Result<()> {
         let catalog = Arc::new(self.catalog.clone());
         let Some(table) = catalog.table_by_id(table) else { return Ok(()) };
-        let context = PlanContext { catalog: &catalog, names: self.names(), eval: self.context.eval };
-        TablePlan::new(&table, context).map(|_| ())
+        let plan_by = |eval| TablePlan::new(&table, PlanContext { catalog: &catalog, names: self.names(), eval });
+        let elsewhere = somewhere_else(self.context.eval);
+        plan_by(self.context.eval)?.check_immutable(|| plan_by(&elsewhere))
     }
     /// Whether a table is empty and unseen, so that nothing about it needs a job.
     fn is_private(&self, table: DescriptorId) -> bool {
@@ -406,6 +408,16 @@ macro_rules! into_descriptor {
     )* };
 }
 into_descriptor!(Database, Schema, Table, View, Sequence);
+
+/// A session that reads a literal otherwise, if any does.
+fn somewhere_else(eval: &EvalContext) -> EvalContext {
+    const TWO_DAYS_MICROS: i64 = 2 * 86_400_000_000;
+    // No zone that has a name lies as far from Greenwich by as many seconds.
+    let zone = Zone::fixed(-(13 * 3600 + 17));
+    let date_order = if eval.style.date_order == DateOrder::Dmy { DateOrder::Mdy } else { DateOrder::Dmy };
+    let style = Style { date_order, ..eval.style };
+    EvalContext { zone, txn_time: eval.txn_time.saturating_add(TWO_DAYS_MICROS), style, ..eval.clone() }
+}
 
 /// A name made of parts and a label, at most 63 bytes, cut fairly: PostgreSQL's `makeObjectName`.
 fn object_name(first: &str, second: &str, label: &str) -> String {

@@ -55,9 +55,12 @@ fn arithmetic(r: &mut Registry) {
     r.operator("-", "date, int4 -> date", |c, a| date_plus_days(c, a.date(0)?, -a.int(1)?));
     r.operator("-", "date, date -> int4", |_, a| minus_infinite(a.date(0)?, a.date(1)?));
     for (t, result) in [("date", "timestamp"), ("timestamp", "timestamp"), ("timestamptz", "timestamptz"), ("time", "time")] {
-        r.operator("+", &format!("{t}, interval -> {result}"), |c, a| shift(c, &a[0], &c.args[0], a.interval(1)?, 1)).stable();
-        r.operator("+", &format!("interval, {t} -> {result}"), |c, a| shift(c, &a[1], &c.args[1], a.interval(0)?, 1)).stable();
-        r.operator("-", &format!("{t}, interval -> {result}"), |c, a| shift(c, &a[0], &c.args[0], a.interval(1)?, -1)).stable();
+        r.operator("+", &format!("{t}, interval -> {result}"), |c, a| shift(c, &a[0], &c.args[0], a.interval(1)?, 1))
+            .stable_if(t == "timestamptz");
+        r.operator("+", &format!("interval, {t} -> {result}"), |c, a| shift(c, &a[1], &c.args[1], a.interval(0)?, 1))
+            .stable_if(t == "timestamptz");
+        r.operator("-", &format!("{t}, interval -> {result}"), |c, a| shift(c, &a[0], &c.args[0], a.interval(1)?, -1))
+            .stable_if(t == "timestamptz");
     }
     for (x, y) in [("date", "time"), ("time", "date")] {
         r.operator("+", &format!("{x}, {y} -> timestamp"), |_, a| {
@@ -124,11 +127,11 @@ fn part(c: &Call<'_>, a: &[Datum]) -> Result<Option<crate::types::numeric::Numer
 fn parts(r: &mut Registry) {
     for t in ["timestamp", "timestamptz", "date", "time", "interval"] {
         r.scalar("extract", &format!("text, {t} -> numeric"), |c, a| Ok(part(c, a)?.map_or(Datum::Null, Datum::Numeric)))
-            .stable();
+            .stable_if(t == "timestamptz");
         r.scalar("date_part", &format!("text, {t} -> float8"), |c, a| {
             Ok(part(c, a)?.map_or(Datum::Null, |n| Datum::Float(n.to_f64())))
         })
-        .stable();
+        .stable_if(t == "timestamptz");
     }
     r.scalar("date_trunc", "text, timestamp -> timestamp", |_, a| Ok(Datum::Timestamp(truncate(a.text(0)?, a.timestamp(1)?)?)));
     r.scalar("date_trunc", "text, timestamptz -> timestamptz", |c, a| {

@@ -52,6 +52,10 @@ impl Def {
         self.volatility = Volatility::Stable;
         self
     }
+    /// Stable for some of the types that a signature is written for.
+    pub fn stable_if(&mut self, depends: bool) -> &mut Def {
+        if depends { self.stable() } else { self }
+    }
     /// May differ from call to call.
     pub fn volatile(&mut self) -> &mut Def {
         self.volatility = Volatility::Volatile;

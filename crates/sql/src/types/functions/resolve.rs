@@ -2,7 +2,7 @@
 
 use super::registry::{Body, Def, Param, REGISTRY};
 use super::{Aggregate, Call, Function, FunctionKind, SetFunction, Volatility};
-use crate::types::cast::{can_cast, cast, select_common_type};
+use crate::types::cast::{can_cast, cast, is_immutable_cast, select_common_type};
 use crate::types::{CastContext, Category, Datum, Type};
 use meridian_base::{Error, Result};
 
@@ -265,8 +265,8 @@ fn cast_call(name: &str, args: &[Type]) -> Option<Function> {
     fn body(call: &Call<'_>, args: &[Datum]) -> Result<Datum> {
         cast(args[0].clone(), &call.args[0], call.result, CastContext::Explicit, call.ctx)
     }
-    let from = from.clone();
-    Some(Function { name: "cast", body, args: vec![from], result: to, strict: true, volatility: Volatility::Stable })
+    let volatility = if is_immutable_cast(from, &to) { Volatility::Immutable } else { Volatility::Stable };
+    Some(Function { name: "cast", body, args: vec![from.clone()], result: to, strict: true, volatility })
 }
 
 /// See [`super::resolve_function`].

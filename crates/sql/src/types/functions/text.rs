@@ -539,8 +539,8 @@ fn to_hex(v: u64, narrow: bool) -> String {
 
 fn strings(r: &mut Registry) {
     r.operator("||", "text, text -> text", |_, a| text([a.text(0)?, a.text(1)?].concat()));
-    r.operator("||", "text, anynonarray -> text", |c, a| text(format!("{}{}", a.text(0)?, operand(c, a, 1))));
-    r.operator("||", "anynonarray, text -> text", |c, a| text(format!("{}{}", operand(c, a, 0), a.text(1)?)));
+    r.operator("||", "text, anynonarray -> text", |c, a| text(format!("{}{}", a.text(0)?, operand(c, a, 1)))).stable();
+    r.operator("||", "anynonarray, text -> text", |c, a| text(format!("{}{}", operand(c, a, 0), a.text(1)?))).stable();
     for name in ["length", "char_length", "character_length"] {
         r.scalar(name, "text -> int4", |_, a| count(a.text(0)?.chars().count()));
         r.scalar(name, "bpchar -> int4", |_, a| count(a.text(0)?.trim_end_matches(' ').chars().count()));

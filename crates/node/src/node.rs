@@ -596,30 +596,55 @@ async fn start_unknown<R: Runtime>(shared: Arc<Shared<R>>, groups: Vec<GroupId>)
     while Instant::now() < deadline && shared.catch_up().await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    let mut pauses = Pauses::default();
     for group in groups {
-        if let Err(e) = ensure_replica(&shared, group).await {
-            tracing::warn!("the replica of group {group} cannot be started: {e}");
+        while let Err(e) = ensure_replica(&shared, group).await {
+            pauses.after(group, e).await;
         }
     }
 }
 
+/// A replica that cannot be started is tried again, for as long as it takes: a disk that is full has room again one day, and nobody else
+/// starts the only replica of a group.
+struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Pauses {
+        Pauses(Duration::from_secs(1))
+    }
+}
+
+impl Pauses {
+    async fn after(&mut self, group: GroupId, e: Error) {
+        const PAUSE_MAX: Duration = Duration::from_secs(10);
+        tracing::warn!("the replica of group {group} cannot be started, and is tried again in {:?}: {e}", self.0);
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(PAUSE_MAX);
+    }
+}
+
 async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId) {
+    let mut pauses = Pauses::default();
+    while let Err(e) = try_to_found(&shared, group).await {
+        pauses.after(group, e).await;
+    }
+}
+
+async fn try_to_found<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> Result<()> {
     /// For whoever talked to this node before the catalog did.
     const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-    let founded = async {
-        let replica = ensure_replica(&shared, group).await?;
-        if replica.raft().is_initialized() {
-            return Ok(());
-        }
-        // It was made for a message of another founder, which should tell it the members next; but that one may have died.
-        tokio::time::sleep(FIRST_PATIENCE).await;
-        match replica.raft().is_initialized() || founders(&shared, group).is_empty() {
-            true => Ok(()),
-            false => departure::restart(&shared, &replica).await,
-        }
-    };
-    if let Err(e) = founded.await {
-        tracing::warn!("group {group} cannot be started here: {e}");
+    if founders(shared, group).is_empty() {
+        return Ok(());
+    }
+    let replica = ensure_replica(shared, group).await?;
+    if replica.raft().is_initialized() {
+        return Ok(());
+    }
+    // It was made for a message of another founder, which should tell it the members next; but that one may have died.
+    tokio::time::sleep(FIRST_PATIENCE).await;
+    match replica.raft().is_initialized() || founders(shared, group).is_empty() {
+        true => Ok(()),
+        false => departure::restart(shared, &replica).await,
     }
 }
 

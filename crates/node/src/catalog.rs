@@ -243,8 +243,10 @@ impl CatalogCache {
             return Err(Error::sql("22023", "AS OF SYSTEM TIME: the time is before the cluster was founded"));
         };
         let catalog = Arc::new(catalog);
-        // It was in force from then until at least the time that was asked for.
-        *self.past.write() = Some((catalog.clone(), Timestamp(at.0 + 1)));
+        // It was in force until the next one came, or at least until the time that was asked for.
+        let is_last = catalog.version.0 + 1 == newest.version.0;
+        let until = if is_last { newest.committed_at } else { Timestamp(at.0 + 1) };
+        *self.past.write() = Some((catalog.clone(), until));
         Ok(catalog)
     }
 

@@ -111,6 +111,16 @@ impl<R: Runtime> Environment for Env<R> {
         }
     }
 
+    async fn catalog_since(&self, min: Timestamp) -> Result<(Arc<Catalog>, Timestamp)> {
+        if !self.0.is_fresh() {
+            if let Some(until) = self.0.catalog_known_until().filter(|until| *until >= min) {
+                return Ok((self.catalog(), until));
+            }
+            self.0.catch_up().await?;
+        }
+        Ok((self.catalog(), Timestamp::MAX))
+    }
+
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03 if that
     /// takes too long.
     async fn catch_up(&self) -> Result<()> {

@@ -102,12 +102,20 @@ impl<R: Runtime> Shared<R> {
         self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().version)
     }
 
-    /// Whether the copy here has every version up to a moment of the past: it was confirmed after that moment, by any clock. So the past can be
+    /// Up to which moment of the past the copy here has every version: it was confirmed after that, by any clock. So the past can be
     /// read where no primary is in reach.
+    pub(crate) fn catalog_known_until(&self) -> Option<Timestamp> {
+        if !self.freshness.covers(self.catalog.newest().version) {
+            return None;
+        }
+        let age = self.freshness.confirmed_ago()? + self.clock.max_offset();
+        let micros = self.runtime.physical_micros().checked_sub(age.as_micros() as u64)?;
+        Some(Timestamp::from_micros(micros))
+    }
+
+    /// Whether the copy here has every version up to a moment of the past.
     pub(crate) fn knows_catalog_at(&self, at: Timestamp) -> bool {
-        let age = Timestamp::from_micros(self.runtime.physical_micros()).since(at);
-        let covers = self.freshness.covers(self.catalog.newest().version);
-        covers && self.freshness.confirmed_ago().is_some_and(|ago| ago + self.clock.max_offset() <= age)
+        self.catalog_known_until().is_some_and(|until| at <= until)
     }
 
     /// Waits until it may, for a bounded time.

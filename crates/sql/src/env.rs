@@ -19,6 +19,12 @@ pub trait Environment: Clone + Send + Sync + 'static {
         let _ = at;
         async { Ok(self.catalog()) }
     }
+    /// A catalog to read a moment with that is not before `min` and not chosen yet, and up to which moment it may be: the newest one as a
+    /// rule, and what is known here where no primary is in reach.
+    fn catalog_since(&self, min: Timestamp) -> impl Future<Output = Result<(Arc<Catalog>, Timestamp)>> + Send {
+        let _ = min;
+        async { Ok((self.catalog(), Timestamp::MAX)) }
+    }
     /// Waits, for a bounded time, until [`Environment::catalog`] is known to be as new as everything acknowledged so far: «does not
     /// exist» is an answer that no group certifies.
     fn catch_up(&self) -> impl Future<Output = Result<()>> + Send {
@@ -157,9 +163,10 @@ pub struct TxnOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOf {
     Exact(Timestamp),
-    /// The newest time that the nearest replicas of everything it reads can serve, but not before `min`.
+    /// The newest time that the nearest replicas of everything it reads can serve, but not before `min` and not after `max`.
     Bounded {
         min: Timestamp,
+        max: Timestamp,
         /// Fail rather than ask the primaries, if the replicas are behind `min`.
         nearest_only: bool,
     },

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, ErrorKind, GroupId, Key, NodeId, Result, Timestamp};
-use meridian_sql::catalog::Descriptor;
+use meridian_sql::catalog::{Catalog, Descriptor};
 use meridian_sql::env::{AsOf, Locking, Scan, ScanRows};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -132,19 +132,35 @@ impl<R: Runtime> Txn<R> {
     /// The moment that this transaction reads.
     pub(super) async fn moment(&mut self, first: GroupId) -> Result<Timestamp> {
         if let Some(at) = self.past {
-            return Ok(at);
+            return match self.is_planned_as_it_was(at) {
+                true => Ok(at),
+                false => Err(Error::sql("40001", "the schema of what is read has changed since the moment that is read")
+                    .hint("Run the whole transaction again: it reads a later moment then.")),
+            };
         }
         let at = match self.options.as_of {
             None => return Err(Error::internal("a transaction of the present reads the past")),
             Some(AsOf::Exact(at)) => at,
-            Some(AsOf::Bounded { min, nearest_only }) => self.negotiate(first, min, nearest_only).await?,
+            Some(AsOf::Bounded { min, max, nearest_only }) => self.negotiate(first, min, max, nearest_only).await?,
         };
         self.past = Some(at);
         self.protect();
         Ok(at)
     }
 
-    async fn negotiate(&self, first: GroupId, min: Timestamp, nearest_only: bool) -> Result<Timestamp> {
+    /// Whether what it uses was the same then as in the catalog that it is planned with. An exact time has the catalog of that time;
+    /// a bounded one has a newer catalog, in which other things may have changed since.
+    fn is_planned_as_it_was(&self, at: Timestamp) -> bool {
+        if at >= self.options.schema_committed_at {
+            return true;
+        }
+        let Some(replica) = self.shared.replica(GroupId::CATALOG) else { return false };
+        let now = self.shared.catalog.active();
+        let is_same = |then: &Catalog| self.schema.descriptors.iter().all(|d| then.changed_in.get(d) == now.changed_in.get(d));
+        self.shared.catalog.past(&replica.store, at).is_ok_and(|then| is_same(&then))
+    }
+
+    async fn negotiate(&self, first: GroupId, min: Timestamp, max: Timestamp, nearest_only: bool) -> Result<Timestamp> {
         let groups: Vec<GroupId> = self.groups_in_use(first).into_iter().collect();
         let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.shared.replicas_near(*g)).collect();
         let deadline = Instant::now() + NEAR_PATIENCE;
@@ -156,12 +172,17 @@ impl<R: Runtime> Txn<R> {
             };
             let reached = (0..groups.len()).map(|i| of_group(i).unwrap_or(Timestamp::MIN)).min().unwrap_or(min);
             // A clock that is ahead elsewhere has promised more than has happened here.
-            let reached = reached.min(self.began);
-            if reached >= min {
+            let reached = reached.min(self.began).min(max);
+            if reached >= min && self.is_planned_as_it_was(reached) {
                 return Ok(reached);
             }
             if Instant::now() >= deadline {
-                return if nearest_only { Err(behind()) } else { Ok(min) };
+                let planned = self.options.schema_committed_at;
+                return match nearest_only {
+                    true => Err(behind()),
+                    false if self.is_planned_as_it_was(min) => Ok(min),
+                    false => Ok(min.max(planned)),
+                };
             }
             tokio::time::sleep(NEAR_PATIENCE / 4).await;
         }

@@ -22,6 +22,14 @@ pub struct Request {
     pub parameters: Vec<(String, String)>,
 }
 
+impl Request {
+    /// The database that is asked for: the user's name if none is said (PostgreSQL manual, 55.2.1).
+    pub fn database(&self) -> &str {
+        let value = |name: &str| self.parameters.iter().rfind(|(n, _)| n == name).map(|(_, v)| v.as_str());
+        value("database").filter(|d| !d.is_empty()).or(value("user")).unwrap_or_default()
+    }
+}
+
 /// Answers requests for encryption and cancel requests until a startup message comes. `None`: the connection was for
 /// something else, or ended.
 pub async fn request<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(

@@ -96,6 +96,15 @@ pub fn parse_expression(text: &str) -> Result<ast::Expr> {
     }
 }
 
+/// The expression that some tokens begin with, and how many of them it takes.
+fn expression_at_start(tokens: &[TokenWithSpan], place: &Place) -> Result<(ast::Expr, usize)> {
+    check_depth(tokens, place)?;
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens.to_vec());
+    let e = parser.parse_expr().map_err(|e| place.error(&parser, e))?;
+    Ok((e, parser.index()))
+}
+
 /// The type that a name such as `numeric(10,2)` or `timestamptz[]` means to the parser.
 pub fn parse_data_type(text: &str) -> Result<ast::DataType> {
     let dialect = PostgreSqlDialect {};

@@ -2,11 +2,12 @@
 
 use super::cursor::Cursor;
 use super::statement::{AsOfSystemTime, Locality, Overriding};
-use super::{Place, extra, parse_expression};
+use super::{Place, expression_at_start, extra};
 use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use std::ops::ControlFlow::{Break, Continue};
 
 /// What was cut out.
 #[derive(Default)]
@@ -126,24 +127,29 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
 pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<Option<AsOfSystemTime>> {
     const WORDS: [&str; 4] = ["as", "of", "system", "time"];
     let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) else { return Ok(None) };
-    let end = after_operand(tokens, at + WORDS.len());
-    let cut: Vec<TokenWithSpan> = tokens.drain(at..end).collect();
-    // Among the modes of a transaction.
-    let is_separator = |t: Option<&TokenWithSpan>| t.is_some_and(|t| t.token == Token::Comma);
-    if is_separator(tokens.get(at)) {
-        tokens.remove(at);
-    } else if at > 0 && at == tokens.len() && is_separator(tokens.get(at - 1)) {
-        tokens.pop();
+    let position = place.position(tokens[at].span.start);
+    let start = at + WORDS.len();
+    if start >= tokens.len() {
+        return Err(place.end());
+    }
+    let (time, length) = expression_at_start(&tokens[start..], place)?;
+    tokens.drain(at..start + length);
+    if ["begin", "start", "set"].iter().any(|w| sees(tokens, 0, &[w])) {
+        // One among the modes of a transaction.
+        let is_comma = |t: Option<&TokenWithSpan>| t.is_some_and(|t| t.token == Token::Comma);
+        if is_comma(tokens.get(at)) {
+            tokens.remove(at);
+        } else if at == tokens.len() && is_comma(tokens.last()) {
+            tokens.pop();
+        }
     }
     if let Some(second) = (at..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) {
         return Err(place.near(tokens[second].span.start));
     }
-    let position = place.position(cut[0].span.start);
-    let words: Vec<String> = cut[WORDS.len()..].iter().map(|t| t.token.to_string()).collect();
-    if words.is_empty() {
-        return Err(place.end());
+    let is_parameter = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if matches!(v.value, ast::Value::Placeholder(_)));
+    if ast::visit_expressions(&time, |e| if is_parameter(e) { Break(()) } else { Continue(()) }).is_break() {
+        return Err(Error::unsupported("parameters are not supported in AS OF SYSTEM TIME").at(position));
     }
-    let time = parse_expression(&words.join(" ")).map_err(|e| e.at(position))?;
     Ok(Some(AsOfSystemTime { position, time: Box::new(time) }))
 }
 

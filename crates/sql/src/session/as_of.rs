@@ -16,6 +16,7 @@ use super::Session;
 use super::run::interruptible;
 use super::transaction::Block;
 use crate::catalog::Catalog;
+use crate::catalog::lookup::fold;
 use crate::env::{AsOf, Environment};
 use crate::parse::{AsOfSystemTime, Kind, Statement, ast, parse};
 use crate::plan::{self, PlanContext};
@@ -32,6 +33,14 @@ const FOLLOWER_LAG_MICROS: i64 = 500_000;
 pub(super) struct Past {
     pub as_of: AsOf,
     pub catalog: Arc<Catalog>,
+    /// Who said so; `None`: the session's default for read-only transactions.
+    pub clause: Option<AsOfSystemTime>,
+}
+
+/// 42601 where a transaction is to read the past and to write.
+pub(super) fn refuse_read_write() -> Error {
+    Error::sql("42601", "AS OF SYSTEM TIME specified with READ WRITE mode")
+        .hint("A transaction that reads the past is read-only.")
 }
 
 /// Whether everything in a text reads the past, so that the present catalog does not matter.
@@ -48,7 +57,7 @@ pub(super) fn check_place(statement: &Statement) -> Result<()> {
     let may = plan::is_plannable(statement)
         || match &statement.kind {
             Kind::Begin(_) | Kind::SetTransaction { session: false, .. } => true,
-            Kind::Sql(sql) => matches!(**sql, S::Copy { .. } | S::Prepare { .. } | S::Explain { .. }),
+            Kind::Sql(sql) => matches!(**sql, S::Copy { to: true, .. } | S::Prepare { .. } | S::Explain { .. }),
             _ => false,
         };
     match may {
@@ -63,14 +72,20 @@ impl<E: Environment> Session<E> {
     /// Fixes what the open transaction reads, if the statement says so.
     pub(super) async fn read_as_of(&mut self, statement: &Statement, now: u64) -> Result<()> {
         let Some(clause) = &statement.as_of else { return self.read_as_of_default(now).await };
-        let mut as_of = self.time_of(clause, now).map_err(|e| e.at(clause.position))?;
-        let is_of_transaction = matches!(statement.kind, Kind::Begin(_) | Kind::SetTransaction { session: false, .. });
+        let as_of = self.time_of(clause, now).map_err(|e| e.at(clause.position))?;
+        let modes = match &statement.kind {
+            Kind::Begin(modes) | Kind::SetTransaction { session: false, modes } => Some(modes),
+            _ => None,
+        };
+        if modes.is_some_and(|m| m.read_only == Some(false)) {
+            return Err(refuse_read_write().at(clause.position));
+        }
         let Some(block) = &self.block else { return Ok(()) };
         let is_first = block.statements == 0 && block.ddl.is_none();
+        let may_be_said = is_first && (modes.is_some() || !block.explicit);
         match &block.past {
-            Some(past) if is_first && (is_of_transaction || !block.explicit) && past.as_of != as_of => {}
             Some(past) if past.as_of == as_of => return Ok(()),
-            None if is_first && (is_of_transaction || !block.explicit) => {}
+            _ if may_be_said => {}
             _ => {
                 let message = "inconsistent AS OF SYSTEM TIME: the transaction reads another time";
                 return Err(
@@ -78,20 +93,29 @@ impl<E: Environment> Session<E> {
                 );
             }
         }
+        let past = self.past(as_of, clause).await?;
+        let block = self.block(now);
+        block.past = Some(past);
+        block.read_only = true;
+        Ok(())
+    }
+
+    /// What a clause means now.
+    pub(super) async fn past_of(&mut self, clause: &AsOfSystemTime, now: u64) -> Result<Past> {
+        let as_of = self.time_of(clause, now).map_err(|e| e.at(clause.position))?;
+        self.past(as_of, clause).await
+    }
+
+    async fn past(&mut self, mut as_of: AsOf, clause: &AsOfSystemTime) -> Result<Past> {
         let catalog = match &mut as_of {
             AsOf::Exact(at) => interruptible(&self.cancel, self.env.catalog_at(*at)).await?,
-            AsOf::Bounded { min, .. } => {
-                interruptible(&self.cancel, self.env.catch_up()).await?;
-                // What is read must be as new as what it is planned with.
-                let catalog = self.env.catalog();
-                *min = (*min).max(catalog.committed_at);
+            AsOf::Bounded { min, max, .. } => {
+                let (catalog, until) = interruptible(&self.cancel, self.env.catalog_since(*min)).await?;
+                *max = until;
                 catalog
             }
         };
-        let block = self.block(now);
-        block.past = Some(Past { as_of, catalog });
-        block.read_only = true;
-        Ok(())
+        Ok(Past { as_of, catalog, clause: Some(clause.clone()) })
     }
 
     /// The same by the session's default, for transactions that are read-only by declaration.
@@ -102,7 +126,7 @@ impl<E: Environment> Session<E> {
         }
         let at = timestamp(now as i64 - FOLLOWER_LAG_MICROS, now as i64)?;
         let catalog = interruptible(&self.cancel, self.env.catalog_at(at)).await?;
-        self.block(now).past = Some(Past { as_of: AsOf::Exact(at), catalog });
+        self.block(now).past = Some(Past { as_of: AsOf::Exact(at), catalog, clause: None });
         Ok(())
     }
 
@@ -110,17 +134,19 @@ impl<E: Environment> Session<E> {
         let now = now as i64;
         if let ast::Expr::Function(function) = &*clause.time {
             let name = function.name.to_string().to_ascii_lowercase();
-            let arguments = arguments(function);
-            let bounded = |min: i64, nearest_only: Option<&&ast::Expr>| {
-                let nearest_only = match nearest_only.map(|e| self.constant(e, &Type::Bool)).transpose()? {
+            let (arguments, nearest_only) = arguments(function);
+            let bounded = |min: i64, positional: Option<&&ast::Expr>| {
+                let said = positional.copied().or(nearest_only);
+                let nearest_only = match said.map(|e| self.constant(e, &Type::Bool)).transpose()? {
                     None | Some(Datum::Null) => false,
                     Some(value) => matches!(value, Datum::Bool(true)),
                 };
-                Ok(AsOf::Bounded { min: timestamp(min, now)?, nearest_only })
+                Ok(AsOf::Bounded { min: timestamp(min, now)?, max: Timestamp::MAX, nearest_only })
             };
+            let may_be_bounded = function_takes(function, &arguments, nearest_only);
             match (name.as_str(), &arguments[..]) {
-                ("follower_read_timestamp", []) => return Ok(AsOf::Exact(timestamp(now - FOLLOWER_LAG_MICROS, now)?)),
-                ("with_max_staleness", [interval, rest @ ..]) if rest.len() <= 1 => {
+                ("follower_read_timestamp", []) if has_no_arguments(function) => return Ok(AsOf::Exact(timestamp(now - FOLLOWER_LAG_MICROS, now)?)),
+                ("with_max_staleness", [interval, rest @ ..]) if may_be_bounded => {
                     let Datum::Interval(interval) = self.constant(interval, &Type::Interval)? else { return Err(no_time()) };
                     let back = micros(&interval);
                     if back < 0 {
@@ -131,7 +157,7 @@ impl<E: Environment> Session<E> {
                     }
                     return bounded(now.saturating_sub(back), rest.first());
                 }
-                ("with_min_timestamp", [at, rest @ ..]) if rest.len() <= 1 => {
+                ("with_min_timestamp", [at, rest @ ..]) if may_be_bounded => {
                     let Datum::Timestamp(at) = self.constant(at, &Type::Timestamptz)? else { return Err(no_time()) };
                     return bounded(at.saturating_add(EPOCH_2000_UNIX_MICROS), rest.first());
                 }
@@ -167,13 +193,34 @@ impl<E: Environment> Session<E> {
     }
 }
 
-fn arguments(function: &ast::Function) -> Vec<&ast::Expr> {
-    let ast::FunctionArguments::List(list) = &function.args else { return Vec::new() };
-    let argument = |a| match a {
-        &ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ref e)) => Some(e),
-        _ => None,
-    };
-    list.args.iter().filter_map(argument).collect()
+/// The arguments by position, and the one that is named `nearest_only`.
+fn arguments(function: &ast::Function) -> (Vec<&ast::Expr>, Option<&ast::Expr>) {
+    use ast::{FunctionArg, FunctionArgExpr};
+    let ast::FunctionArguments::List(list) = &function.args else { return (Vec::new(), None) };
+    let (mut positional, mut nearest_only) = (Vec::new(), None);
+    for argument in &list.args {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => positional.push(e),
+            FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg: FunctionArgExpr::Expr(e), .. }
+                if fold(name) == "nearest_only" =>
+            {
+                nearest_only = Some(e);
+            }
+            _ => {}
+        }
+    }
+    (positional, nearest_only)
+}
+
+fn has_no_arguments(function: &ast::Function) -> bool {
+    matches!(&function.args, ast::FunctionArguments::List(list) if list.args.is_empty())
+}
+
+/// Whether a call of `with_max_staleness` or `with_min_timestamp` has the bound, `nearest_only` at most once, and nothing else.
+fn function_takes(function: &ast::Function, positional: &[&ast::Expr], named: Option<&ast::Expr>) -> bool {
+    let ast::FunctionArguments::List(list) = &function.args else { return false };
+    let understood = positional.len() + usize::from(named.is_some());
+    list.args.len() == understood && !positional.is_empty() && understood <= 2
 }
 
 /// The text of a literal, with its sign.

@@ -32,8 +32,14 @@ impl<E: Environment> Session<E> {
                 self.fetch_cursor(fetch, manner, now, out).await?;
             }
             Kind::Begin(modes) => {
+                let was_open = self.block.as_ref().is_some_and(|b| b.explicit);
                 self.begin(modes, now, out)?;
-                self.read_as_of(statement, now).await?;
+                if let Err(e) = self.read_as_of(statement, now).await {
+                    if !was_open {
+                        self.roll_back();
+                    }
+                    return Err(e);
+                }
                 let is_start = statement.text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
                 out.command_complete(if is_start { "START TRANSACTION" } else { "BEGIN" });
             }
@@ -93,7 +99,7 @@ impl<E: Environment> Session<E> {
         let tag = match sql {
             S::Commit { chain, .. } => self.commit(*chain, out).await?,
             S::Rollback { chain, savepoint: None } => {
-                self.rollback(*chain, out)?;
+                self.rollback(*chain, out).await?;
                 "ROLLBACK"
             }
             S::Rollback { savepoint: Some(name), .. } => {

@@ -8,7 +8,7 @@ use super::system::refuse_in_read_only;
 use super::{Output, Session};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Savepoint, Transaction, TxnOptions};
-use crate::parse::TransactionModes;
+use crate::parse::{AsOfSystemTime, TransactionModes};
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
 use meridian_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -74,9 +74,17 @@ impl<T: Transaction> Block<T> {
             ddl: None,
         }
     }
-    fn apply_modes(&mut self, modes: &TransactionModes) {
+    fn apply_modes(&mut self, modes: &TransactionModes) -> Result<()> {
+        if modes.read_only == Some(false) {
+            match &self.past {
+                Some(past) if past.clause.is_some() => return Err(super::as_of::refuse_read_write()),
+                // The session's default is for transactions that are read-only.
+                _ => self.past = None,
+            }
+        }
         self.read_only = modes.read_only.unwrap_or(self.read_only);
         self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
+        Ok(())
     }
 }
 
@@ -148,8 +156,7 @@ impl<E: Environment> Session<E> {
         if already && block.statements > 0 {
             return Ok(());
         }
-        block.apply_modes(modes);
-        Ok(())
+        block.apply_modes(modes)
     }
     /// `SET TRANSACTION`.
     pub(super) fn set_transaction(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
@@ -165,8 +172,7 @@ impl<E: Environment> Session<E> {
                 return Err(Error::sql("25001", "transaction read-write mode must be set before any query"));
             }
         }
-        block.apply_modes(modes);
-        Ok(())
+        block.apply_modes(modes)
     }
     /// `COMMIT`. Returns the command tag: a failed block is rolled back, and says so.
     pub(super) async fn commit(&mut self, chain: bool, out: &mut dyn Output) -> Result<&'static str> {
@@ -180,42 +186,46 @@ impl<E: Environment> Session<E> {
         if !block.explicit {
             self.notice(out, "WARNING", "25P01", "there is no transaction in progress");
         }
-        let modes = self.modes();
+        let next = chain.then(|| self.characteristics());
         let failed = block.failed;
         if failed {
             self.roll_back();
         } else {
             self.commit_block().await?;
         }
-        self.chain(chain.then_some(modes));
+        self.chain(next).await?;
         Ok(if failed { "ROLLBACK" } else { "COMMIT" })
     }
     /// `ROLLBACK`.
-    pub(super) fn rollback(&mut self, chain: bool, out: &mut dyn Output) -> Result<()> {
+    pub(super) async fn rollback(&mut self, chain: bool, out: &mut dyn Output) -> Result<()> {
         if !self.block.as_ref().is_some_and(|b| b.explicit) {
             if chain {
                 return Err(Error::sql("25P01", "ROLLBACK AND CHAIN can only be used in transaction blocks"));
             }
             self.notice(out, "WARNING", "25P01", "there is no transaction in progress");
         }
-        let modes = self.modes();
+        let next = chain.then(|| self.characteristics());
         self.roll_back();
-        self.chain(chain.then_some(modes));
-        Ok(())
+        self.chain(next).await
     }
-    fn modes(&self) -> TransactionModes {
-        self.block.as_ref().map_or_else(TransactionModes::default, |b| TransactionModes {
-            isolation: None,
-            read_only: Some(b.read_only),
-            deferrable: Some(b.deferrable),
-        })
+    /// What the next transaction of a chain has from this one: its modes, and which past it reads.
+    fn characteristics(&self) -> (TransactionModes, Option<AsOfSystemTime>) {
+        let Some(block) = &self.block else { return Default::default() };
+        let modes =
+            TransactionModes { isolation: None, read_only: Some(block.read_only), deferrable: Some(block.deferrable) };
+        (modes, block.past.as_ref().and_then(|past| past.clause.clone()))
     }
-    fn chain(&mut self, modes: Option<TransactionModes>) {
-        if let Some(modes) = modes {
-            let mut block = Block::new(true, self.env.now_micros());
-            block.apply_modes(&modes);
-            self.block = Some(block);
+    /// Begins the next transaction of a chain, as a `BEGIN` that says the same would.
+    async fn chain(&mut self, next: Option<(TransactionModes, Option<AsOfSystemTime>)>) -> Result<()> {
+        let Some((modes, clause)) = next else { return Ok(()) };
+        let now = self.env.now_micros();
+        let mut block = Block::new(true, now);
+        block.apply_modes(&modes)?;
+        if let Some(clause) = clause {
+            block.past = Some(self.past_of(&clause, now).await?);
         }
+        self.block = Some(block);
+        Ok(())
     }
 
     /// Commits the open transaction, whatever it consists of. Afterwards there is none, even after an error.

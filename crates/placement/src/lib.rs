@@ -101,11 +101,14 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
     match policy.survival {
         Survival::Zone | Survival::Restricted => picker.pick(VOTERS_ZONE, |n, _| n.region == policy.home),
         Survival::Region => {
-            picker.pick(VOTERS_PER_REGION, |n, _| n.region == policy.home);
+            // Any region can take the place of a node that leaves; it keeps its own only if none does.
+            let stays = |n: &Node| n.health != Health::Leaving;
+            picker.pick(VOTERS_PER_REGION, |n, _| n.region == policy.home && stays(n));
             if let Some(secondary) = policy.secondary.as_ref().filter(|s| **s != policy.home) {
                 let with_secondary = picker.voters.len() + VOTERS_PER_REGION;
-                picker.pick(with_secondary, |n, _| n.region == *secondary);
+                picker.pick(with_secondary, |n, _| n.region == *secondary && stays(n));
             }
+            picker.pick(VOTERS_REGION, |n, in_region| in_region < VOTERS_PER_REGION && stays(n));
             picker.pick(VOTERS_REGION, |_, in_region| in_region < VOTERS_PER_REGION);
         }
     }

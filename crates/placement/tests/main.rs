@@ -94,6 +94,27 @@ fn a_dead_voter_is_replaced_where_that_is_possible_and_kept_where_not() {
 }
 
 #[test]
+fn a_group_that_survives_a_region_leaves_a_node_for_any_region() {
+    // One node in two of the regions, two in the third: whoever leaves, live nodes are a majority by themselves.
+    let all = [(1, "us", "a"), (2, "us", "b"), (3, "eu", "a"), (4, "eu", "b"), (5, "as", "a"), (6, "as", "b")];
+    let nodes: Vec<Node> = all.into_iter().map(|(id, region, zone)| node(id, region, zone)).collect();
+    let region = policy("us", Survival::Region);
+    let before = place(&nodes, &region, &Placement::default());
+    for leaves in before.voters.clone() {
+        let mut now = nodes.clone();
+        now.iter_mut().filter(|n| n.id == leaves).for_each(|n| n.health = Health::Leaving);
+        let after = place(&now, &region, &before);
+        assert!(!after.voters.contains(&leaves) && after.voters.len() == 5, "{leaves}: {after:?}");
+    }
+    // With nobody to take its place, it stays.
+    let three = [node(1, "us", "a"), node(2, "eu", "a"), node(3, "as", "a")];
+    let before = place(&three, &region, &Placement::default());
+    let mut now = three.to_vec();
+    now[0].health = Health::Leaving;
+    assert_eq!(place(&now, &region, &before).voters, before.voters);
+}
+
+#[test]
 fn a_node_that_rests_keeps_its_replicas_gets_none_and_does_not_lead() {
     let mut nodes = nine();
     nodes.push(node(10, "eu", "b"));

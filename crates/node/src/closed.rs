@@ -5,7 +5,7 @@
 //! node for all groups it leads. A promise counts at a replica once that has applied the log up to the entry it names.
 
 use crate::replica::Replica;
-use crate::shared::Shared;
+use crate::shared::{LIVENESS_TIMEOUT, Shared};
 use crate::wire::{ClosedPromise, Request};
 use meridian_base::limits::CLOSED_INTERVAL;
 use meridian_base::runtime::Runtime;
@@ -51,13 +51,24 @@ fn keep_leads<R: Runtime>(shared: &Shared<R>) {
 }
 
 /// `max_offset`, the time a record takes to a quorum and from there to the farthest replica, the time to the next promise, and some.
+/// And as much as other clocks are ahead of this one: who reads, and who certifies what was read, reckons by those.
 fn wanted_lead<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Duration {
     let members = replica.raft().members();
     let mut to_voters: Vec<Duration> = members.voters.iter().map(|node| shared.round_trip(*node)).collect();
     to_voters.sort();
     let quorum = to_voters.get(to_voters.len() / 2).copied().unwrap_or_default();
     let farthest = members.voters.union(&members.learners).map(|node| shared.round_trip(*node) / 2).max().unwrap_or_default();
-    shared.clock.max_offset() + quorum + farthest + CLOSED_INTERVAL + LEAD_JITTER
+    shared.clock.max_offset() + clocks_ahead(shared) + quorum + farthest + CLOSED_INTERVAL + LEAD_JITTER
+}
+
+/// How far any clock in the cluster is ahead of this node's: by what pings have measured, and by what has reached the logical clock.
+fn clocks_ahead<R: Runtime>(shared: &Shared<R>) -> Duration {
+    let physical = shared.runtime.physical_micros();
+    let peers = shared.peers.read();
+    let live = peers.values().filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT);
+    let measured = live.map(|p| p.clock_offset_micros).max().unwrap_or_default();
+    let heard = shared.clock.now(physical).since(Timestamp::from_micros(physical));
+    Duration::from_micros(measured.max(0) as u64).max(heard).min(shared.clock.max_offset())
 }
 
 fn promises<R: Runtime>(shared: &Shared<R>) -> BTreeMap<NodeId, Vec<ClosedPromise>> {

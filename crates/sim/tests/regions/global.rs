@@ -102,3 +102,34 @@ fn who_writes_local_rows_and_reads_global_ones_stays_in_the_region() {
     let refused = c.try_sql(EU, "shop", "DELETE FROM items WHERE id = 1").expect_err("it is ordered");
     assert_eq!(refused.sqlstate(), "23503");
 }
+
+/// The lead covers how far other clocks are ahead of the primary's: else what readers and participants there ask for is never
+/// closed in time.
+#[test]
+fn global_rows_are_read_at_once_where_clocks_are_ahead_of_their_primary() {
+    // Legal: less than the 0.8 x `max_offset` at which a node stops itself.
+    let off = |region: &str| if region == US { -90_000 } else { 90_000 };
+    let mut c = Cluster::start_with_clocks(3, 1, 53, Tuning::default(), off);
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE shop PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(
+        US,
+        "shop",
+        "CREATE TABLE items (id INT8 PRIMARY KEY, price INT8) LOCALITY GLOBAL;
+         CREATE TABLE orders (id INT8 PRIMARY KEY, item_id INT8 REFERENCES items (id), crdb_region crdb_internal_region
+            NOT NULL DEFAULT gateway_region()::crdb_internal_region) LOCALITY REGIONAL BY ROW;
+         INSERT INTO items SELECT i, i FROM generate_series(1, 10) i",
+    );
+    c.settled(US, "shop");
+    c.pass(Duration::from_secs(5));
+    for (i, region) in [EU, ASIA, US].into_iter().enumerate() {
+        let read = each(&mut c, region, "SELECT price FROM items WHERE id = 7", 50);
+        assert!(read < Duration::from_millis(5), "{region}: {read:?}");
+        let start = c.elapsed();
+        let inserts =
+            (0..20).map(|n| format!("INSERT INTO orders (id, item_id, crdb_region) VALUES ({}, 7, '{region}')", 100 * i + n));
+        c.sql(region, "shop", &inserts.collect::<Vec<_>>().join(";"));
+        // Each looks for its id in the other regions as well.
+        let insert = (c.elapsed() - start) / 20;
+        assert!(insert < Duration::from_millis(400), "{region}: {insert:?}");
+    }
+}

@@ -45,11 +45,16 @@ pub type Repeated = Arc<Mutex<Vec<(std::result::Result<(), String>, Duration)>>>
 impl Cluster {
     /// Nodes in so many regions of so many zones, one in each zone, all started.
     pub fn start(regions: usize, zones: usize, seed: u64, tuning: Tuning) -> Cluster {
+        Cluster::start_with_clocks(regions, zones, seed, tuning, |_| 0)
+    }
+
+    /// The same with clocks that are off, by so many microseconds for each node.
+    pub fn start_with_clocks(regions: usize, zones: usize, seed: u64, tuning: Tuning, off: impl Fn(&str) -> i64) -> Cluster {
         let topology = Topology::new(regions, zones, 0.2);
         let machines = Machines::new(World::new(false), topology, Meridian::new(tuning), seed);
         let mut cluster = Cluster { machines, clients: 0 };
         for spec in cluster.machines.topology.nodes.clone() {
-            cluster.machines.add_node(&spec, 0, 0);
+            cluster.machines.add_node(&spec, off(&spec.region), 0);
         }
         let nodes: Vec<String> = cluster.machines.topology.nodes.iter().map(|n| n.name.clone()).collect();
         cluster.until("all nodes to start", |c| nodes.iter().all(|n| c.machines.host(n).has_started()));
@@ -250,6 +255,16 @@ impl Cluster {
             }
         }
         let _ = self.machines.take_ended();
+    }
+
+    /// Nothing passes between the nodes of a region and the others any more.
+    pub fn cut_off(&mut self, region: &str) {
+        let regions = self.regions();
+        let nodes =
+            |inside: bool| regions.iter().filter(move |(name, _)| (name == region) == inside).flat_map(|(_, nodes)| nodes);
+        for (a, b) in nodes(true).flat_map(|a| nodes(false).map(move |b| (a, b))) {
+            self.machines.cut(a, b);
+        }
     }
 
     pub fn restart_region(&mut self, region: &str) {

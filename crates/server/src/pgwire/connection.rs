@@ -26,13 +26,7 @@ pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(serve
     if server.phase() != Phase::Serving {
         return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
     }
-    // That a database does not exist is said by a catalog that is known to be the present one. Where one is known, statements ask
-    // for that themselves, if they need it: the past can be read while no primary is in reach.
-    let is_known = server.env().catalog().find_database(request.database()).is_some();
-    if !is_known && let Err(error) = server.env().catch_up().await {
-        return refuse(&mut wire, peer, &error).await;
-    }
-    let (session, key) = match startup::open(&mut wire, server, request, seat.id()) {
+    let (session, key) = match startup::open(&mut wire, server, request, seat.id()).await {
         Ok(opened) => opened,
         Err(error) => return refuse(&mut wire, peer, &error).await,
     };

@@ -22,14 +22,6 @@ pub struct Request {
     pub parameters: Vec<(String, String)>,
 }
 
-impl Request {
-    /// The database that is asked for: the user's name if none is said (PostgreSQL manual, 55.2.1).
-    pub fn database(&self) -> &str {
-        let value = |name: &str| self.parameters.iter().rfind(|(n, _)| n == name).map(|(_, v)| v.as_str());
-        value("database").filter(|d| !d.is_empty()).or(value("user")).unwrap_or_default()
-    }
-}
-
 /// Answers requests for encryption and cancel requests until a startup message comes. `None`: the connection was for
 /// something else, or ended.
 pub async fn request<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
@@ -77,7 +69,7 @@ async fn refuse_encryption<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut 
 }
 
 /// Opens the session and writes everything up to `ReadyForQuery`.
-pub fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
+pub async fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
     server: &PgServer<E>,
     request: Request,
@@ -108,7 +100,7 @@ pub fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
     if minor != request.minor || !unknown.is_empty() {
         wire.put(&NegotiateProtocolVersion::new((3 << 16) | i32::from(minor), unknown));
     }
-    let session = Session::new(server.env().clone(), options, server.shared().clone())?;
+    let session = Session::open(server.env().clone(), options, server.shared().clone()).await?;
     wire.put(&Authentication::Ok);
     for (name, value) in session.reported_settings() {
         wire.put(&ParameterStatus::new(name.to_string(), value));

@@ -8,7 +8,6 @@ use futures::future::LocalBoxFuture;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
-use meridian_node::sql_env::Environment;
 use meridian_node::wire::Request;
 use meridian_node::{
     Backend, Echoes, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
@@ -186,14 +185,13 @@ impl Gateway for MeridianGateway {
 
     async fn open(&self, database: &str) -> Result<MeridianSession> {
         let env = self.node.env();
-        env.catch_up().await?;
         let options = SessionOptions {
             id: SessionId(self.next_session.fetch_add(1, Ordering::Relaxed)),
             user: "sim".to_string(),
             database: database.to_string(),
             ..SessionOptions::default()
         };
-        Ok(MeridianSession { session: Session::new(env, options, self.shared.clone())? })
+        Ok(MeridianSession { session: Session::open(env, options, self.shared.clone()).await? })
     }
 }
 

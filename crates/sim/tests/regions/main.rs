@@ -3,6 +3,7 @@
 mod columns;
 mod global;
 mod jobs;
+mod past;
 mod schema;
 mod script;
 mod versions;

@@ -119,7 +119,15 @@ pub struct Session<E: Environment> {
 }
 
 impl<E: Environment> Session<E> {
-    /// Opens a session. 3D000 if there is no such database.
+    /// Opens a session. 3D000 if there is no such database: that is said by a catalog which is known to be the present one. Where a
+    /// database is known, statements ask for that themselves, if they need it: the past can be read while no primary is in reach.
+    pub async fn open(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
+        if env.catalog().find_database(&options.database).is_none() {
+            env.catch_up().await?;
+        }
+        Session::new(env, options, shared)
+    }
+    /// The same by the catalog that is known.
     pub fn new(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
         let catalog = env.catalog();
         catalog.database(&options.database)?;

@@ -14,6 +14,7 @@
 //! neither.
 
 use super::retry::Attempts;
+use super::run::interruptible;
 use super::{Output, Session};
 use crate::catalog::ddl::{self, Ddl, DdlContext, Job};
 use crate::catalog::jobs::{self, Committed, JobContext, Step};
@@ -21,7 +22,7 @@ use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
 use crate::parse::{Kind, Statement};
 use crate::plan::Prepared;
-use meridian_base::{DescriptorId, Error, Result};
+use meridian_base::{DescriptorId, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -246,7 +247,7 @@ impl<E: Environment> Session<E> {
         loop {
             let put = changes.new_groups().cloned().collect();
             let reserve = CatalogChange { put, next_id: changes.catalog.next_id, ..CatalogChange::default() };
-            match self.env.change_catalog(changes.base.version, reserve).await {
+            match interruptible(&self.cancel, self.env.change_catalog(changes.base.version, reserve)).await {
                 Ok(base) => {
                     let is_made = |d: &Descriptor| matches!(d, Descriptor::Group(_)) && base.descriptors.contains_key(&d.id());
                     changes.change.put.retain(|d| !is_made(d));
@@ -259,6 +260,8 @@ impl<E: Environment> Session<E> {
                     attempts.pause(self.env.random(), &self.cancel).await?;
                     changes = self.made_anew(changes)?;
                 }
+                // Whether ids were reserved makes no difference to anybody.
+                Err(e) if e.kind() == ErrorKind::Unknown => return Err(Error::unavailable(e.message().to_string())),
                 Err(e) => return Err(e),
             }
         }

@@ -5,18 +5,31 @@ use meridian_base::{Error, ErrorKind, Result, limits};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long unavailability is waited for: more than a failover takes (lease and election together).
+/// How long unavailability is waited for, from the beginning of the attempt that met it: more than a failover takes (lease and
+/// election together).
 const UNAVAILABLE_MAX: Duration = Duration::from_secs(10);
+/// For how long work is tried again however often it was refused: a node may need as long to hear of a new schema.
+const REFUSED_MIN: Duration = Duration::from_secs(3);
 /// The first pause; each further one is twice as long, and all are drawn at random up to that.
 const PAUSE_FIRST: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// The attempts of one piece of work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Attempts {
     retries: u32,
-    /// When the work first met unavailability.
+    began: Instant,
+    /// When the present one began.
+    this_began: Instant,
+    /// When the first one began that met unavailability.
     unavailable_since: Option<Instant>,
+}
+
+impl Default for Attempts {
+    fn default() -> Attempts {
+        let now = Instant::now();
+        Attempts { retries: 0, began: now, this_began: now, unavailable_since: None }
+    }
 }
 
 impl Attempts {
@@ -29,24 +42,26 @@ impl Attempts {
         match error.kind() {
             ErrorKind::Retry => {
                 self.retries += 1;
-                self.retries <= limits::RETRIES_MAX
+                self.retries <= limits::RETRIES_MAX || self.began.elapsed() < REFUSED_MIN
             }
             ErrorKind::Unavailable => {
                 self.retries += 1;
-                self.unavailable_since.get_or_insert_with(Instant::now).elapsed() < UNAVAILABLE_MAX
+                self.unavailable_since.get_or_insert(self.this_began).elapsed() < UNAVAILABLE_MAX
             }
             _ => false,
         }
     }
     /// Waits before the next attempt. Ends early, with the error, if the statement is to end.
-    pub async fn pause(&self, random: u64, cancel: &CancelHandle) -> Result<()> {
+    pub async fn pause(&mut self, random: u64, cancel: &CancelHandle) -> Result<()> {
         let doublings = self.retries.saturating_sub(1).min(16);
         let longest = (PAUSE_FIRST * (1 << doublings)).min(PAUSE_MAX).as_micros() as u64;
         let pause = Duration::from_micros(1 + random % longest);
-        tokio::select! {
+        let paused = tokio::select! {
             _ = tokio::time::sleep(pause) => Ok(()),
             error = cancel.interrupted() => Err(error),
-        }
+        };
+        self.this_began = Instant::now();
+        paused
     }
 }
 

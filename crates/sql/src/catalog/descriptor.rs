@@ -123,7 +123,18 @@ impl GroupKind {
     }
 }
 
+impl Column {
+    /// `crdb_region`, where nobody has declared it. The other hidden column is the row id.
+    pub fn is_hidden_region(&self) -> bool {
+        self.state == ColumnState::Hidden && self.ty == Type::Region
+    }
+}
+
 impl Group {
+    /// Whether a replica is placed in a region, so that the past can be read there.
+    pub fn has_replica_in(&self, region: &str) -> bool {
+        self.home == region || (self.placed_as() != Survival::Restricted && self.regions.iter().any(|r| r == region))
+    }
     /// The policy its replicas are placed by: GLOBAL tables have theirs everywhere, whatever is restricted.
     pub fn placed_as(&self) -> Survival {
         match (self.kind, self.survival) {
@@ -453,6 +464,10 @@ impl Table {
     /// Columns that `*` shows.
     pub fn public_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
         self.live_columns().filter(|(_, c)| c.state == ColumnState::Public)
+    }
+    /// A column that statements may name in definitions: every one that `*` shows, and the region column wherever it hides.
+    pub fn definable_column(&self, name: &str) -> Option<(u32, &Column)> {
+        self.column(name).filter(|(_, c)| c.state == ColumnState::Public || c.is_hidden_region())
     }
     pub fn column(&self, name: &str) -> Option<(u32, &Column)> {
         self.live_columns().find(|(_, c)| c.name == name)

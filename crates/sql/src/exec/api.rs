@@ -31,13 +31,18 @@ pub struct ExecContext<'a> {
     pub is_home_enforced: bool,
     /// `locality_optimized_partitioned_index_scan`.
     pub is_near_first: bool,
+    /// The transaction reads the past, which every replica has.
+    pub reads_past: bool,
 }
 
 impl ExecContext<'_> {
     /// Before reading: 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
     /// GLOBAL rows are at home everywhere, for those who do not lock them.
     pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>, locking: Locking) -> Result<()> {
-        self.stay(groups, |g| g.kind == GroupKind::Global && locking == Locking::None)
+        let here = &*self.eval.gateway_region;
+        self.stay(groups, |g| {
+            (g.kind == GroupKind::Global && locking == Locking::None) || (self.reads_past && g.has_replica_in(here))
+        })
     }
 
     /// The same before writing: GLOBAL rows are written in the primary region.

@@ -10,8 +10,8 @@ use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
 use crate::types::{Datum, EvalContext, Type};
 use futures::future::BoxFuture;
-use meridian_base::{DescriptorId, Result};
-use std::collections::BTreeMap;
+use meridian_base::{DescriptorId, GroupId, Result};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
@@ -27,8 +27,18 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { .. } => return Ok(vec!["EXPLAIN".into()]),
         };
-        let places = Regions { catalog: ctx.catalog, ctx: ctx.eval, is_near_first: ctx.is_near_first };
-        let mut tree = Tree { lines: Vec::new(), stats: None, ctx: ctx.eval, params, places, trips: None, limited: None };
+        let (is_near_first, reads_past) = (ctx.is_near_first, ctx.reads_past);
+        let places = Regions { catalog: ctx.catalog, ctx: ctx.eval, is_near_first, reads_past };
+        let mut tree = Tree {
+            lines: Vec::new(),
+            stats: None,
+            ctx: ctx.eval,
+            params,
+            places,
+            trips: None,
+            limited: None,
+            written: BTreeSet::new(),
+        };
         let mut took = None;
         if analyze {
             let start = (ctx.now_micros)();
@@ -37,7 +47,7 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             tree.stats = Some(stats);
         }
         tree.node(&node, 0);
-        let regions = regions(inner, ctx);
+        let regions = regions(&tree.places, &tree.written, inner, ctx);
         if !regions.is_empty() {
             tree.lines.push(format!("Regions: {}", regions.join(", ")));
         }
@@ -80,12 +90,15 @@ async fn run<T: Transaction>(
     }
 }
 
-/// Where the statement's groups have their homes.
-fn regions(inner: &Prepared, ctx: &ExecContext<'_>) -> Vec<String> {
-    let home = |g: &meridian_base::GroupId| match ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
-        // Who changes GLOBAL rows says so.
-        Some(Descriptor::Group(g)) if g.kind == GroupKind::Global => Some(ctx.eval.gateway_region.to_string()),
-        Some(Descriptor::Group(g)) => Some(g.home.clone()),
+/// Where the statement reads and writes: the homes of its groups, or here.
+fn regions(places: &Regions<'_>, written: &BTreeSet<GroupId>, inner: &Prepared, ctx: &ExecContext<'_>) -> Vec<String> {
+    let home = |g: &GroupId| match ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
+        Some(Descriptor::Group(_)) if places.is_past_here(*g) => Some(ctx.eval.gateway_region.to_string()),
+        // Its rows are changed in the primary region.
+        Some(Descriptor::Group(d)) if d.kind == GroupKind::Global && !written.contains(g) => {
+            Some(ctx.eval.gateway_region.to_string())
+        }
+        Some(Descriptor::Group(d)) => Some(d.home.clone()),
         _ => None,
     };
     let mut out: Vec<String> = inner.groups.iter().filter_map(home).collect();
@@ -104,6 +117,8 @@ struct Tree<'t> {
     trips: Option<Trips>,
     /// The scan that ends when a LIMIT is reached.
     limited: Option<usize>,
+    /// Groups of the tables that are changed.
+    written: BTreeSet<GroupId>,
 }
 
 impl Tree<'_> {
@@ -234,6 +249,7 @@ impl Tree<'_> {
                     DmlPlanKind::Delete => "Delete",
                 };
                 self.line(depth, head(&format!("{name} on {}", d.table.table.name)));
+                self.written.extend(d.table.table.groups());
                 for note in self.places.of_change(d) {
                     self.place(depth, note);
                 }

@@ -136,7 +136,14 @@ async fn step<T: Transaction>(
                 frames.push(eval_all(args, row, frame, rt).await?.into());
             }
             let mut found = match &**right {
-                Node::Scan(s) if is_single_point(s) => Some(lookups(s, &frames, rt).await?.into_iter()),
+                Node::Scan(s) if is_single_point(s) => {
+                    let start = rt.shared.stats.is_some().then(|| (rt.ctx.now_micros)());
+                    let found = lookups(s, &frames, rt).await?;
+                    if let Some(start) = start {
+                        rt.note(right, start, true, found.iter().flatten().count());
+                    }
+                    Some(found.into_iter())
+                }
                 _ => None,
             };
             for (row, inner) in rows.into_iter().zip(&frames) {

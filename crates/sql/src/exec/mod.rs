@@ -82,6 +82,16 @@ impl<T: Transaction> Runtime<'_, T> {
         }
         Ok(())
     }
+    /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time, or again from its beginning.
+    fn note(&mut self, node: &Arc<crate::plan::physical::Node>, start: u64, is_new: bool, rows: usize) {
+        let micros = (self.ctx.now_micros)().saturating_sub(start);
+        if let Some(stats) = &mut self.shared.stats {
+            let stat = stats.entry(Arc::as_ptr(node) as usize).or_default();
+            stat.micros += micros;
+            stat.loops += u64::from(is_new);
+            stat.rows += rows as u64;
+        }
+    }
     /// Accounts for rows that are kept, or 53200.
     pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<()> {
         let bytes: usize = rows.iter().map(|r| 24 + r.iter().map(size).sum::<usize>()).sum();

@@ -63,16 +63,10 @@ impl Op {
             if rt.shared.stats.is_none() {
                 return self.step(rt, want).await;
             }
-            let (id, is_new) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::New));
+            let (node, is_new) = (self.node.clone(), matches!(self.state, State::New));
             let start = (rt.ctx.now_micros)();
             let rows = self.step(rt, want).await;
-            let micros = (rt.ctx.now_micros)().saturating_sub(start);
-            if let Some(stats) = &mut rt.shared.stats {
-                let stat = stats.entry(id).or_default();
-                stat.micros += micros;
-                stat.loops += is_new as u64;
-                stat.rows += rows.as_ref().ok().and_then(Option::as_ref).map_or(0, |r| r.len() as u64);
-            }
+            rt.note(&node, start, is_new, rows.as_ref().ok().and_then(Option::as_ref).map_or(0, Vec::len));
             rows
         })
     }

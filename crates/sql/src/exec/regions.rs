@@ -42,6 +42,8 @@ pub(super) struct Regions<'c> {
     pub(super) ctx: &'c EvalContext,
     /// Whether the gateway's group is read before the others.
     pub(super) is_near_first: bool,
+    /// See [`super::ExecContext::reads_past`].
+    pub(super) reads_past: bool,
 }
 
 /// A line about an operator, and what it costs.
@@ -71,7 +73,11 @@ impl Regions<'_> {
     }
     /// Whether reading there leaves the gateway's region.
     fn is_far(&self, id: GroupId) -> bool {
-        !self.is_global(id) && self.home(id) != &*self.ctx.gateway_region
+        !self.is_global(id) && self.home(id) != &*self.ctx.gateway_region && !self.is_past_here(id)
+    }
+    /// Whether its past is read at a replica in the gateway's region.
+    pub(super) fn is_past_here(&self, id: GroupId) -> bool {
+        self.reads_past && self.group(id).is_some_and(|g| g.has_replica_in(&self.ctx.gateway_region))
     }
     /// Reading all of these.
     fn all(&self, groups: &[GroupId]) -> Trips {
@@ -90,7 +96,7 @@ impl Regions<'_> {
     /// Reading the first, and the others for what it lacks.
     fn in_turn(&self, what: &str, groups: &Groups) -> Note {
         match groups.near {
-            Some(near) if !groups.far.is_empty() => {
+            Some(near) if !groups.far.is_empty() && !groups.iter().all(|g| self.is_past_here(g)) => {
                 let trips = if self.is_far(near) { Trips(1, 1) } else { Trips::MAYBE };
                 self.note(what, format!("{}, else {}", self.home(near), self.homes(&groups.far)), trips)
             }
@@ -101,6 +107,9 @@ impl Regions<'_> {
         let place = match groups {
             [] => "none".to_string(),
             [one] if self.is_global(*one) => format!("{} (GLOBAL, read here)", self.ctx.gateway_region),
+            groups if groups.iter().all(|g| self.is_past_here(*g)) => {
+                format!("{} (of the past, read here)", self.homes(groups))
+            }
             groups => self.homes(groups),
         };
         self.note(what, place, self.all(groups))

@@ -124,6 +124,7 @@ async fn run_in(
         memory_bytes_max: memory,
         is_home_enforced: false,
         is_near_first: true,
+        reads_past: false,
     };
     let mut sink = Collect(Vec::new());
     let affected = run(&prepared, params, &mut txn, &ctx, &mut sink).await;

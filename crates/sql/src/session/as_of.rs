@@ -145,7 +145,9 @@ impl<E: Environment> Session<E> {
             };
             let may_be_bounded = function_takes(function, &arguments, nearest_only);
             match (name.as_str(), &arguments[..]) {
-                ("follower_read_timestamp", []) if has_no_arguments(function) => return Ok(AsOf::Exact(timestamp(now - FOLLOWER_LAG_MICROS, now)?)),
+                ("follower_read_timestamp", []) if has_no_arguments(function) => {
+                    return Ok(AsOf::Exact(timestamp(now - FOLLOWER_LAG_MICROS, now)?));
+                }
                 ("with_max_staleness", [interval, rest @ ..]) if may_be_bounded => {
                     let Datum::Interval(interval) = self.constant(interval, &Type::Interval)? else { return Err(no_time()) };
                     let back = micros(&interval);

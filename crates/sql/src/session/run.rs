@@ -114,6 +114,7 @@ impl<E: Environment> Session<E> {
             memory_bytes_max: MEMORY_BYTES_MAX,
             is_home_enforced,
             is_near_first,
+            reads_past,
         };
         let mut rows = out.map(|out| Rows { out, formats, eval: &self.eval, is_speculative });
         let sink: &mut dyn RowSink = match &mut rows {

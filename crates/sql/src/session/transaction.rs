@@ -211,8 +211,7 @@ impl<E: Environment> Session<E> {
     /// What the next transaction of a chain has from this one: its modes, and which past it reads.
     fn characteristics(&self) -> (TransactionModes, Option<AsOfSystemTime>) {
         let Some(block) = &self.block else { return Default::default() };
-        let modes =
-            TransactionModes { isolation: None, read_only: Some(block.read_only), deferrable: Some(block.deferrable) };
+        let modes = TransactionModes { isolation: None, read_only: Some(block.read_only), deferrable: Some(block.deferrable) };
         (modes, block.past.as_ref().and_then(|past| past.clause.clone()))
     }
     /// Begins the next transaction of a chain, as a `BEGIN` that says the same would.

@@ -387,3 +387,70 @@ email
 eu
 (SELECT 1)
 
+reset max_cross_region_round_trips;
+----
+(RESET)
+
+reset enforce_home_region;
+----
+(RESET)
+
+-- The past is read here, whoever is at home elsewhere.
+explain select name from users as of system time '-1us';
+----
+QUERY PLAN
+Seq Scan on users
+  Regions: asia-northeast1, europe-west1, us-east1 (of the past, read here) (round trips between regions: 0)
+Regions: europe-west1
+Predicted Round Trips Between Regions: 0
+(EXPLAIN)
+
+explain select * from users as of system time follower_read_timestamp() where id = '00000000-0000-4000-8000-000000000001';
+----
+QUERY PLAN
+Point Lookup using users_pkey on users
+  Index Cond: (id = '00000000-0000-4000-8000-000000000001')
+  Regions: asia-northeast1, europe-west1, us-east1 (of the past, read here) (round trips between regions: 0)
+Regions: europe-west1
+Predicted Round Trips Between Regions: 0
+(EXPLAIN)
+
+set enforce_home_region = on;
+----
+(SET)
+
+select email from users as of system time '-1us' where crdb_region = 'us-east1';
+----
+email
+us
+(SELECT 1)
+
+select email from users where crdb_region = 'us-east1';
+----
+ERROR 42898: query is not running in its home region
+DETAIL: It would read or write rows of region "us-east1"; the gateway is in "europe-west1".
+HINT: Run it from region "us-east1", say which region's rows are meant, or SET enforce_home_region = off.
+
+alter database far placement restricted;
+----
+(ALTER DATABASE)
+
+select email from users as of system time '-1us' where crdb_region = 'us-east1';
+----
+ERROR 42898: query is not running in its home region
+DETAIL: It would read or write rows of region "us-east1"; the gateway is in "europe-west1".
+HINT: Run it from region "us-east1", say which region's rows are meant, or SET enforce_home_region = off.
+
+reset enforce_home_region;
+----
+(RESET)
+
+explain select name from users as of system time '-1us';
+----
+QUERY PLAN
+Seq Scan on users
+  Regions: asia-northeast1, europe-west1, us-east1 (round trips between regions: 1)
+Regions: asia-northeast1, europe-west1, us-east1
+Predicted Round Trips Between Regions: 1
+(EXPLAIN)
+

@@ -305,8 +305,7 @@ pub(super) fn resolve_names(table: &Table, names: &[String]) -> Result<Vec<u32>>
     for name in names {
         super::alter::refuse_being_added(table, name)?;
         let (ordinal, _) = table
-            .column(name)
-            .filter(|(_, c)| c.state == ColumnState::Public)
+            .definable_column(name)
             .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" named in key does not exist")))?;
         if ordinals.contains(&ordinal) {
             return Err(Error::sql("42701", format!("column \"{name}\" appears twice in a key")));
@@ -361,7 +360,7 @@ pub(in crate::catalog) fn replace_primary(table: &mut Table, at: usize) {
     let old = std::mem::replace(&mut table.indexes[0], new);
     for c in old.columns {
         let column = &mut table.columns[c.ordinal as usize];
-        if column.state == ColumnState::Hidden {
+        if column.state == ColumnState::Hidden && !column.is_hidden_region() {
             column.state = ColumnState::Dropped;
         }
     }

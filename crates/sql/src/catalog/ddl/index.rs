@@ -4,7 +4,7 @@ use super::constraint::check_indexable;
 use super::drop::wrong_kind;
 use super::{Deriver, free_name};
 use crate::catalog::lookup::{Name, Relation, fold};
-use crate::catalog::{ColumnState, Index, IndexColumn, IndexState, Table, is_implicit_primary};
+use crate::catalog::{Index, IndexColumn, IndexState, Table, is_implicit_primary};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, AlterIndexOperation, CreateIndex, Expr, Ident, IndexType, ObjectName, OrderBySort};
 
@@ -67,10 +67,8 @@ impl Deriver<'_> {
                 }
             }
             super::alter::refuse_being_added(table, &name)?;
-            let (ordinal, column) = table
-                .column(&name)
-                .filter(|(_, c)| c.state == ColumnState::Public)
-                .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" does not exist")))?;
+            let (ordinal, column) =
+                table.definable_column(&name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" does not exist")))?;
             check_indexable(&column.ty)?;
             let descending = match &part.column.options.sort {
                 None | Some(OrderBySort::Asc) => false,

@@ -18,7 +18,7 @@ use sqlparser::ast::{Expr, ObjectName, SqlOption, Value};
 /// The column that says where a row lives, where no other is named.
 pub const REGION_COLUMN: &str = "crdb_region";
 /// What that column gets in new rows, as SQL.
-const REGION_DEFAULT: &str = "default_to_database_primary_region(gateway_region())::crdb_internal_region";
+pub(crate) const REGION_DEFAULT: &str = "default_to_database_primary_region(gateway_region())::crdb_internal_region";
 
 impl Deriver<'_> {
     /// The group for rows that name a region of a database as their home: shared by all its tables

@@ -39,6 +39,7 @@ pub use column::type_from_ast;
 pub(in crate::catalog) use constraint::replace_primary;
 pub use expression::{columns_named, constraint_text, parse_expression};
 pub use locality::REGION_COLUMN;
+pub(crate) use locality::REGION_DEFAULT;
 pub(crate) use regions::being_dropped;
 pub(in crate::catalog) use regions::with_groups;
 

@@ -83,6 +83,7 @@ async fn page<E: Environment>(
         memory_bytes_max: MEMORY_BYTES_MAX,
         is_home_enforced: false,
         is_near_first: true,
+        reads_past: false,
     };
     fill_rows(&plan, &rows, &mut txn, &exec).await?;
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));

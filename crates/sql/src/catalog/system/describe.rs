@@ -2,7 +2,7 @@
 //! print.
 
 use super::{quote, relations::visible_indexes};
-use crate::catalog::ddl::{constraint_text, parse_expression};
+use crate::catalog::ddl::{REGION_DEFAULT, constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
     Catalog, ColumnState, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View,
@@ -234,9 +234,19 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     for i in visible_indexes(table).filter(|i| !i.is_constraint) {
         let _ = write!(text, "\n{};", index(table, i, Some(schema)));
     }
-    for c in table.columns.iter().filter(|c| c.state == ColumnState::Hidden) {
+    for c in table.columns.iter().filter(|c| c.is_hidden_region()) {
+        let column = quote(&c.name);
+        match &c.default {
+            Some(e) if e == REGION_DEFAULT => {}
+            Some(e) => {
+                let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT {e};");
+            }
+            None => {
+                let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {column} DROP DEFAULT;");
+            }
+        }
         if let Some(e) = &c.on_update {
-            let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {} SET ON UPDATE {e};", quote(&c.name));
+            let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {column} SET ON UPDATE {e};");
         }
     }
     if let Some(comment) = &table.comment {

@@ -4,7 +4,7 @@
 use crate::members::wanted;
 use crate::replica::Replica;
 use crate::shared::Shared;
-use crate::wire::{GroupStatus, Request, Response};
+use crate::wire::{GroupStatus, Request, Response, Standing};
 use meridian_base::runtime::Runtime;
 use meridian_base::{GroupId, NodeId};
 use meridian_placement::Placement;
@@ -83,6 +83,13 @@ fn waits_for<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Plac
     }
     let home = shared.catalog.group(replica.id)?.home;
     let nodes = shared.catalog.nodes();
+    let is = |node: NodeId, standing: Standing| nodes.iter().any(|n| n.id == node && n.standing == standing);
+    if let Some(node) = voters.union(&learners).find(|node| is(**node, Standing::Decommissioning)) {
+        return Some(format!("node {node} is being decommissioned, and no other node may take its replica"));
+    }
+    if is(shared.me(), Standing::Draining) {
+        return Some(format!("node {} is being drained, and no other voter can lead the group", shared.me()));
+    }
     let region = |node: NodeId| nodes.iter().find(|n| n.id == node).map(|n| n.region.clone());
     let has_better = wanted.primaries.iter().any(|n| region(*n).as_ref() == Some(&home));
     (shared.place.region != home && has_better).then(|| format!("its primary is not in region \"{home}\" yet"))

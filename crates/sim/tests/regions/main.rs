@@ -230,3 +230,26 @@ fn a_schema_change_outlives_the_node_that_runs_it() {
     let duplicate = c.try_sql(US, "defaultdb", "INSERT INTO t VALUES (-1, 7)");
     assert_eq!(refused(duplicate).0, "23505");
 }
+
+/// The only node of a database's home region keeps what nobody else may have, and SHOW RANGES says so.
+#[test]
+fn a_node_that_cannot_be_emptied_says_why() {
+    let mut c = Cluster::start(3, 1, 64, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    c.settled(US, "d");
+    let only = c.id_of("n1");
+    for (standing, what) in [
+        (Standing::Draining, "is being drained, and no other voter can lead the group"),
+        (Standing::Decommissioning, "is being decommissioned, and no other node may take its replica"),
+    ] {
+        c.stand("n2", only, standing).expect("taken");
+        c.pass(Duration::from_secs(8));
+        let ranges = c.sql(EU, "d", "SHOW RANGES FROM DATABASE d");
+        assert!(ranges[0].iter().any(|cell| cell.contains(what)), "{ranges:?}");
+    }
+    c.stand("n2", only, Standing::Active).expect("taken");
+    c.pass(Duration::from_secs(8));
+    c.settled(US, "d");
+}

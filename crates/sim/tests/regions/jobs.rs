@@ -1,6 +1,6 @@
 //! Changes of locality while the nodes die that they need.
 
-use crate::script::{ASIA, Cluster, EU, US};
+use crate::script::{ASIA, Cluster, EU, US, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -137,4 +137,31 @@ fn a_goal_that_needs_dead_voters_takes_no_votes_from_the_living() {
     c.pass(Duration::from_secs(10));
     c.settled(US, "d");
     assert_eq!(c.sql(ASIA, "d", "SELECT v FROM t WHERE id = 1"), [["8"]]);
+}
+
+/// A change of regions is made at once, and a job for as long as replicas move: it says what they wait for, and cannot be cancelled.
+#[test]
+fn a_change_of_regions_is_a_job_until_the_replicas_are_there() {
+    let mut c = start(12, "ZONE");
+    c.kill_region(ASIA);
+    c.begin_sql(US, "d", "ALTER DATABASE d SURVIVE REGION FAILURE");
+    let moves = |running: &str| running.starts_with("moving the replicas of d; waits for g");
+    let (id, _) = until_job(&mut c, Duration::from_secs(30), |state, running| state == "running" && moves(running));
+    assert_eq!(c.sql(EU, "d", "SHOW SURVIVAL GOAL FROM DATABASE d"), [["d", "region"]]);
+    for verb in ["CANCEL", "PAUSE"] {
+        let (sqlstate, message) = refused(c.try_sql(EU, "d", &format!("{verb} JOB {id}")));
+        assert_eq!(sqlstate, "55000", "{message}");
+    }
+    let row = c.sql(EU, "d", "SHOW JOBS").pop().expect("a job");
+    assert_eq!((&*row[0], &*row[2]), (&*id, "ALTER DATABASE d SURVIVE REGION FAILURE"));
+    assert!(row[8].parse::<f64>().expect("a share") < 1.0, "{row:?}");
+    // The node that watches dies; another one goes on.
+    c.restart_region(ASIA);
+    c.kill("n1");
+    c.pass(Duration::from_secs(10));
+    c.restart("n1");
+    until_job(&mut c, Duration::from_secs(60), |state, _| state == "succeeded");
+    let row = c.sql(EU, "d", "SHOW JOBS").pop().expect("a job");
+    assert_eq!((&*row[0], &*row[8]), (&*id, "1"));
+    c.settled(US, "d");
 }

@@ -3,11 +3,11 @@
 use super::simple::Manner;
 use super::{Output, Session};
 use crate::catalog::Catalog;
-use crate::catalog::jobs::{JobRecord, waits_for};
+use crate::catalog::jobs::{JobRecord, fraction, waits_for};
 use crate::env::{Environment, StepRow};
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
 use crate::types::{Datum, Type};
-use meridian_base::{GroupId, Result};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
 
 /// The columns of the result: CockroachDB's, as far as they mean something here.
 pub(super) fn columns() -> [(&'static str, Type); 11] {
@@ -27,12 +27,22 @@ pub(super) fn columns() -> [(&'static str, Type); 11] {
 }
 
 impl<E: Environment> Session<E> {
-    pub(super) async fn show_jobs(&mut self, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+    /// `only`: of that number, or 42704.
+    pub(super) async fn show_jobs(&mut self, only: Option<u32>, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let catalog = self.catalog();
         let groups = super::run::interruptible(&self.cancel, self.env.groups()).await?;
         let nodes = self.env.nodes();
         let step = groups.iter().find_map(|group| group.step.as_ref()).map(|step| step_row(&catalog, step));
-        let jobs = catalog.jobs().map(|job| row(&catalog, job, waits_for(&catalog, job, &groups, &nodes)));
+        if let Some(id) = only
+            && catalog.job(DescriptorId(id)).is_none()
+        {
+            return Err(Error::sql("42704", format!("job with ID {id} does not exist")).hint("SHOW JOBS lists them."));
+        }
+        let step = step.filter(|_| only.is_none());
+        let jobs = catalog.jobs().filter(|job| only.is_none_or(|id| job.id.0 == id)).map(|job| {
+            let waits = waits_for(&catalog, job, &groups, &nodes);
+            row(&catalog, job, waits, fraction(&catalog, job, &groups))
+        });
         let rows: Vec<Vec<Datum>> = step.into_iter().chain(jobs).collect();
         let tag = format!("SHOW {}", rows.len());
         self.send_rows(&columns(), rows, &tag, manner, out);
@@ -60,7 +70,7 @@ fn step_row(catalog: &Catalog, step: &StepRow) -> Vec<Datum> {
     row
 }
 
-fn row(catalog: &Catalog, job: &JobRecord, waits_for: Option<String>) -> Vec<Datum> {
+fn row(catalog: &Catalog, job: &JobRecord, waits_for: Option<String>, fraction: f64) -> Vec<Datum> {
     let time = |unix_micros: u64| Datum::Timestamp(unix_micros as i64 - EPOCH_2000_UNIX_MICROS);
     let task = job.present_task().filter(|_| !job.state.has_ended());
     let mut running = task.map(|task| task.describe(catalog));
@@ -81,7 +91,7 @@ fn row(catalog: &Catalog, job: &JobRecord, waits_for: Option<String>) -> Vec<Dat
         running.map_or(Datum::Null, Datum::text),
         time(job.created),
         job.ended.map_or(Datum::Null, time),
-        Datum::Float(job.fraction()),
+        Datum::Float(fraction),
         job.error.as_ref().map_or(Datum::Null, |e| Datum::text(e.message())),
         Datum::Int(job.node.0.into()),
     ]

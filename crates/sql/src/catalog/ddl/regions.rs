@@ -2,8 +2,8 @@
 //!
 //! What holds its rows are groups, and a group belongs to one database; so a change of regions is one step that replaces the
 //! database and all its groups ([`with_groups`]). From then on their primaries move the replicas, by themselves and online, to
-//! where placement wants them, and the statement waits for that ([`Job::AwaitPlacement`]). No row is rewritten: tables that
-//! live in the primary region have a group of their own that follows it.
+//! where placement wants them; a job watches that, and the statement waits a while with it ([`Job::AwaitPlacement`]). No row
+//! is rewritten: tables that live in the primary region have a group of their own that follows it.
 //!
 //! Only dropping a region takes two steps. It is marked first, so that nothing new is homed there; when nothing is, it goes, and if
 //! something is, the mark goes ([`Job::DropRegion`]).

@@ -21,7 +21,7 @@ mod waits;
 
 pub use record::{JobRecord, JobState};
 pub use runner::{Control, Running, adopt, control};
-pub use waits::waits_for;
+pub use waits::{fraction, waits_for};
 
 use super::ddl::{Ddl, DdlContext, Job, Notice};
 use super::lookup::Names;
@@ -143,8 +143,11 @@ pub enum Committed {
 /// Commits a step, together with a transaction if there is one, and does its jobs: the end of [`execute`], and of a transaction
 /// block with DDL.
 pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn>, context: &JobContext) -> Result<Committed> {
-    let Step { base, mut change, jobs, is_one_of_many } = step;
-    let (waits, mut tasks): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|j| matches!(j, Job::AwaitPlacement { .. }));
+    let Step { base, mut change, jobs: mut tasks, is_one_of_many } = step;
+    let placed = tasks.iter().find_map(|task| match task {
+        Job::AwaitPlacement { database } => Some(*database),
+        _ => None,
+    });
     // Columns are shown when nothing of their transaction can fail any more.
     tasks.sort_by_key(|task| matches!(task, Job::ShowColumns { .. }));
     let is_mixed = txn.is_some();
@@ -156,31 +159,28 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
         record::add(&mut change, &base, context.record(env, &base, id, tasks)?);
         job = Some(id);
     }
-    if change.is_empty() && waits.is_empty() && !is_mixed {
+    if change.is_empty() && !is_mixed {
         return Ok(Committed::Done { catalog: base, notices: Vec::new() });
     }
-    if !change.is_empty() || is_mixed {
-        let stepped = match txn {
-            Some(txn) => env.change_catalog_with(txn, &base, change).await?,
-            None => env.change_catalog(base.version, change).await.map(drop),
-        };
-        match stepped {
-            Err(e) if e.is_retry() => return Ok(Committed::Stale(e)),
-            stepped => stepped?,
-        }
+    let stepped = match txn {
+        Some(txn) => env.change_catalog_with(txn, &base, change).await?,
+        None => env.change_catalog(base.version, change).await.map(drop),
+    };
+    match stepped {
+        Err(e) if e.is_retry() => return Ok(Committed::Stale(e)),
+        stepped => stepped?,
     }
     if let Some(id) = job
         && let Err(e) = runner::run_and_wait(env, id, context).await
     {
         return Err(if is_one_of_many { after_commit(e) } else { e });
     }
-    let mut notices = Vec::new();
-    for wait in waits {
-        if let Job::AwaitPlacement { database } = wait {
-            notices.extend(regions::await_placement(env, database).await?);
-        }
-    }
-    Ok(Committed::Done { catalog: env.catalog(), notices })
+    // The job watches the replicas for as long as they move; the client waits a while with it.
+    let notice = match placed {
+        Some(database) => regions::await_placement(env, database).await,
+        None => None,
+    };
+    Ok(Committed::Done { catalog: env.catalog(), notices: notice.into_iter().collect() })
 }
 
 /// The rows of the transaction are committed, and what was to follow them was taken back.
@@ -225,7 +225,10 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             discard::all(env, *group, indexes, context.session).await?;
             step_of(env, context, true, |_| None).await
         }
-        Job::AwaitPlacement { .. } => step_of(env, context, true, |_| None).await,
+        Job::AwaitPlacement { database } => {
+            regions::until_placed(env, *database).await;
+            step_of(env, context, true, |_| None).await
+        }
         Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
     }

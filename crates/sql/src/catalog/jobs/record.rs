@@ -71,20 +71,14 @@ impl JobState {
 pub(super) const CANCELED: &str = "57014";
 
 impl JobRecord {
-    /// What is left only deletes what nobody can reach: the statement is done.
+    /// What is left only deletes what nobody can reach, or watches replicas that move by themselves: the statement is done.
     pub fn is_in_background(&self) -> bool {
-        self.tasks.iter().skip(self.done as usize).all(|task| matches!(task, Job::Discard { .. }))
+        let is_left_over = |task: &Job| matches!(task, Job::Discard { .. } | Job::AwaitPlacement { .. });
+        self.tasks.iter().skip(self.done as usize).all(is_left_over)
     }
     /// What it does now, or would; `None` if there is nothing left to do.
     pub fn present_task(&self) -> Option<&Job> {
         self.tasks.get(self.done as usize)
-    }
-    /// The share of its tasks that are done.
-    pub fn fraction(&self) -> f64 {
-        match self.tasks.len() {
-            0 => 1.0,
-            n => f64::from(self.done) / n as f64,
-        }
     }
     /// The present task is done.
     pub(super) fn end_task(&mut self, now: u64) {

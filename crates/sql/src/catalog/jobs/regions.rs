@@ -6,7 +6,7 @@ use super::{JobContext, options, pause, step_of, validate};
 use crate::catalog::ddl::{Notice, with_groups};
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Database};
-use crate::env::{Environment, Locking, Scan, Transaction};
+use crate::env::{Environment, GroupRow, Locking, Scan, Transaction};
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Result, limits};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -102,25 +102,45 @@ async fn has_row<E: Environment>(env: &E, table: &TableRef, group: GroupId, cont
     }
 }
 
-/// Waits, for a bounded time, until the replicas of a database's groups are where they belong. What is still missing then.
-pub(super) async fn await_placement<E: Environment>(env: &E, database: DescriptorId) -> Result<Option<Notice>> {
+/// How far the replicas of a database's groups are where they belong.
+pub(crate) struct Placed {
+    pub groups: usize,
+    /// For each group that is not there yet, what keeps it.
+    pub waits: Vec<String>,
+}
+
+/// The same by what the groups' primaries tell.
+pub(crate) fn placed(catalog: &Catalog, database: DescriptorId, rows: &[GroupRow]) -> Placed {
+    let groups: BTreeSet<GroupId> = catalog.groups_of(database).map(|g| g.id).collect();
+    let moving = rows.iter().filter(|row| groups.contains(&row.group));
+    let waits = moving.filter_map(|row| Some(format!("{}: {}", row.group, row.waits_for.as_ref()?))).collect();
+    Placed { groups: groups.len(), waits }
+}
+
+/// Waits until the replicas of a database's groups are where they belong, however long that takes.
+pub(super) async fn until_placed<E: Environment>(env: &E, database: DescriptorId) {
+    while what_moves(env, database).await.is_some() {
+        tokio::time::sleep(PLACEMENT_POLL).await;
+    }
+}
+
+/// The same for a bounded time. What is still missing then.
+pub(super) async fn await_placement<E: Environment>(env: &E, database: DescriptorId) -> Option<Notice> {
     let patience = tokio::time::Instant::now() + PLACEMENT_PATIENCE;
     loop {
-        let groups: BTreeSet<GroupId> = env.catalog().groups_of(database).map(|g| g.id).collect();
-        let missing = match env.groups().await {
-            Ok(rows) => {
-                let moving = rows.into_iter().filter(|row| groups.contains(&row.group));
-                moving.filter_map(|row| Some(format!("{}: {}", row.group, row.waits_for?))).collect::<Vec<_>>()
-            }
-            Err(e) => vec![e.message().to_string()],
-        };
-        if missing.is_empty() {
-            return Ok(None);
-        }
+        let missing = what_moves(env, database).await?;
         if tokio::time::Instant::now() > patience {
-            let message = format!("the change is made, and replicas are still being moved ({})", missing.join("; "));
-            return Ok(Some(Notice { sqlstate: "00000", message: format!("{message}; SHOW RANGES shows them") }));
+            let message = format!("the change is made, and replicas are still being moved ({missing})");
+            return Some(Notice { sqlstate: "00000", message: format!("{message}; SHOW JOBS shows how far they are") });
         }
         tokio::time::sleep(PLACEMENT_POLL).await;
     }
+}
+
+async fn what_moves<E: Environment>(env: &E, database: DescriptorId) -> Option<String> {
+    let waits = match env.groups().await {
+        Ok(rows) => placed(&env.catalog(), database, &rows).waits,
+        Err(e) => vec![e.message().to_string()],
+    };
+    (!waits.is_empty()).then(|| waits.join("; "))
 }

@@ -296,8 +296,18 @@ pub enum Control {
     Cancel,
 }
 
-fn in_background(id: DescriptorId) -> Error {
-    Error::sql("55000", format!("job {} cannot be canceled", id.0)).detail("It only deletes what nobody can reach any more.")
+fn in_background(job: &JobRecord, verb: &str) -> Error {
+    let refused = Error::sql("55000", format!("job {} cannot be {verb}", job.id.0));
+    match job.present_task() {
+        Some(Job::AwaitPlacement { .. }) => refused
+            .detail("Its change is made, and the replicas follow it by themselves.")
+            .hint("Make the opposite change to move them back."),
+        _ => refused.detail("It only deletes what nobody can reach any more."),
+    }
+}
+
+fn only_watches(job: &JobRecord) -> bool {
+    matches!(job.present_task(), Some(Job::AwaitPlacement { .. }))
 }
 
 /// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`. Waits until it is written, not until the job has noticed.
@@ -310,8 +320,11 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     let refused = |verb: &str| Error::sql("55000", format!("job {} is {} and cannot be {verb}", id.0, job.state.as_str()));
     match (what, job.state) {
         (Control::Pause, JobState::Paused) | (Control::Resume, JobState::Running) => return Ok(()),
+        (Control::Pause, JobState::Running) if only_watches(job) => return Err(in_background(job, "paused")),
         (Control::Pause, JobState::Running) | (Control::Resume, JobState::Paused) => {}
-        (Control::Cancel, JobState::Running | JobState::Paused) if job.is_in_background() => return Err(in_background(id)),
+        (Control::Cancel, JobState::Running | JobState::Paused) if job.is_in_background() => {
+            return Err(in_background(job, "canceled"));
+        }
         (Control::Cancel, JobState::Running | JobState::Paused) => {}
         (Control::Pause, _) => return Err(refused("paused")),
         (Control::Resume, _) => return Err(refused("resumed")),
@@ -334,9 +347,11 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     })
     .await?;
     let catalog = env.catalog();
-    if what == Control::Cancel && catalog.job(id).is_some_and(|job| job.state == before && job.is_in_background()) {
+    if what == Control::Cancel
+        && let Some(job) = catalog.job(id).filter(|job| job.state == before && job.is_in_background())
+    {
         // It came so far meanwhile.
-        return Err(in_background(id));
+        return Err(in_background(job, "canceled"));
     }
     if let Some(job) = catalog.job(id)
         && job.node == me

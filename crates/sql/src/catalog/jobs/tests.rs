@@ -83,7 +83,7 @@ async fn a_statement_leaves_the_record_of_its_job() {
     b.run("create unique index by_b on t (b)").await;
     let job = b.env.catalog().jobs().last().expect("a job").clone();
     assert_eq!((job.state, job.statement.as_str()), (JobState::Succeeded, "create unique index by_b on t (b)"));
-    assert_eq!((job.fraction(), job.ended.is_some()), (1.0, true));
+    assert_eq!((super::fraction(&b.env.catalog(), &job, &[]), job.ended.is_some()), (1.0, true));
     assert_eq!(b.index("by_b"), Some(IndexState::Public));
 
     let e = b.try_run("create unique index by_c on t (c)").await.expect_err("c is not unique");

@@ -4,6 +4,7 @@
 //! is missing is computed from the record and from who answers now, on whatever node is asked: nobody has to be alive to tell.
 
 use super::record::{JobRecord, JobState};
+use super::regions::placed;
 use crate::catalog::ddl::Job;
 use crate::catalog::{Catalog, Table};
 use crate::env::{Environment, GroupRow, NodeLocality};
@@ -72,7 +73,26 @@ pub fn waits_for(catalog: &Catalog, job: &JobRecord, groups: &[GroupRow], nodes:
     }
     // What is taken back is a matter of the catalog alone.
     let task = job.present_task().filter(|_| job.state == JobState::Running)?;
+    if let Job::AwaitPlacement { database } = task {
+        let waits = placed(catalog, *database, groups).waits;
+        return (!waits.is_empty()).then(|| waits.join("; "));
+    }
     missing(catalog, &needed(catalog, task), groups)
+}
+
+/// The share of a job's work that is done.
+pub fn fraction(catalog: &Catalog, job: &JobRecord, groups: &[GroupRow]) -> f64 {
+    let of_task = match job.present_task() {
+        Some(Job::AwaitPlacement { database }) => {
+            let placed = placed(catalog, *database, groups);
+            1.0 - placed.waits.len() as f64 / placed.groups.max(1) as f64
+        }
+        _ => 0.0,
+    };
+    match job.tasks.len() {
+        0 => 1.0,
+        n => (f64::from(job.done) + of_task) / n as f64,
+    }
 }
 
 /// Waits until what a task needs answers, and no longer than until `deadline`: then 57P03.

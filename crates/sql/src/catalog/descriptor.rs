@@ -123,10 +123,17 @@ impl GroupKind {
     }
 }
 
+/// The default of a hidden row id.
+pub const ROW_ID_DEFAULT: &str = "unique_rowid()";
+
 impl Column {
-    /// `crdb_region`, where nobody has declared it. The other hidden column is the row id.
+    /// `crdb_region`, where nobody has declared it.
     pub fn is_hidden_region(&self) -> bool {
         self.state == ColumnState::Hidden && self.ty == Type::Region
+    }
+    /// The primary key of a table without one.
+    pub fn is_row_id(&self) -> bool {
+        self.state == ColumnState::Hidden && self.default.as_deref() == Some(ROW_ID_DEFAULT)
     }
 }
 
@@ -464,10 +471,6 @@ impl Table {
     /// Columns that `*` shows.
     pub fn public_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
         self.live_columns().filter(|(_, c)| c.state == ColumnState::Public)
-    }
-    /// A column that statements may name in definitions: every one that `*` shows, and the region column wherever it hides.
-    pub fn definable_column(&self, name: &str) -> Option<(u32, &Column)> {
-        self.column(name).filter(|(_, c)| c.state == ColumnState::Public || c.is_hidden_region())
     }
     pub fn column(&self, name: &str) -> Option<(u32, &Column)> {
         self.live_columns().find(|(_, c)| c.name == name)

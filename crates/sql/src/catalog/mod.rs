@@ -62,11 +62,8 @@ impl CatalogChange {
 /// Whether an index is the primary index of a table without a primary key: it exists for storage only, over the hidden row id,
 /// and SQL does not see it.
 pub fn is_implicit_primary(table: &Table, index: &Index) -> bool {
-    let hidden = |c: &IndexColumn| {
-        let column = &table.columns[c.ordinal as usize];
-        column.state == ColumnState::Hidden && !column.is_hidden_region()
-    };
-    table.primary().id == index.id && index.columns.iter().all(hidden)
+    let is_row_id = |c: &IndexColumn| table.columns[c.ordinal as usize].is_row_id();
+    table.primary().id == index.id && index.columns.iter().all(is_row_id)
 }
 
 impl Catalog {

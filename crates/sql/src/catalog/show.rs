@@ -3,9 +3,9 @@
 use super::lookup::{Name, Names, TableRef};
 use super::system::{SystemContext, describe};
 use super::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
-use crate::parse::ShowOf;
+use crate::parse::{PartitionsOf, ShowOf};
 use crate::types::{ArrayValue, Datum, Type};
-use meridian_base::Result;
+use meridian_base::{Error, Result};
 use sqlparser::ast::ObjectName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,8 +47,15 @@ pub enum Show {
     },
     /// The regions of a `REGIONAL BY ROW` table's rows.
     Partitions {
-        table: ObjectName,
+        of: PartitionsOf,
     },
+    CreateDatabase {
+        database: String,
+    },
+    /// `SHOW ENUMS`: the regions of the current database are the only one.
+    Enums,
+    /// `SHOW TYPES`.
+    Types,
     /// `SHOW SURVIVAL GOAL`. `None`: of the current database.
     SurvivalGoal {
         database: Option<ObjectName>,
@@ -129,6 +136,9 @@ impl Show {
                 ("validated", Type::Bool),
             ],
             Show::LocalityFromTable { .. } => texts(&["table_name", "locality"]),
+            Show::CreateDatabase { .. } => texts(&["database_name", "create_statement"]),
+            Show::Enums => vec![("schema", Type::Text), ("name", Type::Text), ("values", text_array()), ("owner", Type::Text)],
+            Show::Types => texts(&["schema", "name", "owner"]),
             Show::Partitions { .. } => texts(&["table_name", "partition_name", "column_names", "index_name", "partition_value"]),
         }
     }
@@ -159,7 +169,21 @@ impl Show {
             Show::Columns { table } => Ok(table_columns(catalog, names, &named(catalog, names, table)?)),
             Show::Indexes { table } => Ok(indexes(&named(catalog, names, table)?)),
             Show::Constraints { table } => Ok(constraints(catalog, names, &named(catalog, names, table)?)),
-            Show::Partitions { table } => Ok(partitions(&named(catalog, names, table)?)),
+            Show::Partitions { of } => partitions_of(catalog, names, of),
+            Show::CreateDatabase { database } => {
+                let database = catalog.database(database)?;
+                Ok(vec![vec![text(&database.name), text(describe::create_database(database))]])
+            }
+            Show::Enums => {
+                let row = |d: &super::Database| {
+                    vec![text("public"), text(Type::Region.name()), texts(&d.regions), text(&d.owner)]
+                };
+                Ok(with_regions(catalog, names)?.into_iter().map(row).collect())
+            }
+            Show::Types => {
+                let row = |d: &super::Database| vec![text("public"), text(Type::Region.name()), text(&d.owner)];
+                Ok(with_regions(catalog, names)?.into_iter().map(row).collect())
+            }
             Show::LocalityFromTable { table } => {
                 let table = named(catalog, names, table)?;
                 Ok(vec![vec![text(&table.name), describe::locality(catalog, &table).map_or(Datum::Null, text)]])
@@ -346,6 +370,30 @@ fn indexes(table: &TableRef) -> Vec<Vec<Datum>> {
         }
     }
     rows
+}
+
+/// The current database, if it has regions, and so a type of their names.
+fn with_regions<'c>(catalog: &'c Catalog, names: &Names) -> Result<Option<&'c super::Database>> {
+    let database = catalog.database(&names.database)?;
+    Ok(Some(database).filter(|d| d.is_multi_region))
+}
+
+fn partitions_of(catalog: &Catalog, names: &Names, of: &PartitionsOf) -> Result<Vec<Vec<Datum>>> {
+    match of {
+        PartitionsOf::Table(table) => Ok(partitions(&named(catalog, names, table)?)),
+        PartitionsOf::Index(table, index) => {
+            let table = named(catalog, names, table)?;
+            if !table.indexes.iter().any(|i| i.name == *index) {
+                return Err(Error::sql("42704", format!("index \"{index}\" does not exist")));
+            }
+            let name = text(index);
+            Ok(partitions(&table).into_iter().filter(|row| row[3] == name).collect())
+        }
+        PartitionsOf::Database(name) => {
+            let database = catalog.database(name.as_ref().unwrap_or(&names.database))?;
+            Ok(catalog.tables_of(database.id).flat_map(|table| partitions(&table)).collect())
+        }
+    }
 }
 
 /// One row for each region and index: all indexes are partitioned like the table.

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::statement::*;
 use crate::catalog::jobs::Control;
 use meridian_base::Result;
+use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
 /// `None` if it is none of them: then it is sqlparser's.
@@ -40,6 +41,9 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["cluster"]) => return Ok(Some(Kind::Maintenance("CLUSTER"))),
         _ => return Ok(unsupported(c)),
     };
+    if matches!(kind, Kind::Unsupported(_)) {
+        return Ok(Some(kind));
+    }
     c.end()?;
     Ok(Some(kind))
 }
@@ -47,6 +51,7 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
 /// Statements of PostgreSQL that are understood well enough to be refused by name.
 fn unsupported(c: &mut Cursor) -> Option<Kind> {
     const STATEMENTS: &[(&[&str], &str)] = &[
+        (&["set", "cluster", "setting"], "SET CLUSTER SETTING"),
         (&["do"], "DO"),
         (&["prepare", "transaction"], "PREPARE TRANSACTION"),
         (&["commit", "prepared"], "COMMIT PREPARED"),
@@ -199,6 +204,7 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
         _ if c.sees(&["placement"]) => AlterDatabase::Placement(data_placement(c)?),
         _ if c.take(&["rename", "to"]) => AlterDatabase::Rename(c.name()?),
         _ if c.take(&["owner", "to"]) => AlterDatabase::Owner(c.name()?),
+        _ if c.sees(&["configure", "zone"]) => return Ok(Kind::Unsupported(CONFIGURE_ZONE)),
         _ if c.take(&["reset"]) => AlterDatabase::Set { name: c.name()?, value: None },
         _ if c.take(&["set"]) => {
             let setting = c.name()?;
@@ -217,6 +223,9 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
     Ok(Kind::AlterDatabase { name, action })
 }
 
+/// Zone configurations are derived, and shown; nobody sets them.
+const CONFIGURE_ZONE: &str = "CONFIGURE ZONE (replicas follow regions, survival goals and localities)";
+
 /// `ALTER TABLE … SET LOCALITY …` and `… ALTER COLUMN … SET ON UPDATE …`; any other `ALTER TABLE` is sqlparser's.
 fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
@@ -227,6 +236,9 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
         let locality = locality(c)?;
         c.end()?;
         return Ok(Some(Kind::SetLocality { table, if_exists, locality }));
+    }
+    if c.sees(&["configure", "zone"]) {
+        return Ok(Some(Kind::Unsupported(CONFIGURE_ZONE)));
     }
     if !c.take(&["alter"]) {
         return Ok(None);
@@ -313,14 +325,28 @@ fn show(c: &mut Cursor) -> Result<Option<Kind>> {
     let kind = match () {
         _ if c.take(&["regions"]) => Kind::ShowRegions(show_regions(c)?),
         _ if c.take(&["locality", "from", "table"]) => Kind::ShowTableLocality(c.object_name()?),
-        _ if c.take(&["partitions", "from", "table"]) => Kind::ShowPartitions(c.object_name()?),
+        _ if c.take(&["partitions", "from", "table"]) => Kind::ShowPartitions(PartitionsOf::Table(c.object_name()?)),
+        _ if c.take(&["partitions", "from", "index"]) => {
+            let (table, index) = index_name(c)?;
+            Kind::ShowPartitions(PartitionsOf::Index(table, index))
+        }
+        _ if c.take(&["partitions", "from", "database"]) => {
+            Kind::ShowPartitions(PartitionsOf::Database(if c.is_done() { None } else { Some(c.name()?) }))
+        }
         _ if c.take(&["locality"]) => Kind::ShowLocality,
+        _ if c.take(&["create", "database"]) => Kind::ShowCreateDatabase(c.name()?),
         _ if c.take(&["create", "table"]) || c.take(&["create"]) => Kind::ShowCreateTable(c.object_name()?),
         _ if c.take(&["databases"]) => Kind::ShowObjects(ShowObjects::Databases),
         _ if c.take(&["schemas"]) => Kind::ShowObjects(ShowObjects::Schemas),
         _ if c.take(&["tables"]) => Kind::ShowObjects(ShowObjects::Tables),
         _ if c.take(&["sequences"]) => Kind::ShowObjects(ShowObjects::Sequences),
-        _ if c.take(&["jobs"]) => Kind::ShowObjects(ShowObjects::Jobs),
+        _ if c.take(&["jobs"]) => Kind::ShowObjects(ShowObjects::Jobs(None)),
+        _ if c.take(&["job"]) => Kind::ShowObjects(ShowObjects::Jobs(Some(job(c)?))),
+        _ if c.take(&["enums"]) => Kind::ShowObjects(ShowObjects::Enums),
+        _ if c.take(&["types"]) => Kind::ShowObjects(ShowObjects::Types),
+        _ if c.sees(&["cluster", "setting"]) || c.sees(&["cluster", "settings"]) => {
+            return Ok(Some(Kind::Unsupported("SHOW CLUSTER SETTING")));
+        }
         _ if c.take(&["sessions"]) => Kind::ShowObjects(ShowObjects::Sessions),
         _ if c.take(&["transactions"]) => Kind::ShowObjects(ShowObjects::Transactions),
         _ if c.take(&["zone", "configurations"]) || c.take(&["all", "zone", "configurations"]) => {
@@ -351,8 +377,22 @@ fn show_of(c: &mut Cursor) -> Result<ShowOf> {
     Ok(match () {
         _ if c.take(&["database"]) => ShowOf::Database(if c.is_done() { None } else { Some(c.name()?) }),
         _ if c.take(&["table"]) => ShowOf::Table(c.path()?),
+        // All indexes are where their table is.
+        _ if c.take(&["index"]) => {
+            let (table, _) = index_name(c)?;
+            ShowOf::Table(table.0.iter().filter_map(|p| p.as_ident()).map(crate::catalog::lookup::fold).collect())
+        }
         _ => return c.fail(),
     })
+}
+
+/// `table@index`.
+fn index_name(c: &mut Cursor) -> Result<(ObjectName, String)> {
+    let table = c.object_name()?;
+    if !c.take_token(&Token::AtSign) {
+        return c.fail();
+    }
+    Ok((table, c.name()?))
 }
 
 fn show_regions(c: &mut Cursor) -> Result<ShowRegions> {

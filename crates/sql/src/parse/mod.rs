@@ -7,10 +7,11 @@
 //!   dropped without overflowing the stack;
 //! * the multi-region statements, and the PostgreSQL statements sqlparser lacks, are parsed here ([`extra`]);
 //! * clauses it lacks inside statements it has (`LOCALITY`, `AS OF SYSTEM TIME`, `OVERRIDING`, `FOR NO KEY UPDATE`) are cut out
-//!   or rewritten ([`rewrite`]).
+//!   or rewritten ([`rewrite`]; CockroachDB's in [`cockroach`]).
 //!
 //! A syntax error is PostgreSQL's: 42601, «syntax error at or near "x"», with its position.
 
+mod cockroach;
 mod cursor;
 mod extra;
 mod fingerprint;
@@ -158,7 +159,10 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rew
     }
     cut.restore(&mut parsed);
     let kind = match (parsed, cut.locality.take()) {
-        (ast::Statement::CreateTable(table), locality) => Kind::CreateTable { table: Box::new(table), locality },
+        (ast::Statement::CreateTable(table), locality) => {
+            let indexes = std::mem::take(&mut cut.said.indexes);
+            Kind::CreateTable { table: Box::new(table), locality, indexes }
+        }
         (ast::Statement::Analyze(_), None) => Kind::Analyze,
         (parsed, _) => Kind::Sql(Box::new(parsed)),
     };

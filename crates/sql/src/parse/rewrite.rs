@@ -2,7 +2,8 @@
 
 use super::cursor::Cursor;
 use super::statement::{AsOfSystemTime, Locality, Overriding};
-use super::{Place, expression_at_start, extra};
+use super::{Place, cockroach, expression_at_start, extra};
+use crate::catalog::lookup::fold;
 use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
@@ -17,17 +18,24 @@ pub(super) struct Cut {
     pub(super) overriding: Option<Overriding>,
     /// What columns get when their rows are updated.
     pub(super) on_updates: Vec<(String, ast::Expr)>,
+    pub(super) said: cockroach::Said,
 }
 
 impl Cut {
     /// Puts back into the tree what the tree has a place for and its parser does not know.
     pub(super) fn restore(&mut self, statement: &mut ast::Statement) {
+        if self.said.is_upsert {
+            cockroach::mark_upsert(statement);
+        }
         let columns: Vec<&mut ast::ColumnDef> = match statement {
             ast::Statement::CreateTable(table) => table.columns.iter_mut().collect(),
             ast::Statement::AlterTable(alter) => alter.operations.iter_mut().filter_map(added).collect(),
             _ => return,
         };
         for column in columns {
+            if self.said.hidden.contains(&fold(&column.name)) {
+                column.options.push(ast::ColumnOptionDef { name: None, option: ast::ColumnOption::Invisible });
+            }
             let own = |(name, _): &mut (String, ast::Expr)| *name == column.name.value;
             for (_, e) in self.on_updates.extract_if(.., own) {
                 column.options.push(ast::ColumnOptionDef { name: None, option: ast::ColumnOption::OnUpdate(e) });
@@ -44,7 +52,7 @@ fn added(operation: &mut ast::AlterTableOperation) -> Option<&mut ast::ColumnDef
 }
 
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Vec<TokenWithSpan>, Cut)> {
-    let mut cut = Cut::default();
+    let mut cut = Cut { said: cockroach::rewrite(&mut tokens, place)?, ..Cut::default() };
     if sees(&tokens, 0, &["table"]) {
         table_statement(&mut tokens);
     }
@@ -403,11 +411,11 @@ fn find_at_top(tokens: &[TokenWithSpan], what: impl Fn(&[TokenWithSpan], usize) 
     })
 }
 
-fn is(t: &TokenWithSpan, word: &str) -> bool {
+pub(super) fn is(t: &TokenWithSpan, word: &str) -> bool {
     matches!(&t.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
 
-fn sees(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+pub(super) fn sees(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
     words.iter().enumerate().all(|(i, w)| tokens.get(at + i).is_some_and(|t| is(t, w)))
 }
 

@@ -39,8 +39,8 @@ pub enum Overriding {
 pub enum Kind {
     /// Everything sqlparser knows and that carries no extra clause.
     Sql(Box<ast::Statement>),
-    /// `CREATE TABLE`, with its locality if it has one.
-    CreateTable { table: Box<ast::CreateTable>, locality: Option<Locality> },
+    /// `CREATE TABLE`, with its locality if it has one, and the indexes among its elements.
+    CreateTable { table: Box<ast::CreateTable>, locality: Option<Locality>, indexes: Vec<ast::CreateIndex> },
     /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …] [PLACEMENT …] [SECONDARY REGION r]`; other options
     /// (`OWNER`, `ENCODING`, …) are accepted.
     CreateDatabase { name: String, if_not_exists: bool, owner: Option<String>, regions: NewRegions },
@@ -58,10 +58,12 @@ pub enum Kind {
     ShowLocality,
     /// `SHOW LOCALITY FROM TABLE name`.
     ShowTableLocality(ast::ObjectName),
-    /// `SHOW PARTITIONS FROM TABLE name`.
-    ShowPartitions(ast::ObjectName),
+    /// `SHOW PARTITIONS FROM TABLE name`, or of an index or a database.
+    ShowPartitions(PartitionsOf),
     /// `SHOW CREATE TABLE t`.
     ShowCreateTable(ast::ObjectName),
+    /// `SHOW CREATE DATABASE d`.
+    ShowCreateDatabase(String),
     /// `SHOW TABLES`, `SHOW DATABASES`, `SHOW SCHEMAS`, `SHOW SEQUENCES`, `SHOW ALL`, ….
     ShowObjects(ShowObjects),
     /// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`, with the job's number.
@@ -235,12 +237,26 @@ pub enum ShowObjects {
     Zones(ShowOf),
     /// `SHOW SURVIVAL GOAL [FROM DATABASE d]`.
     SurvivalGoal(Option<String>),
-    Jobs,
+    /// `SHOW JOBS`, or one of them.
+    Jobs(Option<u32>),
+    /// `SHOW ENUMS`.
+    Enums,
+    /// `SHOW TYPES`.
+    Types,
     Sessions,
     /// `SHOW TRANSACTIONS`: those over several groups that are prepared.
     Transactions,
     /// `SHOW METRICS`: what the node has counted.
     Metrics,
+}
+
+/// See [`Kind::ShowPartitions`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartitionsOf {
+    Table(ast::ObjectName),
+    Index(ast::ObjectName, String),
+    /// A database, or the current one.
+    Database(Option<String>),
 }
 
 /// What a `SHOW` is about.

@@ -117,7 +117,7 @@ impl Binder<'_> {
         let ast::TableObject::TableName(name) = &i.table else {
             return Err(Error::unsupported("INSERT INTO FUNCTION is not supported"));
         };
-        if i.or.is_some() || i.ignore || i.overwrite || i.replace_into || !i.assignments.is_empty() {
+        if i.or.is_some() || i.ignore || i.overwrite || !i.assignments.is_empty() {
             return Err(Error::sql("42601", "syntax error in INSERT"));
         }
         let table = self.target(name)?;
@@ -139,10 +139,13 @@ impl Binder<'_> {
             targets = table.public_columns().map(|(o, _)| o).collect();
         }
         let (mut input, mut targets) = self.insert_source(i, &plan, targets, explicit)?;
+        let said = targets.clone();
         let infers = infers(&table, &targets);
         self.check_identity(&table, &mut input, &targets, &plan, overriding)?;
         self.add_defaults(&mut input, &mut targets, &plan);
         let conflict = match &i.on {
+            _ if i.replace_into && i.on.is_some() => return Err(Error::sql("42601", "syntax error at or near \"ON\"")),
+            None if i.replace_into => self.upsert(&plan, explicit.then_some(&said), base),
             None => None,
             Some(ast::OnInsert::OnConflict(c)) => Some(self.conflict(c, &plan, &cols, &alias, base)?),
             Some(_) => return Err(Error::sql("42601", "syntax error at or near \"DUPLICATE\"")),
@@ -382,6 +385,25 @@ impl Binder<'_> {
             Ok((set, filter))
         })?;
         Ok(Conflict { arbiters, update: Some(ConflictUpdate { excluded, set, filter }) })
+    }
+
+    /// What an `UPSERT` does with a row whose primary key is there: it gets the values that are given.
+    /// Without a list, every column does.
+    fn upsert(&mut self, plan: &TablePlan, given: Option<&Vec<u32>>, base: ColId) -> Option<Conflict> {
+        let table = &plan.table;
+        let given = given.cloned().unwrap_or_else(|| table.public_columns().map(|(o, _)| o).collect());
+        if crate::catalog::is_implicit_primary(table, table.primary()) {
+            return None;
+        }
+        let excluded = self.fresh_many(table.columns.len());
+        let is_key = |o: u32| table.primary().columns.iter().any(|c| c.ordinal == o);
+        let is_set = |o: &&u32| !is_key(**o) && table.columns[**o as usize].generated.is_none();
+        let mut set: Vec<(u32, Expr)> = given.iter().filter(is_set).map(|o| (*o, Expr::Column(excluded + o))).collect();
+        let update = (!set.is_empty()).then(|| {
+            add_on_updates(&mut set, plan, base);
+            ConflictUpdate { excluded, set, filter: None }
+        });
+        Some(Conflict { arbiters: vec![0], update })
     }
 
     fn assignments(&mut self, list: &[ast::Assignment], plan: &TablePlan) -> Result<Vec<(u32, Expr)>> {

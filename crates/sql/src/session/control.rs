@@ -71,7 +71,7 @@ impl<E: Environment> Session<E> {
                 out.command_complete(tag);
             }
             Kind::ShowObjects(ShowObjects::Ranges(of)) => self.show_ranges(of, manner, out).await?,
-            Kind::ShowObjects(ShowObjects::Jobs) => self.show_jobs(manner, out).await?,
+            Kind::ShowObjects(ShowObjects::Jobs(only)) => self.show_jobs(*only, manner, out).await?,
             Kind::ShowObjects(ShowObjects::Metrics) => self.show_metrics(manner, out),
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
@@ -309,7 +309,7 @@ impl<E: Environment> Session<E> {
         match kind {
             Kind::ShowObjects(ShowObjects::Transactions) => output_columns(&transaction_columns()),
             Kind::ShowObjects(ShowObjects::Ranges(_)) => output_columns(&super::ranges::columns()),
-            Kind::ShowObjects(ShowObjects::Jobs) => output_columns(&super::jobs::columns()),
+            Kind::ShowObjects(ShowObjects::Jobs(_)) => output_columns(&super::jobs::columns()),
             Kind::ShowObjects(ShowObjects::Metrics) => output_columns(&metric_columns()),
             Kind::ShowObjects(ShowObjects::Settings) => {
                 output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
@@ -373,7 +373,10 @@ fn catalog_show(kind: &Kind) -> Option<Show> {
         }
         Kind::ShowLocality => Show::Locality,
         Kind::ShowTableLocality(table) => Show::LocalityFromTable { table: table.clone() },
-        Kind::ShowPartitions(table) => Show::Partitions { table: table.clone() },
+        Kind::ShowPartitions(of) => Show::Partitions { of: of.clone() },
+        Kind::ShowCreateDatabase(name) => Show::CreateDatabase { database: name.clone() },
+        Kind::ShowObjects(ShowObjects::Enums) => Show::Enums,
+        Kind::ShowObjects(ShowObjects::Types) => Show::Types,
         Kind::ShowObjects(ShowObjects::SurvivalGoal(name)) => {
             Show::SurvivalGoal { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
         }

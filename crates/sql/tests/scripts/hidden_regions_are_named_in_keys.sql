@@ -128,11 +128,12 @@ create table heap (v int) locality regional by row;
 
 create index on heap (rowid);
 ----
-ERROR 42703: column "rowid" does not exist
+(CREATE INDEX)
 
 alter table heap add primary key (crdb_region, v);
 ----
-(ALTER TABLE)
+ERROR 0A000: adding a primary key to a table that has other indexes is not supported yet
+HINT: Drop the other indexes, add the primary key, and create them again.
 
 insert into heap values (1);
 ----
@@ -148,8 +149,8 @@ show create table heap;
 ----
 table_name | create_statement
 heap | CREATE TABLE public.heap (
-    v integer NOT NULL,
-    CONSTRAINT heap_pkey PRIMARY KEY (crdb_region, v)
+    v integer
 ) LOCALITY REGIONAL BY ROW;
+CREATE INDEX heap_rowid_idx ON public.heap USING btree (rowid);
 (SHOW 1)
 

@@ -328,7 +328,7 @@ impl Deriver<'_> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
         super::locality::refuse_moving(&table)?;
         let mut table = (*table).clone();
-        let (ordinal, _) = definable_column(&table, column)?;
+        let (ordinal, _) = named_column(&table, column)?;
         table.columns[ordinal as usize].on_update = expression.map(on_update_text).transpose()?;
         check_on_update(&table.columns[ordinal as usize])?;
         let id = table.id;
@@ -338,7 +338,7 @@ impl Deriver<'_> {
 
     fn alter_column(&mut self, table: &mut Table, name: &Ident, operation: &AlterColumnOperation) -> Result<()> {
         let name = fold(name);
-        let (ordinal, column) = definable_column(table, &name)?;
+        let (ordinal, column) = named_column(table, &name)?;
         let has_source = if column.identity.is_some() {
             Some("an identity column")
         } else if column.generated.is_some() {
@@ -484,11 +484,11 @@ fn new_name(name: &RenameTableNameKind) -> Result<String> {
     Ok(name.name)
 }
 
-/// A column that statements see, with its ordinal.
-fn definable_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
+/// A column by its name, hidden or not, with its ordinal.
+fn named_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
     refuse_being_added(table, name)?;
     table
-        .definable_column(name)
+        .column(name)
         .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" of relation \"{}\" does not exist", table.name)))
 }
 

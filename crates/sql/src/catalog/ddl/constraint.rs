@@ -305,7 +305,7 @@ pub(super) fn resolve_names(table: &Table, names: &[String]) -> Result<Vec<u32>>
     for name in names {
         super::alter::refuse_being_added(table, name)?;
         let (ordinal, _) = table
-            .definable_column(name)
+            .column(name)
             .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" named in key does not exist")))?;
         if ordinals.contains(&ordinal) {
             return Err(Error::sql("42701", format!("column \"{name}\" appears twice in a key")));
@@ -359,8 +359,9 @@ pub(in crate::catalog) fn replace_primary(table: &mut Table, at: usize) {
     let new = table.indexes.remove(at);
     let old = std::mem::replace(&mut table.indexes[0], new);
     for c in old.columns {
+        let is_used = table.indexes.iter().any(|i| i.columns.iter().any(|k| k.ordinal == c.ordinal));
         let column = &mut table.columns[c.ordinal as usize];
-        if column.state == ColumnState::Hidden && !column.is_hidden_region() {
+        if column.is_row_id() && !is_used {
             column.state = ColumnState::Dropped;
         }
     }

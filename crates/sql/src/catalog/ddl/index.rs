@@ -68,7 +68,7 @@ impl Deriver<'_> {
             }
             super::alter::refuse_being_added(table, &name)?;
             let (ordinal, column) =
-                table.definable_column(&name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" does not exist")))?;
+                table.column(&name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" does not exist")))?;
             check_indexable(&column.ty)?;
             let descending = match &part.column.options.sort {
                 None | Some(OrderBySort::Asc) => false,

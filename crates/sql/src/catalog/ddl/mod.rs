@@ -102,7 +102,7 @@ pub enum Job {
     /// Takes a region that is marked as being dropped from its database, or fails with 2BP01 if rows are homed there, and takes
     /// the mark back.
     DropRegion { database: DescriptorId, region: String },
-    /// Waits until the replicas of a database's groups are where they belong. Does not fail: it says what is still missing.
+    /// Watches the replicas of a database's groups until they are where they belong, however long that takes. Cannot fail.
     AwaitPlacement { database: DescriptorId },
     /// Takes columns from `Filling` to `Filled`: computes their values in every row that has none. Fails with an expression's error,
     /// or 23502.
@@ -127,7 +127,7 @@ impl Job {
             Job::Move { table, .. } => format!("copying {} to its new homes", name(table)),
             Job::Discard { group, .. } => format!("deleting what was dropped from group {group}"),
             Job::DropRegion { region, .. } => format!("looking for rows in {region}"),
-            Job::AwaitPlacement { database } => format!("waiting for the replicas of {}", name(database)),
+            Job::AwaitPlacement { database } => format!("moving the replicas of {}", name(database)),
             Job::FillColumns { table, .. } => format!("computing new columns of {}", name(table)),
             Job::ShowColumns { table, .. } => format!("showing new columns of {}", name(table)),
         }
@@ -180,8 +180,10 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
     let mut d = Deriver::new(catalog, context);
     let tag = match &statement.kind {
         Kind::Sql(sql) => d.statement(sql)?,
-        Kind::CreateTable { table, locality } => {
-            d.create_table(table, locality.as_ref())?;
+        Kind::CreateTable { table, locality, indexes } => {
+            if d.create_table(table, locality.as_ref())? {
+                indexes.iter().try_for_each(|index| d.create_index(index))?;
+            }
             "CREATE TABLE"
         }
         Kind::CreateDatabase { name, if_not_exists, owner, regions } => {

@@ -18,7 +18,8 @@ use sqlparser::ast::{
 pub const ROW_ID: &str = "rowid";
 
 impl Deriver<'_> {
-    pub(super) fn create_table(&mut self, create: &ast::CreateTable, locality: Option<&Locality>) -> Result<()> {
+    /// Whether it was created, and was not there before.
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable, locality: Option<&Locality>) -> Result<bool> {
         refuse_unsupported(create)?;
         let name = Name::from_ast(&create.name)?;
         let schema = self.catalog.schema_for_new(self.names(), &name)?.id;
@@ -28,7 +29,7 @@ impl Deriver<'_> {
                 return Err(Error::sql("42P07", message));
             }
             self.notice("42P07", format!("{message}, skipping"));
-            return Ok(());
+            return Ok(false);
         }
         let database = self.database_of(schema)?;
         let homes = self.homes(&database, locality)?;
@@ -70,7 +71,8 @@ impl Deriver<'_> {
         }
         self.check_generated(&table)?;
         self.put(table);
-        self.check_expressions(id)
+        self.check_expressions(id)?;
+        Ok(true)
     }
 
     pub(super) fn database_of(&self, schema: DescriptorId) -> Result<Database> {
@@ -155,6 +157,7 @@ impl Deriver<'_> {
                 ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) | ColumnOption::ForeignKey(_) => {
                     constraints.push(Constraint::from_column(&option.option, constraint_name, &name)?);
                 }
+                ColumnOption::Invisible => column.state = ColumnState::Hidden,
                 ColumnOption::OnUpdate(e) => {
                     column.on_update = Some(on_update_text(e)?);
                 }
@@ -255,7 +258,7 @@ fn add_row_id(table: &mut Table) -> u32 {
         name,
         ty: Type::Int8,
         not_null: true,
-        default: Some("unique_rowid()".into()),
+        default: Some(catalog::ROW_ID_DEFAULT.into()),
         generated: None,
         on_update: None,
         identity: None,

@@ -5,10 +5,11 @@ use super::{quote, relations::visible_indexes};
 use crate::catalog::ddl::{REGION_DEFAULT, constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
-    Catalog, ColumnState, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View,
+    Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View,
     is_implicit_primary,
 };
 use meridian_base::DescriptorId;
+use meridian_placement::Survival;
 use std::fmt::Write;
 
 /// The ordinals of the columns that a stored expression names.
@@ -193,8 +194,16 @@ pub fn view(view: &View) -> String {
 /// `CREATE TABLE …`, with its indexes inside as CockroachDB prints them, so that the text makes the same table again.
 pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let mut parts = Vec::new();
-    for (_, c) in table.public_columns() {
+    // Hidden ones that come with the table are not shown: its row id, and its region.
+    let has_row_id = is_implicit_primary(table, table.primary());
+    let comes_along = |o: u32, c: &Column| {
+        c.is_hidden_region() || (has_row_id && table.primary().columns.iter().any(|key| key.ordinal == o))
+    };
+    for (_, c) in table.live_columns().filter(|(o, c)| c.state == ColumnState::Public || !comes_along(*o, c)) {
         let mut part = format!("{} {}", quote(&c.name), c.ty.name());
+        if c.state == ColumnState::Hidden {
+            part.push_str(" NOT VISIBLE");
+        }
         if c.not_null {
             part.push_str(" NOT NULL");
         }
@@ -237,7 +246,7 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     for c in table.columns.iter().filter(|c| c.is_hidden_region()) {
         let column = quote(&c.name);
         match &c.default {
-            Some(e) if e == REGION_DEFAULT => {}
+            Some(e) if e.replace("::public.", "::") == REGION_DEFAULT => {}
             Some(e) => {
                 let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT {e};");
             }
@@ -251,6 +260,26 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     }
     if let Some(comment) = &table.comment {
         let _ = write!(text, "\nCOMMENT ON TABLE {name} IS '{}';", comment.replace('\'', "''"));
+    }
+    text
+}
+
+/// A database as `CREATE DATABASE` makes it.
+pub fn create_database(database: &Database) -> String {
+    let name = quote(&database.name);
+    if !database.is_multi_region {
+        return format!("CREATE DATABASE {name}");
+    }
+    let quoted = |region: &String| format!("\"{}\"", region.replace('"', "\"\""));
+    let regions: Vec<String> = database.regions.iter().map(quoted).collect();
+    let primary = quoted(&database.primary_region);
+    let goal = if database.survival == Survival::Region { "REGION" } else { "ZONE" };
+    let mut text = format!("CREATE DATABASE {name} PRIMARY REGION {primary} REGIONS = {} SURVIVE {goal} FAILURE", regions.join(", "));
+    if database.survival == Survival::Restricted {
+        text.push_str(" PLACEMENT RESTRICTED");
+    }
+    if let Some(secondary) = &database.secondary_region {
+        let _ = write!(text, " SECONDARY REGION {}", quoted(secondary));
     }
     text
 }

@@ -17,6 +17,12 @@ fn own_region(ctx: &EvalContext, region: &str) -> Result<Datum> {
     Ok(Datum::text(if is_own { region } else { &database.primary_region }))
 }
 
+/// The regions of the current database, in their order.
+fn regions(ctx: &EvalContext) -> Vec<String> {
+    let database = ctx.catalog.find_database(&ctx.database).filter(|d| d.is_multi_region);
+    database.map(|d| d.regions.clone()).unwrap_or_default()
+}
+
 /// The schemas of the search path that exist: often there is none of the user's name.
 fn path(ctx: &EvalContext) -> impl Iterator<Item = &str> {
     let database = ctx.catalog.find_database(&ctx.database).map(|d| d.id);
@@ -42,6 +48,22 @@ pub fn register(r: &mut Registry) {
     r.scalar("gateway_region", "-> text", |c, _| Ok(Datum::text(&*c.ctx.gateway_region))).stable();
     r.scalar("default_to_database_primary_region", "text -> text", |c, a| own_region(c.ctx, a.text(0)?)).stable();
     r.scalar("rehome_row", "-> text", |c, _| own_region(c.ctx, &c.ctx.gateway_region)).stable();
+    // Of the one enum there is (PostgreSQL manual, 9.10): the regions of the database.
+    r.scalar("enum_range", "crdb_internal_region -> crdb_internal_region[]", |c, _| {
+        Ok(ArrayValue::datum(Type::Region, regions(c.ctx).into_iter().map(Datum::text).collect()))
+    })
+    .sees_null()
+    .stable();
+    r.scalar("enum_first", "crdb_internal_region -> crdb_internal_region", |c, _| {
+        Ok(regions(c.ctx).first().map_or(Datum::Null, |r| Datum::text(r.as_str())))
+    })
+    .sees_null()
+    .stable();
+    r.scalar("enum_last", "crdb_internal_region -> crdb_internal_region", |c, _| {
+        Ok(regions(c.ctx).last().map_or(Datum::Null, |r| Datum::text(r.as_str())))
+    })
+    .sees_null()
+    .stable();
     // What `ON UPDATE rehome_row()` calls, with where the row is.
     r.scalar("rehome_row", "crdb_internal_region -> text", |c, a| {
         let setting = c.ctx.system.setting("auto_rehoming_hysteresis");

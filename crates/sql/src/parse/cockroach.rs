@@ -1,0 +1,262 @@
+//! What CockroachDB's schemas and statements say, in PostgreSQL's words: token by token, before sqlparser sees them.
+//!
+//! | CockroachDB | here |
+//! | --- | --- |
+//! | `INDEX`, `UNIQUE INDEX` in `CREATE TABLE` | indexes that are created with the table |
+//! | `FAMILY`, `USING HASH` | nothing: they tune a storage layout that is not this one |
+//! | `NOT VISIBLE` columns | hidden columns: read and written by name, and no part of `*` |
+//! | `value:::type` | `value::type` |
+//! | `table@index` | the table: plans choose indexes |
+//! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
+
+use super::rewrite::{is, sees};
+use super::{Place, RECURSION_MAX};
+use meridian_base::{Error, Result};
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use std::ops::Range;
+
+/// What was cut out.
+#[derive(Default)]
+pub(super) struct Said {
+    /// Of a new table.
+    pub(super) indexes: Vec<ast::CreateIndex>,
+    /// Columns that are not visible.
+    pub(super) hidden: Vec<String>,
+    pub(super) is_upsert: bool,
+}
+
+pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<Said> {
+    let mut said = Said::default();
+    type_annotations(tokens);
+    index_hints(tokens);
+    if let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &["upsert", "into"])) {
+        tokens[at].token = Token::Word(Word { value: "INSERT".into(), quote_style: None, keyword: Keyword::INSERT });
+        said.is_upsert = true;
+    }
+    if sees(tokens, 0, &["create", "table"]) {
+        table_elements(tokens, place, &mut said)?;
+    } else if sees(tokens, 0, &["alter", "table"]) {
+        for item in items(tokens, 0..tokens.len()).into_iter().rev() {
+            let adds = item.clone().find(|i| is(&tokens[*i], "add"));
+            if let Some(at) = adds {
+                let at = if sees(tokens, at + 1, &["column"]) { at + 2 } else { at + 1 };
+                let at = if sees(tokens, at, &["if", "not", "exists"]) { at + 3 } else { at };
+                column(tokens, at..item.end, &mut said);
+            }
+        }
+    }
+    Ok(said)
+}
+
+/// `:::` only says what the type is.
+fn type_annotations(tokens: &mut Vec<TokenWithSpan>) {
+    let mut i = 1;
+    while i < tokens.len() {
+        if tokens[i].token == Token::Colon && tokens[i - 1].token == Token::DoubleColon {
+            tokens.remove(i);
+        }
+        i += 1;
+    }
+}
+
+/// `t@i` and `t@{…}`, with no space before the sign: an operator of that name is only a prefix.
+fn index_hints(tokens: &mut Vec<TokenWithSpan>) {
+    let mut i = 1;
+    while i + 1 < tokens.len() {
+        let follows_a_name = matches!(tokens[i - 1].token, Token::Word(_)) && tokens[i - 1].span.end == tokens[i].span.start;
+        if tokens[i].token == Token::AtSign && follows_a_name {
+            let end = match tokens[i + 1].token {
+                Token::Word(_) => i + 2,
+                Token::LBrace => (i..tokens.len()).find(|e| tokens[*e].token == Token::RBrace).map_or(i, |e| e + 1),
+                _ => i,
+            };
+            tokens.drain(i..end);
+        }
+        i += 1;
+    }
+}
+
+/// The elements of `CREATE TABLE name ( … )`.
+fn table_elements(tokens: &mut Vec<TokenWithSpan>, place: &Place, said: &mut Said) -> Result<()> {
+    let Some(open) = tokens.iter().position(|t| t.token == Token::LParen) else { return Ok(()) };
+    let start = if sees(tokens, 2, &["if", "not", "exists"]) { 5 } else { 2 };
+    if open <= start {
+        return Ok(());
+    }
+    let name: Vec<TokenWithSpan> = tokens[start..open].to_vec();
+    let close = closing(tokens, open);
+    let mut indexes = Vec::new();
+    for item in items(tokens, open + 1..close).into_iter().rev() {
+        let Some(first) = item.clone().next() else { continue };
+        let is_unique = sees(tokens, first, &["unique", "index"]);
+        let index = if is_unique { first + 1 } else { first };
+        if sees(tokens, first, &["inverted", "index"]) && has_names_after(tokens, first + 1, item.end) {
+            let position = place.position(tokens[first].span.start);
+            return Err(Error::unsupported("inverted indexes are not supported").at(position));
+        }
+        if is(&tokens[index], "index") && has_names_after(tokens, index, item.end) {
+            indexes.push(index_of(tokens, item.clone(), index, is_unique, &name, place)?);
+            remove_item(tokens, item);
+        } else if is(&tokens[first], "family") && has_names_after(tokens, first, item.end) {
+            remove_item(tokens, item);
+        } else {
+            column(tokens, item, said);
+        }
+    }
+    indexes.reverse();
+    said.indexes = indexes;
+    Ok(())
+}
+
+/// Whether `word [name] (column …` begins there, and not a column that is called like the word.
+fn has_names_after(tokens: &[TokenWithSpan], at: usize, end: usize) -> bool {
+    let open = match tokens.get(at + 1).map(|t| &t.token) {
+        Some(Token::LParen) => at + 1,
+        Some(Token::Word(_)) => at + 2,
+        _ => return false,
+    };
+    let is_word = |i: usize| tokens.get(i).is_some_and(|t| matches!(t.token, Token::Word(_)));
+    open + 1 < end && tokens[open].token == Token::LParen && is_word(open + 1)
+}
+
+/// An index as `CREATE INDEX` would say it.
+fn index_of(
+    tokens: &[TokenWithSpan],
+    item: Range<usize>,
+    index: usize,
+    is_unique: bool,
+    table: &[TokenWithSpan],
+    place: &Place,
+) -> Result<ast::CreateIndex> {
+    let span = tokens[index].span;
+    let word = |value: &str, keyword| TokenWithSpan { token: keyword_token(value, keyword), span };
+    let mut text = vec![word("CREATE", Keyword::CREATE)];
+    if is_unique {
+        text.push(word("UNIQUE", Keyword::UNIQUE));
+    }
+    text.push(word("INDEX", Keyword::INDEX));
+    let open = (index..item.end).find(|i| tokens[*i].token == Token::LParen).unwrap_or(item.end);
+    text.extend_from_slice(&tokens[index + 1..open]);
+    text.push(word("ON", Keyword::ON));
+    text.extend_from_slice(table);
+    let mut rest = tokens[open..item.end].to_vec();
+    without_sharding(&mut rest);
+    for t in &mut rest {
+        if is(t, "storing") || is(t, "covering") {
+            t.token = keyword_token("INCLUDE", Keyword::INCLUDE);
+        }
+    }
+    text.extend(rest);
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(text);
+    let parsed = parser.parse_statement().map_err(|e| place.error(&parser, e))?;
+    match (parsed, parser.peek_token_ref()) {
+        (ast::Statement::CreateIndex(index), t) if t.token == Token::EOF => Ok(index),
+        (_, t) => Err(place.near(t.span.start)),
+    }
+}
+
+/// What a column says beside its type and PostgreSQL's options.
+fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) {
+    let Some(Token::Word(name)) = tokens.get(item.start).map(|t| t.token.clone()) else { return };
+    let mut own: Vec<TokenWithSpan> = tokens[item.clone()].to_vec();
+    let mut i = 1;
+    while i < own.len() {
+        if sees(&own, i, &["not", "visible"]) {
+            own.drain(i..i + 2);
+            said.hidden.push(if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() });
+            continue;
+        }
+        // `[CREATE [IF NOT EXISTS]] FAMILY [name]`, behind the type.
+        let words = [&["create", "if", "not", "exists", "family"][..], &["create", "family"], &["family"]];
+        if i > 1
+            && let Some(words) = words.into_iter().find(|words| sees(&own, i, words))
+        {
+            let end = i + words.len();
+            let has_name = matches!(own.get(end).map(|t| &t.token), Some(Token::Word(w)) if w.keyword == Keyword::NoKeyword);
+            own.drain(i..end + usize::from(has_name));
+            continue;
+        }
+        i += 1;
+    }
+    without_sharding(&mut own);
+    tokens.splice(item, own);
+}
+
+/// `USING HASH [WITH (…)]`, and older `USING HASH WITH BUCKET_COUNT = n`: rows are not kept in the order of their keys' ranges on nodes.
+fn without_sharding(tokens: &mut Vec<TokenWithSpan>) {
+    let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &["using", "hash"])) else { return };
+    let mut end = at + 2;
+    if sees(tokens, end, &["with", "bucket_count"]) {
+        end = (end + 4).min(tokens.len());
+    } else if sees(tokens, end, &["with"]) && tokens.get(end + 1).is_some_and(|t| t.token == Token::LParen) {
+        end = closing(tokens, end + 1) + 1;
+    }
+    tokens.drain(at..end.min(tokens.len()));
+}
+
+/// The parts of a list, without the commas between them.
+fn items(tokens: &[TokenWithSpan], list: Range<usize>) -> Vec<Range<usize>> {
+    let (mut all, mut start, mut depth) = (Vec::new(), list.start, 0usize);
+    for i in list.clone() {
+        match tokens[i].token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            Token::Comma if depth == 0 => {
+                all.push(start..i);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(start..list.end);
+    all
+}
+
+/// Removes an item, and one of the commas beside it.
+fn remove_item(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>) {
+    let is_comma = |i: usize| tokens.get(i).is_some_and(|t| t.token == Token::Comma);
+    match () {
+        () if is_comma(item.start - 1) => drop(tokens.drain(item.start - 1..item.end)),
+        () if is_comma(item.end) => drop(tokens.drain(item.start..item.end + 1)),
+        () => drop(tokens.drain(item)),
+    }
+}
+
+/// Where the parenthesis at `open` is closed.
+fn closing(tokens: &[TokenWithSpan], open: usize) -> usize {
+    let mut depth = 0usize;
+    for (i, t) in tokens.iter().enumerate().skip(open) {
+        match t.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    tokens.len()
+}
+
+/// Marks the statement's own `INSERT` as an `UPSERT`: sqlparser has a place for that, and no word of PostgreSQL's.
+pub(super) fn mark_upsert(statement: &mut ast::Statement) {
+    match statement {
+        ast::Statement::Insert(insert) => insert.replace_into = true,
+        ast::Statement::Explain { statement, .. } | ast::Statement::Prepare { statement, .. } => mark_upsert(statement),
+        ast::Statement::Query(query) => {
+            if let ast::SetExpr::Insert(statement) = &mut *query.body {
+                mark_upsert(statement);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn keyword_token(value: &str, keyword: Keyword) -> Token {
+    Token::Word(Word { value: value.to_string(), quote_style: None, keyword })
+}

@@ -129,7 +129,7 @@ fn a_schema_lease_without_its_version_is_caught() {
 
 #[test]
 fn a_read_that_looks_at_the_schema_once_is_caught() {
-    caught(WorkloadKind::SchemaSteps, (1, 3), 8, 1).after(8).shows(PlantedBug::SchemaReadOnce);
+    caught(WorkloadKind::SchemaSteps, (1, 3), 3, 1).after(8).shows(PlantedBug::SchemaReadOnce);
 }
 
 /// Counterexample 20.
@@ -210,7 +210,7 @@ fn reservations_that_end_before_a_future_commit_are_caught() {
 /// Counterexample 25.
 #[test]
 fn global_rows_that_are_not_looked_at_again_are_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 102, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
+    caught(WorkloadKind::ListAppend, (3, 1), 106, 1).after(15).shows(PlantedBug::GlobalReadsNotRechecked);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn reading_global_rows_without_uncertainty_is_caught() {
 /// As with a lead that is too short, if nobody waited for the promise.
 #[test]
 fn reading_global_rows_where_they_are_not_final_is_caught() {
-    caught(WorkloadKind::Registers, (3, 1), 115, 1).shows(PlantedBug::GlobalReadsNotClosed);
+    caught(WorkloadKind::Registers, (3, 1), 101, 1).shows(PlantedBug::GlobalReadsNotClosed);
 }
 
 #[test]

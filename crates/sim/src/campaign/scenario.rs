@@ -117,7 +117,6 @@ impl Scenario {
             | PlantedBug::GlobalReadsHoldToClosed
             | PlantedBug::GlobalReadsNotRechecked
             | PlantedBug::UncertaintySkipped
-            | PlantedBug::GlobalReadsNotClosed
             | PlantedBug::ReaderDoesNotWait
             | PlantedBug::WriterDoesNotWait => {
                 self.has_global = true;
@@ -126,6 +125,13 @@ impl Scenario {
                 self.gc_ttl = GC_TTL_DEFAULT;
                 // So long that a GLOBAL row is written and acknowledged meanwhile.
                 self.pause_max = Duration::from_millis(800);
+            }
+            // What is promised gets there in time, unless a link fails.
+            PlantedBug::GlobalReadsNotClosed => {
+                self.has_global = true;
+                self.several_regions_share = 0.8;
+                self.plan = FaultPlan { links: true, every: Duration::from_millis(700), ..FaultPlan::none() };
+                self.gc_ttl = GC_TTL_DEFAULT;
             }
             PlantedBug::ReleaseBeforeClock => {
                 self.has_global = true;

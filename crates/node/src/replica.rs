@@ -408,6 +408,17 @@ impl<R: Runtime> Replica<R> {
         }
     }
 
+    /// Before an entry of some term is applied: one of a later term says that the engine's is over, and one of the same term may
+    /// follow an append that was dropped, both perhaps before the news of it have come. What the engine has in flight then is not
+    /// what is applied.
+    fn end_term_if_over(&self, term: u64) {
+        let mut core = self.core.lock();
+        if core.engine.is_some() && core.term < term {
+            self.end_term(&mut core);
+        }
+        self.end_term_if_dropped(&mut core);
+    }
+
     fn end_term(&self, core: &mut Core) {
         self.set_serving(false);
         self.fast.settled.store(0, Ordering::Release);
@@ -475,12 +486,19 @@ impl<R: Runtime> Replica<R> {
     /// same term) ends the term: what it carried, a lease or certified transactions, would be waited for in vain, and later
     /// payloads must not overtake it.
     fn end_term_if_dropped(&self, core: &mut Core) {
-        while let Some(ended) = core.proposals.front_mut().and_then(|ticket| ticket.now_or_never()) {
-            core.proposals.pop_front();
-            if let Err(e) = ended {
-                tracing::info!("{}: an append was dropped: {e}", self.id);
-                self.end_term(core);
+        let mut dropped = None;
+        // Those before it may be without an answer still: they are told when they have been applied.
+        core.proposals.retain_mut(|ticket| match ticket.now_or_never() {
+            None => true,
+            Some(Ok(_)) => false,
+            Some(Err(e)) => {
+                dropped = Some(e);
+                false
             }
+        });
+        if let Some(e) = dropped {
+            tracing::info!("{}: an append was dropped: {e}", self.id);
+            self.end_term(core);
         }
     }
 
@@ -509,6 +527,7 @@ impl<R: Runtime> Replica<R> {
     }
 
     fn apply_entry(&self, entry: AppliedEntry) -> Result<()> {
+        self.end_term_if_over(entry.position.term);
         if entry.payload.is_empty() {
             self.store.apply(entry.position, &[])?;
             let mut core = self.core.lock();

@@ -139,7 +139,8 @@ pub(super) async fn ids_by_region(
         Box::pin(async move { s.query(&sql, &[]).await })
     })
     .await?;
-    if locality.text(0, 1)? != "REGIONAL BY ROW" {
+    // A database whose only region was dropped has no localities.
+    if locality.rows.first().and_then(|row| row[1].as_text()) != Some("REGIONAL BY ROW") {
         return Ok(None);
     }
     let mut found = Vec::new();

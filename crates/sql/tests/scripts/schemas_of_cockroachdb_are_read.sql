@@ -31,12 +31,12 @@ users | CREATE TABLE public.users (
     name character varying(40),
     credit_card bytea,
     at timestamp with time zone DEFAULT '2026-01-01 00:00:00+00:00'::TIMESTAMPTZ,
+    rowid bigint NOT VISIBLE NOT NULL DEFAULT unique_rowid(),
     CONSTRAINT users_pkey PRIMARY KEY (city, id)
 ) LOCALITY REGIONAL BY ROW;
 CREATE INDEX users_name_idx ON public.users USING btree (name) INCLUDE (credit_card);
 CREATE UNIQUE INDEX users_card_key ON public.users USING btree (credit_card DESC);
 CREATE INDEX users_at_idx ON public.users USING btree (at);
-ALTER TABLE public.users ALTER COLUMN crdb_region SET DEFAULT default_to_database_primary_region(gateway_region())::public.crdb_internal_region;
 (SHOW 1)
 
 show indexes from users;
@@ -348,8 +348,7 @@ ERROR 0A000: CONFIGURE ZONE (replicas follow regions, survival goals and localit
 
 alter database movr configure zone using num_replicas = 5;
 ----
-ERROR 42601: syntax error at or near "configure"
-POSITION: 21
+ERROR 0A000: CONFIGURE ZONE (replicas follow regions, survival goals and localities) is not supported
 
 set cluster setting kv.rangefeed.enabled = true;
 ----

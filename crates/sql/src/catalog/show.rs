@@ -175,9 +175,8 @@ impl Show {
                 Ok(vec![vec![text(&database.name), text(describe::create_database(database))]])
             }
             Show::Enums => {
-                let row = |d: &super::Database| {
-                    vec![text("public"), text(Type::Region.name()), texts(&d.regions), text(&d.owner)]
-                };
+                let row =
+                    |d: &super::Database| vec![text("public"), text(Type::Region.name()), texts(&d.regions), text(&d.owner)];
                 Ok(with_regions(catalog, names)?.into_iter().map(row).collect())
             }
             Show::Types => {

@@ -304,9 +304,8 @@ pub(super) fn resolve_names(table: &Table, names: &[String]) -> Result<Vec<u32>>
     let mut ordinals = Vec::with_capacity(names.len());
     for name in names {
         super::alter::refuse_being_added(table, name)?;
-        let (ordinal, _) = table
-            .column(name)
-            .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" named in key does not exist")))?;
+        let (ordinal, _) =
+            table.column(name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" named in key does not exist")))?;
         if ordinals.contains(&ordinal) {
             return Err(Error::sql("42701", format!("column \"{name}\" appears twice in a key")));
         }

@@ -5,8 +5,8 @@ use super::{quote, relations::visible_indexes};
 use crate::catalog::ddl::{REGION_DEFAULT, constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
-    Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table, View,
-    is_implicit_primary,
+    Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table,
+    View, is_implicit_primary,
 };
 use meridian_base::DescriptorId;
 use meridian_placement::Survival;
@@ -196,9 +196,8 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let mut parts = Vec::new();
     // Hidden ones that come with the table are not shown: its row id, and its region.
     let has_row_id = is_implicit_primary(table, table.primary());
-    let comes_along = |o: u32, c: &Column| {
-        c.is_hidden_region() || (has_row_id && table.primary().columns.iter().any(|key| key.ordinal == o))
-    };
+    let comes_along =
+        |o: u32, c: &Column| c.is_hidden_region() || (has_row_id && table.primary().columns.iter().any(|key| key.ordinal == o));
     for (_, c) in table.live_columns().filter(|(o, c)| c.state == ColumnState::Public || !comes_along(*o, c)) {
         let mut part = format!("{} {}", quote(&c.name), c.ty.name());
         if c.state == ColumnState::Hidden {
@@ -274,7 +273,8 @@ pub fn create_database(database: &Database) -> String {
     let regions: Vec<String> = database.regions.iter().map(quoted).collect();
     let primary = quoted(&database.primary_region);
     let goal = if database.survival == Survival::Region { "REGION" } else { "ZONE" };
-    let mut text = format!("CREATE DATABASE {name} PRIMARY REGION {primary} REGIONS = {} SURVIVE {goal} FAILURE", regions.join(", "));
+    let mut text =
+        format!("CREATE DATABASE {name} PRIMARY REGION {primary} REGIONS = {} SURVIVE {goal} FAILURE", regions.join(", "));
     if database.survival == Survival::Restricted {
         text.push_str(" PLACEMENT RESTRICTED");
     }

@@ -1,6 +1,7 @@
 //! Binds scalar expressions.
 
 use super::binder::{Binder, Typed};
+use super::dml::row_items;
 use super::expr::*;
 use crate::types::cast::select_common_type;
 use crate::types::functions::{self, FunctionKind};
@@ -272,10 +273,10 @@ impl Binder<'_> {
             return self.chain(left, op, right);
         }
         let name = operator_name(op)?;
-        if let (Ast::Tuple(a), Ast::Tuple(b)) = (unnest(left), unnest(right))
-            && let Some(cmp) = Cmp::from_name(&name)
+        if let Some(cmp) = Cmp::from_name(&name)
+            && let (Some(a), Some(b)) = (fields(left), fields(right))
         {
-            return self.compare_rows(a, cmp, b, left).map(boolean);
+            return self.compare_rows(&a, cmp, &b, left).map(boolean);
         }
         let (l, r) = (self.expr(left)?, self.expr(right)?);
         self.operator_typed(&name, l, r, left)
@@ -334,15 +335,25 @@ impl Binder<'_> {
     }
 
     fn distinct(&mut self, a: &Ast, b: &Ast) -> Result<Expr> {
+        if let (Some(left), Some(right)) = (fields(a), fields(b)) {
+            if left.len() != right.len() {
+                return Err(Error::sql("42601", "unequal number of entries in row expressions"));
+            }
+            let each = left.into_iter().zip(right).map(|(l, r)| self.distinct(l, r));
+            return Ok(Expr::Or(each.collect::<Result<_>>()?));
+        }
         let (l, r) = (self.expr(a)?, self.expr(b)?);
         let (_, lt, rt) = self.meets("=", &l.ty, &r.ty).map_err(|e| self.at_operator(e, a))?;
+        // Dates and times of different types have operators of their own, which convert the smaller one.
+        let larger = [Type::Timestamptz, Type::Timestamp].into_iter().find(|t| lt != rt && (lt == *t || rt == *t));
+        let (lt, rt) = larger.map_or((lt, rt), |t| (t.clone(), t));
         let l = self.coerce(l, &lt, CastContext::Implicit)?;
         let r = self.coerce(r, &rt, CastContext::Implicit)?;
         Ok(Expr::Distinct(Box::new((l, r))))
     }
 
     /// `(a, b) < (c, d)`: element by element, as PostgreSQL's manual 9.24.5 has it.
-    fn compare_rows(&mut self, a: &[Ast], cmp: Cmp, b: &[Ast], left: &Ast) -> Result<Expr> {
+    fn compare_rows(&mut self, a: &[&Ast], cmp: Cmp, b: &[&Ast], left: &Ast) -> Result<Expr> {
         if a.len() != b.len() {
             return Err(self.at_operator(Error::sql("42601", "unequal number of entries in row expressions"), left));
         }
@@ -369,13 +380,13 @@ impl Binder<'_> {
     }
 
     fn in_list(&mut self, expr: &Ast, list: &[Ast], negated: bool) -> Result<Typed> {
-        if let Ast::Tuple(row) = unnest(expr) {
+        if let Some(row) = fields(expr) {
             let mut any = Vec::new();
             for item in list {
-                let Ast::Tuple(other) = unnest(item) else {
+                let Some(other) = fields(item) else {
                     return Err(Error::sql("42601", "unequal number of entries in row expressions"));
                 };
-                any.push(self.compare_rows(row, Cmp::Eq, other, expr)?);
+                any.push(self.compare_rows(&row, Cmp::Eq, &other, expr)?);
             }
             return Ok(boolean(if negated { not(Expr::Or(any)) } else { Expr::Or(any) }));
         }
@@ -549,6 +560,11 @@ pub(crate) fn not(e: Expr) -> Expr {
         Expr::Not(inner) => *inner,
         e => Expr::Not(Box::new(e)),
     }
+}
+
+/// The fields of a row that is written out, if they can be told one by one.
+fn fields(e: &Ast) -> Option<Vec<&Ast>> {
+    row_items(e).ok().flatten().filter(|items| !items.is_empty())
 }
 
 pub(crate) fn unnest(mut e: &Ast) -> &Ast {

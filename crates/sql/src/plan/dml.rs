@@ -639,7 +639,7 @@ fn add_on_updates(set: &mut Vec<(u32, Expr)>, plan: &TablePlan, base: ColId) {
 }
 
 /// The fields of `ROW(…)` or `(…, …)`.
-fn row_items(e: &Ast) -> Result<Option<Vec<&Ast>>> {
+pub(crate) fn row_items(e: &Ast) -> Result<Option<Vec<&Ast>>> {
     match super::bind_expr::unnest(e) {
         Ast::Tuple(items) => Ok(Some(items.iter().collect())),
         Ast::Function(f) => match (&f.args, f.name.0.as_slice()) {

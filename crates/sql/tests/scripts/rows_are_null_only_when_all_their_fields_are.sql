@@ -60,3 +60,45 @@ inner_row | nested
 t | f
 (SELECT 1)
 
+-- Rows compare field by field, each with the operator of its types.
+create table fields (id int primary key, d date, u uuid);
+----
+(CREATE TABLE)
+
+insert into fields values (1, '2020-01-01', '00000000-0000-4000-8000-000000000001');
+----
+(INSERT 0 1)
+
+select count(*) from fields where row(id, d) = row(1, '2020-01-01');
+----
+count
+1
+(SELECT 1)
+
+select count(*) from fields where row(id, d) in (row(2, '2020-01-01'), (1, '2020-01-01'));
+----
+count
+1
+(SELECT 1)
+
+select row(u) = row('00000000-0000-4000-8000-000000000001'), row(id) = row('1'), row(id, d) < row(1, '2020-01-02'), row(d, id) is not distinct from row('2020-01-01', 1), row(d, null) is distinct from row('2020-01-01', null) from fields;
+----
+?column? | ?column? | ?column? | ?column? | ?column?
+t | t | t | t | f
+(SELECT 1)
+
+select row(date '2020-01-01') = row(timestamp '2020-01-01'), row(1, 2) <> row(1, 2), row(1, 2) = (1, 2);
+----
+?column? | ?column? | ?column?
+t | f | t
+(SELECT 1)
+
+select row(1, 2) = row(1);
+----
+ERROR 42601: unequal number of entries in row expressions
+POSITION: 18
+
+delete from fields where row(id, d) <> row(1, '2020-01-01');
+----
+(DELETE 0)
+

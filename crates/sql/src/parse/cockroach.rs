@@ -33,9 +33,22 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<
     let mut said = Said::default();
     type_annotations(tokens);
     index_hints(tokens);
-    if let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &["upsert", "into"])) {
-        tokens[at].token = Token::Word(Word { value: "INSERT".into(), quote_style: None, keyword: Keyword::INSERT });
-        said.is_upsert = true;
+    let mut depth = 0usize;
+    for at in 0..tokens.len() {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ if !sees(tokens, at, &["upsert", "into"]) => {}
+            // Which `INSERT` of the tree it would be could not be told.
+            _ if depth > 0 => {
+                let position = place.position(tokens[at].span.start);
+                return Err(Error::unsupported("UPSERT inside another statement is not supported").at(position));
+            }
+            _ => {
+                tokens[at].token = keyword_token("INSERT", Keyword::INSERT);
+                said.is_upsert = true;
+            }
+        }
     }
     if sees(tokens, 0, &["create", "table"]) {
         table_elements(tokens, place, &mut said)?;
@@ -63,11 +76,15 @@ fn type_annotations(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `t@i` and `t@{…}`, with no space before the sign: an operator of that name is only a prefix.
+/// `t@i` and `t@{…}` where a table may be named, with no space before the sign: an operator of that name is only a prefix.
 fn index_hints(tokens: &mut Vec<TokenWithSpan>) {
-    let mut i = 1;
+    let mut i = 2;
     while i + 1 < tokens.len() {
-        let follows_a_name = matches!(tokens[i - 1].token, Token::Word(_)) && tokens[i - 1].span.end == tokens[i].span.start;
+        let before = &tokens[i - 2];
+        let may_be_a_table = matches!(before.token, Token::Comma | Token::Period)
+            || ["from", "join", "update", "into", "only", "table"].iter().any(|w| is(before, w));
+        let follows_a_name =
+            may_be_a_table && matches!(tokens[i - 1].token, Token::Word(_)) && tokens[i - 1].span.end == tokens[i].span.start;
         if tokens[i].token == Token::AtSign && follows_a_name {
             let end = match tokens[i + 1].token {
                 Token::Word(_) => i + 2,
@@ -162,10 +179,25 @@ fn index_of(
 
 /// What a column says beside its type and PostgreSQL's options.
 fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) {
+    const CONSTRAINTS: [&str; 7] = ["constraint", "check", "unique", "primary", "foreign", "exclude", "like"];
     let Some(Token::Word(name)) = tokens.get(item.start).map(|t| t.token.clone()) else { return };
     let mut own: Vec<TokenWithSpan> = tokens[item.clone()].to_vec();
-    let mut i = 1;
+    if CONSTRAINTS.iter().any(|w| is(&own[0], w)) {
+        without_sharding(&mut own);
+        tokens.splice(item, own);
+        return;
+    }
+    let (mut i, mut depth) = (1, 0usize);
     while i < own.len() {
+        match own[i].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > 0 {
+            i += 1;
+            continue;
+        }
         if sees(&own, i, &["not", "visible"]) {
             own.drain(i..i + 2);
             said.hidden.push(if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() });
@@ -174,6 +206,7 @@ fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) 
         // `[CREATE [IF NOT EXISTS]] FAMILY [name]`, behind the type.
         let words = [&["create", "if", "not", "exists", "family"][..], &["create", "family"], &["family"]];
         if i > 1
+            && !is(&own[i - 1], "references")
             && let Some(words) = words.into_iter().find(|words| sees(&own, i, words))
         {
             let end = i + words.len();

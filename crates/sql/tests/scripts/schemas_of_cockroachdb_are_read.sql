@@ -358,3 +358,48 @@ show cluster setting version;
 ----
 ERROR 0A000: SHOW CLUSTER SETTING is not supported
 
+-- What PostgreSQL reads otherwise stays what it was.
+create table pg (family text primary key, a int default 1, visible bool, b int references words (index), unique (family, a), check (family <> ''), check (a > 0 or not visible), c bool generated always as (not visible) stored, family2 text references pg (family));
+----
+(CREATE TABLE)
+
+alter table pg add unique (family), add constraint k check (not visible), add column u text generated always as (upper(family)) stored;
+----
+(ALTER TABLE)
+
+insert into pg (family, a, visible) values ('x', 3, false);
+----
+(INSERT 0 1)
+
+select@a from pg where@a = 3 order by@a;
+----
+?column?
+3
+(SELECT 1)
+
+select distinct@a, case when@a > 2 then@a else@a end from pg group by@a;
+----
+?column? | case
+3 | 3
+(SELECT 1)
+
+insert into kv values (500, 1);
+----
+(INSERT 0 1)
+
+with x as (upsert into kv (k, v) values (1, 99) returning *) insert into kv (k, v) values (500, -1);
+----
+ERROR 0A000: UPSERT inside another statement is not supported
+POSITION: 12
+
+with x as (insert into kv (k) values (600) returning k) upsert into kv (k, v) select 500, k from x;
+----
+(INSERT 0 1)
+
+select k, v from kv where k >= 500 order by k;
+----
+k | v
+500 | 600
+600 | 5
+(SELECT 2)
+

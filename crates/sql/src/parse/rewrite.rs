@@ -154,9 +154,13 @@ pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Resul
     if let Some(second) = (at..tokens.len()).find(|i| sees(tokens, *i, &WORDS)) {
         return Err(place.near(tokens[second].span.start));
     }
-    let is_parameter = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if matches!(v.value, ast::Value::Placeholder(_)));
-    if ast::visit_expressions(&time, |e| if is_parameter(e) { Break(()) } else { Continue(()) }).is_break() {
-        return Err(Error::unsupported("parameters are not supported in AS OF SYSTEM TIME").at(position));
+    let is_open = |e: &ast::Expr| match e {
+        ast::Expr::Value(v) if matches!(v.value, ast::Value::Placeholder(_)) => Break("parameters"),
+        ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => Break("subqueries"),
+        _ => Continue(()),
+    };
+    if let Break(what) = ast::visit_expressions(&time, is_open) {
+        return Err(Error::unsupported(format!("{what} are not supported in AS OF SYSTEM TIME")).at(position));
     }
     Ok(Some(AsOfSystemTime { position, time: Box::new(time) }))
 }

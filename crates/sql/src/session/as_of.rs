@@ -77,7 +77,8 @@ impl<E: Environment> Session<E> {
             Kind::Begin(modes) | Kind::SetTransaction { session: false, modes } => Some(modes),
             _ => None,
         };
-        if modes.is_some_and(|m| m.read_only == Some(false)) {
+        let is_to_write = self.block.as_ref().is_some_and(|b| b.is_to_write);
+        if modes.is_some_and(|m| m.read_only.map_or(is_to_write, |read_only| !read_only)) {
             return Err(refuse_read_write().at(clause.position));
         }
         let Some(block) = &self.block else { return Ok(()) };

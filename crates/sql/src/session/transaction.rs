@@ -24,6 +24,8 @@ pub(super) struct Block<T> {
     /// Declared, or the only statement is a query.
     pub read_only: bool,
     deferrable: bool,
+    /// Its client has said `READ WRITE`.
+    pub(super) is_to_write: bool,
     /// Begun at the first statement that needs it.
     pub txn: Option<T>,
     /// The catalog it works with, from its first statement on.
@@ -63,6 +65,7 @@ impl<T: Transaction> Block<T> {
             is_dead: false,
             read_only: false,
             deferrable: false,
+            is_to_write: false,
             txn: None,
             catalog: None,
             past: None,
@@ -82,6 +85,7 @@ impl<T: Transaction> Block<T> {
                 _ => self.past = None,
             }
         }
+        self.is_to_write = modes.read_only.map_or(self.is_to_write, |read_only| !read_only);
         self.read_only = modes.read_only.unwrap_or(self.read_only);
         self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
         Ok(())

@@ -120,3 +120,28 @@ ERROR 0A000: changing a column from type timestamp without time zone to type tim
 DETAIL: Every stored row would have to be written again.
 HINT: Add a column of the new type, fill it with UPDATE, drop the old column and rename the new one.
 
+-- Two types of time meet by the time zone.
+create table v (id int primary key, tz timestamptz, ts timestamp, x boolean generated always as (tz is distinct from ts) stored);
+----
+ERROR 42P17: generation expression is not immutable
+HINT: It must not depend on the session, the time or other tables.
+
+set timezone = 'Asia/Tokyo';
+----
+(SET)
+
+select '2026-01-01 00:00+00'::timestamptz is distinct from '2026-01-01 00:00'::timestamp, '2026-01-01 00:00+00'::timestamptz is distinct from '2026-01-01 09:00'::timestamp,
+    '2026-01-01'::date is not distinct from '2026-01-01 00:00'::timestamp;
+----
+?column? | ?column? | ?column?
+t | f | t
+(SELECT 1)
+
+create table w (id int primary key, r regclass generated always as ('v'::regclass) stored);
+----
+ERROR 0A000: cannot name a database object in column generation expression
+
+create table w (id int primary key, check ('v'::regclass is not null));
+----
+ERROR 0A000: cannot name a database object in check constraint
+

@@ -274,3 +274,40 @@ reset default_transaction_use_follower_reads;
 ----
 (RESET)
 
+begin read write;
+----
+(BEGIN)
+
+set transaction as of system time '-1us';
+----
+ERROR 42601: AS OF SYSTEM TIME specified with READ WRITE mode
+HINT: A transaction that reads the past is read-only.
+POSITION: 17
+
+rollback;
+----
+(ROLLBACK)
+
+begin read write;
+----
+(BEGIN)
+
+set transaction read only, as of system time '-1us';
+----
+(SET)
+
+select count(*) from a;
+----
+count
+3
+(SELECT 1)
+
+rollback;
+----
+(ROLLBACK)
+
+select count(*) from a as of system time (select now());
+----
+ERROR 0A000: subqueries are not supported in AS OF SYSTEM TIME
+POSITION: 24
+

@@ -163,7 +163,7 @@ impl Deriver<'_> {
 
     fn add_check(&mut self, table: &mut Table, name: Option<&str>, expression: &Expr, validate: bool) -> Result<()> {
         let facts = Facts::of(expression);
-        facts.check("check constraint")?;
+        facts.check_lasting("check constraint")?;
         resolve_columns(&facts, &table.columns, &table.name)?;
         let column = match &facts.columns[..] {
             [one] => one.as_str(),

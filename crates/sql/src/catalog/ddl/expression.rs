@@ -32,6 +32,8 @@ pub(super) struct Facts {
     pub columns: Vec<String>,
     has_subquery: bool,
     has_parameter: bool,
+    /// It names a relation, a type or a function by `regclass` and its kin, which the name may cease to be.
+    names_object: bool,
 }
 
 impl Visitor for Facts {
@@ -43,6 +45,11 @@ impl Visitor for Facts {
                 if let Some(last) = parts.last() {
                     self.column(fold(last));
                 }
+            }
+            Expr::Cast { data_type, .. } | Expr::TypedString(ast::TypedString { data_type, .. })
+                if data_type.to_string().to_ascii_lowercase().starts_with("reg") =>
+            {
+                self.names_object = true;
             }
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => self.has_subquery = true,
             Expr::Value(v) if matches!(v.value, ast::Value::Placeholder(_)) => self.has_parameter = true,
@@ -62,6 +69,13 @@ impl Facts {
         if !self.columns.contains(&name) {
             self.columns.push(name);
         }
+    }
+    /// The same where what the name means would have to stay what it is.
+    pub(super) fn check_lasting(&self, what: &str) -> Result<()> {
+        if self.names_object {
+            return Err(Error::unsupported(format!("cannot name a database object in {what}")));
+        }
+        self.check(what)
     }
     /// `what`: «DEFAULT expressions», «check constraints», …
     pub(super) fn check(&self, what: &str) -> Result<()> {

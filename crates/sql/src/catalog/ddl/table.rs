@@ -310,7 +310,7 @@ fn generated_text(e: &ast::Expr, mode: Option<GeneratedExpressionMode>) -> Resul
     if mode != Some(GeneratedExpressionMode::Stored) {
         return Err(Error::unsupported("virtual generated columns are not supported").hint("Add STORED."));
     }
-    Facts::of(e).check("column generation expression")?;
+    Facts::of(e).check_lasting("column generation expression")?;
     Ok(e.to_string())
 }
 

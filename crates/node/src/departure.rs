@@ -14,11 +14,11 @@
 //! The record is the file `departures`. It is written before anything is deleted, so a crash in between is made good at the
 //! next start.
 
-use crate::node::ensure_replica;
 use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
 use crate::small_file;
+use crate::starting::ensure_replica;
 use crate::wire::{Request, Response};
 use bytes::Bytes;
 use meridian_base::runtime::{Disk, Runtime};

@@ -40,6 +40,7 @@ pub mod replica;
 pub mod rpc;
 pub mod shared;
 mod small_file;
+mod starting;
 mod tasks;
 pub mod txn;
 pub mod wire;

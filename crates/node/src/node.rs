@@ -8,9 +8,10 @@ use crate::identity::{self, Identity};
 use crate::members;
 use crate::primary::{is_not_primary, not_primary};
 use crate::ranges;
-use crate::replica::{ApplyHook, Replica};
+use crate::replica::Replica;
 use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::shared::{DEAD_AFTER_DEFAULT, Route, Shared};
+use crate::starting::{ensure_replica, start_groups, start_unknown};
 use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -85,7 +86,7 @@ impl Default for Timing {
 impl Timing {
     /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast the round trip between them, and
     /// so must the time between two candidates, or both lose.
-    fn across_regions(self) -> Timing {
+    pub(crate) fn across_regions(self) -> Timing {
         Timing {
             heartbeat: self.heartbeat.max(Duration::from_millis(350)),
             election_min: self.election_min.max(Duration::from_millis(400)),
@@ -94,7 +95,7 @@ impl Timing {
     }
 
     /// How long a voter promises to vote for nobody else: some heartbeats.
-    fn promise(self, is_across_regions: bool) -> Duration {
+    pub(crate) fn promise(self, is_across_regions: bool) -> Duration {
         match is_across_regions {
             true => self.election_min.max(Duration::from_millis(900)),
             false => self.election_min,
@@ -513,141 +514,6 @@ fn is_founder(join: &[String], addr: &str, listen: &str) -> bool {
     join.first().is_none_or(|first| first == addr || first == listen)
 }
 
-/// The replica of a group on this node, made and started if there is none yet.
-pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> Result<Arc<Replica<R>>> {
-    if let Some(replica) = shared.replica(group) {
-        return Ok(replica);
-    }
-    let _making = shared.making_replica.lock().await;
-    if let Some(replica) = shared.replica(group) {
-        return Ok(replica);
-    }
-    let is_catalog = group == GroupId::CATALOG;
-    let is_global = shared.catalog.is_global(group);
-    let own_clock = is_catalog || is_global;
-    let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
-    let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
-    let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
-    let replica = Replica::new(
-        group,
-        shared.me(),
-        &shared.store,
-        shared.runtime.clone(),
-        clock,
-        hook,
-        shared.flusher.clone(),
-        shared.outbox.clone(),
-        shared.failure.clone(),
-        shared.metrics.clone(),
-        shared.bugs,
-        shared.ballot_bugs,
-        is_across_regions,
-        is_global,
-    )?;
-    let mut options = raft::GroupOptions::new(group, shared.me());
-    options.founders = founders(shared, group);
-    let timing = if is_across_regions { shared.timing.across_regions() } else { shared.timing };
-    options.heartbeat = timing.heartbeat;
-    options.election_timeout_min = timing.election_min;
-    options.election_timeout_max = timing.election_max;
-    options.promise = shared.timing.promise(is_across_regions);
-    let transport = Arc::new(RaftTransport(shared.rpc.clone()));
-    replica.start(options, shared.log.clone(), transport, &shared.rpc.tasks).await?;
-    shared.replicas.write().insert(group, replica.clone());
-    if is_catalog {
-        shared.spawn(crate::ddl::coordinate(shared.clone(), replica.clone()));
-    }
-    Ok(replica)
-}
-
-/// The voters that found a group, if this node is one of them and has not left the group since.
-fn founders<R: Runtime>(shared: &Shared<R>, group: GroupId) -> Vec<NodeId> {
-    let founders = shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
-    match founders.contains(&shared.me()) && !shared.departures.ever_left(group) {
-        true => founders,
-        false => Vec::new(),
-    }
-}
-
-/// Starts replicas of groups that are founded with this node among their voters, as soon as the catalog names them. Every founder
-/// begins with the same members, whatever it hears or does not hear of the others; the first one stands for election at once, the
-/// others when an election timeout has passed.
-async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
-    let mut changed = shared.catalog.watch();
-    let mut known = BTreeSet::new();
-    loop {
-        changed.borrow_and_update();
-        for group in shared.catalog.groups() {
-            if !founders(&shared, group.id).is_empty() && known.insert(group.id) {
-                shared.spawn(found_group(shared.clone(), group.id));
-            }
-        }
-        if changed.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Starts replicas whose groups the catalog on this node does not know, once it is up to date. Those it does not know then are gone:
-/// their replicas leave in the usual way.
-async fn start_unknown<R: Runtime>(shared: Arc<Shared<R>>, groups: Vec<GroupId>) {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline && shared.catch_up().await.is_err() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let mut pauses = Pauses::default();
-    for group in groups {
-        while let Err(e) = ensure_replica(&shared, group).await {
-            pauses.after(group, e).await;
-        }
-    }
-}
-
-/// A replica that cannot be started is tried again, for as long as it takes: a disk that is full has room again one day, and nobody else
-/// starts the only replica of a group.
-struct Pauses(Duration);
-
-impl Default for Pauses {
-    fn default() -> Pauses {
-        Pauses(Duration::from_secs(1))
-    }
-}
-
-impl Pauses {
-    async fn after(&mut self, group: GroupId, e: Error) {
-        const PAUSE_MAX: Duration = Duration::from_secs(10);
-        tracing::warn!("the replica of group {group} cannot be started, and is tried again in {:?}: {e}", self.0);
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(PAUSE_MAX);
-    }
-}
-
-async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId) {
-    let mut pauses = Pauses::default();
-    while let Err(e) = try_to_found(&shared, group).await {
-        pauses.after(group, e).await;
-    }
-}
-
-async fn try_to_found<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> Result<()> {
-    /// For whoever talked to this node before the catalog did.
-    const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-    if founders(shared, group).is_empty() {
-        return Ok(());
-    }
-    let replica = ensure_replica(shared, group).await?;
-    if replica.raft().is_initialized() {
-        return Ok(());
-    }
-    // It was made for a message of another founder, which should tell it the members next; but that one may have died.
-    tokio::time::sleep(FIRST_PATIENCE).await;
-    match replica.raft().is_initialized() || founders(shared, group).is_empty() {
-        true => Ok(()),
-        false => departure::restart(shared, &replica).await,
-    }
-}
-
 /// Tells the catalog when this node's addresses are not what it says.
 ///
 /// A node that is started again is not drained any more; one that is being decommissioned stays what it is.
@@ -721,7 +587,7 @@ async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Stan
     Err(last)
 }
 
-struct RaftTransport<R: Runtime>(Arc<Rpc<R>>);
+pub(crate) struct RaftTransport<R: Runtime>(pub(crate) Arc<Rpc<R>>);
 
 impl<R: Runtime> raft::Transport for RaftTransport<R> {
     fn call(&self, to: NodeId, group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {

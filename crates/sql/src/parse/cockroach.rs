@@ -9,14 +9,14 @@
 //! | `table@index` | the table: plans choose indexes |
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
-use super::rewrite::{is, sees};
+use super::rewrite::{is, sees, storing, word};
 use super::{Place, RECURSION_MAX};
 use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::ops::Range;
 
 /// What was cut out.
@@ -45,7 +45,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<
                 return Err(Error::unsupported("UPSERT inside another statement is not supported").at(position));
             }
             _ => {
-                tokens[at].token = keyword_token("INSERT", Keyword::INSERT);
+                tokens[at].token = word("INSERT", Keyword::INSERT);
                 said.is_upsert = true;
             }
         }
@@ -150,23 +150,19 @@ fn index_of(
     place: &Place,
 ) -> Result<ast::CreateIndex> {
     let span = tokens[index].span;
-    let word = |value: &str, keyword| TokenWithSpan { token: keyword_token(value, keyword), span };
-    let mut text = vec![word("CREATE", Keyword::CREATE)];
+    let spanned = |value: &str, keyword| TokenWithSpan { token: word(value, keyword), span };
+    let mut text = vec![spanned("CREATE", Keyword::CREATE)];
     if is_unique {
-        text.push(word("UNIQUE", Keyword::UNIQUE));
+        text.push(spanned("UNIQUE", Keyword::UNIQUE));
     }
-    text.push(word("INDEX", Keyword::INDEX));
+    text.push(spanned("INDEX", Keyword::INDEX));
     let open = (index..item.end).find(|i| tokens[*i].token == Token::LParen).unwrap_or(item.end);
     text.extend_from_slice(&tokens[index + 1..open]);
-    text.push(word("ON", Keyword::ON));
+    text.push(spanned("ON", Keyword::ON));
     text.extend_from_slice(table);
     let mut rest = tokens[open..item.end].to_vec();
     without_sharding(&mut rest);
-    for t in &mut rest {
-        if is(t, "storing") || is(t, "covering") {
-            t.token = keyword_token("INCLUDE", Keyword::INCLUDE);
-        }
-    }
+    storing(&mut rest);
     text.extend(rest);
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(text);
@@ -288,8 +284,4 @@ pub(super) fn mark_upsert(statement: &mut ast::Statement) {
         }
         _ => {}
     }
-}
-
-fn keyword_token(value: &str, keyword: Keyword) -> Token {
-    Token::Word(Word { value: value.to_string(), quote_style: None, keyword })
 }

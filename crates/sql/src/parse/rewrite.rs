@@ -66,11 +66,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             c.end()?;
         }
         if tokens.iter().take(4).any(|t| is(t, "index")) {
-            for t in &mut tokens {
-                if is(t, "storing") || is(t, "covering") {
-                    t.token = word("INCLUDE", Keyword::INCLUDE);
-                }
-            }
+            storing(&mut tokens);
         }
     }
     if sees(&tokens, 0, &["create"]) && tokens.iter().take(3).any(|t| is(t, "sequence")) {
@@ -423,6 +419,13 @@ pub(super) fn sees(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool 
     words.iter().enumerate().all(|(i, w)| tokens.get(at + i).is_some_and(|t| is(t, w)))
 }
 
-fn word(value: &str, keyword: Keyword) -> Token {
+/// CockroachDB's words for `INCLUDE`.
+pub(super) fn storing(tokens: &mut [TokenWithSpan]) {
+    for t in tokens.iter_mut().filter(|t| is(t, "storing") || is(t, "covering")) {
+        t.token = word("INCLUDE", Keyword::INCLUDE);
+    }
+}
+
+pub(super) fn word(value: &str, keyword: Keyword) -> Token {
     Token::Word(Word { value: value.to_string(), quote_style: None, keyword })
 }

@@ -14,6 +14,8 @@ use std::time::Duration;
 /// How long a statement waits for replicas to move. They go on moving when it has given up.
 const PLACEMENT_PATIENCE: Duration = Duration::from_secs(60);
 const PLACEMENT_POLL: Duration = Duration::from_millis(250);
+/// How often a job looks, which may do so for days: every node is asked.
+const WATCH_POLL: Duration = Duration::from_secs(2);
 
 /// Takes a region that is marked as being dropped from its database. 2BP01 if a row is homed there.
 pub(super) async fn drop_region<E: Environment>(
@@ -120,7 +122,7 @@ pub(crate) fn placed(catalog: &Catalog, database: DescriptorId, rows: &[GroupRow
 /// Waits until the replicas of a database's groups are where they belong, however long that takes.
 pub(super) async fn until_placed<E: Environment>(env: &E, database: DescriptorId) {
     while what_moves(env, database).await.is_some() {
-        tokio::time::sleep(PLACEMENT_POLL).await;
+        tokio::time::sleep(WATCH_POLL).await;
     }
 }
 

@@ -218,8 +218,9 @@ impl<R: Runtime> Coordinator<R> {
     }
 
     fn waits(&self) -> Option<StepWait> {
-        let (groups, until) = self.leases.waits_out()?;
-        Some(StepWait { groups, left: until.since(self.now()) })
+        let now = self.now();
+        let (groups, until) = self.leases.waits_out(now)?;
+        Some(StepWait { groups, left: until.since(now) })
     }
 
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
@@ -242,6 +243,10 @@ impl<R: Runtime> Coordinator<R> {
     }
 
     fn next_step(&mut self, actions: &mut Vec<Action>) {
+        // Who has to derive a step again may begin while the one that came first is being spread.
+        let (stale, queued): (Vec<Step>, Vec<Step>) = self.queued.drain(..).partition(|step| step.base < self.meta.version);
+        self.queued = queued.into();
+        stale.into_iter().for_each(|step| drop(step.reply.send(Err(stale_base()))));
         while self.step.is_none() {
             let Some(mut step) = self.queued.pop_front() else { return };
             if step.base != self.meta.version {
@@ -252,8 +257,7 @@ impl<R: Runtime> Coordinator<R> {
                 let _ = step.reply.send(Err(e));
                 continue;
             }
-            let mut changed: Vec<DescriptorId> = step.change.put.iter().map(Descriptor::id).collect();
-            changed.extend(&step.change.delete);
+            let changed = seen(&step.change);
             self.leases.set_delays(delays(&self.shared, self.commit_takes));
             let now = self.now();
             if !self.leases.in_step() {
@@ -513,6 +517,12 @@ impl<R: Runtime> Coordinator<R> {
         self.commit_takes = start.elapsed().max(self.commit_takes * 7 / 8).min(COMMIT_TAKES_MAX);
         written
     }
+}
+
+/// What a step changes of all that transactions plan with: everything but the records of jobs.
+fn seen(change: &CatalogChange) -> Vec<DescriptorId> {
+    let put = change.put.iter().filter(|d| !matches!(d, Descriptor::Job(_))).map(Descriptor::id);
+    put.chain(change.delete.iter().copied()).collect()
 }
 
 /// The catalog's part of a step that commits together with a transaction.

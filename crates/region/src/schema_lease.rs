@@ -16,6 +16,10 @@
 //! silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed. The step's transaction logs the
 //! grants of its own version, so that they leave as soon as it has committed.
 //!
+//! A step that changes nothing that a transaction can have planned with (the record of a job) has nobody to wait for: with the old
+//! version everybody goes on doing what they would do with the new one. It asks, waits out and lowers nothing, and is acknowledged
+//! when it has committed.
+//!
 //! A group gets more time only when it has answered the last grant. One whose primary is gone is sent the newest version with the
 //! bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
 //! not at all.
@@ -147,6 +151,13 @@ struct Step {
     with_transaction: bool,
 }
 
+impl Step {
+    /// Nobody can tell its version from the one before: no transaction uses what it changes.
+    fn is_unseen(&self) -> bool {
+        self.changes.is_empty() && !self.with_transaction
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Asking,
@@ -196,11 +207,13 @@ impl SchemaLeases {
         self.step.is_some()
     }
 
-    /// Whose leases the step under way waits out, since they do not answer, and until when at most.
-    pub fn waits_out(&self) -> Option<(Vec<GroupId>, Timestamp)> {
+    /// Whose leases the step under way waits out, since they do not answer, and until when at most. Nobody is said not to answer before
+    /// there was time to.
+    pub fn waits_out(&self, now: Timestamp) -> Option<(Vec<GroupId>, Timestamp)> {
         let step = self.step.as_ref()?;
         let waited: BTreeMap<GroupId, Timestamp> = match &step.phase {
             Phase::WaitingOut => step.silent.iter().map(|g| (*g, self.groups[g].bound_in_use())).collect(),
+            Phase::Spreading { .. } if now < step.since.plus(self.patience()) => return None,
             Phase::Spreading { old } => {
                 let is_silent = |g: &GroupId| self.groups.get(g).is_some_and(|group| !group.has_answered(self.current.version));
                 old.iter().filter(|(g, _)| is_silent(g)).map(|(g, bound)| (*g, *bound)).collect()
@@ -256,7 +269,7 @@ impl SchemaLeases {
         }
     }
 
-    /// Starts a DDL step that changes these descriptors. `false` if one is under way already.
+    /// Starts a DDL step that changes these descriptors, of those that transactions plan with. `false` if one is under way already.
     pub fn begin_step(
         &mut self,
         changes: Vec<DescriptorId>,
@@ -268,8 +281,10 @@ impl SchemaLeases {
             return false;
         }
         let (silent, lowering) = (BTreeSet::new(), BTreeMap::new());
-        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent, lowering, with_transaction });
-        for (group, state) in &mut self.groups {
+        let step = Step { changes, phase: Phase::Asking, since: now, silent, lowering, with_transaction };
+        let is_asking = !step.is_unseen();
+        self.step = Some(step);
+        for (group, state) in self.groups.iter_mut().filter(|_| is_asking) {
             if let Some(grant) = state.last.as_ref().filter(|_| state.heard < now) {
                 state.last_sent = now;
                 actions.push(Action::Send { group: *group, grant: grant.clone() });
@@ -284,7 +299,10 @@ impl SchemaLeases {
         let Some(step) = &mut self.step else { return };
         let Phase::Committing { grants } = &mut step.phase else { return };
         let grants = std::mem::take(grants);
-        let old = self.groups.iter().map(|(group, state)| (*group, state.bound_in_use())).collect();
+        let old = match step.is_unseen() {
+            true => BTreeMap::new(),
+            false => self.groups.iter().map(|(group, state)| (*group, state.bound_in_use())).collect(),
+        };
         let version = SchemaVersion(self.current.version.0 + 1);
         let current = &mut self.current;
         *current = SchemaGrant { version, committed_at: at, ..std::mem::take(current) };
@@ -388,7 +406,9 @@ impl SchemaLeases {
             Phase::Asking => {
                 let unheard: BTreeSet<GroupId> = self.select(|g| g.row.seq > 0 && g.heard < step.since);
                 // Who has no time left need not be asked.
-                if late || unheard.iter().all(|g| self.expired(self.groups[g].bound_in_use(), now)) {
+                if step.is_unseen() {
+                    step.phase = Phase::WaitingOut;
+                } else if late || unheard.iter().all(|g| self.expired(self.groups[g].bound_in_use(), now)) {
                     step.silent = unheard;
                     step.phase = Phase::WaitingOut;
                 }
@@ -403,7 +423,8 @@ impl SchemaLeases {
                     step.since = now;
                     let lowered = now.plus(self.delays.until_spread(step.with_transaction));
                     step.lowering.clear();
-                    for group in self.takes_part(&step) {
+                    let lowers = if step.is_unseen() { Vec::new() } else { self.takes_part(&step) };
+                    for group in lowers {
                         step.lowering.insert(group, self.groups[&group].row.seq + 1);
                         self.log(group, lowered.min(self.groups[&group].bound_in_use()), actions);
                     }
@@ -413,7 +434,8 @@ impl SchemaLeases {
                 let missing: BTreeSet<GroupId> =
                     self.select_by(|g, state| step.lowering.get(&g).is_some_and(|seq| !self.has_lowered(state, *seq)));
                 if missing.is_empty() {
-                    let above = self.groups.values().map(Group::bound_in_use).max().unwrap_or(Timestamp::MIN);
+                    let in_use = self.groups.values().map(Group::bound_in_use).max();
+                    let above = in_use.filter(|_| !step.is_unseen()).unwrap_or(Timestamp::MIN);
                     let mut seqs: BTreeMap<_, _> = self.groups.iter().map(|(g, state)| (*g, state.row.seq)).collect();
                     if self.bugs.has(PlantedBug::StepNotTiedToGrants) {
                         seqs.clear();

@@ -78,8 +78,16 @@ enum Message {
 struct Catalog {
     current: SchemaGrant,
     rows: BTreeMap<GroupId, Granted>,
-    steps: Vec<(SchemaVersion, Timestamp)>,
+    steps: Vec<MadeStep>,
+    /// The last version, of those that transactions can tell from the one before, that was acknowledged.
     acknowledged: SchemaVersion,
+}
+
+struct MadeStep {
+    version: SchemaVersion,
+    at: Timestamp,
+    /// Whether transactions plan with what it changed.
+    is_seen: bool,
 }
 
 struct World {
@@ -93,6 +101,8 @@ struct World {
     network: Vec<Message>,
     groups: BTreeMap<GroupId, Primary>,
     committed: Vec<(SchemaVersion, Timestamp)>,
+    /// Of the step under way.
+    is_seen: bool,
     reliable: bool,
 }
 
@@ -108,7 +118,8 @@ impl World {
         catalog.acknowledged = SchemaVersion(1);
         let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS).with_bugs(bugs);
         let (transactions, network, committed) = (Vec::new(), Vec::new(), Vec::new());
-        World { rng, now: 1_000_000_000, bugs, catalog, coordinator, transactions, network, groups, committed, reliable: false }
+        let (is_seen, reliable, now) = (true, false, 1_000_000_000);
+        World { rng, now, bugs, catalog, coordinator, transactions, network, groups, committed, is_seen, reliable }
     }
 
     fn time(&self) -> Timestamp {
@@ -119,7 +130,10 @@ impl World {
         for action in actions {
             match action {
                 Action::Send { group, grant } => self.network.push(Message::ToGroup(group, grant)),
-                Action::Acknowledge { version } => self.catalog.acknowledged = version,
+                Action::Acknowledge { version } => {
+                    let seen = self.catalog.steps.iter().filter(|s| s.is_seen && s.version <= version).map(|s| s.version).max();
+                    self.catalog.acknowledged = self.catalog.acknowledged.max(seen.unwrap_or_default());
+                }
                 transaction => self.transactions.push(transaction),
             }
         }
@@ -148,14 +162,18 @@ impl World {
                         self.coordinator.step_abandoned(now, &mut actions);
                     }
                 } else {
-                    let at = above.next().max(now);
+                    let last = self.catalog.current.committed_at;
+                    let at = above.next().max(now).max(last.next());
                     let version = SchemaVersion(self.catalog.current.version.0 + 1);
-                    self.catalog.steps.push((version, at));
+                    let is_seen = self.is_seen;
+                    self.catalog.steps.push(MadeStep { version, at, is_seen });
                     self.catalog.current.version = version;
                     self.catalog.current.committed_at = at;
-                    self.catalog.current.changed.push((TABLE, version));
                     self.catalog.rows.extend(rows);
-                    self.check_step(version, at)?;
+                    if is_seen {
+                        self.catalog.current.changed.push((TABLE, version));
+                        self.check_step(version, at)?;
+                    }
                     if heard {
                         self.coordinator.step_committed(at, now, &mut actions);
                     }
@@ -237,9 +255,9 @@ impl World {
         if version < self.catalog.acknowledged {
             return Err(format!("{version:?} commits after {:?} was acknowledged", self.catalog.acknowledged));
         }
-        for (v, step) in &self.catalog.steps {
-            if (*v > version && at > *step) || (*v <= version && at <= *step) {
-                return Err(format!("{version:?} committed at {at}; the step to {v:?} was at {step}"));
+        for step in &self.catalog.steps {
+            if (step.version > version && step.is_seen && at > step.at) || (step.version <= version && at <= step.at) {
+                return Err(format!("{version:?} committed at {at}; the step to {:?} was at {}", step.version, step.at));
             }
         }
         Ok(true)
@@ -313,8 +331,11 @@ impl World {
                         self.coordinator.heard(group, self.time());
                     }
                 }
-                let with_transaction = self.rng.one_in(2);
-                self.coordinator.begin_step(vec![TABLE], with_transaction, self.time(), &mut actions);
+                let (with_transaction, is_seen) = (self.rng.one_in(2), !self.rng.one_in(3));
+                let changes = if is_seen { vec![TABLE] } else { Vec::new() };
+                if self.coordinator.begin_step(changes, with_transaction, self.time(), &mut actions) {
+                    self.is_seen = is_seen;
+                }
                 self.take(actions);
             }
             38 if !self.reliable && self.rng.one_in(8) => self.crash_coordinator()?,
@@ -428,9 +449,13 @@ impl Direct {
 
     /// How long a step takes.
     fn step(&mut self, now: &mut u64) -> Duration {
+        self.step_of(vec![TABLE], now)
+    }
+
+    fn step_of(&mut self, changes: Vec<DescriptorId>, now: &mut u64) -> Duration {
         let (start, mut actions) = (*now, Vec::new());
         self.acknowledged = None;
-        assert!(self.coordinator.begin_step(vec![TABLE], false, Timestamp::from_micros(*now), &mut actions));
+        assert!(self.coordinator.begin_step(changes, false, Timestamp::from_micros(*now), &mut actions));
         self.take(actions, Timestamp::from_micros(*now));
         while self.acknowledged.is_none() {
             self.pass(now, 100);
@@ -467,6 +492,24 @@ fn a_group_that_does_not_answer_is_waited_out_once_and_one_that_never_did_not_at
         }
         assert_eq!(direct.version, 5);
     }
+}
+
+/// The record of a job is written while a group is silent; the step after it waits for that group's lease all the same.
+#[test]
+fn a_step_that_no_transaction_can_tell_waits_for_nobody() {
+    let mut now = 1_000_000_000;
+    let current = SchemaGrant { version: SchemaVersion(1), ..SchemaGrant::default() };
+    let known = Granted { seq: 1, bound: Timestamp::from_micros(now + 60_000_000) };
+    let rows = [(GroupId(2), Granted::default()), (Direct::SILENT, known)].into();
+    let coordinator = SchemaLeases::new(current, rows, DELAYS);
+    let mut direct = Direct { coordinator, version: 1, acknowledged: None };
+    direct.pass(&mut now, 100);
+    for version in 2..5 {
+        assert_eq!(direct.step_of(Vec::new(), &mut now), Duration::ZERO);
+        assert_eq!((direct.version, direct.acknowledged), (version, Some(SchemaVersion(version))));
+    }
+    let took = direct.step(&mut now);
+    assert!((60..63).contains(&took.as_secs()), "{took:?}");
 }
 
 /// A step over real delays: how long it takes until the groups hear of its version, and whether they can commit all the while.

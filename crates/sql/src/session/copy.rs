@@ -305,7 +305,7 @@ impl<E: Environment> Session<E> {
         for column in columns {
             let column = fold(column);
             let missing = || Error::sql("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name));
-            let (ordinal, _) = table.public_columns().find(|(_, c)| c.name == column).ok_or_else(missing)?;
+            let (ordinal, _) = table.column(&column).ok_or_else(missing)?;
             if ordinals.contains(&ordinal) {
                 return Err(Error::sql("42701", format!("column \"{column}\" specified more than once")));
             }

@@ -5,7 +5,7 @@ use super::expression::{Facts, default_text, rename_column};
 use super::table::{check_on_update, on_update_text};
 use super::{Deriver, Job};
 use crate::catalog::lookup::{Name, Relation, fold};
-use crate::catalog::{Column, ColumnState, Table};
+use crate::catalog::{Column, ColumnState, Table, is_implicit_primary};
 use crate::plan::PlanContext;
 use crate::types::{Datum, EvalContext, Style, Type};
 use meridian_base::{DescriptorId, Error, Result};
@@ -255,9 +255,12 @@ impl Deriver<'_> {
 
     fn rename_column(&mut self, mut table: Table, from: &str, to: &str) -> Result<()> {
         refuse_being_added(&table, from)?;
-        let Some((ordinal, _)) = table.column(from).filter(|(_, c)| c.state == ColumnState::Public) else {
+        let Some((ordinal, column)) = table.column(from) else {
             return Err(Error::sql("42703", format!("column \"{from}\" does not exist")));
         };
+        if column.is_row_id() && is_implicit_primary(&table, table.primary()) {
+            return Err(Error::unsupported("the row id of a table without a primary key cannot be renamed"));
+        }
         super::table::check_new_column(&table, to)?;
         if let Some((_, view)) = self.views_over(table.id).first() {
             return Err(Error::unsupported("renaming a column of a table that views use is not supported yet")

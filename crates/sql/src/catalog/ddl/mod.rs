@@ -116,7 +116,7 @@ impl Job {
     pub fn describe(&self, catalog: &Catalog) -> String {
         let name = |id: &DescriptorId| {
             let found = catalog.descriptors.get(id).and_then(|d| d.name().map(str::to_string));
-            found.unwrap_or_else(|| format!("[{}]", id.0))
+            found.unwrap_or_else(|| format!("what is dropped by now ([{}])", id.0))
         };
         match self {
             Job::BuildIndex { table, .. } => format!("building an index of {}", name(table)),

@@ -4,7 +4,7 @@
 //! is missing is computed from the record and from who answers now, on whatever node is asked: nobody has to be alive to tell.
 
 use super::record::{JobRecord, JobState};
-use super::regions::placed;
+use super::regions::{Placed, placed};
 use crate::catalog::ddl::Job;
 use crate::catalog::{Catalog, Table};
 use crate::env::{Environment, GroupRow, NodeLocality};
@@ -84,8 +84,9 @@ pub fn waits_for(catalog: &Catalog, job: &JobRecord, groups: &[GroupRow], nodes:
 pub fn fraction(catalog: &Catalog, job: &JobRecord, groups: &[GroupRow]) -> f64 {
     let of_task = match job.present_task() {
         Some(Job::AwaitPlacement { database }) => {
-            let placed = placed(catalog, *database, groups);
-            1.0 - placed.waits.len() as f64 / placed.groups.max(1) as f64
+            // The last part is the job's own step, which ends it.
+            let Placed { groups, waits } = placed(catalog, *database, groups);
+            groups.saturating_sub(waits.len()) as f64 / (groups + 1) as f64
         }
         _ => 0.0,
     };

@@ -2,7 +2,7 @@
 //! print.
 
 use super::{quote, relations::visible_indexes};
-use crate::catalog::ddl::{REGION_DEFAULT, constraint_text, parse_expression};
+use crate::catalog::ddl::{REGION_COLUMN, REGION_DEFAULT, constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
     Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table,
@@ -195,10 +195,10 @@ pub fn view(view: &View) -> String {
 pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let mut parts = Vec::new();
     // Hidden ones that come with the table are not shown: its row id, and its region.
-    let has_row_id = is_implicit_primary(table, table.primary());
-    let comes_along =
-        |o: u32, c: &Column| c.is_hidden_region() || (has_row_id && table.primary().columns.iter().any(|key| key.ordinal == o));
-    for (_, c) in table.live_columns().filter(|(o, c)| c.state == ColumnState::Public || !comes_along(*o, c)) {
+    let row_id = if is_implicit_primary(table, table.primary()) { &table.primary().columns[..] } else { &[] };
+    let region = region_of_itself(table);
+    let comes_along = |o: u32| region.is_some_and(|(region, _)| region == o) || row_id.iter().any(|key| key.ordinal == o);
+    for (_, c) in table.live_columns().filter(|(o, _)| !comes_along(*o)) {
         let mut part = format!("{} {}", quote(&c.name), c.ty.name());
         if c.state == ColumnState::Hidden {
             part.push_str(" NOT VISIBLE");
@@ -242,7 +242,7 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     for i in visible_indexes(table).filter(|i| !i.is_constraint) {
         let _ = write!(text, "\n{};", index(table, i, Some(schema)));
     }
-    for c in table.columns.iter().filter(|c| c.is_hidden_region()) {
+    if let Some((_, c)) = region {
         let column = quote(&c.name);
         match &c.default {
             Some(e) if e.replace("::public.", "::") == REGION_DEFAULT => {}
@@ -284,6 +284,14 @@ pub fn create_database(database: &Database) -> String {
     text
 }
 
+/// The region column that `REGIONAL BY ROW` makes by itself, unless the table has one of its own, with its ordinal.
+fn region_of_itself(table: &Table) -> Option<(u32, &Column)> {
+    let ordinal = table.region_column()?;
+    let column = &table.columns[ordinal as usize];
+    let is_it = column.is_hidden_region() && column.name == REGION_COLUMN && column.generated.is_none();
+    is_it.then_some((ordinal, column))
+}
+
 /// A table's locality as `CREATE TABLE` takes it; `None` in a database without regions.
 pub fn locality(catalog: &Catalog, table: &Table) -> Option<String> {
     let schema = catalog.schema_by_id(table.schema)?;
@@ -291,10 +299,10 @@ pub fn locality(catalog: &Catalog, table: &Table) -> Option<String> {
     database.is_multi_region.then(|| match &table.locality {
         Locality::RegionalByTable => "REGIONAL BY TABLE IN PRIMARY REGION".to_string(),
         Locality::RegionalByTableIn(region) => format!("REGIONAL BY TABLE IN \"{}\"", region.replace('"', "\"\"")),
-        Locality::RegionalByRow { column } => match &table.columns[*column as usize] {
-            hidden if hidden.state == ColumnState::Hidden => "REGIONAL BY ROW".to_string(),
-            column => format!("REGIONAL BY ROW AS {}", quote(&column.name)),
-        },
+        Locality::RegionalByRow { .. } if region_of_itself(table).is_some() => "REGIONAL BY ROW".to_string(),
+        Locality::RegionalByRow { column } => {
+            format!("REGIONAL BY ROW AS {}", quote(&table.columns[*column as usize].name))
+        }
         Locality::Global => "GLOBAL".to_string(),
     })
 }

@@ -121,16 +121,23 @@ impl Statements {
     pub fn copies(&self) -> usize {
         self.tables.len()
     }
+    /// The copies in the order in which every client changes them: clients that queue for the copies of a row in orders of their own
+    /// wait for each other in circles.
+    fn to_change(&self) -> impl Iterator<Item = &String> {
+        let mut tables: Vec<&String> = self.tables.iter().collect();
+        tables.sort();
+        tables.into_iter()
+    }
     /// A field's update, a statement for each copy.
     pub fn update(&self, key: Key, field: usize) -> impl Iterator<Item = String> + '_ {
         let (field, row) = (field_name(field), self.row_is(key));
-        self.tables.iter().map(move |table| format!("UPDATE {table} SET {field} = $2 WHERE {row}"))
+        self.to_change().map(move |table| format!("UPDATE {table} SET {field} = $2 WHERE {row}"))
     }
     /// One row's insert, a statement for each copy.
     pub fn insert(&self, key: Key) -> impl Iterator<Item = String> + '_ {
         let values: Vec<String> = (1..=FIELDS + 1).map(|n| format!("${n}")).collect();
         let values = format!("({})", self.with_region(key, &values.join(", ")));
-        self.tables.iter().map(move |table| self.insert_into(table, &values))
+        self.to_change().map(move |table| self.insert_into(table, &values))
     }
     /// Many rows' insert: their keys, and the text of their other values. Rows that are there stay.
     pub fn load(&self, rows: &[(Key, String)]) -> impl Iterator<Item = String> + '_ {

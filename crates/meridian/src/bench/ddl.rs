@@ -7,7 +7,7 @@ use crate::demo::REGIONS_DEFAULT;
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::histogram::Histogram;
-use meridian_workload::{Client, Connector, Value};
+use meridian_workload::{Client, Connector};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,9 +20,6 @@ const DATABASE: &str = "ddl";
 /// The budget of a statement that is one step: a round trip that lowers the leases and a commit.
 const STEP_MAX: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3);
-/// Its column in SHOW JOBS.
-const STATUS: usize = 4;
-const JOB_POLL: Duration = Duration::from_millis(100);
 
 #[derive(ClapArgs)]
 pub struct Args {
@@ -170,20 +167,7 @@ async fn commits_during<T>(running: &Running, happens: impl Future<Output = T>) 
     Ok((commits.into_iter().map(|(_, took)| took).collect(), what))
 }
 
-/// What a schema change leaves to do after it was answered, such as deleting rows, ends with a step of its own, which the next change
-/// would come after.
-async fn until_no_job(client: &mut dyn Client) -> Result<()> {
-    loop {
-        let jobs = client.execute("SHOW JOBS").await?;
-        let is_under_way = |row: &Vec<Value>| matches!(row[STATUS].as_text(), Some("running" | "reverting"));
-        if !jobs.rows.iter().any(is_under_way) {
-            return Ok(());
-        }
-        tokio::time::sleep(JOB_POLL).await;
-    }
-}
-
-/// How long each change takes, by region.
+/// How long each change takes, by region. Nobody waits for what the change before it left to do, such as deleting rows.
 async fn changes(running: &Running, rounds: u32) -> Result<Vec<Vec<Histogram>>> {
     let mut took: Vec<Vec<Histogram>> =
         CHANGES.iter().map(|_| running.regions.iter().map(|_| Histogram::new()).collect()).collect();
@@ -191,7 +175,6 @@ async fn changes(running: &Running, rounds: u32) -> Result<Vec<Vec<Histogram>>> 
         for (at, region) in running.regions.iter().enumerate() {
             let mut client = connect(running, region).await?;
             for (change, took) in CHANGES.iter().zip(&mut took) {
-                until_no_job(&mut *client).await?;
                 let start = Instant::now();
                 for sql in change.sql {
                     client.execute(sql).await?;

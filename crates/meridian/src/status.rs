@@ -78,12 +78,19 @@ pub async fn run(command: Command) -> Result<ExitCode> {
             stand(&about, id, Standing::Decommissioning).await?;
             // Every node holds a replica of the catalog for as long as it is a member.
             let holds = |node: &NodeStatus| node.holds.iter().copied().filter(|g| *g != GroupId::CATALOG).collect();
-            let done = wait(&about, "holds", holds).await?;
-            if done {
-                stand(&about, id, Standing::Decommissioned).await?;
-                println!("node {id} holds nothing any more and is no member of the cluster");
+            let end = Instant::now() + Duration::from_secs(about.timeout);
+            while wait(&about, "holds", holds).await? {
+                match stand(&about, id, Standing::Decommissioned).await {
+                    Ok(()) => {
+                        println!("node {id} holds nothing any more and is no member of the cluster");
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                    // Some group still counts on it, or cannot be asked at the moment.
+                    Err(e) if e.sqlstate() == "55000" && Instant::now() < end => tokio::time::sleep(POLL).await,
+                    Err(e) => return Err(e),
+                }
             }
-            Ok(exit_code(done))
+            Ok(ExitCode::FAILURE)
         }
         Command::Recommission { about } => {
             let id = about.id()?;

@@ -564,12 +564,36 @@ async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Re
     Err(last)
 }
 
+/// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any more, and what it alone holds would be
+/// lost. It gets no more replicas once it is being decommissioned.
+async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) -> Result<()> {
+    let refused = |why: String| Err(Error::sql("55000", format!("node {node} cannot leave the cluster yet: {why}")));
+    let groups = ranges::everywhere(shared).await;
+    for group in shared.catalog.groups() {
+        match groups.get(&group.id) {
+            None => return refused(format!("no primary answers for group {}, which it may hold a replica of", group.id)),
+            Some(status) if status.has(node) => return refused(format!("group {} has a replica there", group.id)),
+            Some(_) => {}
+        }
+    }
+    match groups.get(&GroupId::CATALOG) {
+        Some(status) if !status.voters.contains(&node) => Ok(()),
+        Some(_) => refused("it votes for the catalog".to_string()),
+        None => Err(not_primary(GroupId::CATALOG)),
+    }
+}
+
 /// Writes down what the operator wants of a node, wherever the catalog's primary is.
 async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Standing) -> Result<()> {
     let mut last = not_primary(GroupId::CATALOG);
     for attempt in 0..6 {
         let answer = match shared.route(GroupId::CATALOG, attempt) {
-            Some(Route::Local(_)) => shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await,
+            Some(Route::Local(_)) => {
+                if standing == Standing::Decommissioned {
+                    refuse_member(shared, node).await?;
+                }
+                shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await
+            }
             Some(Route::Remote(primary)) => match shared.rpc.call(primary, Request::Stand { node, standing }, JOIN_CALL).await {
                 Ok(Response::Done) => Ok(()),
                 Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),

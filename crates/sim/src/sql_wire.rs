@@ -117,7 +117,9 @@ impl Connector for SimConnector {
     async fn connect(&self, region: &str, database: &str) -> Result<Box<dyn Client>> {
         let found = self.regions.iter().find(|(name, _)| name == region);
         let (_, nodes) = found.ok_or_else(|| Error::internal(format!("no region {region} in this cluster")))?;
-        let node = &nodes[self.next.fetch_add(1, Ordering::Relaxed) % nodes.len()];
+        let is_there = |node: &&String| !self.host.world.host(node).is_some_and(|h| h.is_retired());
+        let nodes: Vec<&String> = nodes.iter().filter(is_there).collect();
+        let node = nodes[self.next.fetch_add(1, Ordering::Relaxed) % nodes.len()];
         let stream = net::connect(&self.host, &format!("{node}:{SQL_PORT}")).await.map_err(lost)?;
         let mut client = SimClient { stream };
         client.exchange(&database).await?;

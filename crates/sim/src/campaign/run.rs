@@ -28,6 +28,8 @@ use std::time::Duration;
 const SETUP_MAX: Duration = Duration::from_secs(120);
 /// After healing: an election, a lease that runs out, statements that time out, and room.
 const FINISH_MAX: Duration = Duration::from_secs(90);
+/// Replicas move, one after the other.
+const RETIRED_MAX: Duration = Duration::from_secs(120);
 /// Jobs that cannot end give up in the course of it.
 const CHECK_MAX: Duration = Duration::from_secs(360);
 
@@ -180,6 +182,14 @@ impl<S: Software> Run<S> {
             if let Err(error) = self.wait_for(&slot, FINISH_MAX, &format!("{name} to finish after healing"))? {
                 report.violate(format!("a worker on {name} could not go on: {error}"));
             }
+        }
+        let end = self.machines.elapsed() + RETIRED_MAX;
+        while self.faults.as_ref().is_some_and(Faults::is_retiring) {
+            if self.machines.elapsed() > end {
+                report.violate(format!("a node could not be decommissioned in {} s", RETIRED_MAX.as_secs()));
+                break;
+            }
+            self.step()?;
         }
         let verdict = self.check()?;
         verdict.violations.iter().for_each(|violation| report.violate(violation));

@@ -14,6 +14,8 @@ use crate::world::disk::PowerLoss;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Which faults a run has, and how many.
@@ -33,7 +35,7 @@ pub struct FaultPlan {
     pub links: bool,
     /// Disks are slow or full, or a sync fails.
     pub disks: bool,
-    /// Once, a node is added to the cluster, and another one may be lost for good.
+    /// Once, a node is added to the cluster, and another one may be lost for good or decommissioned.
     pub joins: bool,
     /// Clocks jump farther than this, which is more than is allowed.
     pub beyond: Option<Duration>,
@@ -74,6 +76,9 @@ impl FaultPlan {
     }
 }
 
+/// When a node that was added is to take the place of another one.
+const RETIRES_AFTER: Duration = Duration::from_secs(1);
+
 /// Something that will end.
 #[derive(Clone, Debug)]
 enum End {
@@ -108,6 +113,11 @@ enum End {
     Lose {
         node: String,
     },
+    /// What ends is that the node was a member: an operator decommissions it, once `successor` has come up.
+    Retire {
+        node: String,
+        successor: String,
+    },
 }
 
 /// The faults of a run, as they go.
@@ -118,12 +128,14 @@ pub struct Faults {
     ends: Vec<(Duration, End)>,
     /// Nodes with a fault of their own.
     busy: BTreeSet<String>,
+    /// Set when the node that an operator takes out of the cluster is no member any more.
+    retirement: Option<Arc<AtomicBool>>,
 }
 
 impl Faults {
     /// The first fault comes some time after `start`.
     pub fn new(plan: FaultPlan, rng: SmallRng, start: Duration) -> Faults {
-        let mut faults = Faults { plan, rng, next: start, ends: Vec::new(), busy: BTreeSet::new() };
+        let mut faults = Faults { plan, rng, next: start, ends: Vec::new(), busy: BTreeSet::new(), retirement: None };
         faults.schedule(start);
         faults
     }
@@ -154,7 +166,7 @@ impl Faults {
         let now = machines.elapsed();
         self.notice_deaths(machines, now);
         for (_, end) in std::mem::take(&mut self.ends) {
-            if !matches!(end, End::Lose { .. }) {
+            if !matches!(end, End::Lose { .. } | End::Retire { .. }) {
                 self.end(machines, end);
             }
         }
@@ -166,11 +178,18 @@ impl Faults {
         self.step(machines);
     }
 
+    /// Whether an operator is still taking a node out of the cluster.
+    pub fn is_retiring(&self) -> bool {
+        self.retirement.as_ref().is_some_and(|is_done| !is_done.load(Ordering::Relaxed))
+    }
+
     /// Takes down processes that are doomed, and has those that ended by themselves started again.
     fn notice_deaths<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         for (node, error) in machines.take_ended() {
+            let is_retired = error.message().contains(software::RETIRED);
             machines.world.coverage.hit(match error.message() {
                 software::STOPPED => "process stopped in good order",
+                _ if is_retired => "node decommissioned",
                 message if message.contains("clock differs") => "node stopped because of its clock",
                 _ => "node stopped itself",
             });
@@ -179,6 +198,10 @@ impl Faults {
             machines.kill(&node);
             let down = Duration::from_millis(self.rng.random_range(200..2_000));
             self.busy.insert(node.clone());
+            if is_retired {
+                machines.host(&node).mark_retired();
+                continue;
+            }
             self.ends.push((now + down, End::Restart { node }));
         }
         let doomed: Vec<String> = machines.topology.nodes.iter().map(|n| n.name.clone()).collect();
@@ -373,8 +396,8 @@ impl Faults {
         self.ends.push((lasts, End::JumpBack { node, micros: -micros }));
     }
 
-    /// A node is added; now and then, when it has had time to join, the one beside it is lost for good, so that it has to take
-    /// over its replicas.
+    /// A node is added; now and then, when it has had time to join, the one beside it is lost for good or decommissioned, so that it has
+    /// to take over its replicas.
     fn join<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         self.plan.joins = false;
         machines.world.coverage.hit("node added");
@@ -382,9 +405,22 @@ impl Faults {
         let error = self.rng.random_range(-skew..=skew);
         let beside = self.rng.random_range(0..machines.topology.nodes.len());
         machines.grow(beside, error);
+        let node = machines.topology.nodes[beside].name.clone();
         if machines.topology.zones >= 3 && self.rng.random_bool(0.5) {
-            let node = machines.topology.nodes[beside].name.clone();
             self.ends.push((now + Duration::from_millis(self.rng.random_range(500..3_000)), End::Lose { node }));
+        } else if machines.topology.zones >= 2 && error % 2 == 0 {
+            // Not drawn: the other runs stay what they were without this.
+            let successor = machines.topology.nodes.last().expect("just added").name.clone();
+            self.ends.push((now + RETIRES_AFTER, End::Retire { node, successor }));
+        }
+    }
+
+    fn retire<S: Software>(&mut self, machines: &mut Machines<S>, node: String, successor: String) {
+        if machines.host(&successor).has_started() {
+            machines.world.coverage.hit("node being decommissioned");
+            self.retirement = Some(machines.retire(&node));
+        } else {
+            self.ends.push((machines.elapsed() + RETIRES_AFTER, End::Retire { node, successor }));
         }
     }
 
@@ -427,6 +463,7 @@ impl Faults {
             }
             End::JumpBack { node, micros } => machines.host(&node).jump_clock(micros),
             End::Lose { node } => self.lose(machines, node),
+            End::Retire { node, successor } => self.retire(machines, node, successor),
             End::Strike { node, links, strike } => self.end_strike(machines, node, links, &strike),
         }
     }

@@ -8,6 +8,7 @@ use meridian_base::Error;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Two machines, the smaller name first.
@@ -85,6 +86,19 @@ impl<S: Software> Machines<S> {
         let spec = NodeSpec { name, ..self.topology.nodes[beside].clone() };
         self.topology.nodes.push(spec.clone());
         self.add_node(&spec, clock_error_micros, 0);
+    }
+
+    /// An operator begins to take a node out of the cluster. The flag is set when it is no member any more.
+    pub fn retire(&mut self, name: &str) -> Arc<AtomicBool> {
+        let spec = self.spec(name);
+        let others: Vec<NodeSpec> = self.topology.nodes.iter().filter(|n| n.name != name).cloned().collect();
+        let (software, is_done) = (self.software.clone(), Arc::new(AtomicBool::new(false)));
+        let (done, region) = (is_done.clone(), spec.region.clone());
+        self.add_client("operator", &region, move |host| async move {
+            software.retire(SimRuntime::new(host), spec, others).await;
+            done.store(true, Ordering::Relaxed);
+        });
+        is_done
     }
 
     /// Adds a client's machine, which runs `work` once.

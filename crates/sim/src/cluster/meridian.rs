@@ -8,7 +8,7 @@ use futures::future::LocalBoxFuture;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
-use meridian_node::wire::Request;
+use meridian_node::wire::{Request, Standing};
 use meridian_node::{
     Backend, Echoes, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
 };
@@ -21,6 +21,9 @@ use std::time::Duration;
 
 /// The port of messages between nodes.
 pub const NODE_PORT: u16 = 7000;
+
+/// How often an operator looks.
+const OPERATOR_POLL: Duration = Duration::from_millis(500);
 
 /// What a run wants its nodes to be like.
 #[derive(Clone, Debug)]
@@ -162,11 +165,40 @@ impl Software for Meridian {
         }
     }
 
+    fn retire(&self, operator: SimRuntime, spec: NodeSpec, others: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()> {
+        let node = format!("{}:{NODE_PORT}", spec.name);
+        Box::pin(async move {
+            for other in others.iter().cycle() {
+                let asked = format!("{}:{NODE_PORT}", other.name);
+                // Who does not answer, or cannot do it now, is asked again.
+                if let Ok(true) = towards_retirement(&operator, &asked, &node).await {
+                    return;
+                }
+                tokio::time::sleep(OPERATOR_POLL).await;
+            }
+        })
+    }
+
     /// Of rows: a node that leads only the catalog is left alone.
     fn is_primary(&self, spec: &NodeSpec) -> bool {
         let gateway = self.nodes.lock().get(&spec.name).and_then(Weak::upgrade);
         gateway.is_some_and(|gateway| gateway.node.shared().leads().iter().any(|(group, _)| *group != GroupId::CATALOG))
     }
+}
+
+/// One look at a node that is to be decommissioned, and what comes next; as `meridian node decommission` does it. Whether it is.
+async fn towards_retirement(operator: &SimRuntime, asked: &str, node: &str) -> Result<bool> {
+    let nodes = meridian_node::status_of(operator.clone(), asked).await?;
+    let status = nodes.into_iter().find(|n| n.node.addr == node);
+    let status = status.ok_or_else(|| Error::unavailable("the node is not known yet"))?;
+    let is_empty = status.holds.iter().all(|g| *g == GroupId::CATALOG);
+    let next = match status.node.standing {
+        Standing::Decommissioned => return Ok(true),
+        Standing::Decommissioning if is_empty => Standing::Decommissioned,
+        Standing::Decommissioning => return Ok(false),
+        _ => Standing::Decommissioning,
+    };
+    meridian_node::stand_at(operator.clone(), asked, status.node.id, next).await.map(|()| false)
 }
 
 /// A node's sessions.

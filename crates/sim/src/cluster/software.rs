@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// The error of a process that ended because it was told to.
 pub const STOPPED: &str = "stopped as it was told";
+/// What the error of a process says that is no member of the cluster any more.
+pub const RETIRED: &str = "was decommissioned";
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
 /// A process that has come up.
@@ -31,6 +33,9 @@ pub trait Software: 'static {
     fn process_died(&self, spec: &NodeSpec);
     /// There is no room (or again room) for state kept outside the simulated files.
     fn set_full(&self, spec: &NodeSpec, full: bool);
+    /// What an operator does, at another machine, to take a node out of the cluster in good order. Ends when it is no member any more;
+    /// its process ends by itself then, with an error that says [`RETIRED`].
+    fn retire(&self, operator: SimRuntime, spec: NodeSpec, others: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()>;
     /// Whether the process on a machine, which has come up, serves as the primary of anything: faults may be aimed at those.
     fn is_primary(&self, spec: &NodeSpec) -> bool;
 }

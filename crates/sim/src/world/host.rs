@@ -31,6 +31,7 @@ pub struct Host {
     up: AtomicBool,
     /// The process has come up.
     started: AtomicBool,
+    retired: AtomicBool,
     /// Without power the machine does not even refuse connections.
     powered: AtomicBool,
     /// The process is told to stop.
@@ -54,6 +55,7 @@ impl Host {
             countdown: AtomicI64::new(-1),
             up: AtomicBool::new(false),
             started: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             powered: AtomicBool::new(true),
             stop: Notify::new(),
             sync_fails: AtomicBool::new(false),
@@ -151,6 +153,14 @@ impl Host {
     pub fn mark_started(&self) {
         self.started.store(true, Ordering::Relaxed);
         self.event("started", 0);
+    }
+    /// Its process is no member of the cluster any more, and clients are told of it no longer.
+    pub fn mark_retired(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+        self.event("retired", 0);
+    }
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
     }
     /// Whether a process has come up since the machine was last down.
     pub fn has_started(&self) -> bool {

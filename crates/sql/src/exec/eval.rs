@@ -4,7 +4,7 @@
 //! draw from a sequence) stops with [`Missing`], the executor finds the value, and the evaluation starts again with it in
 //! hand. That keeps SQL's rules about what is not evaluated (`CASE`, `COALESCE`, `AND`) without a second evaluator.
 
-use crate::plan::expr::{Cmp, Expr, Meets, Quantified, SequenceCall, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
+use crate::plan::expr::{Cmp, Expr, Meets, Quantified, RowMeets, SequenceCall, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::types::cast::cast;
 use crate::types::{ArrayValue, Datum, EvalContext, RecordValue};
 use meridian_base::{Error, Result};
@@ -304,6 +304,21 @@ fn meets(how: &Meets, l: &Datum, r: &Datum, ctx: &EvalContext) -> Result<Option<
     })
 }
 
+fn row_meets(how: &RowMeets, left: &[Datum], right: &[Datum], ctx: &EvalContext) -> Result<Option<bool>> {
+    let is_ordered = !matches!(how.cmp, Cmp::Eq | Cmp::Ne);
+    let mut unknown = false;
+    for (at, (l, r)) in left.iter().zip(right).enumerate() {
+        match meets(&how.equal[at], l, r, ctx)? {
+            Some(true) => {}
+            Some(false) if is_ordered => return meets(&how.strict[at], l, r, ctx),
+            Some(false) => return Ok(Some(how.cmp == Cmp::Ne)),
+            None if is_ordered => return Ok(None),
+            None => unknown = true,
+        }
+    }
+    Ok((!unknown).then_some(matches!(how.cmp, Cmp::Eq | Cmp::Le | Cmp::Ge)))
+}
+
 /// `ANY` (or `ALL`) over what each value gives.
 fn fold(outcomes: impl Iterator<Item = Result<Option<bool>>>, all: bool) -> Result<Datum> {
     let mut unknown = false;
@@ -346,7 +361,7 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
         }
         SubqueryKind::Quantified { left, meets: how, all } => {
             let left = left.iter().map(|l| eval(l, env)).collect::<Result<Vec<_>, Stop>>()?;
-            if matches!((how, all), (Meets::Compare(Cmp::Eq), false)) && !left.iter().any(Datum::is_null) {
+            if how.is_identity() && !all && !left.iter().any(Datum::is_null) {
                 let (set, has_null) = rows.set();
                 match () {
                     _ if set.contains(&left) => return Ok(Datum::Bool(true)),
@@ -355,19 +370,11 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
                     _ => {}
                 }
             }
-            let row = |r: &Vec<Datum>| {
-                // A row meets if all its columns do.
-                let mut result = Some(true);
-                for (l, r) in left.iter().zip(r) {
-                    match meets(how, l, r, env.ctx)? {
-                        Some(false) => return Ok(Some(false)),
-                        None => result = None,
-                        Some(true) => {}
-                    }
-                }
-                Ok(result)
+            let outcome = |right: &Vec<Datum>| match how {
+                Meets::Row(row) => row_meets(row, &left, right, env.ctx),
+                one => meets(one, &left[0], &right[0], env.ctx),
             };
-            fold(rows.rows.iter().map(row), *all)?
+            fold(rows.rows.iter().map(outcome), *all)?
         }
     })
 }

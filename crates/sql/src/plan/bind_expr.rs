@@ -438,23 +438,44 @@ impl Binder<'_> {
 
     fn quantified_subquery(&mut self, left: &Ast, op: &str, q: &ast::Query, all: bool) -> Result<Expr> {
         let (rel, cols) = self.subquery(q)?;
-        let lefts: Vec<Typed> = match unnest(left) {
-            Ast::Tuple(items) => items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?,
-            one => vec![self.expr(one)?],
+        let lefts: Vec<Typed> = match fields(left) {
+            Some(items) => items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?,
+            None => vec![self.expr(left)?],
         };
         if lefts.len() != cols.len() {
             let what = if lefts.len() < cols.len() { "many" } else { "few" };
             return Err(self.at(Error::sql("42601", format!("subquery has too {what} columns")), q.span()));
         }
-        let (mut left_exprs, mut casts, mut how) = (Vec::new(), Vec::new(), None);
+        let cmp = match (lefts.len(), Cmp::from_name(op)) {
+            (0, _) => return Err(Error::sql("42601", "subquery has too few columns")),
+            (1, _) => None,
+            (_, Some(cmp)) => Some(cmp),
+            (_, None) => {
+                let unknown = format!("could not determine interpretation of row comparison operator {op}");
+                return Err(self.at_operator(Error::unsupported(unknown), left));
+            }
+        };
+        let first = if cmp.is_some() { "=" } else { op };
+        let strict = match cmp {
+            Some(Cmp::Lt | Cmp::Le) => Some("<"),
+            Some(Cmp::Gt | Cmp::Ge) => Some(">"),
+            _ => None,
+        };
+        let (mut left_exprs, mut casts, mut how, mut ordered) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (l, c) in lefts.into_iter().zip(&cols) {
-            let (meets, lt, rt) = self.meets(op, &l.ty, &c.ty).map_err(|e| self.at_operator(e, left))?;
+            let (meets, lt, rt) = self.meets(first, &l.ty, &c.ty).map_err(|e| self.at_operator(e, left))?;
+            if let Some(strict) = strict {
+                ordered.push(self.meets(strict, &lt, &rt).map_err(|e| self.at_operator(e, left))?.0);
+            }
             left_exprs.push(self.coerce(l, &lt, CastContext::Implicit)?);
             let right = self.coerce(Typed::new(Expr::Column(c.id), c.ty.clone()), &rt, CastContext::Implicit)?;
             casts.push((self.fresh(), right));
-            how.get_or_insert(meets);
+            how.push(meets);
         }
-        let meets = how.ok_or_else(|| Error::sql("42601", "subquery has too few columns"))?;
+        let meets = match cmp {
+            Some(cmp) => Meets::Row(Arc::new(RowMeets { cmp, equal: how, strict: ordered })),
+            None => how.remove(0),
+        };
         let rel = super::rel::Rel::Project { input: Box::new(rel), exprs: casts };
         Ok(self.make_subquery(SubqueryKind::Quantified { left: left_exprs, meets, all }, rel))
     }

@@ -128,6 +128,29 @@ pub(crate) enum Meets {
     Compare(Cmp),
     /// The function, and what each side is cast to before it.
     Call(Arc<Function>),
+    /// A row meets a row (PostgreSQL manual, 9.25.5): the first fields that differ decide.
+    Row(Arc<RowMeets>),
+}
+
+/// How the fields of two rows are compared.
+#[derive(Clone, Debug)]
+pub(crate) struct RowMeets {
+    pub(crate) cmp: Cmp,
+    /// Of each field: whether the two are equal.
+    pub(crate) equal: Vec<Meets>,
+    /// Of each field: whether the left one comes first, or for `>` and `>=` the right one. Empty for `=` and `<>`.
+    pub(crate) strict: Vec<Meets>,
+}
+
+impl Meets {
+    /// Whether values meet that are the same, and no others.
+    pub(crate) fn is_identity(&self) -> bool {
+        match self {
+            Meets::Compare(cmp) => *cmp == Cmp::Eq,
+            Meets::Call(_) => false,
+            Meets::Row(row) => row.cmp == Cmp::Eq && row.equal.iter().all(Meets::is_identity),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -98,6 +98,31 @@ select row(1, 2) = row(1);
 ERROR 42601: unequal number of entries in row expressions
 POSITION: 18
 
+select (1, 2) <> all (select 1, 3) as differs, (1, 2) <> any (select 1, 2) as same, (1, 2) < any (select 0, 9 union all select 1, 3) as before,
+    (1, 2) < any (select 1, 1) as not_before, (2, 0) >= all (select 1, 9 union all select 2, 0) as last;
+----
+differs | same | before | not_before | last
+t | f | t | f | t
+(SELECT 1)
+
+select (1, null) in (select 1, 2), (1, null) in (select 2, 2), (1, null) <> all (select 2, 2), (1, null) < any (select 2, 0), (null, 1) < any (select 2, 0);
+----
+?column? | ?column? | ?column? | ?column? | ?column?
+∅ | f | t | t | ∅
+(SELECT 1)
+
+select (d, id) in (select timestamp '2020-01-01', 1), (d, id) >= all (select timestamptz '2019-01-01 UTC', 7), row(d, id) in (select timestamp '2020-01-01 01:00', 1),
+    ('a'::char(3), 1) in (select 'a'::char(5), 1) from fields;
+----
+?column? | ?column? | ?column? | ?column?
+t | t | f | t
+(SELECT 1)
+
+select (1, 'a') ~ any (select 1, 'a');
+----
+ERROR 0A000: could not determine interpretation of row comparison operator ~
+POSITION: 17
+
 delete from fields where row(id, d) <> row(1, '2020-01-01');
 ----
 (DELETE 0)

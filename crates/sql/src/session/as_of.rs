@@ -29,6 +29,9 @@ use std::sync::Arc;
 /// interval.
 const FOLLOWER_LAG_MICROS: i64 = 500_000;
 
+/// A value of another type.
+const CANNOT_COERCE: &str = "42846";
+
 /// The past that a transaction reads.
 pub(super) struct Past {
     pub as_of: AsOf,
@@ -172,22 +175,38 @@ impl<E: Environment> Session<E> {
 
     /// Microseconds since 1970.
     fn moment(&self, time: &ast::Expr, now: i64) -> Result<i64> {
-        if let Some(text) = literal(time) {
-            let text = text.trim();
-            if let Ok(Datum::Interval(interval)) = Datum::from_text(text, &Type::Interval, &self.eval)
-                && text.starts_with(['-', '+'])
-            {
-                return Ok(now.saturating_add(micros(&interval)));
-            }
-            let nanos = text.split('.').next().unwrap_or_default();
-            if let Ok(nanos) = nanos.parse::<i64>() {
-                return Ok(nanos / 1_000);
-            }
+        if let Some(at) = literal(time).and_then(|text| self.moment_of(&text, now)) {
+            return Ok(at);
         }
-        match self.constant(time, &Type::Timestamptz)? {
-            Datum::Timestamp(at) => Ok(at.saturating_add(EPOCH_2000_UNIX_MICROS)),
-            _ => Err(no_time()),
+        match self.constant(time, &Type::Timestamptz) {
+            Ok(Datum::Timestamp(at)) => return Ok(at.saturating_add(EPOCH_2000_UNIX_MICROS)),
+            Ok(_) => return Err(no_time()),
+            Err(e) if e.sqlstate() != CANNOT_COERCE => return Err(e),
+            Err(_) => {}
         }
+        if let Ok(Datum::Interval(interval)) = self.constant(time, &Type::Interval) {
+            return Ok(now.saturating_add(micros(&interval)));
+        }
+        let Datum::Text(text) = self.constant(time, &Type::Text)? else { return Err(no_time()) };
+        let text = text.as_str();
+        match (self.moment_of(text, now), Datum::from_text(text, &Type::Timestamptz, &self.eval)) {
+            (Some(at), _) => Ok(at),
+            (None, Ok(Datum::Timestamp(at))) => Ok(at.saturating_add(EPOCH_2000_UNIX_MICROS)),
+            (None, Ok(_)) => Err(no_time()),
+            (None, Err(e)) => Err(e),
+        }
+    }
+
+    /// What a text says that is no timestamp: an interval with its sign, or nanoseconds since 1970.
+    fn moment_of(&self, text: &str, now: i64) -> Option<i64> {
+        let text = text.trim();
+        if let Ok(Datum::Interval(interval)) = Datum::from_text(text, &Type::Interval, &self.eval)
+            && text.starts_with(['-', '+'])
+        {
+            return Some(now.saturating_add(micros(&interval)));
+        }
+        let nanos = text.split('.').next().unwrap_or_default();
+        nanos.parse::<i64>().ok().map(|nanos| nanos / 1_000)
     }
 
     fn constant(&self, e: &ast::Expr, ty: &Type) -> Result<Datum> {

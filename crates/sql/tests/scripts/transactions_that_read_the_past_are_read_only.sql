@@ -48,6 +48,28 @@ count
 1
 (SELECT 1)
 
+select count(*) from a as of system time interval '-1us';
+----
+count
+2
+(SELECT 1)
+
+select count(*) from a as of system time '-' || '1us' where x = 2;
+----
+count
+1
+(SELECT 1)
+
+select count(*) from a as of system time interval '1 hour';
+----
+ERROR 22023: AS OF SYSTEM TIME: cannot specify a timestamp in the future
+POSITION: 24
+
+select count(*) from a as of system time 'yester' || 'year';
+----
+ERROR 22007: invalid input syntax for type timestamp with time zone: "yesteryear"
+POSITION: 24
+
 select count(*) from a as of system time with_max_staleness('10s');
 ----
 count

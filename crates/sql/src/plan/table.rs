@@ -88,6 +88,7 @@ impl Binder<'_> {
                 let ast = crate::parse::parse_expression(&c.expression)?;
                 checks.push((c.name.clone(), b.condition(&ast, "CHECK")?));
             }
+            b.scope().no_aggregates = Some("column generation expressions");
             let (mut generated, mut defaults, mut missing) = (Vec::new(), Vec::new(), Vec::new());
             let mut on_updates = Vec::new();
             for (o, c) in table.columns.iter().enumerate() {
@@ -107,6 +108,7 @@ impl Binder<'_> {
                     _ => Datum::Null,
                 });
             }
+            b.scope().no_aggregates = Some("index predicates");
             let mut predicates = Vec::new();
             for i in &table.indexes {
                 predicates.push(match &i.predicate {

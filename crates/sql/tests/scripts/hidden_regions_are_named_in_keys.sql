@@ -154,3 +154,83 @@ heap | CREATE TABLE public.heap (
 CREATE INDEX heap_rowid_idx ON public.heap USING btree (rowid);
 (SHOW 1)
 
+-- They have other names when somebody wants that, and stay when rows move elsewhere.
+create table renamed (id int primary key) locality regional by row;
+----
+(CREATE TABLE)
+
+alter table renamed rename column crdb_region to place;
+----
+(ALTER TABLE)
+
+insert into renamed (id, place) values (1, 'europe-west1');
+----
+(INSERT 0 1)
+
+select id, place from renamed;
+----
+id | place
+1 | europe-west1
+(SELECT 1)
+
+show create table renamed;
+----
+table_name | create_statement
+renamed | CREATE TABLE public.renamed (
+    id integer NOT NULL,
+    place crdb_internal_region NOT VISIBLE NOT NULL DEFAULT default_to_database_primary_region(gateway_region())::crdb_internal_region,
+    CONSTRAINT renamed_pkey PRIMARY KEY (id)
+) LOCALITY REGIONAL BY ROW AS place;
+(SHOW 1)
+
+create table stays (id int primary key) locality regional by row;
+----
+(CREATE TABLE)
+
+insert into stays (id, crdb_region) values (1, 'europe-west1');
+----
+(INSERT 0 1)
+
+alter table stays set locality regional by table;
+----
+(ALTER TABLE)
+
+select id, crdb_region from stays;
+----
+id | crdb_region
+1 | europe-west1
+(SELECT 1)
+
+show create table stays;
+----
+table_name | create_statement
+stays | CREATE TABLE public.stays (
+    id integer NOT NULL,
+    crdb_region crdb_internal_region NOT VISIBLE NOT NULL DEFAULT default_to_database_primary_region(gateway_region())::crdb_internal_region,
+    CONSTRAINT stays_pkey PRIMARY KEY (id)
+) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION;
+(SHOW 1)
+
+create table told (id int primary key, crdb_region crdb_internal_region not visible not null
+    as (case when id > 9 then 'europe-west1' else 'us-east1' end::crdb_internal_region) stored) locality regional by row;
+----
+(CREATE TABLE)
+
+show create table told;
+----
+table_name | create_statement
+told | CREATE TABLE public.told (
+    id integer NOT NULL,
+    crdb_region crdb_internal_region NOT VISIBLE NOT NULL GENERATED ALWAYS AS (CASE WHEN id > 9 THEN 'europe-west1' ELSE 'us-east1' END::crdb_internal_region) STORED,
+    CONSTRAINT told_pkey PRIMARY KEY (id)
+) LOCALITY REGIONAL BY ROW AS crdb_region;
+(SHOW 1)
+
+create table nameless (a int);
+----
+(CREATE TABLE)
+
+alter table nameless rename column rowid to id;
+----
+ERROR 0A000: the row id of a table without a primary key cannot be renamed
+

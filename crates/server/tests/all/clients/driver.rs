@@ -111,6 +111,24 @@ async fn copy_in_and_out() {
     assert_eq!(one(&client, "SELECT count(*) FROM t WHERE id = 5000", &[]).await, 0);
 }
 
+/// As a dump of a table with hidden columns does: those that are named are loaded, and no others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copy_loads_hidden_columns_that_are_named() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    client.batch_execute("CREATE TABLE h (id INT PRIMARY KEY, secret INT NOT VISIBLE DEFAULT 7)").await.unwrap();
+    for (text, rows) in [("COPY h (secret, id) FROM STDIN", "8\t1\n9\t2\n"), ("COPY h FROM STDIN", "3\n")] {
+        let copy = client.copy_in::<_, bytes::Bytes>(text).await.unwrap();
+        let mut copy = std::pin::pin!(copy);
+        copy.send(bytes::Bytes::from_static(rows.as_bytes())).await.unwrap();
+        copy.finish().await.unwrap();
+    }
+    client.batch_execute("ALTER TABLE h RENAME COLUMN secret TO known").await.unwrap();
+    let out = client.copy_out("COPY h (id, known) TO STDOUT").await.unwrap();
+    let out: Vec<bytes::Bytes> = out.try_collect().await.unwrap();
+    assert_eq!(String::from_utf8(out.concat()).unwrap(), "1\t8\n2\t9\n3\t7\n");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicts_are_retried_while_nothing_was_sent() {
     let running = start().await;

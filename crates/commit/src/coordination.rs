@@ -138,7 +138,8 @@ mod tests {
             schema: SchemaUse::default(),
             global: Default::default(),
         };
-        let prepare = Prepare { participants: vec![A, B], slice, hold: Duration::ZERO, has_queued: true, is_last: false };
+        let prepare =
+            Prepare { participants: vec![A, B], slice, hold: Duration::ZERO, has_queued: true, is_late: false, is_last: false };
         let mut out = Vec::new();
         let prepares = BTreeMap::from([(A, prepare.clone()), (B, prepare)]);
         (Coordination::start(prepares, Timestamp::from_micros(0), &mut out), out)

@@ -163,6 +163,11 @@ impl Participant {
         matches!(self.ballots.get(&id).map(|b| &b.phase), Some(Phase::Certifying(prepare)) if prepare.has_queued)
     }
 
+    /// Whether it may be made to wait for others' outcomes ([`Prepare::is_late`]).
+    pub fn is_late(&self, id: TxnId) -> bool {
+        matches!(self.ballots.get(&id).map(|b| &b.phase), Some(Phase::Certifying(prepare)) if prepare.is_late)
+    }
+
     /// The participants whose votes, or acknowledgements of the outcome, are missing.
     pub fn waits_for(&self, ledger: &impl Ledger, id: TxnId) -> Vec<GroupId> {
         let Some(ballot) = self.ballots.get(&id) else { return Vec::new() };

@@ -21,7 +21,7 @@ use meridian_base::{
     Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
-use meridian_region::{Deciding, Preparation, Round, SchemaCheck};
+use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
 use meridian_store::ScanLimits;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -231,6 +231,7 @@ impl<R: Runtime> Replica<R> {
             return Err(crate::primary::not_primary(self.id));
         };
         let has_queued = participant.has_queued(id);
+        let turn = if participant.is_late(id) { Turn::Late } else { Turn::Early };
         let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
         slice.global.hold_until = hold_until;
         let is_taken = |w: &Write| queues.is_held_exclusively(&w.key);
@@ -240,7 +241,7 @@ impl<R: Runtime> Replica<R> {
             return Ok(Step::Ready(Certified::Voted));
         }
         let versions = StoreVersions::new(&self.store, self.bugs);
-        let preparation = engine.prepare(state, &versions, slice, &self.clock, physical);
+        let preparation = engine.prepare(state, &versions, slice, turn, &self.clock, physical);
         if let Some(e) = versions.failure.into_inner() {
             return Err(e);
         }

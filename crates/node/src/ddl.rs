@@ -438,6 +438,8 @@ impl<R: Runtime> Coordinator<R> {
             slice: CommitRequest { id, ..slice },
             hold: if is_last { limits::PREPARE_WAIT_MAX } else { Duration::ZERO },
             has_queued,
+            // The lowered leases wait for nobody.
+            is_late: false,
             is_last,
         };
         let mut prepares: BTreeMap<GroupId, Prepare> =

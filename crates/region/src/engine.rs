@@ -31,7 +31,7 @@ mod reads;
 mod schema;
 mod several;
 
-pub use several::{Deciding, Preparation, Refused, Round};
+pub use several::{Deciding, Preparation, Refused, Round, Turn};
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
@@ -136,6 +136,8 @@ pub struct Engine {
     held: Reservations,
     /// What reserving reads that wait for others already keep from being written.
     claims: Reservations,
+    /// Those of `held` that were prepared in this term and waited for nobody ([`Turn::Early`]).
+    early: BTreeSet<TxnId>,
     /// Prepared here, and the record is not applied.
     preparing: BTreeMap<Timestamp, TxnId>,
     /// The outcome is on its way into the log.
@@ -183,6 +185,7 @@ impl Engine {
             in_flight_ids: BTreeMap::new(),
             held: state.reservations().clone(),
             claims: Reservations::default(),
+            early: BTreeSet::new(),
             preparing: BTreeMap::new(),
             deciding: BTreeSet::new(),
             decided: Decided::new(state.newest_outcome(), DECIDED_MAX),
@@ -444,6 +447,7 @@ impl Engine {
     /// The writes are visible, the reservations end.
     fn outcome_applied(&mut self, outcome: &Outcome, woken: &mut Vec<Ticket>) {
         self.deciding.remove(&outcome.id);
+        self.early.remove(&outcome.id);
         if let Some(slice) = self.held.remove(outcome.id)
             && let Some(at) = outcome.at
         {

@@ -57,7 +57,7 @@ pub mod versions;
 pub mod waits;
 
 pub use bugs::{PlantedBug, PlantedBugs};
-pub use engine::{Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, Snapshot};
+pub use engine::{Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, Snapshot, Turn};
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};
 pub use state::{GroupState, Planned};

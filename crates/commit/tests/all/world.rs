@@ -12,7 +12,7 @@ use meridian_base::{
     Refusal, SchemaUse, Standing, Target, Timestamp, TxnId, Vote, Write,
 };
 use meridian_commit::{Action, Participant, PlantedBugs};
-use meridian_region::{Deciding, Engine, GroupState, Preparation};
+use meridian_region::{Deciding, Engine, GroupState, Preparation, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -462,7 +462,7 @@ impl Group {
 
     pub fn certify(&mut self, id: TxnId, out: &mut Vec<Action>) {
         let Some(request) = self.participant.certifying(id).cloned() else { return };
-        let answer = self.with_clock(|g, clock| g.engine.prepare(&g.state, &g.store, &request, clock, g.physical));
+        let answer = self.with_clock(|g, clock| g.engine.prepare(&g.state, &g.store, &request, Turn::Late, clock, g.physical));
         let answer = match answer {
             Preparation::Append { at } => Ok(at),
             Preparation::Refuse(refused) => Err(Refusal { conflict: Some(refused.conflict), fresh: Vec::new() }),
@@ -515,5 +515,5 @@ pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, hold: Hold) -> Prepare
     let mut participants: Vec<GroupId> = slices.iter().map(|s| group_id(s.group)).collect();
     participants.sort();
     let delay = if hold == Hold::No { Duration::ZERO } else { Duration::from_millis(50) };
-    Prepare { participants, slice: slice_of, hold: delay, has_queued: true, is_last: hold == Hold::Last }
+    Prepare { participants, slice: slice_of, hold: delay, has_queued: true, is_late: true, is_last: hold == Hold::Last }
 }

@@ -134,7 +134,7 @@ impl<R: Runtime> Txn<R> {
                 false => Duration::ZERO,
             };
             let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_locks);
-            (group, Prepare { participants: participants.clone(), slice, hold, has_queued, is_last: false })
+            (group, Prepare { participants: participants.clone(), slice, hold, has_queued, is_late, is_last: false })
         };
         slices.into_iter().map(prepare).collect()
     }

@@ -4,7 +4,8 @@
 //! Who votes what, and what the outcome is, crate `commit` knows. Here is what it means for timestamps and for others:
 //!
 //! * from [`Preparation::Append`] until its `Outcome` record is applied, the slice's keys and ranges are reserved: single-group
-//!   transactions and fresh reads that meet them wait, other prepares are refused at once, so nobody waits in a circle;
+//!   transactions and fresh reads that meet them wait, other prepares are refused at once, so nobody waits in a circle; those that
+//!   were refused before wait for those that were not ([`Turn`]);
 //! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and hold until its outcome. On hot data
 //!   there is always somebody prepared, so it waits, and while it waits it keeps new writers away (its *claim*). Nobody waits in a
 //!   circle: whoever is prepared and writes was never made to wait, and its Prepares elsewhere are refused by what the reader has
@@ -40,6 +41,15 @@ pub enum Preparation {
     RecheckGlobal,
     /// As in `Certified::NotReady`.
     NotReady(NotReady),
+}
+
+/// Whether a transaction may be made to wait for others' outcomes ([`meridian_base::Prepare::is_late`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is refused at once, and late ones wait for it.
+    Early,
+    /// It waits for early ones, and is refused for others.
+    Late,
 }
 
 /// Why certification failed, and what the retry wants to know.
@@ -94,6 +104,7 @@ impl Engine {
         state: &GroupState,
         versions: &V,
         request: &CommitRequest,
+        turn: Turn,
         clock: &Clock,
         physical_micros: u64,
     ) -> Preparation {
@@ -120,14 +131,18 @@ impl Engine {
             match self.touched(versions, &entry.target, entry.columns, entry.until) {
                 Touch::No => {}
                 Touch::InFlight(at) => in_flight = in_flight.max(Some(at)),
-                Touch::Prepared(id) if is_reserving => outcome = Some(id),
+                Touch::Prepared(id) if is_reserving || self.waits_for_its(turn, id) => outcome = Some(id),
                 Touch::Prepared(_) => reserved_by_other = reserved_by_other.or(Some(entry.target.start().clone())),
                 Touch::Committed(_) | Touch::TooOld => {
                     return Preparation::Refuse(self.refused(state, versions, &request.reads, now));
                 }
             }
         }
-        reserved_by_other = reserved_by_other.or_else(|| self.disturbed(&request.writes).map(|(key, _)| key));
+        match self.disturbed(&request.writes) {
+            Some((_, id)) if self.waits_for_its(turn, id) => outcome = Some(id),
+            Some((key, _)) => reserved_by_other = reserved_by_other.or(Some(key)),
+            None => {}
+        }
         if let Some(key) = reserved_by_other {
             let conflict = Conflict { key, reason: ConflictReason::ReservedByPrepared };
             return Preparation::Refuse(Refused { conflict, stale: Vec::new() });
@@ -146,12 +161,19 @@ impl Engine {
                 let reads = if holds_nothing { Vec::new() } else { reserved(&request.reads) };
                 self.held.add(request.id, at, &reads, &request.writes);
                 self.preparing.insert(at, request.id);
+                if turn == Turn::Early && !is_reserving {
+                    self.early.insert(request.id);
+                }
                 Preparation::Append { at }
             }
             Err(Undrawn::Wait(ticket)) => Preparation::Wait(ticket),
             Err(Undrawn::RecheckGlobal) => Preparation::RecheckGlobal,
             Err(Undrawn::NotReady(why)) => Preparation::NotReady(why),
         }
+    }
+
+    fn waits_for_its(&self, turn: Turn, id: TxnId) -> bool {
+        turn == Turn::Late && self.early.contains(&id)
     }
 
     /// The vote is NO: whoever waits for what the transaction has claimed goes on. The tickets to wake are added to `woken`.

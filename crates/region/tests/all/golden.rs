@@ -29,7 +29,7 @@ use meridian_base::{
     SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, SchemaCheck, Ticket, WaitFor,
+    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, SchemaCheck, Ticket, Turn, WaitFor,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -283,7 +283,7 @@ impl Script {
             unreachable!("`primary` comes first")
         };
         let request = &txns[who].request;
-        match engine.prepare(state, store, request, clock, *physical) {
+        match engine.prepare(state, store, request, Turn::Late, clock, *physical) {
             Preparation::Append { at } => {
                 let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
                 let (reads, writes) = (request.reads.iter().map(reserved).collect(), request.writes.clone());

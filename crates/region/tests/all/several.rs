@@ -9,12 +9,14 @@
 use crate::rng::Rng;
 use crate::serializability::{COLUMNS, KEYS, Row, Seen, encode, key, keys_of, look, single};
 use crate::store::Store;
-use meridian_base::record::{Committed, Payload, Prepared, Record, Reserved, SchemaGrant};
+use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, Ledger, LogPosition, NodeId, ReadEntry, SchemaUse,
     SchemaVersion, Standing, Target, Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Deciding, Engine, GroupState, PlantedBug, PlantedBugs, Preparation, ReadGate, Round};
+use meridian_region::{
+    Certified, Deciding, Engine, GroupState, PlantedBug, PlantedBugs, Preparation, ReadGate, Round, Turn, WaitFor,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -410,7 +412,8 @@ impl World {
             if group.state.standing(id) != Standing::Unknown || group.voting.contains(&id) {
                 continue;
             }
-            match group.engine.prepare(&group.state, &group.store, request, &group.clock, physical[*g]) {
+            let turn = if id.hlc.0.is_multiple_of(2) { Turn::Early } else { Turn::Late };
+            match group.engine.prepare(&group.state, &group.store, request, turn, &group.clock, physical[*g]) {
                 Preparation::Append { at } => {
                     group.voting.insert(id);
                     let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
@@ -754,9 +757,8 @@ fn planted_bugs_of_reservations_are_found() {
     }
 }
 
-/// A prepared writer, a reserving read that waits for it, and whoever comes after that.
-#[test]
-fn a_reserving_read_that_waits_keeps_new_writers_away() {
+/// A group that serves, and what makes requests for it.
+fn serving() -> (World, u64, impl Fn(u64, Option<Target>, Option<u8>) -> CommitRequest) {
     let mut world = World::new(1, PlantedBugs::NONE);
     for _ in 0..3 {
         // The lease, and the schema's grant.
@@ -766,22 +768,32 @@ fn a_reserving_read_that_waits_keeps_new_writers_away() {
         world.now += 1_000;
     }
     let physical = world.physical(0);
-    let Group { engine, state, store, clock, .. } = &mut world.groups[0];
     let first = Timestamp::from_micros(world.now).0;
-    let request = |n: u64, read: Option<Target>, written: Option<u8>| {
+    let request = move |n: u64, read: Option<Target>, written: Option<u8>| {
         let id = TxnId { hlc: Timestamp(first + n), gateway: NodeId(7) };
         let entry = |target| ReadEntry { target, columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
         let write = |k| Write { key: key(k), value: Some(encode(&[id; COLUMNS as usize])), columns: ColumnMask::ALL };
         let (reads, writes) = (read.map(entry).into_iter().collect(), written.map(write).into_iter().collect());
         CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: schema(), global: Default::default() }
     };
+    (world, physical, request)
+}
+
+/// A prepared writer, a reserving read that waits for it, and whoever comes after that.
+#[test]
+fn a_reserving_read_that_waits_keeps_new_writers_away() {
+    let (mut world, physical, request) = serving();
+    let Group { engine, state, store, clock, .. } = &mut world.groups[0];
     let (writer, reader) = (request(1, None, Some(1)), request(2, Some(Target::Range(KeyRange::new(key(0), key(3)))), None));
-    assert!(matches!(engine.prepare(state, store, &writer, clock, physical), Preparation::Append { .. }));
-    assert!(matches!(engine.prepare(state, store, &reader, clock, physical), Preparation::Wait(_)), "for the writer");
+    assert!(matches!(engine.prepare(state, store, &writer, Turn::Late, clock, physical), Preparation::Append { .. }));
+    assert!(matches!(engine.prepare(state, store, &reader, Turn::Late, clock, physical), Preparation::Wait(_)), "for the writer");
     let Certified::Wait(ticket) = engine.certify(state, store, &request(3, None, Some(2)), clock, physical) else {
         panic!("a writer of this group alone waits for the reader");
     };
-    assert!(matches!(engine.prepare(state, store, &request(4, None, Some(2)), clock, physical), Preparation::Refuse(_)));
+    assert!(matches!(
+        engine.prepare(state, store, &request(4, None, Some(2)), Turn::Late, clock, physical),
+        Preparation::Refuse(_)
+    ));
     assert!(
         matches!(engine.certify(state, store, &request(5, None, Some(3)), clock, physical), Certified::Append { .. }),
         "elsewhere"
@@ -790,4 +802,24 @@ fn a_reserving_read_that_waits_keeps_new_writers_away() {
     engine.give_up_claim(reader.id, &mut woken);
     assert_eq!(woken, [ticket]);
     assert!(matches!(engine.certify(state, store, &request(3, None, Some(2)), clock, physical), Certified::Append { .. }));
+}
+
+/// Who was refused before is not refused again for somebody who was not, and is by its like.
+#[test]
+fn a_late_prepare_waits_for_an_early_one_and_never_the_other_way_round() {
+    let (mut world, physical, request) = serving();
+    let Group { engine, state, store, clock, .. } = &mut world.groups[0];
+    let prepare = |engine: &mut Engine, n, turn| engine.prepare(state, store, &request(n, None, Some(1)), turn, clock, physical);
+    assert!(matches!(prepare(engine, 1, Turn::Early), Preparation::Append { .. }));
+    assert!(matches!(prepare(engine, 2, Turn::Early), Preparation::Refuse(_)));
+    let Preparation::Wait(ticket) = prepare(engine, 3, Turn::Late) else { panic!("it waits for the first one's outcome") };
+    let first = request(1, None, Some(1)).id;
+    assert_eq!(engine.waits_for(ticket), Some(WaitFor::Outcome(first)));
+    let mut woken = Vec::new();
+    let aborted = Payload { records: vec![Record::Outcome(Outcome { id: first, at: None })], ..Payload::default() };
+    engine.applied(state, &aborted, &mut woken);
+    assert_eq!(woken, [ticket]);
+    assert!(matches!(prepare(engine, 3, Turn::Late), Preparation::Append { .. }));
+    assert!(matches!(prepare(engine, 4, Turn::Late), Preparation::Refuse(_)), "late ones wait for nobody of their own");
+    assert!(matches!(prepare(engine, 5, Turn::Early), Preparation::Refuse(_)));
 }

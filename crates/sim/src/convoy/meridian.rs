@@ -196,7 +196,10 @@ impl Cluster {
             let other = Machine::first((partition + 1) % PARTITIONS);
             let delay = self.network.usual_delay(Machine::first(partition), other);
             let hold = if is_home { Duration::from_micros(delay) } else { Duration::ZERO };
-            (group_of(partition), Prepare { participants: participants.clone(), slice, hold, has_queued: true, is_last: false })
+            (
+                group_of(partition),
+                Prepare { participants: participants.clone(), slice, hold, has_queued: true, is_late: true, is_last: false },
+            )
         };
         let prepares: BTreeMap<GroupId, Prepare> = request.partitions().map(prepare).collect();
         let mut messages = Vec::new();

@@ -11,7 +11,7 @@ use meridian_base::{
 };
 use meridian_node::PlantedBugs;
 use meridian_node::commit::{self, Action, Participant};
-use meridian_node::region::{Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Ticket, Versions};
+use meridian_node::region::{Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Ticket, Turn, Versions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -316,7 +316,7 @@ impl Primary {
     fn certify(&mut self, id: TxnId, out: &mut Vec<Out>) {
         let Some(request) = self.participant.certifying(id).cloned() else { return };
         let Applied { state, store } = &self.applied;
-        let answer = match self.engine.prepare(state, store, &request, &self.clock, self.now) {
+        let answer = match self.engine.prepare(state, store, &request, Turn::Late, &self.clock, self.now) {
             Preparation::Append { at } => Ok(at),
             Preparation::Refuse(refused) => Err(Refusal { conflict: Some(refused.conflict), fresh: Vec::new() }),
             Preparation::Wait(ticket) | Preparation::NotReady(NotReady::NeedLease(ticket)) => {

@@ -1,6 +1,7 @@
 //! GLOBAL tables: read in every region without leaving it, written for everybody at once.
 
 use super::script::{ASIA, Cluster, EU, US};
+use meridian_node::{PlantedBug, PlantedBugs};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -132,4 +133,88 @@ fn global_rows_are_read_at_once_where_clocks_are_ahead_of_their_primary() {
         let insert = (c.elapsed() - start) / 20;
         assert!(insert < Duration::from_millis(400), "{region}: {insert:?}");
     }
+}
+
+/// A GLOBAL row, one that lives in each of the two other regions, and nodes n1, n2, n3 in the three.
+fn rows_of_three_kinds(seed: u64, bugs: PlantedBugs, off: impl Fn(&str) -> i64) -> Cluster {
+    let mut c = Cluster::start_with_clocks(3, 1, seed, Tuning { bugs, ..Tuning::default() }, off);
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE shop PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(
+        US,
+        "shop",
+        &format!(
+            "CREATE TABLE items (id INT8 PRIMARY KEY, price INT8) LOCALITY GLOBAL;
+             CREATE TABLE near (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY TABLE IN \"{EU}\";
+             CREATE TABLE far (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY TABLE IN \"{ASIA}\";
+             INSERT INTO items VALUES (7, 0); INSERT INTO near VALUES (1, 0); INSERT INTO far VALUES (1, 0)"
+        ),
+    );
+    c.settled(US, "shop");
+    c.pass(Duration::from_secs(5));
+    c
+}
+
+/// Counterexample 9. A writer of a GLOBAL row is prepared below what is closed, since the vote of another participant does not get
+/// through. Whoever read the row before may not commit above it. What came of that otherwise.
+fn commit_above_a_prepared_writer(bugs: PlantedBugs) -> Result<(), String> {
+    let mut c = rows_of_three_kinds(59, bugs, |_| 0);
+    let (reader, writer) = (c.converse(EU, "shop"), c.converse(US, "shop"));
+    reader.ask(&mut c, "BEGIN");
+    assert_eq!(reader.ask(&mut c, "SELECT price FROM items WHERE id = 7"), [["0"]]);
+    for statement in ["BEGIN", "UPDATE items SET price = 1 WHERE id = 7", "UPDATE far SET v = 1 WHERE id = 1"] {
+        writer.ask(&mut c, statement);
+    }
+    c.cut_one_way("n3", "n1");
+    writer.say("COMMIT");
+    // The present passes its timestamp, which lies a lead ahead.
+    c.pass(Duration::from_millis(1_500));
+    let before = c.sql(EU, "shop", "SELECT now()")[0][0].clone();
+    c.pass(Duration::from_millis(50));
+    reader.ask(&mut c, "UPDATE near SET v = 1 WHERE id = 1");
+    reader.say("COMMIT");
+    let has_committed = reader.hear(&mut c).is_ok();
+    c.mend("n1", "n3");
+    let _ = writer.hear(&mut c);
+    c.pass(Duration::from_secs(5));
+    assert_eq!(c.sql(ASIA, "shop", "SELECT v FROM far"), [["1"]], "the writer is committed");
+    let then = c.sql(EU, "shop", &format!("SELECT price, v FROM items, near AS OF SYSTEM TIME '{before}'"));
+    match has_committed && then == [["1", "0"]] {
+        true => Err("who read the price of 0 has written v after a moment at which the price was 1 and v was 0".to_string()),
+        false => Ok(()),
+    }
+}
+
+#[test]
+fn who_read_a_global_row_does_not_commit_above_its_prepared_writer() {
+    commit_above_a_prepared_writer(PlantedBugs::NONE).expect("no anomaly");
+    commit_above_a_prepared_writer(PlantedBugs::only(PlantedBug::GlobalReadsHoldToClosed)).expect_err("the bug is caught");
+}
+
+/// Counterexample 24. The clock of a region is behind, by less than `max_offset`, and the region does not hear that a GLOBAL row has
+/// changed. By its own clock that is still to come when the writer has its acknowledgement already.
+fn commit_after_an_acknowledged_writer(bugs: PlantedBugs) -> Result<(), String> {
+    let off = |region: &str| if region == US { 90_000 } else { -90_000 };
+    let mut c = rows_of_three_kinds(61, bugs, off);
+    let (reader, writer, third) = (c.converse(EU, "shop"), c.converse(US, "shop"), c.converse(EU, "shop"));
+    third.ask(&mut c, "SELECT v FROM near WHERE id = 1");
+    reader.ask(&mut c, "BEGIN");
+    assert_eq!(reader.ask(&mut c, "SELECT price FROM items WHERE id = 7"), [["0"]]);
+    writer.ask(&mut c, "BEGIN");
+    writer.ask(&mut c, "UPDATE items SET price = 1 WHERE id = 7");
+    c.cut("n1", "n2");
+    writer.ask(&mut c, "COMMIT");
+    // After the writer, and before the reader's change.
+    assert_eq!(third.ask(&mut c, "SELECT v FROM near WHERE id = 1"), [["0"]]);
+    reader.ask(&mut c, "UPDATE near SET v = 1 WHERE id = 1");
+    reader.say("COMMIT");
+    match reader.hear(&mut c) {
+        Ok(_) => Err("writer, who saw v = 0 after it, who wrote v after that and saw no writer: a circle".to_string()),
+        Err(_) => Ok(()),
+    }
+}
+
+#[test]
+fn who_read_a_global_row_does_not_commit_after_its_writer_was_acknowledged() {
+    commit_after_an_acknowledged_writer(PlantedBugs::NONE).expect("no anomaly");
+    commit_after_an_acknowledged_writer(PlantedBugs::only(PlantedBug::GlobalReadsHoldToCommit)).expect_err("the bug is caught");
 }

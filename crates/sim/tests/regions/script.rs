@@ -9,7 +9,7 @@ use meridian_sim::sql_wire::SimConnector;
 use meridian_sim::world::{Host, SimRuntime, World};
 use meridian_workload::{Client, Connector, Rows, Value};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,6 +41,28 @@ pub struct Load {
 
 /// What became of each run of a statement, and how long it took.
 pub type Repeated = Arc<Mutex<Vec<(std::result::Result<(), String>, Duration)>>>;
+
+/// A connection on which statements are run one by one, while other things happen.
+pub struct Conversation {
+    said: Arc<Mutex<VecDeque<String>>>,
+    answers: Arc<Mutex<VecDeque<Result<Vec<Vec<String>>>>>>,
+}
+
+impl Conversation {
+    /// Sends a statement and does not wait for its answer.
+    pub fn say(&self, sql: &str) {
+        self.said.lock().push_back(sql.to_string());
+    }
+    /// Waits for the next answer.
+    pub fn hear(&self, cluster: &mut Cluster) -> Result<Vec<Vec<String>>> {
+        cluster.until("an answer", |_| !self.answers.lock().is_empty());
+        self.answers.lock().pop_front().expect("just seen")
+    }
+    pub fn ask(&self, cluster: &mut Cluster, sql: &str) -> Vec<Vec<String>> {
+        self.say(sql);
+        self.hear(cluster).unwrap_or_else(|e| panic!("{sql}: {e}"))
+    }
+}
 
 impl Cluster {
     /// Nodes in so many regions of so many zones, one in each zone, all started.
@@ -140,6 +162,40 @@ impl Cluster {
             }
             Ok(last.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
         })
+    }
+
+    /// Opens a connection.
+    pub fn converse(&mut self, region: &str, database: &str) -> Conversation {
+        const LISTENS_EVERY: Duration = Duration::from_millis(1);
+        let conversation = Conversation { said: Arc::default(), answers: Arc::default() };
+        let (said, answers) = (conversation.said.clone(), conversation.answers.clone());
+        let (to, database) = (region.to_string(), database.to_string());
+        self.spawn(region, move |host, regions| async move {
+            let connector = SimConnector::new(host, regions);
+            let mut client = connect(&connector, &to, &database).await.expect("a connection");
+            loop {
+                let Some(sql) = said.lock().pop_front() else {
+                    tokio::time::sleep(LISTENS_EVERY).await;
+                    continue;
+                };
+                let rows = client.execute(&sql).await;
+                let texts = |rows: Rows| rows.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect();
+                answers.lock().push_back(rows.map(texts));
+            }
+        });
+        conversation
+    }
+
+    /// Nothing passes between two nodes any more.
+    pub fn cut(&mut self, a: &str, b: &str) {
+        self.machines.cut(a, b);
+    }
+    /// Nothing passes from one node to another any more, but still back.
+    pub fn cut_one_way(&mut self, from: &str, to: &str) {
+        self.machines.cut_one_way(from, to);
+    }
+    pub fn mend(&mut self, a: &str, b: &str) {
+        self.machines.mend(a, b);
     }
 
     /// Runs statements on two connections, one after the other: of which it is, with the statement, or [`PAUSE`]. The rows of

@@ -143,3 +143,30 @@ fn tables_are_made_and_filled_at_once_in_groups_that_are_new() {
     );
     assert_eq!(c.sql(EU, "d", "SELECT id FROM far"), [["1"]]);
 }
+
+/// Deleting the rows of what was dropped, and writing down that it is done, is nobody's wait.
+#[test]
+fn what_a_change_leaves_to_do_does_not_delay_the_next_one() {
+    /// A step of the farthest gateway, and a write of the catalog that it comes after.
+    const STEP_MAX: Duration = Duration::from_millis(1_100);
+    let mut c = start(57);
+    c.sql(US, "d", "CREATE TABLE made (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY ROW");
+    c.sql(US, "d", "INSERT INTO made SELECT g, g FROM generate_series(1, 300) s(g)");
+    for (n, region) in [US, EU, ASIA].into_iter().enumerate() {
+        c.sql(region, "d", "CREATE INDEX by_v ON made (v)");
+        let statements = [
+            "DROP INDEX by_v".to_string(),
+            format!("ALTER TABLE made ADD COLUMN c{n} INT8"),
+            format!("ALTER TABLE made DROP COLUMN c{n}"),
+            format!("CREATE TABLE next{n} (id INT8 PRIMARY KEY)"),
+            format!("DROP TABLE next{n}"),
+            format!("CREATE TABLE last{n} (id INT8 PRIMARY KEY)"),
+        ];
+        for statement in statements {
+            let begun = c.elapsed();
+            c.sql(region, "d", &statement);
+            let took = c.elapsed() - begun;
+            assert!(took < STEP_MAX, "{statement} from {region}: {took:?}");
+        }
+    }
+}

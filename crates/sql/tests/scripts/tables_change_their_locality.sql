@@ -87,6 +87,7 @@ t | CREATE TABLE public.t (
     id integer NOT NULL,
     a integer,
     b text,
+    crdb_region crdb_internal_region NOT VISIBLE NOT NULL DEFAULT default_to_database_primary_region(gateway_region())::crdb_internal_region,
     CONSTRAINT t_pkey PRIMARY KEY (id),
     CONSTRAINT t_a_key UNIQUE (a)
 ) LOCALITY GLOBAL;

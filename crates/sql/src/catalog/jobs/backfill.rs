@@ -112,7 +112,7 @@ fn split(checkpoint: &[u8]) -> Option<(GroupId, Key)> {
 async fn checkpoint<E: Environment>(env: &E, context: &JobContext, rest: Option<&(GroupId, KeyRange)>, rows: u64) -> Result<()> {
     let (Some((id, state)), Some((group, rest))) = (context.job, rest) else { return Ok(()) };
     let me = env.locality().node;
-    step_of(env, context, false, |catalog| {
+    step_of(env, context, 0, |catalog| {
         let job = record::mine(catalog, id, me, state).ok()?;
         let job = JobRecord { checkpoint: Some(joined(*group, &rest.start)), rows, ..job.clone() };
         Some(CatalogChange { put: vec![Descriptor::Job(job)], next_id: catalog.next_id, ..CatalogChange::default() })

@@ -104,7 +104,7 @@ pub(super) async fn show<E: Environment>(env: &E, table: DescriptorId, ordinals:
 pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
     // As the step was committed.
     let dropped: Mutex<Vec<Sequence>> = Mutex::default();
-    step_of(env, context, false, |catalog| {
+    step_of(env, context, 0, |catalog| {
         dropped.lock().clear();
         let mut after = (*catalog.table_by_id(table)?).clone();
         let is_left = |o: &u32| after.columns[*o as usize].state.is_being_added();

@@ -30,7 +30,7 @@ use crate::env::{Environment, Locking, OnLocked, TxnOptions};
 use crate::parse::Statement;
 use crate::session::Shared;
 use crate::types::EvalContext;
-use meridian_base::{DescriptorId, Error, Result, SessionId, limits};
+use meridian_base::{DescriptorId, Error, GroupId, Result, SessionId, limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,22 +221,38 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             last_step(env, context, *table, |t| t.foreign_keys.iter_mut().filter(is_it).for_each(|f| f.validated = true)).await
         }
         Job::Move { table, indexes, .. } => move_table::run(env, *table, indexes, context).await,
-        Job::Discard { group, indexes } => {
-            discard::all(env, *group, indexes, context.session).await?;
-            step_of(env, context, true, |_| None).await
+        Job::Discard { .. } => {
+            // All of them, and one step: nobody waits for a job that does nothing but this.
+            let tasks = discards_left(env, context, task);
+            for (group, indexes) in &tasks {
+                discard::all(env, *group, indexes, context.session).await?;
+            }
+            step_of(env, context, tasks.len(), |_| None).await
         }
         Job::AwaitPlacement { database } => {
             regions::until_placed(env, *database).await;
-            step_of(env, context, true, |_| None).await
+            step_of(env, context, 1, |_| None).await
         }
         Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
     }
 }
 
+/// This task, and those like it that come right after it.
+fn discards_left<E: Environment>(env: &E, context: &JobContext, task: &Job) -> Vec<(GroupId, Vec<u32>)> {
+    let catalog = env.catalog();
+    let job = context.job.and_then(|(id, _)| catalog.job(id));
+    let left = job.map_or(std::slice::from_ref(task), |job| &job.tasks[(job.done as usize).min(job.tasks.len())..]);
+    let discard = |task: &Job| match task {
+        Job::Discard { group, indexes } => Some((*group, indexes.clone())),
+        _ => None,
+    };
+    left.iter().map_while(discard).collect()
+}
+
 /// The new primary index takes the place of the old one, whose keys are then deleted.
 async fn replace_primary<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, index: u32) -> Result<()> {
-    step_of(env, context, true, |catalog| {
+    step_of(env, context, 1, |catalog| {
         let before = catalog.table_by_id(table)?;
         let mut after = (*before).clone();
         set_state(&mut after, index, IndexState::Public);
@@ -314,7 +330,7 @@ fn set_state(table: &mut Table, index: u32, state: IndexState) {
 
 /// Changes one table as one step of a job. Nothing to do if it is gone, or if the change changes nothing.
 async fn step<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, change: impl Fn(&mut Table)) -> Result<()> {
-    step_of(env, context, false, |catalog| table_step(catalog, table, &change)).await
+    step_of(env, context, 0, |catalog| table_step(catalog, table, &change)).await
 }
 
 /// The same, and the present task is done with it.
@@ -324,7 +340,7 @@ async fn last_step<E: Environment>(
     table: DescriptorId,
     change: impl Fn(&mut Table),
 ) -> Result<()> {
-    step_of(env, context, true, |catalog| table_step(catalog, table, &change)).await
+    step_of(env, context, 1, |catalog| table_step(catalog, table, &change)).await
 }
 
 fn table_step(catalog: &Catalog, table: DescriptorId, change: impl Fn(&mut Table)) -> Option<CatalogChange> {
@@ -338,12 +354,12 @@ fn changed(catalog: &Catalog, table: Table) -> CatalogChange {
     CatalogChange { put: vec![Descriptor::Table(table)], next_id: catalog.next_id, ..CatalogChange::default() }
 }
 
-/// Makes one step of a job, derived again whenever another one came first, if the job is still to be gone on with here. `ends`: the
-/// present task is done with it.
+/// Makes one step of a job, derived again whenever another one came first, if the job is still to be gone on with here. So many tasks
+/// are done with it, from the present one on.
 async fn step_of<E: Environment>(
     env: &E,
     context: &JobContext,
-    ends: bool,
+    ended: usize,
     derive: impl Fn(&Catalog) -> Option<CatalogChange>,
 ) -> Result<()> {
     let me = env.locality().node;
@@ -353,14 +369,14 @@ async fn step_of<E: Environment>(
         let mut step = derive(&catalog).unwrap_or(nothing);
         if let Some((id, state)) = context.job {
             let known = record::mine(&catalog, id, me, state)?;
-            if ends {
+            if ended > 0 {
                 // The step may have changed the record already.
                 let at = step.put.iter().position(|d| d.id() == id);
                 let mut job = match at.map(|at| step.put.swap_remove(at)) {
                     Some(Descriptor::Job(job)) => job,
                     _ => known.clone(),
                 };
-                job.end_task(env.now_micros());
+                (0..ended).for_each(|_| job.end_task(env.now_micros()));
                 step.put.push(Descriptor::Job(job));
             }
         }

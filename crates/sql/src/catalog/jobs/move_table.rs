@@ -64,7 +64,7 @@ fn exchange(table: &mut Table) {
 
 /// Forgets the homes that are not read; what is there is deleted by tasks of the job, after the statement has ended.
 async fn finish<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
-    step_of(env, context, true, |catalog| {
+    step_of(env, context, 1, |catalog| {
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
         let other = before.elsewhere()?;
         let mut change = changed(catalog, Table { moving: None, ..(*before).clone() });
@@ -86,7 +86,7 @@ pub(super) async fn undo<E: Environment>(
 ) -> Result<()> {
     // The homes that the step leaves behind, as it was committed: what they were a moment before may be the ones that are read now.
     let left = Mutex::new(None);
-    step_of(env, context, false, |catalog| {
+    step_of(env, context, 0, |catalog| {
         *left.lock() = None;
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
         let mut after = Table { moving: None, ..(*before).clone() };

@@ -63,7 +63,7 @@ async fn change_database<E: Environment>(
     ends: bool,
     change: impl Fn(&mut Database),
 ) -> Result<()> {
-    step_of(env, context, ends, |catalog: &Catalog| -> Option<CatalogChange> {
+    step_of(env, context, usize::from(ends), |catalog: &Catalog| -> Option<CatalogChange> {
         let before = catalog.database_by_id(id)?;
         let mut after = before.clone();
         change(&mut after);

@@ -35,6 +35,10 @@ pub(super) fn sum(runs: &[Run]) -> Run {
     sum
 }
 
+fn in_words(Spread { median, min, max }: &Spread) -> String {
+    format!("{median:.2} x ({min:.2} to {max:.2})")
+}
+
 fn millis(latency: &Histogram, share: f64) -> String {
     latency.quantile(share).map_or("-".to_string(), |d| format!("{:.0}", d.as_secs_f64() * 1e3))
 }
@@ -131,10 +135,7 @@ fn line(compared: &Compared, at: usize, bench: &Bench<'_>) -> String {
         let trips = trips.filter(|_| regions > 1).map_or(String::new(), |r| format!(" ({r:.2})"));
         format!("{}/{}{trips}", millis(&latency, 0.5), millis(&latency, 0.99))
     };
-    let ratio = |throughput: &dyn Fn(&Run) -> f64| {
-        let Spread { median, min, max } = compared.ratio(at, throughput);
-        format!("{median:.2} x ({min:.2} to {max:.2})")
-    };
+    let ratio = |throughput: &dyn Fn(&Run) -> f64| in_words(&compared.ratio(at, throughput));
     let ratios = match at {
         0 => String::new(),
         _ => format!("{}, {}", ratio(&Run::throughput), ratio(&least)),
@@ -230,12 +231,15 @@ pub(super) fn budgets(all: &[Compared], bench: &Bench<'_>) -> String {
     for compared in all.iter().filter(|c| c.cell.share > 0) {
         let is_alone = |c: &&Compared| c.cell == Cell { share: 0, ..compared.cell };
         let Some(alone) = all.iter().find(is_alone) else { continue };
-        let p99 = |c: &Compared, at: usize| {
-            sum(&c.sides[at].1).of(|route| route.regions() == 1).latency.quantile(0.99).unwrap_or_default().as_secs_f64()
+        // Of each round, like all ratios: a round in which the machine was busy with something else is one of several.
+        let p99 = |run: &Run| run.of(|route| route.regions() == 1).latency.quantile(0.99).unwrap_or_default().as_secs_f64();
+        let ratio = |at: usize| {
+            let rounds = compared.sides[at].1.iter().zip(&alone.sides[at].1);
+            Spread::of(rounds.map(|(run, alone)| p99(run) / p99(alone).max(1e-6)))
         };
         let ratios: Vec<String> = (0..compared.sides.len())
             .filter(|at| compared.sides[*at].0.homes == Homes::Each)
-            .map(|at| format!("{} {:.2} x", compared.sides[at].0.name, p99(compared, at) / p99(alone, at).max(1e-6)))
+            .map(|at| format!("{} {}", compared.sides[at].0.name, in_words(&ratio(at))))
             .collect();
         let _ = writeln!(
             out,

@@ -40,6 +40,8 @@ pub(crate) struct Meta {
     pub version: SchemaVersion,
     pub next_id: u32,
     pub next_node: u32,
+    /// [`Catalog::seen`] and when, if it is not this version.
+    pub seen: Option<(SchemaVersion, Timestamp)>,
 }
 
 pub(crate) fn meta_key() -> Key {
@@ -85,9 +87,11 @@ pub(crate) fn read_row<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T
     postcard::from_bytes(bytes).map_err(|e| Error::fatal(format!("a row of the catalog cannot be read: {e}")))
 }
 
-/// The rows that turn a catalog into its next version.
-pub(crate) fn change_rows(meta: &Meta, change: &CatalogChange) -> Result<(Meta, Vec<Write>)> {
-    let next = Meta { version: SchemaVersion(meta.version.0 + 1), next_id: meta.next_id.max(change.next_id), ..meta.clone() };
+/// The rows that turn a catalog into its next version. `seen`: the last one that transactions can tell from the one before.
+pub(crate) fn change_rows(meta: &Meta, seen: (SchemaVersion, Timestamp), change: &CatalogChange) -> Result<(Meta, Vec<Write>)> {
+    let version = SchemaVersion(meta.version.0 + 1);
+    let seen = (!change.is_seen()).then_some(seen);
+    let next = Meta { version, next_id: meta.next_id.max(change.next_id), seen, ..meta.clone() };
     let mut writes = vec![row(meta_key(), &next)?];
     for d in &change.put {
         writes.push(row(descriptor_key(d.id()), &(next.version, d))?);
@@ -308,7 +312,8 @@ fn stored(store: &GroupStore, at: Timestamp) -> Result<Option<(Catalog, Meta)>> 
         let (changed_in, d): (SchemaVersion, Descriptor) = read_row(&bytes)?;
         descriptors.push((d, changed_in));
     }
-    Ok(Some((Catalog::from_stored(descriptors, meta.next_id, meta.version, row.at), meta)))
+    let seen = meta.seen.unwrap_or((meta.version, row.at));
+    Ok(Some((Catalog::from_stored(descriptors, meta.next_id, meta.version, row.at, seen), meta)))
 }
 
 /// Where to read the newest versions: the newest timestamp applied, or, if nothing was written for so long that garbage

@@ -173,10 +173,10 @@ impl<R: Runtime> Coordinator<R> {
         }
         let catalog = shared.catalog.newest();
         let current = SchemaGrant {
-            version: catalog.version,
-            committed_at: catalog.committed_at,
+            version: catalog.seen,
+            committed_at: catalog.seen_at,
             changed: catalog.changed_in.iter().map(|(d, v)| (*d, *v)).collect(),
-            complete_from: catalog.version,
+            complete_from: catalog.seen,
             ..SchemaGrant::default()
         };
         let commit_takes = round_trip(&shared);
@@ -210,7 +210,7 @@ impl<R: Runtime> Coordinator<R> {
                 Err(_) => {}
             }
             self.leases.tick(self.now(), &mut actions);
-            self.next_step(&mut actions);
+            self.next_step(&mut actions).await?;
             self.perform(actions).await?;
             *self.shared.ddl.waits.lock() = self.waits();
         }
@@ -242,22 +242,27 @@ impl<R: Runtime> Coordinator<R> {
         Ok(())
     }
 
-    fn next_step(&mut self, actions: &mut Vec<Action>) {
+    async fn next_step(&mut self, actions: &mut Vec<Action>) -> Result<()> {
         // Who has to derive a step again may begin while the one that came first is being spread.
         let (stale, queued): (Vec<Step>, Vec<Step>) = self.queued.drain(..).partition(|step| step.base < self.meta.version);
         self.queued = queued.into();
         stale.into_iter().for_each(|step| drop(step.reply.send(Err(stale_base()))));
         while self.step.is_none() {
-            let Some(mut step) = self.queued.pop_front() else { return };
+            let Some(mut step) = self.queued.pop_front() else { return Ok(()) };
             if step.base != self.meta.version {
                 let _ = step.reply.send(Err(stale_base()));
+                continue;
+            }
+            if step.with.is_empty() && !step.change.is_seen() {
+                self.write_unseen(step).await?;
                 continue;
             }
             if let Err(e) = self.choose_voters(&mut step.change) {
                 let _ = step.reply.send(Err(e));
                 continue;
             }
-            let changed = seen(&step.change);
+            let mut changed: Vec<DescriptorId> = step.change.put.iter().map(Descriptor::id).collect();
+            changed.extend(&step.change.delete);
             self.leases.set_delays(delays(&self.shared, self.commit_takes));
             let now = self.now();
             if !self.leases.in_step() {
@@ -265,10 +270,34 @@ impl<R: Runtime> Coordinator<R> {
             }
             if !self.leases.begin_step(changed, !step.with.is_empty(), now, actions) {
                 self.queued.push_front(step);
-                return;
+                return Ok(());
             }
             self.step = Some(step);
         }
+        Ok(())
+    }
+
+    /// A version that nobody can tell from the one before: no lease is lowered for it, and no group told.
+    async fn write_unseen(&mut self, step: Step) -> Result<()> {
+        let (meta, writes) = change_rows(&self.meta, self.seen(), &step.change)?;
+        let read_at = newest_readable(&self.replica.store);
+        match self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await {
+            Ok(at) => {
+                let _ = step.reply.send(Ok(Changed::Done { version: meta.version, at }));
+                self.meta = meta;
+                Ok(())
+            }
+            Err(e) if e.is_retry() => {
+                let _ = step.reply.send(Err(e));
+                Ok(())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// What the groups are granted.
+    fn seen(&self) -> (SchemaVersion, Timestamp) {
+        (self.leases.current().version, self.leases.current().committed_at)
     }
 
     /// New groups get the voters that found them, first the one that should be the primary.
@@ -357,6 +386,7 @@ impl<R: Runtime> Coordinator<R> {
         rows: BTreeMap<GroupId, Granted>,
         more: &mut Vec<Action>,
     ) -> Result<()> {
+        let seen = self.seen();
         let Some(step) = &mut self.step else { return Ok(()) };
         let with = std::mem::take(&mut step.with);
         let read_at = newest_readable(&self.replica.store);
@@ -370,7 +400,7 @@ impl<R: Runtime> Coordinator<R> {
         if found != seqs && !self.shared.bugs.has(PlantedBug::StepNotTiedToGrants) {
             return self.abandon(Error::retry("the schema lease changed during the step"), more);
         }
-        let (meta, mut writes) = change_rows(&self.meta, &step.change)?;
+        let (meta, mut writes) = change_rows(&self.meta, seen, &step.change)?;
         // A group that is gone holds no lease: nobody could answer for it.
         let gone: Vec<GroupId> = found.keys().copied().filter(|g| step.change.delete.contains(&DescriptorId(g.0))).collect();
         writes.extend(gone.iter().map(|g| Write { key: lease_key(*g), value: None, columns: ColumnMask::ALL }));
@@ -401,7 +431,7 @@ impl<R: Runtime> Coordinator<R> {
                 // What it may still be using ends below the step.
                 gone.iter().for_each(|g| self.leases.remove_group(*g));
                 let now = self.now();
-                self.leases.step_committed(at, now, more);
+                self.leases.step_committed(self.meta.version, at, now, more);
                 self.know_groups();
                 self.told = Some(self.tell(self.leases.current().version));
                 Ok(())
@@ -519,12 +549,6 @@ impl<R: Runtime> Coordinator<R> {
         self.commit_takes = start.elapsed().max(self.commit_takes * 7 / 8).min(COMMIT_TAKES_MAX);
         written
     }
-}
-
-/// What a step changes of all that transactions plan with: everything but the records of jobs.
-fn seen(change: &CatalogChange) -> Vec<DescriptorId> {
-    let put = change.put.iter().filter(|d| !matches!(d, Descriptor::Job(_))).map(Descriptor::id);
-    put.chain(change.delete.iter().copied()).collect()
 }
 
 /// The catalog's part of a step that commits together with a transaction.

@@ -66,7 +66,7 @@ impl<R: Runtime> Shared<R> {
     /// The newest version that this node has seen anywhere: for pings.
     pub(crate) fn newest_schema(&self) -> SchemaVersion {
         let of_groups = self.all_replicas().into_iter().map(|r| r.core.lock().state.grant().version).max();
-        self.catalog.newest().version.max(of_groups.unwrap_or_default())
+        self.catalog.newest().seen.max(of_groups.unwrap_or_default())
     }
 
     /// The newest version that may have been acknowledged by now, if a primary here knows.
@@ -79,7 +79,7 @@ impl<R: Runtime> Shared<R> {
             return None;
         }
         let version = match replica.id {
-            GroupId::CATALOG => self.catalog.newest().version,
+            GroupId::CATALOG => self.catalog.newest().seen,
             _ => {
                 let core = replica.core.lock();
                 let grant = core.state.grant();
@@ -98,14 +98,14 @@ impl<R: Runtime> Shared<R> {
             self.freshness.confirm(version, now);
         }
         // A version whose time has not come on this clock is not acknowledged yet, unless all nodes plan with it (`ddl`).
-        let active = self.catalog.at(self.runtime.physical_micros()).version;
-        self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().version)
+        let active = self.catalog.at(self.runtime.physical_micros()).seen;
+        self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().seen)
     }
 
     /// Up to which moment of the past the copy here has every version: it was confirmed after that, by any clock. So the past can be
     /// read where no primary is in reach.
     pub(crate) fn catalog_known_until(&self) -> Option<Timestamp> {
-        if !self.freshness.covers(self.catalog.newest().version) {
+        if !self.freshness.covers(self.catalog.newest().seen) {
             return None;
         }
         let age = self.freshness.confirmed_ago()? + self.clock.max_offset();

@@ -6,8 +6,8 @@ use meridian_raft::NodeLog;
 use meridian_store::Store;
 
 const FILE: &str = "node";
-/// The version of the data directory's layout as a whole.
-const FORMAT: u32 = 1;
+/// The version of the data directory's layout as a whole, and of the catalog's rows.
+const FORMAT: u32 = 2;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Identity {
     pub node: NodeId,
 }
 
-/// Reads the identity; `None` in an empty directory. A directory of a newer version is refused.
+/// Reads the identity; `None` in an empty directory. A directory of another version is refused.
 pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
     let disk = runtime.disk();
     let place = disk.describe(FILE);
@@ -35,6 +35,10 @@ pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
             "{place}: the data directory has format {format}, which is newer than this program's ({FORMAT})"
         ))
         .hint("Start the version of meridian that wrote it, or a newer one.")),
+        Err(Unusable::Older(format)) => Err(Error::fatal(format!(
+            "{place}: the data directory has format {format}, which this program, whose format is {FORMAT}, cannot read"
+        ))
+        .hint("Start the version of meridian that wrote it.")),
         Err(Unusable::Damaged(why)) => Err(Error::fatal(format!("{place} is damaged: {why}")).hint(LOST_HINT)),
     }
 }
@@ -86,6 +90,7 @@ fn text(identity: Identity) -> String {
 #[derive(Debug, PartialEq)]
 enum Unusable {
     Newer(u32),
+    Older(u32),
     Damaged(&'static str),
 }
 
@@ -95,6 +100,9 @@ fn parse(text: &str) -> std::result::Result<Identity, Unusable> {
     let format: u32 = field("format ").and_then(|v| v.parse().ok()).ok_or(Damaged("it does not name a format"))?;
     if format > FORMAT {
         return Err(Unusable::Newer(format));
+    }
+    if format < FORMAT {
+        return Err(Unusable::Older(format));
     }
     let (lines, checksum) =
         text.rsplit_once(CHECKSUM).ok_or(Damaged("its checksum is missing (or it was written before there was one)"))?;
@@ -115,7 +123,8 @@ mod tests {
         let identity = Identity { cluster: 255, node: NodeId(3) };
         let text = text(identity);
         assert_eq!(parse(&text), Ok(identity));
-        assert_eq!(parse(&text.replace("format 1", "format 2")), Err(Unusable::Newer(2)));
+        assert_eq!(parse(&text.replace("format 2", "format 3")), Err(Unusable::Newer(3)));
+        assert_eq!(parse(&text.replace("format 2", "format 1")), Err(Unusable::Older(1)));
         assert!(parse("hello").is_err() && parse("").is_err());
         for at in 0..text.len() {
             for bit in 0..7 {

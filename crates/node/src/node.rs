@@ -337,8 +337,8 @@ impl<R: Runtime> Node<R> {
         if replica.store.newest(meta_key().as_bytes())?.is_some() {
             return Ok(());
         }
-        let meta = Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2 };
-        let (_, mut writes) = change_rows(&meta, &bootstrap::first_change(&record.region))?;
+        let meta = Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2, seen: None };
+        let (_, mut writes) = change_rows(&meta, Default::default(), &bootstrap::first_change(&record.region))?;
         writes.push(row(node_key(record.id), record)?);
         crate::ddl::commit_catalog(&self.shared, &replica, writes, Vec::new(), Timestamp::MIN).await?;
         Ok(())

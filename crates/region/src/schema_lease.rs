@@ -16,13 +16,12 @@
 //! silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed. The step's transaction logs the
 //! grants of its own version, so that they leave as soon as it has committed.
 //!
-//! A step that changes nothing that a transaction can have planned with (the record of a job) has nobody to wait for: with the old
-//! version everybody goes on doing what they would do with the new one. It asks, waits out and lowers nothing, and is acknowledged
-//! when it has committed.
-//!
 //! A group gets more time only when it has answered the last grant. One whose primary is gone is sent the newest version with the
 //! bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
 //! not at all.
+//!
+//! Versions that nobody plans with are none of this module's business: a step that changes only records of jobs lowers nothing, and no
+//! group hears of it (`Catalog::seen`). So the versions here have gaps.
 //!
 //! Two things make it safe, whatever is lost, late or repeated, and whoever dies:
 //!
@@ -151,13 +150,6 @@ struct Step {
     with_transaction: bool,
 }
 
-impl Step {
-    /// Nobody can tell its version from the one before: no transaction uses what it changes.
-    fn is_unseen(&self) -> bool {
-        self.changes.is_empty() && !self.with_transaction
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Asking,
@@ -269,7 +261,7 @@ impl SchemaLeases {
         }
     }
 
-    /// Starts a DDL step that changes these descriptors, of those that transactions plan with. `false` if one is under way already.
+    /// Starts a DDL step that changes these descriptors. `false` if one is under way already.
     pub fn begin_step(
         &mut self,
         changes: Vec<DescriptorId>,
@@ -281,10 +273,8 @@ impl SchemaLeases {
             return false;
         }
         let (silent, lowering) = (BTreeSet::new(), BTreeMap::new());
-        let step = Step { changes, phase: Phase::Asking, since: now, silent, lowering, with_transaction };
-        let is_asking = !step.is_unseen();
-        self.step = Some(step);
-        for (group, state) in self.groups.iter_mut().filter(|_| is_asking) {
+        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent, lowering, with_transaction });
+        for (group, state) in &mut self.groups {
             if let Some(grant) = state.last.as_ref().filter(|_| state.heard < now) {
                 state.last_sent = now;
                 actions.push(Action::Send { group: *group, grant: grant.clone() });
@@ -294,16 +284,12 @@ impl SchemaLeases {
         true
     }
 
-    /// The step's transaction has committed: the new version goes to everybody.
-    pub fn step_committed(&mut self, at: Timestamp, now: Timestamp, actions: &mut Vec<Action>) {
+    /// The step's transaction has committed, and made this version: it goes to everybody.
+    pub fn step_committed(&mut self, version: SchemaVersion, at: Timestamp, now: Timestamp, actions: &mut Vec<Action>) {
         let Some(step) = &mut self.step else { return };
         let Phase::Committing { grants } = &mut step.phase else { return };
         let grants = std::mem::take(grants);
-        let old = match step.is_unseen() {
-            true => BTreeMap::new(),
-            false => self.groups.iter().map(|(group, state)| (*group, state.bound_in_use())).collect(),
-        };
-        let version = SchemaVersion(self.current.version.0 + 1);
+        let old = self.groups.iter().map(|(group, state)| (*group, state.bound_in_use())).collect();
         let current = &mut self.current;
         *current = SchemaGrant { version, committed_at: at, ..std::mem::take(current) };
         current.changed.extend(step.changes.iter().map(|d| (*d, version)));
@@ -406,9 +392,7 @@ impl SchemaLeases {
             Phase::Asking => {
                 let unheard: BTreeSet<GroupId> = self.select(|g| g.row.seq > 0 && g.heard < step.since);
                 // Who has no time left need not be asked.
-                if step.is_unseen() {
-                    step.phase = Phase::WaitingOut;
-                } else if late || unheard.iter().all(|g| self.expired(self.groups[g].bound_in_use(), now)) {
+                if late || unheard.iter().all(|g| self.expired(self.groups[g].bound_in_use(), now)) {
                     step.silent = unheard;
                     step.phase = Phase::WaitingOut;
                 }
@@ -423,8 +407,7 @@ impl SchemaLeases {
                     step.since = now;
                     let lowered = now.plus(self.delays.until_spread(step.with_transaction));
                     step.lowering.clear();
-                    let lowers = if step.is_unseen() { Vec::new() } else { self.takes_part(&step) };
-                    for group in lowers {
+                    for group in self.takes_part(&step) {
                         step.lowering.insert(group, self.groups[&group].row.seq + 1);
                         self.log(group, lowered.min(self.groups[&group].bound_in_use()), actions);
                     }
@@ -434,8 +417,7 @@ impl SchemaLeases {
                 let missing: BTreeSet<GroupId> =
                     self.select_by(|g, state| step.lowering.get(&g).is_some_and(|seq| !self.has_lowered(state, *seq)));
                 if missing.is_empty() {
-                    let in_use = self.groups.values().map(Group::bound_in_use).max();
-                    let above = in_use.filter(|_| !step.is_unseen()).unwrap_or(Timestamp::MIN);
+                    let above = self.groups.values().map(Group::bound_in_use).max().unwrap_or(Timestamp::MIN);
                     let mut seqs: BTreeMap<_, _> = self.groups.iter().map(|(g, state)| (*g, state.row.seq)).collect();
                     if self.bugs.has(PlantedBug::StepNotTiedToGrants) {
                         seqs.clear();

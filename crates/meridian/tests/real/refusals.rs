@@ -33,7 +33,7 @@ async fn a_directory_of_a_newer_version_is_refused() {
     drop(spec.start().await);
     let file = spec.dir.join("node");
     let text = std::fs::read_to_string(&file).expect("the identity");
-    let newer = text.replace("format 1\n", "format 999\n");
+    let newer = text.replace("format 2\n", "format 999\n");
     assert_ne!(text, newer);
     std::fs::write(&file, newer).expect("writable");
     let said = spec.refused().await;

@@ -78,16 +78,8 @@ enum Message {
 struct Catalog {
     current: SchemaGrant,
     rows: BTreeMap<GroupId, Granted>,
-    steps: Vec<MadeStep>,
-    /// The last version, of those that transactions can tell from the one before, that was acknowledged.
+    steps: Vec<(SchemaVersion, Timestamp)>,
     acknowledged: SchemaVersion,
-}
-
-struct MadeStep {
-    version: SchemaVersion,
-    at: Timestamp,
-    /// Whether transactions plan with what it changed.
-    is_seen: bool,
 }
 
 struct World {
@@ -101,8 +93,6 @@ struct World {
     network: Vec<Message>,
     groups: BTreeMap<GroupId, Primary>,
     committed: Vec<(SchemaVersion, Timestamp)>,
-    /// Of the step under way.
-    is_seen: bool,
     reliable: bool,
 }
 
@@ -118,8 +108,7 @@ impl World {
         catalog.acknowledged = SchemaVersion(1);
         let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS).with_bugs(bugs);
         let (transactions, network, committed) = (Vec::new(), Vec::new(), Vec::new());
-        let (is_seen, reliable, now) = (true, false, 1_000_000_000);
-        World { rng, now, bugs, catalog, coordinator, transactions, network, groups, committed, is_seen, reliable }
+        World { rng, now: 1_000_000_000, bugs, catalog, coordinator, transactions, network, groups, committed, reliable: false }
     }
 
     fn time(&self) -> Timestamp {
@@ -130,10 +119,7 @@ impl World {
         for action in actions {
             match action {
                 Action::Send { group, grant } => self.network.push(Message::ToGroup(group, grant)),
-                Action::Acknowledge { version } => {
-                    let seen = self.catalog.steps.iter().filter(|s| s.is_seen && s.version <= version).map(|s| s.version).max();
-                    self.catalog.acknowledged = self.catalog.acknowledged.max(seen.unwrap_or_default());
-                }
+                Action::Acknowledge { version } => self.catalog.acknowledged = version,
                 transaction => self.transactions.push(transaction),
             }
         }
@@ -162,20 +148,17 @@ impl World {
                         self.coordinator.step_abandoned(now, &mut actions);
                     }
                 } else {
-                    let last = self.catalog.current.committed_at;
-                    let at = above.next().max(now).max(last.next());
-                    let version = SchemaVersion(self.catalog.current.version.0 + 1);
-                    let is_seen = self.is_seen;
-                    self.catalog.steps.push(MadeStep { version, at, is_seen });
+                    let at = above.next().max(now);
+                    // Steps that nobody sees come in between.
+                    let version = SchemaVersion(self.catalog.current.version.0 + 1 + self.rng.below(2));
+                    self.catalog.steps.push((version, at));
                     self.catalog.current.version = version;
                     self.catalog.current.committed_at = at;
+                    self.catalog.current.changed.push((TABLE, version));
                     self.catalog.rows.extend(rows);
-                    if is_seen {
-                        self.catalog.current.changed.push((TABLE, version));
-                        self.check_step(version, at)?;
-                    }
+                    self.check_step(version, at)?;
                     if heard {
-                        self.coordinator.step_committed(at, now, &mut actions);
+                        self.coordinator.step_committed(version, at, now, &mut actions);
                     }
                 }
             }
@@ -255,9 +238,9 @@ impl World {
         if version < self.catalog.acknowledged {
             return Err(format!("{version:?} commits after {:?} was acknowledged", self.catalog.acknowledged));
         }
-        for step in &self.catalog.steps {
-            if (step.version > version && step.is_seen && at > step.at) || (step.version <= version && at <= step.at) {
-                return Err(format!("{version:?} committed at {at}; the step to {:?} was at {}", step.version, step.at));
+        for (v, step) in &self.catalog.steps {
+            if (*v > version && at > *step) || (*v <= version && at <= *step) {
+                return Err(format!("{version:?} committed at {at}; the step to {v:?} was at {step}"));
             }
         }
         Ok(true)
@@ -331,11 +314,8 @@ impl World {
                         self.coordinator.heard(group, self.time());
                     }
                 }
-                let (with_transaction, is_seen) = (self.rng.one_in(2), !self.rng.one_in(3));
-                let changes = if is_seen { vec![TABLE] } else { Vec::new() };
-                if self.coordinator.begin_step(changes, with_transaction, self.time(), &mut actions) {
-                    self.is_seen = is_seen;
-                }
+                let with_transaction = self.rng.one_in(2);
+                self.coordinator.begin_step(vec![TABLE], with_transaction, self.time(), &mut actions);
                 self.take(actions);
             }
             38 if !self.reliable && self.rng.one_in(8) => self.crash_coordinator()?,
@@ -438,7 +418,7 @@ impl Direct {
                     Action::Send { group, grant } => self.coordinator.answered(group, grant.seq, grant.bound, now, &mut more),
                     Action::Commit { above, .. } => {
                         self.version += 1;
-                        self.coordinator.step_committed(above.next().max(now), now, &mut more);
+                        self.coordinator.step_committed(SchemaVersion(self.version), above.next().max(now), now, &mut more);
                     }
                     Action::Acknowledge { version } => self.acknowledged = Some(version),
                 }
@@ -449,13 +429,9 @@ impl Direct {
 
     /// How long a step takes.
     fn step(&mut self, now: &mut u64) -> Duration {
-        self.step_of(vec![TABLE], now)
-    }
-
-    fn step_of(&mut self, changes: Vec<DescriptorId>, now: &mut u64) -> Duration {
         let (start, mut actions) = (*now, Vec::new());
         self.acknowledged = None;
-        assert!(self.coordinator.begin_step(changes, false, Timestamp::from_micros(*now), &mut actions));
+        assert!(self.coordinator.begin_step(vec![TABLE], false, Timestamp::from_micros(*now), &mut actions));
         self.take(actions, Timestamp::from_micros(*now));
         while self.acknowledged.is_none() {
             self.pass(now, 100);
@@ -494,24 +470,6 @@ fn a_group_that_does_not_answer_is_waited_out_once_and_one_that_never_did_not_at
     }
 }
 
-/// The record of a job is written while a group is silent; the step after it waits for that group's lease all the same.
-#[test]
-fn a_step_that_no_transaction_can_tell_waits_for_nobody() {
-    let mut now = 1_000_000_000;
-    let current = SchemaGrant { version: SchemaVersion(1), ..SchemaGrant::default() };
-    let known = Granted { seq: 1, bound: Timestamp::from_micros(now + 60_000_000) };
-    let rows = [(GroupId(2), Granted::default()), (Direct::SILENT, known)].into();
-    let coordinator = SchemaLeases::new(current, rows, DELAYS);
-    let mut direct = Direct { coordinator, version: 1, acknowledged: None };
-    direct.pass(&mut now, 100);
-    for version in 2..5 {
-        assert_eq!(direct.step_of(Vec::new(), &mut now), Duration::ZERO);
-        assert_eq!((direct.version, direct.acknowledged), (version, Some(SchemaVersion(version))));
-    }
-    let took = direct.step(&mut now);
-    assert!((60..63).contains(&took.as_secs()), "{took:?}");
-}
-
 /// A step over real delays: how long it takes until the groups hear of its version, and whether they can commit all the while.
 #[test]
 fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
@@ -542,7 +500,7 @@ fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
                 match first.remove() {
                     Arrival::Done(Action::Log { group, row, .. }) => coordinator.logged(group, row.seq, time(now), &mut actions),
                     Arrival::Done(Action::Commit { above, .. }) => {
-                        coordinator.step_committed(above.next(), time(now), &mut actions);
+                        coordinator.step_committed(SchemaVersion(2), above.next(), time(now), &mut actions);
                     }
                     Arrival::Done(_) => unreachable!("only transactions take their time"),
                     Arrival::Grant(group, grant) => {

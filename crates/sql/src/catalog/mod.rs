@@ -25,6 +25,11 @@ pub struct Catalog {
     pub version: SchemaVersion,
     /// The commit timestamp of the step that made this version.
     pub committed_at: Timestamp,
+    /// The last version that transactions can tell from the one before: those after it changed only records of jobs. What is planned
+    /// with this one is planned with that one, and groups know of no others.
+    pub seen: SchemaVersion,
+    /// The commit timestamp of the step that made that one.
+    pub seen_at: Timestamp,
     /// Descriptors by id. Names are looked up through `by_name`.
     pub descriptors: BTreeMap<DescriptorId, Arc<Descriptor>>,
     /// (parent, name) → id: databases under 0, schemas under their database, tables, views, sequences and types under their schema.
@@ -49,6 +54,10 @@ impl CatalogChange {
     pub fn is_empty(&self) -> bool {
         self.put.is_empty() && self.delete.is_empty()
     }
+    /// Whether transactions can tell its version from the one before: nobody plans with the record of a job.
+    pub fn is_seen(&self) -> bool {
+        !self.delete.is_empty() || !self.put.iter().all(|d| matches!(d, Descriptor::Job(_)))
+    }
     /// This change, then another one derived from its result: what a transaction block with several DDL statements commits.
     pub fn merge(&mut self, later: CatalogChange) {
         self.put.retain(|d| !later.delete.contains(&d.id()) && !later.put.iter().any(|l| l.id() == d.id()));
@@ -72,6 +81,9 @@ impl Catalog {
         let mut next = self.clone();
         next.version = version;
         next.committed_at = committed_at;
+        if change.is_seen() {
+            (next.seen, next.seen_at) = (version, committed_at);
+        }
         next.next_id = self.next_id.max(change.next_id);
         for id in &change.delete {
             next.remove(*id, version);
@@ -82,14 +94,15 @@ impl Catalog {
         next
     }
 
-    /// Builds a version from what is stored.
+    /// Builds a version from what is stored. `seen`: [`Catalog::seen`], and when.
     pub fn from_stored(
         descriptors: impl IntoIterator<Item = (Descriptor, SchemaVersion)>,
         next_id: u32,
         version: SchemaVersion,
         committed_at: Timestamp,
+        (seen, seen_at): (SchemaVersion, Timestamp),
     ) -> Catalog {
-        let mut catalog = Catalog { version, committed_at, next_id, ..Catalog::default() };
+        let mut catalog = Catalog { version, committed_at, seen, seen_at, next_id, ..Catalog::default() };
         for (d, changed_in) in descriptors {
             catalog.put(d, changed_in);
         }

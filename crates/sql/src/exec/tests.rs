@@ -103,8 +103,8 @@ async fn run_in(
     let mut txn = env.begin(TxnOptions {
         session: SessionId(1),
         read_only: false,
-        schema: catalog.version,
-        schema_committed_at: catalog.committed_at,
+        schema: catalog.seen,
+        schema_committed_at: catalog.seen_at,
         lock_timeout: None,
         deadlock_timeout: None,
         attempt: 0,

@@ -235,8 +235,8 @@ impl<E: Environment> Session<E> {
         TxnOptions {
             session: self.options.id,
             read_only: false,
-            schema: catalog.version,
-            schema_committed_at: catalog.committed_at,
+            schema: catalog.seen,
+            schema_committed_at: catalog.seen_at,
             lock_timeout: self.setting(|v| v.lock_timeout),
             deadlock_timeout: self.setting(|v| v.deadlock_timeout),
             attempt: self.attempt,

@@ -390,7 +390,7 @@ impl<E: Environment> Session<E> {
         let declared = declared_types(&oids)?;
         let catalog = self.catalog();
         let prepared = self.prepare(&statement, &catalog, &declared)?;
-        let plan = Plan { prepared: Arc::new(prepared), version: catalog.version };
+        let plan = Plan { prepared: Arc::new(prepared), version: catalog.seen };
         let named = Named { statement: Arc::new(statement), declared: oids, plan: Some(plan) };
         self.statements.insert(name.to_string(), Arc::new(named));
         Ok(())

@@ -28,11 +28,11 @@ impl<E: Environment> Session<E> {
         // A plan does not say of which time it reads.
         let is_for_once = statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some());
         let key = PlanKey { text: text.to_string(), types: types.to_vec(), scope: self.scope };
-        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, catalog.version) {
+        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, catalog.seen) {
             return Ok(plan);
         }
         let declared = declared_types(types)?;
-        let plan = Plan { prepared: Arc::new(self.prepare(statement, &catalog, &declared)?), version: catalog.version };
+        let plan = Plan { prepared: Arc::new(self.prepare(statement, &catalog, &declared)?), version: catalog.seen };
         if !is_for_once {
             self.shared.plans.put(key, &plan);
         }
@@ -153,8 +153,8 @@ impl<E: Environment> Session<E> {
         self.env.begin(TxnOptions {
             session: self.options.id,
             read_only: false,
-            schema: catalog.version,
-            schema_committed_at: catalog.committed_at,
+            schema: catalog.seen,
+            schema_committed_at: catalog.seen_at,
             lock_timeout: self.setting(|v| v.lock_timeout),
             deadlock_timeout: self.setting(|v| v.deadlock_timeout),
             attempt: self.attempt,

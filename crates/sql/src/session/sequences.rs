@@ -88,8 +88,8 @@ impl<E: Environment> SessionSequences<E> {
             let mut txn = self.env.begin(TxnOptions {
                 session: self.session,
                 read_only: false,
-                schema: catalog.version,
-                schema_committed_at: catalog.committed_at,
+                schema: catalog.seen,
+                schema_committed_at: catalog.seen_at,
                 lock_timeout: None,
                 deadlock_timeout: None,
                 attempt,

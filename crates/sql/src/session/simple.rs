@@ -210,7 +210,7 @@ impl<E: Environment> Session<E> {
         let catalog = self.catalog();
         let types = literal_types(&print);
         let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
-        let plan = self.shared.plans.get(&key, catalog.version)?;
+        let plan = self.shared.plans.get(&key, catalog.seen)?;
         let params = self.literals(&print.literals, &plan.prepared)?;
         Some(Simple::Cached { text: text.to_string(), plan, params })
     }

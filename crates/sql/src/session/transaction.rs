@@ -120,8 +120,8 @@ impl<E: Environment> Session<E> {
             block.txn = Some(self.env.begin(TxnOptions {
                 session,
                 read_only: block.read_only || read_only_statement,
-                schema: catalog.version,
-                schema_committed_at: catalog.committed_at,
+                schema: catalog.seen,
+                schema_committed_at: catalog.seen_at,
                 lock_timeout,
                 deadlock_timeout,
                 attempt,

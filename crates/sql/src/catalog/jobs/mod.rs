@@ -437,8 +437,8 @@ fn options(catalog: &Catalog, session: SessionId, read_only: bool, attempt: u32)
     TxnOptions {
         session,
         read_only,
-        schema: catalog.version,
-        schema_committed_at: catalog.committed_at,
+        schema: catalog.seen,
+        schema_committed_at: catalog.seen_at,
         lock_timeout: Some(TURN_PATIENCE),
         deadlock_timeout: Some(DEADLOCK_TIMEOUT),
         attempt,

@@ -71,7 +71,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Drain { about } => {
             let id = about.id()?;
             stand(&about, id, Standing::Draining).await?;
-            Ok(exit_code(wait(&about, "leads", |node| node.leads.clone()).await?))
+            Ok(exit_code(wait(&about, "leads", |node| node.leads.clone(), &mut None).await?))
         }
         Command::Decommission { about } => {
             let id = about.id()?;
@@ -79,14 +79,18 @@ pub async fn run(command: Command) -> Result<ExitCode> {
             // Every node holds a replica of the catalog for as long as it is a member.
             let holds = |node: &NodeStatus| node.holds.iter().copied().filter(|g| *g != GroupId::CATALOG).collect();
             let end = Instant::now() + Duration::from_secs(about.timeout);
-            while wait(&about, "holds", holds).await? {
+            let (mut said, mut why) = (None, None);
+            while wait(&about, "holds", holds, &mut said).await? {
                 match stand(&about, id, Standing::Decommissioned).await {
                     Ok(()) => {
                         println!("node {id} holds nothing any more and is no member of the cluster");
                         return Ok(ExitCode::SUCCESS);
                     }
                     // Some group still counts on it, or cannot be asked at the moment.
-                    Err(e) if e.sqlstate() == "55000" && Instant::now() < end => tokio::time::sleep(POLL).await,
+                    Err(e) if e.sqlstate() == "55000" && Instant::now() < end => {
+                        say(e.message().to_string(), &mut why);
+                        tokio::time::sleep(POLL).await;
+                    }
                     Err(e) => return Err(e),
                 }
             }
@@ -122,25 +126,28 @@ fn exit_code(is_done: bool) -> ExitCode {
     if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Says it, unless it was said last.
+fn say(line: String, said: &mut Option<String>) {
+    if said.as_ref() != Some(&line) {
+        println!("{line}");
+        *said = Some(line);
+    }
+}
+
 /// Waits until nothing is left of what a node has. Says what is, whenever that changes, and gives up in the end. Whether nothing is.
-async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<GroupId>) -> Result<bool> {
+async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<GroupId>, said: &mut Option<String>) -> Result<bool> {
     let id = about.id()?;
     let end = Instant::now() + Duration::from_secs(about.timeout);
-    let mut said = None;
     loop {
         let nodes = status(&about.asked).await?;
         let node = nodes.iter().find(|n| n.node.id == id);
         let groups = node.map(&left).unwrap_or_default();
         if groups.is_empty() {
-            println!("node {id} {verb} nothing");
+            say(format!("node {id} {verb} nothing"), said);
             return Ok(true);
         }
         let names: Vec<String> = groups.iter().map(ToString::to_string).collect();
-        let line = format!("node {id} still {verb} {}", names.join(" "));
-        if said.as_ref() != Some(&line) {
-            println!("{line}");
-            said = Some(line);
-        }
+        say(format!("node {id} still {verb} {}", names.join(" ")), said);
         if Instant::now() > end {
             eprintln!("meridian: gave up after {} s", about.timeout);
             eprintln!("  hint: SHOW RANGES says what each group waits for; the move goes on by itself.");

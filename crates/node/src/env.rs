@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 /// How long a schema change may look for the catalog's primary.
 const FIND_PATIENCE: Duration = Duration::from_secs(15);
+/// How long the coordinator's node has to accept a connection.
+const REACH_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a step may take: regions that do not answer are waited out to the end of their schema lease.
 const STEP_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a change that came too late waits to see what was first.
@@ -41,6 +43,8 @@ impl<R: Runtime> Env<R> {
                     let (change, with) = (change.clone(), with.to_vec());
                     self.0.ddl.change(base, change, with).await
                 }
+                // What was not sent was not taken.
+                Some(Route::Remote(node)) if let Err(e) = self.0.rpc.reach(node, REACH_PATIENCE).await => Err(e),
                 Some(Route::Remote(node)) => {
                     let call = Request::ChangeCatalog { base, change: change.clone(), with: with.to_vec() };
                     match self.0.rpc.call(node, call, STEP_TIMEOUT).await {

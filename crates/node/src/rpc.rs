@@ -186,20 +186,7 @@ impl<R: Runtime> Rpc<R> {
         }
         let addr = peer.addr.read().clone();
         let deadline = Instant::now() + timeout;
-        let connection = {
-            let mut slot = match tokio::time::timeout_at(deadline, peer.connection.lock()).await {
-                Ok(slot) => slot,
-                Err(_) => return Err(unreachable(&addr, "timed out")),
-            };
-            match &*slot {
-                Some(c) if !c.is_closed.load(Ordering::Acquire) => c.clone(),
-                _ => {
-                    let c = self.connect(&addr).await?;
-                    *slot = Some(c.clone());
-                    c
-                }
-            }
-        };
+        let connection = self.connected(&peer, &addr, deadline).await?;
         let sent = Instant::now();
         let ask = self.ask(&connection, &addr, request, deadline);
         tokio::pin!(ask);
@@ -214,6 +201,28 @@ impl<R: Runtime> Rpc<R> {
                         connection.close(&unreachable(&addr, "nothing was heard of it"));
                     }
                 }
+            }
+        }
+    }
+
+    /// Whether there is a connection to a node, or can be. If not, nothing that is sent to it now is ever delivered.
+    pub async fn reach(self: &Arc<Self>, to: NodeId, timeout: Duration) -> Result<()> {
+        let peer = self.peers.read().get(&to).cloned();
+        let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
+        let addr = peer.addr.read().clone();
+        self.connected(&peer, &addr, Instant::now() + timeout).await.map(drop)
+    }
+
+    async fn connected(self: &Arc<Self>, peer: &Peer, addr: &str, deadline: Instant) -> Result<Arc<Connection>> {
+        let Ok(mut slot) = tokio::time::timeout_at(deadline, peer.connection.lock()).await else {
+            return Err(unreachable(addr, "timed out"));
+        };
+        match &*slot {
+            Some(c) if !c.is_closed.load(Ordering::Acquire) => Ok(c.clone()),
+            _ => {
+                let c = self.connect(addr).await?;
+                *slot = Some(c.clone());
+                Ok(c)
             }
         }
     }

@@ -2,10 +2,11 @@
 //! there. Nothing is noted for certification, nothing can be refused later, and nobody is delayed.
 //!
 //! A bounded time is negotiated once, at the first read, over all groups that the statement's tables have rows in: the newest
-//! moment at which the nearest replica of each can serve everything. No message leaves the region, unless all replicas here are
-//! behind the bound.
+//! moment at which the nearest replica of each can serve everything. No message leaves the region, unless all replicas of a group
+//! here are behind the bound, or there is none: then its primary is asked.
 
 use super::Txn;
+use crate::shared::Route;
 use crate::wire::{ReadOp, ReadResult, Request, Response};
 use bytes::Bytes;
 use futures::future::join_all;
@@ -164,8 +165,9 @@ impl<R: Runtime> Txn<R> {
         let groups: Vec<GroupId> = self.groups_in_use(first).into_iter().collect();
         let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.shared.replicas_near(*g)).collect();
         let deadline = Instant::now() + NEAR_PATIENCE;
+        let (mut nodes, mut patience) = (nodes, NEAR_PATIENCE);
         loop {
-            let answers = join_all(nodes.iter().map(|node| self.settled_at(*node, &groups))).await;
+            let answers = join_all(nodes.iter().map(|node| self.settled_at(*node, &groups, patience))).await;
             let of_group = |i: usize| {
                 let here = self.shared.replica(groups[i]).map(|replica| replica.settled());
                 answers.iter().filter_map(|a| a.get(i).copied().flatten()).chain(here).max()
@@ -175,6 +177,12 @@ impl<R: Runtime> Txn<R> {
             let reached = reached.min(self.began).min(max);
             if reached >= min && self.is_planned_as_it_was(reached) {
                 return Ok(reached);
+            }
+            let primaries = groups.iter().enumerate().filter(|(i, _)| of_group(*i).is_none_or(|at| at < min));
+            let primaries: BTreeSet<NodeId> = primaries.filter_map(|(_, g)| self.primary_elsewhere(*g)).collect();
+            if Instant::now() >= deadline && !nearest_only && !primaries.is_subset(&nodes) {
+                (nodes, patience) = (nodes.union(&primaries).copied().collect(), MESSAGE_TIMEOUT);
+                continue;
             }
             if Instant::now() >= deadline {
                 let planned = self.options.schema_committed_at;
@@ -188,8 +196,15 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
-    async fn settled_at(&self, node: NodeId, groups: &[GroupId]) -> Vec<Option<Timestamp>> {
-        match self.shared.rpc.call(node, Request::Settled(groups.to_vec()), NEAR_PATIENCE).await {
+    fn primary_elsewhere(&self, group: GroupId) -> Option<NodeId> {
+        match self.shared.route(group, 0) {
+            Some(Route::Remote(node)) => Some(node),
+            _ => None,
+        }
+    }
+
+    async fn settled_at(&self, node: NodeId, groups: &[GroupId], patience: Duration) -> Vec<Option<Timestamp>> {
+        match self.shared.rpc.call(node, Request::Settled(groups.to_vec()), patience).await {
             Ok(Response::Settled(settled)) => settled,
             _ => Vec::new(),
         }

@@ -17,12 +17,17 @@ use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, ErrorKind, GroupId, Key, NodeId, Result, Target, Timestamp};
 use meridian_sql::env::{Locking, OnLocked, Scan, ScanRows};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a read looks for a primary that answers before the statement fails with 57P03.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
 const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long the call of a read that waits in a queue may last.
+const WAIT_FOR_ROWS_MAX: Duration = Duration::from_secs(3600);
+/// How often who waits in a queue elsewhere looks whether it still does.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// A replica in the region answers at once or is not worth waiting for.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
 /// Attempts that came before the one which reads at distant primaries: the first failed on a stale replica, the second on what
@@ -256,11 +261,12 @@ impl<R: Runtime> Txn<R> {
 
     /// One read at the primary, wherever it is now.
     async fn ask_primary(&mut self, at: usize, op: ReadOp, locking: Locking) -> Result<ReadResult> {
-        let deadline = Instant::now() + READ_PATIENCE;
+        let mut deadline = Instant::now() + READ_PATIENCE;
         let group = self.parts[at].group;
         let ops = vec![op];
         let mut attempt = 0;
         loop {
+            let asked = Instant::now();
             let answer = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     let part = &mut self.parts[at];
@@ -274,6 +280,10 @@ impl<R: Runtime> Txn<R> {
                 Some(Route::Remote(node)) => self.ask_primary_at(node, at, &ops, locking).await,
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };
+            // A wait in a queue is no part of the patience.
+            if asked.elapsed() > READ_PATIENCE {
+                deadline = Instant::now() + READ_PATIENCE;
+            }
             match answer {
                 Ok(mut answer) => {
                     self.note_newest(at, answer.newest);
@@ -296,16 +306,44 @@ impl<R: Runtime> Txn<R> {
         let has_entries = locking != Locking::None || part.view.entries.len() <= ENTRIES_SENT_MAX;
         let entries = if has_entries { part.view.entries.clone() } else { Vec::new() };
         let view = View { entries, has_entries, schema: part.view.schema.clone(), skipped: Vec::new(), ..part.view };
-        // A wait in a queue has its own bounds; the call must not end it.
-        let timeout = if locking == Locking::None { CALL_TIMEOUT } else { Duration::from_secs(3600) };
-        let call = Request::Read { group: part.group, view, ops: ops.to_vec() };
-        match self.shared.rpc.call(node, call, timeout).await? {
+        let group = part.group;
+        let call = Request::Read { group, view, ops: ops.to_vec() };
+        let answer = match locking {
+            Locking::None => self.shared.rpc.call(node, call, CALL_TIMEOUT).await?,
+            _ => self.wait_at(node, group, call).await?,
+        };
+        let part = &mut self.parts[at];
+        match answer {
             Response::Read(answer) => {
                 part.moved(answer.snapshot, answer.is_settled);
                 Ok(answer)
             }
             Response::NotPrimary { hint } => Err(self.shared.not_primary_there(part.group, node, hint)),
             _ => Err(another_question()),
+        }
+    }
+}
+
+impl<R: Runtime> Txn<R> {
+    /// A read that may wait in a queue. The wait has its own bounds, and the call must not end it. But whoever waits for long looks now
+    /// and then whether it still does: a primary that has forgotten it, or is none any more, would never answer.
+    async fn wait_at(&self, node: NodeId, group: GroupId, call: Request) -> Result<Response> {
+        let waiter = self.owner();
+        let mut answer = pin!(self.shared.rpc.call(node, call, WAIT_FOR_ROWS_MAX));
+        let mut is_missed = false;
+        loop {
+            if let Ok(answer) = tokio::time::timeout(LOOK_INTERVAL, &mut answer).await {
+                return answer;
+            }
+            let ahead = self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await;
+            let waits = matches!(ahead, Ok(Response::Owners(owners)) if !owners.is_empty());
+            // Its turn may have come in between: then the answer is on its way.
+            if !waits && std::mem::replace(&mut is_missed, true) {
+                return Err(Error::unavailable(format!(
+                    "node {node} does not know any more who waits for rows of group {group}"
+                )));
+            }
+            is_missed &= !waits;
         }
     }
 }

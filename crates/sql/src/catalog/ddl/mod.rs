@@ -118,12 +118,17 @@ impl Job {
             let found = catalog.descriptors.get(id).and_then(|d| d.name().map(str::to_string));
             found.unwrap_or_else(|| format!("what is dropped by now ([{}])", id.0))
         };
+        let is_leaving = |id: &DescriptorId| {
+            let moving = catalog.table_by_id(*id).and_then(|t| t.moving.as_ref().map(|m| m.state));
+            moving == Some(crate::catalog::MoveState::Leaving)
+        };
         match self {
             Job::BuildIndex { table, .. } => format!("building an index of {}", name(table)),
             Job::BuildPrimary { table, .. } => format!("building the primary index of {}", name(table)),
             Job::ValidateCheck { table, .. } | Job::ValidateNotNull { table, .. } | Job::ValidateForeignKey { table, .. } => {
                 format!("validating a constraint of {}", name(table))
             }
+            Job::Move { table, .. } if is_leaving(table) => format!("leaving the old homes of {}", name(table)),
             Job::Move { table, .. } => format!("copying {} to its new homes", name(table)),
             Job::Discard { group, .. } => format!("deleting what was dropped from group {group}"),
             Job::DropRegion { region, .. } => format!("looking for rows in {region}"),

@@ -84,6 +84,7 @@ async fn page<E: Environment>(
         is_home_enforced: false,
         is_near_first: true,
         reads_past: false,
+        attempt: 0,
     };
     fill_rows(&plan, &rows, &mut txn, &exec).await?;
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));

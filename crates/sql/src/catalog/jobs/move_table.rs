@@ -13,7 +13,7 @@
 
 use super::backfill::{after, bind, primary_ranges};
 use super::{Job, JobContext, changed, discard, locking, may_try_again, options, pause, step, step_of};
-use crate::catalog::{ColumnState, Move, MoveState, Table};
+use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table};
 use crate::env::{Environment, Scan, Transaction};
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
 use parking_lot::Mutex;
@@ -43,6 +43,12 @@ fn is_of(table: &Table, indexes: &[u32]) -> bool {
         MoveState::Leaving => table.indexes.iter().map(|i| &i.id).eq(indexes),
         MoveState::DeleteOnly | MoveState::WriteOnly => m.indexes == indexes,
     })
+}
+
+/// Whether the move has exchanged the homes: the change is made, and cannot be taken back any more.
+pub(super) fn is_exchanged(catalog: &Catalog, table: DescriptorId, indexes: &[u32]) -> bool {
+    let is_leaving = |t: &Table| t.moving.as_ref().is_some_and(|m| m.state == MoveState::Leaving);
+    catalog.table_by_id(table).is_some_and(|t| is_of(&t, indexes) && is_leaving(&t))
 }
 
 fn set_state(table: &mut Table, state: MoveState) {

@@ -12,7 +12,8 @@
 //! being committed ends by its votes, and what a cancelled job wrote is unreachable.
 
 use super::record::{CANCELED, JobRecord, JobState};
-use super::{JobContext, put_record, run_one, undo, waits};
+use super::{JobContext, move_table, put_record, run_one, undo, waits};
+use crate::catalog::Catalog;
 use crate::catalog::ddl::Job;
 use crate::catalog::lookup::Names;
 use crate::env::Environment;
@@ -158,7 +159,7 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
         if may_pass && attempts < ATTEMPTS {
             tracing::info!(error = %e, job = id.0, "a job tries again");
             tokio::time::sleep(ATTEMPT_PAUSE).await;
-        } else if job.state == JobState::Reverting || job.is_in_background() {
+        } else if job.state == JobState::Reverting || job.is_in_background() || is_made(&env.catalog(), job) {
             tracing::warn!(error = %e, job = id.0, "a job cannot go on yet");
             return say(Ended::Stuck(e));
         } else if let Err(e) = give_up(env, id, e).await {
@@ -306,6 +307,20 @@ fn in_background(job: &JobRecord, verb: &str) -> Error {
     }
 }
 
+/// Whether a change of locality has come so far that there is nothing to take back.
+fn is_made(catalog: &Catalog, job: &JobRecord) -> bool {
+    match job.present_task() {
+        Some(Job::Move { table, indexes, .. }) => move_table::is_exchanged(catalog, *table, indexes),
+        _ => false,
+    }
+}
+
+fn made(job: &JobRecord) -> Error {
+    Error::sql("55000", format!("job {} cannot be canceled", job.id.0))
+        .detail("The rows are in their new homes already, and it only forgets the old ones.")
+        .hint("Change the locality again when it is done. RESUME JOB goes on with a job that is paused.")
+}
+
 fn only_watches(job: &JobRecord) -> bool {
     matches!(job.present_task(), Some(Job::AwaitPlacement { .. }))
 }
@@ -325,6 +340,7 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
         (Control::Cancel, JobState::Running | JobState::Paused) if job.is_in_background() => {
             return Err(in_background(job, "canceled"));
         }
+        (Control::Cancel, JobState::Running | JobState::Paused) if is_made(&catalog, job) => return Err(made(job)),
         (Control::Cancel, JobState::Running | JobState::Paused) => {}
         (Control::Pause, _) => return Err(refused("paused")),
         (Control::Resume, _) => return Err(refused("resumed")),
@@ -332,7 +348,8 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     }
     let before = job.state;
     put_record(env, id, |job| {
-        let may = |job: &JobRecord| job.state == before && (what != Control::Cancel || !job.is_in_background());
+        let is_late = |job: &JobRecord| job.is_in_background() || is_made(&env.catalog(), job);
+        let may = |job: &JobRecord| job.state == before && (what != Control::Cancel || !is_late(job));
         let job = Some(job.clone()).filter(may)?;
         let canceled = || Error::sql(CANCELED, "job canceled by user");
         Some(match what {
@@ -348,10 +365,10 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
     .await?;
     let catalog = env.catalog();
     if what == Control::Cancel
-        && let Some(job) = catalog.job(id).filter(|job| job.state == before && job.is_in_background())
+        && let Some(job) = catalog.job(id).filter(|job| job.state == before)
     {
         // It came so far meanwhile.
-        return Err(in_background(job, "canceled"));
+        return Err(if is_made(&catalog, job) { made(job) } else { in_background(job, "canceled") });
     }
     if let Some(job) = catalog.job(id)
         && job.node == me

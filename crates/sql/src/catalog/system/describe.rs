@@ -5,9 +5,10 @@ use super::{quote, relations::visible_indexes};
 use crate::catalog::ddl::{REGION_COLUMN, REGION_DEFAULT, constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
-    Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Index, IndexColumn, IndexState, Locality, Table,
-    View, is_implicit_primary,
+    Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Identity, Index, IndexColumn, IndexState, Locality,
+    Table, View, is_implicit_primary,
 };
+use crate::types::Type;
 use meridian_base::DescriptorId;
 use meridian_placement::Survival;
 use std::fmt::Write;
@@ -217,6 +218,7 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
         }
         if let Some(i) = &c.identity {
             let _ = write!(part, " GENERATED {} AS IDENTITY", if i.always { "ALWAYS" } else { "BY DEFAULT" });
+            part.push_str(&identity_options(catalog, i));
         }
         parts.push(part);
     }
@@ -258,9 +260,45 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
         }
     }
     if let Some(comment) = &table.comment {
-        let _ = write!(text, "\nCOMMENT ON TABLE {name} IS '{}';", comment.replace('\'', "''"));
+        let _ = write!(text, "\nCOMMENT ON TABLE {name} IS {};", literal(comment));
+    }
+    for (_, c) in table.live_columns() {
+        if let Some(comment) = &c.comment {
+            let _ = write!(text, "\nCOMMENT ON COLUMN {name}.{} IS {};", quote(&c.name), literal(comment));
+        }
+    }
+    for i in visible_indexes(table) {
+        if let Some(comment) = &i.comment {
+            let _ = write!(text, "\nCOMMENT ON INDEX {}.{} IS {};", quote(schema), quote(&i.name), literal(comment));
+        }
     }
     text
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// What of a column's own sequence is not as it would be by default.
+fn identity_options(catalog: &Catalog, identity: &Identity) -> String {
+    let Some(Descriptor::Sequence(s)) = catalog.descriptors.get(&identity.sequence).map(|d| &**d) else { return String::new() };
+    let most = match s.ty {
+        Type::Int2 => i64::from(i16::MAX),
+        Type::Int4 => i64::from(i32::MAX),
+        _ => i64::MAX,
+    };
+    let (least, most) = if s.increment > 0 { (1, most) } else { (-most - 1, -1) };
+    let first = if s.increment > 0 { s.min } else { s.max };
+    let options = [
+        (s.start != first).then(|| format!("START WITH {}", s.start)),
+        (s.increment != 1).then(|| format!("INCREMENT BY {}", s.increment)),
+        (s.min != least).then(|| format!("MINVALUE {}", s.min)),
+        (s.max != most).then(|| format!("MAXVALUE {}", s.max)),
+        (s.cache != 1).then(|| format!("CACHE {}", s.cache)),
+        s.cycle.then(|| "CYCLE".to_string()),
+    ];
+    let options: Vec<String> = options.into_iter().flatten().collect();
+    if options.is_empty() { String::new() } else { format!(" ({})", options.join(" ")) }
 }
 
 /// A database as `CREATE DATABASE` makes it.

@@ -33,6 +33,8 @@ pub struct ExecContext<'a> {
     pub is_near_first: bool,
     /// The transaction reads the past, which every replica has.
     pub reads_past: bool,
+    /// How often the transaction was refused before.
+    pub attempt: u32,
 }
 
 impl ExecContext<'_> {

@@ -57,6 +57,9 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
         if let Some(micros) = took {
             let (made, to_commit) = txn.round_trips();
             tree.lines.push(format!("Round Trips Between Regions: {made}, to commit {to_commit}"));
+            if ctx.attempt > 0 {
+                tree.lines.push(format!("Attempts: {} (times and round trips are of the last)", ctx.attempt + 1));
+            }
             tree.lines.push(format!("Execution Time: {:.3} ms", micros as f64 / 1000.0));
         }
         Ok(tree.lines)
@@ -145,7 +148,10 @@ impl Tree<'_> {
         let head = |name: &str| format!("{name}{measured}");
         match &**node {
             // A projection shows nothing that the statement does not say.
-            Node::Project { input, .. } => return self.node(input, depth),
+            Node::Project { input, .. } => {
+                self.node(input, depth);
+                return self.subplans(node, depth);
+            }
             Node::Values(rows) if rows.len() == 1 => self.line(depth, head("Result")),
             Node::Values(_) => self.line(depth, head("Values Scan")),
             Node::Scan(s) => {
@@ -261,14 +267,8 @@ impl Tree<'_> {
 
     /// Plans inside the node's expressions.
     fn subplans(&mut self, node: &Node, depth: usize) {
-        let exprs: Vec<&Scalar> = match node {
-            Node::Filter { conds, .. } => conds.iter().collect(),
-            Node::Project { exprs, .. } => exprs.iter().collect(),
-            Node::Scan(s) => s.filter.iter().collect(),
-            _ => return,
-        };
         let mut plans = Vec::new();
-        for e in exprs {
+        for e in node.scalars() {
             e.expr.visit(&mut |e| {
                 if let Expr::Subquery(s) = e
                     && let SubqueryBody::Physical(p) = &s.body

@@ -125,6 +125,7 @@ async fn run_in(
         is_home_enforced: false,
         is_near_first: true,
         reads_past: false,
+        attempt: 0,
     };
     let mut sink = Collect(Vec::new());
     let affected = run(&prepared, params, &mut txn, &ctx, &mut sink).await;

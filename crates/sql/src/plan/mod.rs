@@ -24,6 +24,7 @@ mod fast;
 mod optimize;
 pub(crate) mod physical;
 pub(crate) mod rel;
+mod scalars;
 pub(crate) mod stack;
 mod table;
 

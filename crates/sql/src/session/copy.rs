@@ -2,7 +2,7 @@
 
 use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
 use super::output::{BoxFuture, CopyInput, Output};
-use super::run::interruptible;
+use super::run::{check_round_trips, interruptible};
 use super::system::StatementSystem;
 use super::{Format, Formats, Session};
 use crate::catalog::lookup::{Name, TableRef, fold};
@@ -221,11 +221,15 @@ impl<E: Environment> Session<E> {
             is_home_enforced: self.setting(|v| v.enforce_home_region),
             is_near_first: self.setting(|v| v.is_near_first),
             reads_past: self.block.as_ref().is_some_and(|b| b.past.is_some()),
+            attempt: self.attempt,
         };
+        let round_trips_max = self.setting(|v| v.round_trips_max);
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&prepared.descriptors);
+        let before = txn.round_trips().0;
         let affected = interruptible(&self.cancel, exec::run(prepared, &[], txn, &context, sink)).await?;
+        check_round_trips(before, txn, round_trips_max)?;
         if let Some(txn) = alone {
             txn.commit().await?;
         }
@@ -340,6 +344,7 @@ impl<E: Environment> Session<E> {
             is_home_enforced: self.setting(|v| v.enforce_home_region),
             is_near_first: self.setting(|v| v.is_near_first),
             reads_past: self.block.as_ref().is_some_and(|b| b.past.is_some()),
+            attempt: self.attempt,
         };
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);

@@ -78,6 +78,7 @@ impl<E: Environment> Session<E> {
             is_home_enforced: self.setting(|v| v.enforce_home_region),
             is_near_first: self.setting(|v| v.is_near_first),
             reads_past: self.block.as_ref().is_some_and(|b| b.past.is_some()),
+            attempt: self.attempt,
         };
         let txn = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let mut one = OneValue(None);

@@ -115,6 +115,7 @@ impl<E: Environment> Session<E> {
             is_home_enforced,
             is_near_first,
             reads_past,
+            attempt: self.attempt,
         };
         let mut rows = out.map(|out| Rows { out, formats, eval: &self.eval, is_speculative });
         let sink: &mut dyn RowSink = match &mut rows {
@@ -181,7 +182,7 @@ impl<E: Environment> Session<E> {
 }
 
 /// 42899 if a statement takes more round trips between regions than the session allows.
-fn check_round_trips<T: Transaction>(before: u32, txn: &T, max: Option<u32>) -> Result<()> {
+pub(super) fn check_round_trips<T: Transaction>(before: u32, txn: &T, max: Option<u32>) -> Result<()> {
     let Some(max) = max else { return Ok(()) };
     let (made, to_commit) = txn.round_trips();
     let takes = made - before + to_commit;

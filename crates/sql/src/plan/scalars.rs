@@ -1,0 +1,72 @@
+//! Every expression that an operator computes, those of the operators below it left out.
+
+use super::physical::{BoundPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan, WindowPlan};
+
+impl Node {
+    /// In no particular order.
+    pub(crate) fn scalars(&self) -> Vec<&Scalar> {
+        match self {
+            Node::Values(rows) => rows.iter().flatten().collect(),
+            Node::Scan(scan) => scan.scalars(),
+            Node::System { .. } | Node::SetOp { .. } | Node::WorkTable { .. } | Node::First { .. } => Vec::new(),
+            Node::Function { calls, .. } | Node::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, args)| args).collect(),
+            Node::Filter { conds, .. } => conds.iter().collect(),
+            Node::Project { exprs, .. } => exprs.iter().collect(),
+            Node::HashJoin { left_keys, right_keys, on, .. } => left_keys.iter().chain(right_keys).chain(on).collect(),
+            Node::LoopJoin { args, on, .. } => args.iter().chain(on).collect(),
+            Node::Aggregate { keys, aggs, .. } => {
+                let of_aggregates =
+                    aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter).chain(a.order.iter().map(|o| &o.expr)));
+                keys.iter().chain(of_aggregates).collect()
+            }
+            Node::Distinct { on, .. } => on.iter().flatten().collect(),
+            Node::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
+            Node::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
+            Node::Cte { args, .. } => args.iter().collect(),
+            Node::Window { calls, .. } => calls.iter().flat_map(WindowPlan::scalars).collect(),
+            Node::Dml(d) => {
+                let set: Vec<&Scalar> = match &d.kind {
+                    DmlPlanKind::Insert { conflict, .. } => {
+                        let update = conflict.iter().filter_map(|c| c.update.as_ref());
+                        update.flat_map(|(set, condition)| set.iter().map(|(_, e)| e).chain(condition)).collect()
+                    }
+                    DmlPlanKind::Update { set } => set.iter().map(|(_, e)| e).collect(),
+                    DmlPlanKind::Delete => Vec::new(),
+                };
+                set.into_iter().chain(&d.returning).collect()
+            }
+        }
+    }
+}
+
+impl Scan {
+    fn scalars(&self) -> Vec<&Scalar> {
+        let range = self.range.iter().flat_map(|r| r.lower.iter().chain(&r.upper).map(|(e, _)| e).chain(&r.like));
+        self.prefix.iter().flat_map(KeyPart::scalars).chain(range).chain(&self.filter).collect()
+    }
+}
+
+impl KeyPart {
+    fn scalars(&self) -> Vec<&Scalar> {
+        match self {
+            KeyPart::Eq(e) | KeyPart::Any(e) => vec![e],
+            KeyPart::In(list) => list.iter().collect(),
+            KeyPart::Null => Vec::new(),
+        }
+    }
+}
+
+impl WindowPlan {
+    fn scalars(&self) -> Vec<&Scalar> {
+        let order = self.order.iter().map(|o| &o.expr);
+        let bounds = [&self.start, &self.end].into_iter().filter_map(bound);
+        self.args.iter().chain(&self.filter).chain(&self.partition).chain(order).chain(bounds).collect()
+    }
+}
+
+fn bound(bound: &BoundPlan) -> Option<&Scalar> {
+    match bound {
+        BoundPlan::Preceding(e) | BoundPlan::Following(e) => Some(e),
+        BoundPlan::UnboundedPreceding | BoundPlan::CurrentRow | BoundPlan::UnboundedFollowing => None,
+    }
+}

@@ -51,12 +51,12 @@ pub(super) fn is_exchanged(catalog: &Catalog, table: DescriptorId, indexes: &[u3
     catalog.table_by_id(table).is_some_and(|t| is_of(&t, indexes) && is_leaving(&t))
 }
 
-fn set_state(table: &mut Table, state: MoveState) {
+pub(super) fn set_state(table: &mut Table, state: MoveState) {
     table.moving.iter_mut().for_each(|m| m.state = state);
 }
 
 /// From now on the new homes are read, and the old ones written with them.
-fn exchange(table: &mut Table) {
+pub(super) fn exchange(table: &mut Table) {
     let Some(m) = table.moving.take_if(|m| m.state == MoveState::WriteOnly) else { return };
     let left = Move {
         homes: std::mem::replace(&mut table.homes, m.homes),
@@ -113,7 +113,7 @@ pub(super) async fn undo<E: Environment>(
 }
 
 /// Copies every row to the new homes.
-async fn copy<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<()> {
+pub(super) async fn copy<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<()> {
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
     let mut todo = primary_ranges(&source);
     let (mut batch, mut attempt) = (BATCH_ROWS, 0);

@@ -1,6 +1,7 @@
 //! Jobs that are gone on with, paused, resumed, cancelled and taken back, on the in-memory environment.
 
 use super::*;
+use crate::catalog::MoveState;
 use crate::session::{Session, SessionOptions};
 use crate::testing::MemEnvironment;
 use meridian_base::NodeId;
@@ -150,6 +151,31 @@ async fn jobs_are_paused_resumed_and_cancelled() {
     );
     assert_eq!(b.index("by_c"), None);
     assert_eq!(b.try_run("resume job 4000000").await.expect_err("none").sqlstate(), "42704");
+}
+
+/// Once the new homes are read there is nothing to take back: canceled, the old ones would be left as they are.
+#[tokio::test]
+async fn a_move_is_not_cancelled_when_the_new_homes_are_read() {
+    let mut b = Bench::new().await;
+    b.run("alter database postgres set primary region \"us-east1\"").await;
+    b.run("alter database postgres add region \"europe-west1\"").await;
+    let id = b.begin("alter table t set locality regional by table in \"europe-west1\"", NodeId(2), JobState::Running).await;
+    b.run(&format!("pause job {}", id.0)).await;
+    let Job::Move { table, .. } = b.job(id).tasks[0] else { panic!("a move") };
+    // As its node has come.
+    let context = b.session.job_context("");
+    step(&b.env, &context, table, |t| move_table::set_state(t, MoveState::WriteOnly)).await.expect("a step");
+    move_table::copy(&b.env, table, &context).await.expect("copied");
+    step(&b.env, &context, table, move_table::exchange).await.expect("a step");
+
+    let refused = b.try_run(&format!("cancel job {}", id.0)).await.expect_err("it is made");
+    assert_eq!((refused.sqlstate(), b.job(id).state), ("55000", JobState::Paused));
+    b.run("insert into t values (2001, 2001, 0)").await;
+    b.run(&format!("resume job {}", id.0)).await;
+    assert_eq!(b.ended(id).await.state, JobState::Succeeded);
+    assert_eq!(b.count_by("b").await, "1001");
+    let locality = b.run("show locality from table t").await;
+    assert!(locality[0][1].as_deref().is_some_and(|l| l.contains("europe-west1")), "{locality:?}");
 }
 
 #[tokio::test]

@@ -327,6 +327,12 @@ ERROR 42899: the statement takes too many round trips between regions
 DETAIL: It takes 1, its commit included; max_cross_region_round_trips is 0.
 HINT: EXPLAIN shows which operators leave the region.
 
+copy (select email from users where id = '00000000-0000-4000-8000-000000000001') to stdout;
+----
+ERROR 42899: the statement takes too many round trips between regions
+DETAIL: It takes 1, its commit included; max_cross_region_round_trips is 0.
+HINT: EXPLAIN shows which operators leave the region.
+
 set max_cross_region_round_trips = 1;
 ----
 (SET)

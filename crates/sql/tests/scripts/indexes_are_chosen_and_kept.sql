@@ -278,6 +278,9 @@ explain select * from i where id = (select max(a) from i);
 QUERY PLAN
 Point Lookup using i_pkey on i
   Index Cond: (id = (SubPlan))
+  SubPlan
+        ->  Aggregate
+              ->  Seq Scan on i
 Regions: us-east1
 (EXPLAIN)
 

@@ -6,6 +6,7 @@ use meridian_server::pgwire::ServerOptions;
 use meridian_server::{Memory, Server, ServerConfig, SessionThreads};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(ClapArgs)]
@@ -28,6 +29,9 @@ pub struct Args {
     /// Listen on addresses that other machines can reach, though nobody is authenticated yet.
     #[arg(long)]
     insecure: bool,
+    /// For how many seconds this node keeps versions that were replaced: how far AS OF SYSTEM TIME reaches back.
+    #[arg(long, default_value_t = base::limits::GC_TTL_DEFAULT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    gc_ttl: u64,
     /// Most clients at once.
     #[arg(long, default_value_t = ServerOptions::default().max_connections, value_parser = at_least_one)]
     max_connections: usize,
@@ -73,6 +77,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         insecure: args.insecure,
         links: None,
         max_offset: base::limits::MAX_OFFSET_DEFAULT,
+        gc_ttl: Duration::from_secs(args.gc_ttl),
         pg: ServerOptions { max_connections: args.max_connections, ..ServerOptions::default() },
         threads: SessionThreads::start()?,
         memory: Memory::Server,

@@ -27,6 +27,8 @@ pub struct ServerConfig {
     pub links: Option<Links>,
     /// How far two nodes' clocks may be apart; the same on all nodes of a cluster.
     pub max_offset: Duration,
+    /// How long versions that were replaced are kept at least.
+    pub gc_ttl: Duration,
     pub pg: ServerOptions,
     /// What sessions run on.
     pub threads: SessionThreads,
@@ -72,6 +74,7 @@ impl Server {
         node_config.join = config.join;
         node_config.links = config.links;
         node_config.max_offset = config.max_offset;
+        node_config.gc_ttl = config.gc_ttl;
         if config.memory == Memory::Small {
             node_config.log_options.segment_bytes = 8 << 20;
             node_config.store_options.cache_bytes_max = 32 << 20;

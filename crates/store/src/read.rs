@@ -17,7 +17,6 @@ use crate::version::{Found, ScanLimits, ScanPage, Version};
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
 use meridian_base::key::{Key, KeyRange, Target};
-use meridian_base::limits;
 use meridian_base::time::Timestamp;
 use meridian_base::txn::ColumnMask;
 use std::ops::{Bound, ControlFlow};
@@ -86,10 +85,7 @@ impl GroupStore {
         }
         Err(Error::sql("72000", "snapshot too old")
             .detail(format!("the read is as of {at}, and versions before {threshold} may be gone"))
-            .hint(format!(
-                "Read at a newer timestamp: versions that were replaced are kept for {} minutes, and for open transactions.",
-                limits::GC_TTL_DEFAULT.as_secs() / 60
-            )))
+            .hint("Read at a newer timestamp: versions that were replaced are kept for open transactions, and for as long as the option --gc-ttl of the nodes says."))
     }
 
     /// One page of the rows of a range as of `at`, from the start or, if `reverse`, from the end.

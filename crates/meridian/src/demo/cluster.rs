@@ -1,7 +1,7 @@
 //! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected distances.
 
 use super::distance::Distances;
-use meridian_server::node::base::limits::MAX_OFFSET_DEFAULT;
+use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
 use meridian_server::node::base::{Error, Result};
 use meridian_server::node::{Node, Place};
 use meridian_server::pgwire::ServerOptions;
@@ -148,6 +148,7 @@ impl Cluster {
                 insecure: false,
                 links: Some(distances.links()),
                 max_offset: self.max_offset,
+                gc_ttl: GC_TTL_DEFAULT,
                 pg: ServerOptions::default(),
                 threads: threads.clone(),
                 memory: Memory::Small,

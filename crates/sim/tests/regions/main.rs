@@ -9,6 +9,7 @@ mod script;
 mod versions;
 mod waits;
 
+use meridian_base::GroupId;
 use meridian_node::wire::Standing;
 use meridian_sim::cluster::meridian::Tuning;
 use script::{ASIA, Cluster, EU, US, nodes_in, refused};
@@ -154,8 +155,10 @@ fn replicas_leave_a_node_that_is_decommissioned_and_one_that_is_dead() {
     c.restart("n2");
     c.pass(Duration::from_secs(10));
 
-    // Decommissioned: its replicas go first, then it may go.
+    // Decommissioned: its replicas go first, then it may go. Nobody says that they are gone when nobody can be asked.
     c.stand("n1", four, Standing::Decommissioning).expect("taken");
+    let early = c.stand("n1", four, Standing::Decommissioned).expect_err("it has a replica");
+    assert_eq!(early.sqlstate(), "55000", "{early}");
     c.await_voters(&group, &[one, two, three]);
     c.await_holders("n1", &group, &[one, two, three].into());
     c.stand("n1", four, Standing::Decommissioned).expect("taken");
@@ -229,6 +232,43 @@ fn a_schema_change_outlives_the_node_that_runs_it() {
     assert_eq!(c.sql(US, "defaultdb", "SELECT count(*) FROM t WHERE v >= 0"), [["20000"]]);
     let duplicate = c.try_sql(US, "defaultdb", "INSERT INTO t VALUES (-1, 7)");
     assert_eq!(refused(duplicate).0, "23505");
+}
+
+/// A group whose primary does not answer may count on the node.
+#[test]
+fn a_node_stays_a_member_while_a_group_may_count_on_it() {
+    let mut c = Cluster::start(3, 2, 66, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{ASIA}\" REGIONS \"{US}\", \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    let group = c.settled(US, "d")[0][0].clone();
+    c.kill_region(ASIA);
+    c.pass(Duration::from_secs(10));
+    let idle = c.id_of("n2");
+    c.stand("n1", idle, Standing::Decommissioning).expect("taken");
+    c.pass(Duration::from_secs(20));
+    let refusal = c.stand("n1", idle, Standing::Decommissioned).expect_err("nobody speaks for the group");
+    assert_eq!(refusal.sqlstate(), "55000");
+    assert!(refusal.message().contains(&format!("no primary answers for group {group}")), "{refusal}");
+    c.restart_region(ASIA);
+    let end = c.elapsed() + Duration::from_secs(120);
+    while let Err(e) = c.stand("n1", idle, Standing::Decommissioned) {
+        assert!(e.sqlstate() == "55000" && c.elapsed() < end, "{e}");
+        c.pass(Duration::from_secs(1));
+    }
+}
+
+/// A schema change that has not left its node is tried at the next primary of the catalog, not given up with an unknown outcome.
+#[test]
+fn schemas_change_while_the_catalogs_primary_is_dead() {
+    let mut c = Cluster::start(1, 3, 67, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    let primary = c.status("n1").into_iter().find(|n| n.leads.contains(&GroupId::CATALOG)).expect("a primary").node.id;
+    let names = ["n1", "n2", "n3"];
+    let dead = names.into_iter().find(|n| c.id_of(n) == primary).expect("its name");
+    c.kill(dead);
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    c.sql(US, "defaultdb", "INSERT INTO t VALUES (1)");
 }
 
 /// The only node of a database's home region keeps what nobody else may have, and SHOW RANGES says so.

@@ -40,3 +40,19 @@ fn the_past_is_read_where_no_primary_is_in_reach() {
     assert_eq!(refused(c.try_sql(US, "d", &format!("SELECT v FROM there {STALE}"))).0, "57P03");
     assert_eq!(c.sql(US, "d", &format!("SELECT v FROM here {STALE}")), [["10"]]);
 }
+
+/// Where there is no replica near, a bounded time is the newest that the primaries can serve, not the oldest that is allowed.
+#[test]
+fn a_bounded_time_is_a_new_one_where_no_replica_is_near() {
+    let mut c = Cluster::start(3, 1, 72, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8)");
+    c.sql(US, "d", "INSERT INTO t VALUES (1, 10)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(30));
+    c.sql(US, "d", "UPDATE t SET v = 20");
+    c.pass(Duration::from_secs(10));
+    for gateway in [US, EU, ASIA] {
+        assert_eq!(c.sql(gateway, "d", &format!("SELECT v FROM t {}", STALE.replace("1h", "20s"))), [["20"]], "{gateway}");
+    }
+}

@@ -12,6 +12,7 @@ use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
+use crate::turns::Turns;
 use crate::txn::{Counted, vote_on};
 use crate::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
@@ -35,6 +36,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// For clocks that run at different speeds.
 const SPREAD_MARGIN: Duration = Duration::from_millis(100);
+/// How long a gateway that was refused needs to come again, once it knows what came first.
+const TURN_MARGIN: Duration = Duration::from_millis(100);
 /// The catalog has no quorum if it takes longer: steps need not reckon with it.
 const COMMIT_TAKES_MAX: Duration = Duration::from_secs(1);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
@@ -50,6 +53,8 @@ pub(crate) struct Inbox {
 
 pub(crate) enum Job {
     Change {
+        /// The gateway that asks.
+        from: NodeId,
         base: SchemaVersion,
         change: CatalogChange,
         /// A transaction that commits with it.
@@ -76,10 +81,16 @@ pub(crate) enum Job {
 
 impl Inbox {
     /// Asks for a step. Of a transaction that was to commit with it nobody may say that it has not, once a coordinator had it and is gone.
-    pub(crate) async fn change(&self, base: SchemaVersion, change: CatalogChange, with: Vec<Slice>) -> Result<Changed> {
+    pub(crate) async fn change(
+        &self,
+        from: NodeId,
+        base: SchemaVersion,
+        change: CatalogChange,
+        with: Vec<Slice>,
+    ) -> Result<Changed> {
         let has_txn = !with.is_empty();
         let (tx, rx) = oneshot::channel();
-        self.send(Job::Change { base, change, with, reply: tx })?;
+        self.send(Job::Change { from, base, change, with, reply: tx })?;
         let lost = |_| if has_txn { Ok(Changed::Unknown) } else { Err(not_primary(GroupId::CATALOG)) };
         rx.await.unwrap_or_else(lost)
     }
@@ -148,11 +159,13 @@ struct Coordinator<R: Runtime> {
     /// The step has committed, and these gateways are being told.
     told: Option<oneshot::Receiver<BTreeSet<NodeId>>>,
     queued: VecDeque<Step>,
+    turns: Turns,
     /// How long a write to the catalog is expected to take: as long as the slowest of the latest ones.
     commit_takes: Duration,
 }
 
 struct Step {
+    from: NodeId,
     base: SchemaVersion,
     change: CatalogChange,
     with: Vec<Slice>,
@@ -181,8 +194,8 @@ impl<R: Runtime> Coordinator<R> {
         };
         let commit_takes = round_trip(&shared);
         let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.bugs);
-        let (step, told, queued) = (None, None, VecDeque::new());
-        let mut coordinator = Coordinator { shared, replica, inbox, leases, meta, step, told, queued, commit_takes };
+        let (step, told, queued, turns) = (None, None, VecDeque::new(), Turns::default());
+        let mut coordinator = Coordinator { shared, replica, inbox, leases, meta, step, told, queued, turns, commit_takes };
         coordinator.know_groups();
         Ok(coordinator)
     }
@@ -225,7 +238,9 @@ impl<R: Runtime> Coordinator<R> {
 
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
         match job {
-            Job::Change { base, change, with, reply } => self.queued.push_back(Step { base, change, with, reply }),
+            Job::Change { from, base, change, with, reply } => {
+                self.queued.push_back(Step { from, base, change, with, reply });
+            }
             Job::Register { record, reply } => {
                 let registered = self.register(record).await;
                 let _ = reply.send(registered);
@@ -246,13 +261,16 @@ impl<R: Runtime> Coordinator<R> {
         // Who has to derive a step again may begin while the one that came first is being spread.
         let (stale, queued): (Vec<Step>, Vec<Step>) = self.queued.drain(..).partition(|step| step.base < self.meta.version);
         self.queued = queued.into();
-        stale.into_iter().for_each(|step| drop(step.reply.send(Err(stale_base()))));
+        stale.into_iter().for_each(|step| self.refuse(step));
         while self.step.is_none() {
-            let Some(mut step) = self.queued.pop_front() else { return Ok(()) };
+            let patience = round_trip(&self.shared) + TURN_MARGIN;
+            let next = self.turns.next(self.queued.iter().map(|step| step.from), Instant::now(), patience);
+            let Some(mut step) = next.and_then(|at| self.queued.remove(at)) else { return Ok(()) };
             if step.base != self.meta.version {
-                let _ = step.reply.send(Err(stale_base()));
+                self.refuse(step);
                 continue;
             }
+            self.turns.taken(step.from);
             if step.with.is_empty() && !step.change.is_seen() {
                 self.write_unseen(step).await?;
                 continue;
@@ -275,6 +293,11 @@ impl<R: Runtime> Coordinator<R> {
             self.step = Some(step);
         }
         Ok(())
+    }
+
+    fn refuse(&mut self, step: Step) {
+        self.turns.refused(step.from);
+        let _ = step.reply.send(Err(stale_base()));
     }
 
     /// A version that nobody can tell from the one before: no lease is lowered for it, and no group told.

@@ -41,7 +41,7 @@ impl<R: Runtime> Env<R> {
             let answer = match self.0.route(GroupId::CATALOG, attempt) {
                 Some(Route::Local(_)) => {
                     let (change, with) = (change.clone(), with.to_vec());
-                    self.0.ddl.change(base, change, with).await
+                    self.0.ddl.change(self.0.me(), base, change, with).await
                 }
                 // What was not sent was not taken.
                 Some(Route::Remote(node)) if let Err(e) = self.0.rpc.reach(node, REACH_PATIENCE).await => Err(e),

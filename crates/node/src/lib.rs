@@ -42,6 +42,7 @@ pub mod shared;
 mod small_file;
 mod starting;
 mod tasks;
+mod turns;
 pub mod txn;
 pub mod wire;
 

@@ -746,7 +746,7 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Pong(members::own_ping(shared)))
         }
         Request::ChangeCatalog { base, change, with } => {
-            shared.ddl.change(base, change, with).await.map(Response::CatalogChanged)
+            shared.ddl.change(from, base, change, with).await.map(Response::CatalogChanged)
         }
         Request::AwaitVersion { version } => {
             Env(shared.clone()).await_version(version).await?;

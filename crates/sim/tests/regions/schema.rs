@@ -1,6 +1,6 @@
 //! Schema changes and rows in one transaction.
 
-use crate::script::{ASIA, Cluster, EU, US, refused};
+use crate::script::{ASIA, Cluster, EU, Repeated, US, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -169,4 +169,27 @@ fn what_a_change_leaves_to_do_does_not_delay_the_next_one() {
             assert!(took < STEP_MAX, "{statement} from {region}: {took:?}");
         }
     }
+}
+
+/// Those near the coordinator, who change the schema again and again, do not keep others from it.
+#[test]
+fn a_far_gateway_has_its_turn_at_the_schema() {
+    const CHANGE_MAX: Duration = Duration::from_secs(4);
+    let mut c = start(58);
+    for table in ["a", "b"] {
+        c.sql(US, "d", &format!("CREATE TABLE {table} (id INT8 PRIMARY KEY, v INT8)"));
+    }
+    let busy = [1, 2].map(|v| c.repeat(US, "d", &format!("ALTER TABLE a ALTER COLUMN v SET DEFAULT {v}"), 1_000));
+    c.pass(Duration::from_secs(3));
+    let made = |busy: &[Repeated]| busy.iter().map(|client| client.lock().len()).sum::<usize>();
+    let before = made(&busy);
+    for v in 0..5 {
+        for region in [ASIA, EU] {
+            let begun = c.elapsed();
+            c.sql(region, "d", &format!("ALTER TABLE b ALTER COLUMN v SET DEFAULT {v}"));
+            let took = c.elapsed() - begun;
+            assert!(took < CHANGE_MAX, "from {region}: {took:?}");
+        }
+    }
+    assert!(made(&busy) > before + 10, "the others went on");
 }

@@ -57,7 +57,10 @@ fn main() -> ExitCode {
     }
     let command: BoxFuture<'static, Result<ExitCode>> = match command {
         // The simulator brings a runtime of its own for each of its machines.
-        Command::Sim(args) => return sim::run(&args),
+        Command::Sim(args) => {
+            end_with_the_pipe();
+            return sim::run(&args);
+        }
         Command::Demo(args) => Box::pin(demo::run(args)),
         Command::Start(args) => Box::pin(start::run(args)),
         Command::Sql(args) => Box::pin(sql::run(args)),
@@ -89,6 +92,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Ends the process quietly when nobody reads its output any more, as `head` does. Not for what has sockets: a lost connection would
+/// end it too.
+fn end_with_the_pipe() {
+    // SAFETY: no thread runs yet, and the default action is no handler of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Logs go to standard error; `MERIDIAN_LOG` sets the level (`error`, `warn`, `info`, `debug`, or per module).

@@ -6,7 +6,7 @@ use super::run::{check_round_trips, interruptible};
 use super::system::StatementSystem;
 use super::{Format, Formats, Session};
 use crate::catalog::lookup::{Name, TableRef, fold};
-use crate::env::{Environment, Transaction, TxnOptions};
+use crate::env::{Environment, Transaction};
 use crate::exec::{self, ExecContext, MEMORY_BYTES_MAX, RowSink};
 use crate::parse::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget};
 use crate::parse::{Statement, parse_one_statement};
@@ -204,7 +204,7 @@ impl<E: Environment> Session<E> {
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).runs_ahead() && !prepared.groups.is_empty();
-        let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
+        let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
         let block = self.begun(read_only, false);
         block.statements += 1;
         block.has_touched_rows |= !is_alone && !prepared.groups.is_empty();
@@ -234,20 +234,6 @@ impl<E: Environment> Session<E> {
             txn.commit().await?;
         }
         Ok(affected.rows)
-    }
-    fn options_for(&self, catalog: &crate::catalog::Catalog) -> TxnOptions {
-        TxnOptions {
-            session: self.options.id,
-            read_only: false,
-            schema: catalog.seen,
-            schema_committed_at: catalog.seen_at,
-            lock_timeout: self.setting(|v| v.lock_timeout),
-            deadlock_timeout: self.setting(|v| v.deadlock_timeout),
-            attempt: self.attempt,
-            as_of: None,
-            is_held_back: false,
-            is_block: false,
-        }
     }
 
     async fn copy_from(&mut self, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<u64> {
@@ -327,7 +313,7 @@ impl<E: Environment> Session<E> {
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).runs_ahead();
-        let mut alone = is_alone.then(|| self.env.begin(self.options_for(&catalog)));
+        let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
         let block = self.begun(false, false);
         block.statements += 1;
         block.has_touched_rows |= !is_alone;

@@ -150,7 +150,7 @@ impl<E: Environment> Session<E> {
         of(self.system.settings().now())
     }
     /// A transaction for one statement of a block with schema changes.
-    fn transaction_of_its_own(&self, catalog: &Catalog) -> E::Txn {
+    pub(super) fn transaction_of_its_own(&self, catalog: &Catalog) -> E::Txn {
         self.env.begin(TxnOptions {
             session: self.options.id,
             read_only: false,

@@ -161,7 +161,7 @@ impl<R: Runtime> Txn<R> {
         self.shared.catalog.past(&replica.store, at).is_ok_and(|then| is_same(&then))
     }
 
-    async fn negotiate(&self, first: GroupId, min: Timestamp, max: Timestamp, nearest_only: bool) -> Result<Timestamp> {
+    async fn negotiate(&mut self, first: GroupId, min: Timestamp, max: Timestamp, nearest_only: bool) -> Result<Timestamp> {
         let groups: Vec<GroupId> = self.groups_in_use(first).into_iter().collect();
         let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.shared.replicas_near(*g)).collect();
         let deadline = Instant::now() + NEAR_PATIENCE;
@@ -182,6 +182,7 @@ impl<R: Runtime> Txn<R> {
             let primaries: BTreeSet<NodeId> = primaries.filter_map(|(_, g)| self.primary_elsewhere(*g)).collect();
             if Instant::now() >= deadline && !nearest_only && !primaries.is_subset(&nodes) {
                 (nodes, patience) = (nodes.union(&primaries).copied().collect(), MESSAGE_TIMEOUT);
+                self.round_trips += u32::from(primaries.iter().any(|node| !self.shared.rpc.is_near(*node)));
                 continue;
             }
             if Instant::now() >= deadline {

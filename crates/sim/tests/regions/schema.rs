@@ -193,3 +193,22 @@ fn a_far_gateway_has_its_turn_at_the_schema() {
     }
     assert!(made(&busy) > before + 10, "the others went on");
 }
+
+/// The newest version of the catalog may be one that no group was told of, since only jobs can tell it from the one before.
+#[test]
+fn blocks_change_schema_and_rows_after_a_step_of_a_job() {
+    const BLOCK_MAX: Duration = Duration::from_secs(4);
+    let mut c = start(59);
+    for (n, region) in [US, EU, ASIA].into_iter().enumerate() {
+        c.sql(US, "d", &format!("CREATE TABLE gone{n} (id INT8 PRIMARY KEY)"));
+        c.sql(US, "d", &format!("DROP TABLE gone{n}"));
+        c.pass(Duration::from_secs(5));
+        let begun = c.elapsed();
+        let made = format!("CREATE TABLE made{n} (id INT8 PRIMARY KEY); INSERT INTO made{n} VALUES (1), (2)");
+        c.sql(region, "d", &format!("BEGIN; {made}; UPDATE near SET v = v + 1; ALTER TABLE far ADD COLUMN c{n} INT8; COMMIT"));
+        let took = c.elapsed() - begun;
+        assert!(took < BLOCK_MAX, "from {region}: {took:?}");
+        assert_eq!(c.sql(EU, "d", &format!("SELECT count(*) FROM made{n}")), [["2"]]);
+        assert_eq!(c.sql(EU, "d", "SELECT DISTINCT v FROM near"), [[(n + 1).to_string()]]);
+    }
+}

@@ -94,6 +94,11 @@ impl Catalog {
         next
     }
 
+    /// The same version with changes that one transaction makes: for everybody else it is as it was.
+    pub fn with(&self, change: &CatalogChange) -> Catalog {
+        Catalog { seen: self.seen, seen_at: self.seen_at, ..self.apply(change, self.version, self.committed_at) }
+    }
+
     /// Builds a version from what is stored. `seen`: [`Catalog::seen`], and when.
     pub fn from_stored(
         descriptors: impl IntoIterator<Item = (Descriptor, SchemaVersion)>,

@@ -70,7 +70,7 @@ impl DdlBlock {
     }
     fn add(&mut self, statement: Arc<Statement>, derived: Ddl) {
         let next_id = self.catalog.next_id;
-        self.catalog = Arc::new(self.catalog.apply(&derived.change, self.base.version, self.base.committed_at));
+        self.catalog = Arc::new(self.catalog.with(&derived.change));
         self.ids_reserved &= self.catalog.next_id == next_id;
         for id in derived.change.delete {
             self.change.put.retain(|d| d.id() != id);
@@ -251,7 +251,7 @@ impl<E: Environment> Session<E> {
                 Ok(base) => {
                     let is_made = |d: &Descriptor| matches!(d, Descriptor::Group(_)) && base.descriptors.contains_key(&d.id());
                     changes.change.put.retain(|d| !is_made(d));
-                    changes.catalog = Arc::new(base.apply(&changes.change, base.version, base.committed_at));
+                    changes.catalog = Arc::new(base.with(&changes.change));
                     changes.base = base;
                     changes.ids_reserved = true;
                     break;
@@ -328,6 +328,6 @@ fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
     }
     let mut change = changes.change.clone();
     change.next_id = change.next_id.max(newest.next_id);
-    let catalog = Arc::new(newest.apply(&change, newest.version, newest.committed_at));
+    let catalog = Arc::new(newest.with(&change));
     Ok(DdlBlock { base: newest, catalog, change, ..changes })
 }

@@ -158,7 +158,7 @@ impl<E: Environment> Session<E> {
     fn current(&mut self, name: &str, named: Arc<Named>) -> Result<Arc<Named>> {
         let Some(plan) = &named.plan else { return Ok(named) };
         let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-        if !has_changes && plan.version == self.catalog().version {
+        if !has_changes && plan.is_of(&self.catalog()) {
             return Ok(named);
         }
         let again = self.named(named.statement.clone(), &named.declared)?;
@@ -286,8 +286,7 @@ impl<E: Environment> Session<E> {
             let manner = Manner { describes: false, formats: &portal.formats, is_whole };
             return self.run_statement(&statement, manner, out).await;
         };
-        let prepared = plan.prepared.clone();
-        let version = plan.version;
+        let (plan, prepared) = (plan.clone(), plan.prepared.clone());
         self.cancel.check()?;
         self.refuse_if_failed()?;
         let now = self.start_statement();
@@ -303,7 +302,7 @@ impl<E: Environment> Session<E> {
                 let statement = portal.named.statement.clone();
                 self.read_as_of(&statement, now).await?;
                 let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-                if has_changes || self.catalog().version != version {
+                if has_changes || !plan.is_of(&self.catalog()) {
                     self.plan_portal_again(portal).await?;
                 }
                 let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
@@ -390,7 +389,7 @@ impl<E: Environment> Session<E> {
         let declared = declared_types(&oids)?;
         let catalog = self.catalog();
         let prepared = self.prepare(&statement, &catalog, &declared)?;
-        let plan = Plan { prepared: Arc::new(prepared), version: catalog.seen };
+        let plan = Plan::new(Arc::new(prepared), &catalog);
         let named = Named { statement: Arc::new(statement), declared: oids, plan: Some(plan) };
         self.statements.insert(name.to_string(), Arc::new(named));
         Ok(())

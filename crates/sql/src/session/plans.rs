@@ -2,8 +2,9 @@
 //!
 //! A key is a statement's text without its literals, the types of its parameters, and the *scope*: everything else that decides
 //! what the text means (database, search path, user, time zone, date order). An entry is good for exactly one version of the
-//! catalog: schema changes are rare, and any of them may give a name another meaning.
+//! catalog ([`Catalog::seen`]): schema changes are rare, and any of them may give a name another meaning.
 
+use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::plan::Prepared;
 use crate::types::DateOrder;
@@ -24,7 +25,18 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub prepared: Arc<Prepared>,
-    pub version: SchemaVersion,
+    /// [`Catalog::seen`].
+    seen: SchemaVersion,
+}
+
+impl Plan {
+    pub fn new(prepared: Arc<Prepared>, catalog: &Catalog) -> Plan {
+        Plan { prepared, seen: catalog.seen }
+    }
+    /// Whether it was made with this catalog, or one that no plan can tell from it.
+    pub fn is_of(&self, catalog: &Catalog) -> bool {
+        self.seen == catalog.seen
+    }
 }
 
 /// See the module's essay. Interned, because it is the same for all statements of a session.
@@ -91,12 +103,12 @@ impl PlanCache {
         entries.scopes.insert(key, scope);
         scope
     }
-    /// The plan for a key, if it is good for this version.
-    pub fn get(&self, key: &PlanKey, version: SchemaVersion) -> Option<Plan> {
+    /// The plan for a key, if it is good for this catalog.
+    pub fn get(&self, key: &PlanKey, catalog: &Catalog) -> Option<Plan> {
         let entries = self.entries.read();
         let entry = entries.plans.get(key)?;
         entry.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        (entry.plan.version == version).then(|| entry.plan.clone())
+        entry.plan.is_of(catalog).then(|| entry.plan.clone())
     }
     /// Keeps a plan, if it may be kept.
     pub fn put(&self, key: PlanKey, plan: &Plan) {

@@ -28,11 +28,11 @@ impl<E: Environment> Session<E> {
         // A plan does not say of which time it reads.
         let is_for_once = statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some());
         let key = PlanKey { text: text.to_string(), types: types.to_vec(), scope: self.scope };
-        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, catalog.seen) {
+        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, &catalog) {
             return Ok(plan);
         }
         let declared = declared_types(types)?;
-        let plan = Plan { prepared: Arc::new(self.prepare(statement, &catalog, &declared)?), version: catalog.seen };
+        let plan = Plan::new(Arc::new(self.prepare(statement, &catalog, &declared)?), &catalog);
         if !is_for_once {
             self.shared.plans.put(key, &plan);
         }

@@ -210,7 +210,7 @@ impl<E: Environment> Session<E> {
         let catalog = self.catalog();
         let types = literal_types(&print);
         let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
-        let plan = self.shared.plans.get(&key, catalog.seen)?;
+        let plan = self.shared.plans.get(&key, &catalog)?;
         let params = self.literals(&print.literals, &plan.prepared)?;
         Some(Simple::Cached { text: text.to_string(), plan, params })
     }
@@ -234,7 +234,7 @@ impl<E: Environment> Session<E> {
             self.read_as_of_default(now).await?;
         }
         if let Simple::Cached { text, .. } = simple
-            && self.catalog().version != plan.version
+            && !plan.is_of(&self.catalog())
         {
             let statement = Arc::new(parse::parse_one_statement(text)?);
             return self.run_statement(&statement, manner, out).await;

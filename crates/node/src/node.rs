@@ -17,9 +17,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
-use meridian_base::{
-    Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, SessionId, Timestamp, limits,
-};
+use meridian_base::{Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, Timestamp, limits};
 use meridian_placement::Survival;
 use meridian_raft as raft;
 use meridian_region::Owner;
@@ -679,7 +677,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
 
 async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Result<Response> {
     let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
-    let owner = |session: SessionId, began: Timestamp| Owner { gateway: from, session, began };
+    let own = |owner: Owner| Owner { gateway: from, ..owner };
     match request {
         Request::Raft { group, message } => {
             if from == NodeId(0) {
@@ -689,14 +687,14 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Raft(replica.raft().handle(message).await?))
         }
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
-        Request::Commit { group, session, began, request } => {
+        Request::Commit { group, owner, request } => {
             let replica = primary(group)?;
             let outcome = shared.commit_at(&replica, &request).await?;
             let fresh = match &outcome {
                 CommitOutcome::Conflict(_) => replica.out_of_date(&request.reads)?,
                 _ => Vec::new(),
             };
-            replica.release_locks(owner(session, began));
+            replica.release_locks(own(owner));
             Ok(Response::Commit(outcome, fresh))
         }
         Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
@@ -735,11 +733,11 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             crate::txn::reserved(shared, id, from, at, found);
             Ok(Response::Done)
         }
-        Request::Release { group, session, began } => {
-            primary(group)?.release_locks(owner(session, began));
+        Request::Release { group, owner } => {
+            primary(group)?.release_locks(own(owner));
             Ok(Response::Done)
         }
-        Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter))),
+        Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),
         Request::WaitsOf(owners) => Ok(Response::WaitsOf(shared.waiting.of(&owners))),
         Request::Ping(ping) => {
             members::hear(shared, from, ping, None);

@@ -361,7 +361,7 @@ impl<R: Runtime> Replica<R> {
             WireLocking::Exclusive(b) => (Mode::Exclusive, b),
             WireLocking::Shared(b) => (Mode::Shared, b),
         };
-        let owner = Owner { gateway, session: view.session, began: view.began };
+        let owner = Owner { gateway, session: view.session, began: view.began, since: view.since };
         let (place, ended) = {
             let mut core = self.core.lock();
             if core.engine.is_none() {
@@ -459,8 +459,12 @@ impl<R: Runtime> Replica<R> {
     }
 
     /// Everybody that the waiter waits for in these queues.
-    pub fn ahead_of(&self, waiter: Owner) -> Vec<Owner> {
-        self.core.lock().queues.ahead_of(waiter)
+    pub fn ahead_of(&self, waiter: Owner) -> Result<Vec<Owner>> {
+        let core = self.core.lock();
+        if core.engine.is_none() {
+            return Err(not_primary(self.id));
+        }
+        Ok(core.queues.ahead_of(waiter))
     }
 
     /// A gateway is gone, with all its sessions.

@@ -50,6 +50,7 @@ pub struct Shared<R: Runtime> {
     pub(crate) overlay: crate::txn::overlay::Overlay,
     /// Sessions that were refused because a replica was behind.
     pub(crate) refusals: crate::txn::stale::Refusals,
+    pub(crate) ages: crate::txn::ages::Ages,
     /// Where its transactions wait for rows while they hold others elsewhere.
     pub(crate) waiting: crate::txn::deadlock::Waiting,
     /// What sessions read in attempts whose round failed.
@@ -143,6 +144,7 @@ impl<R: Runtime> Shared<R> {
             ddl: crate::ddl::Inbox::default(),
             overlay: Default::default(),
             refusals: Default::default(),
+            ages: Default::default(),
             waiting: Default::default(),
             scripts: Default::default(),
             metrics: Default::default(),

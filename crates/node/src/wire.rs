@@ -97,9 +97,8 @@ pub enum Request {
     /// A transaction's slice to certify and commit.
     Commit {
         group: GroupId,
-        session: SessionId,
-        /// When the transaction began: whose queue entries end with it.
-        began: Timestamp,
+        /// Whose queue entries end with it.
+        owner: Owner,
         request: CommitRequest,
     },
     /// Part of a read-only round: whether all of this is still the newest at the group's primary, whose clock is then above `at`.
@@ -117,8 +116,7 @@ pub enum Request {
     /// The transaction is over without a commit: leave the wait queues.
     Release {
         group: GroupId,
-        session: SessionId,
-        began: Timestamp,
+        owner: Owner,
     },
     /// A new node asks for its identity, or a member registers its addresses.
     Join {
@@ -269,8 +267,9 @@ pub enum Changed {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct View {
     pub session: SessionId,
-    /// The transaction's age, for deadlocks: the youngest aborts.
     pub began: Timestamp,
+    /// Its age, for deadlocks: see [`Owner`].
+    pub since: Timestamp,
     pub read_only: bool,
     /// Where it reads in this group; `None` at its first read there.
     pub snapshot: Option<Timestamp>,

@@ -30,6 +30,15 @@ pub struct Owner {
     pub session: SessionId,
     /// When the transaction began. No two of a gateway began at the same time.
     pub began: Timestamp,
+    /// When the first attempt at the same work began: of a cycle the youngest aborts, and who is tried again stays as old as it was.
+    pub since: Timestamp,
+}
+
+impl Owner {
+    /// Orders all owners; the largest is the youngest.
+    pub fn age(&self) -> (Timestamp, Owner) {
+        (self.since, *self)
+    }
 }
 
 /// What an entry excludes.
@@ -228,8 +237,8 @@ impl Queues {
 
     /// The gateway is gone, and all its sessions.
     pub fn gateway_lost(&mut self, gateway: NodeId, ended: &mut Vec<Ended>) {
-        let first = Owner { gateway, session: SessionId(0), began: Timestamp::MIN };
-        let last = Owner { gateway, session: SessionId(u64::MAX), began: Timestamp::MAX };
+        let first = Owner { gateway, session: SessionId(0), began: Timestamp::MIN, since: Timestamp::MIN };
+        let last = Owner { gateway, session: SessionId(u64::MAX), began: Timestamp::MAX, since: Timestamp::MAX };
         let gone: Vec<Owner> = self.owners.range(first..=last).map(|(owner, _)| *owner).collect();
         for owner in gone {
             self.give_up_all(owner, ended);
@@ -385,7 +394,7 @@ impl Queues {
         while let Some((_, todo)) = path.last_mut() {
             match todo.pop() {
                 Some(next) if next == start => {
-                    return path.iter().map(|(owner, _)| *owner).max_by_key(|owner| (owner.began, *owner));
+                    return path.iter().map(|(owner, _)| *owner).max_by_key(Owner::age);
                 }
                 Some(next) => {
                     if seen.insert(next) {
@@ -407,11 +416,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn owner(n: u64) -> Owner {
-        Owner { gateway: NodeId(1 + n as u32 % 2), session: SessionId(n), began: Timestamp(n) }
+        Owner { gateway: NodeId(1 + n as u32 % 2), session: SessionId(n), began: Timestamp(n), since: Timestamp(n) }
     }
     /// One of a session's transactions.
     fn of(n: u64, began: u64) -> Owner {
-        Owner { began: Timestamp(began), ..owner(n) }
+        Owner { began: Timestamp(began), since: Timestamp(began), ..owner(n) }
     }
     fn key(k: u8) -> Key {
         Key::new(&[k])

@@ -133,7 +133,7 @@ impl<R: Runtime> Txn<R> {
                 true => hold(self.protocol, longest.saturating_sub(self.shared.one_way_delay(group))),
                 false => Duration::ZERO,
             };
-            let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_locks);
+            let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_queued());
             (group, Prepare { participants: participants.clone(), slice, hold, has_queued, is_late, is_last: false })
         };
         slices.into_iter().map(prepare).collect()

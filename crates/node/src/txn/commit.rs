@@ -210,11 +210,11 @@ impl<R: Runtime> Txn<R> {
     async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
         self.round_trips += u32::from(!self.shared.rpc.is_near(node));
-        let call = Request::Commit { group, session: self.options.session, began: self.began, request: request.clone() };
+        let call = Request::Commit { group, owner: self.owner(), request: request.clone() };
         match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {
             Response::Commit(outcome, fresh) => {
                 // The primary has emptied the queues.
-                self.parts[at].has_locks = false;
+                self.parts[at].queued_at.remove(&node);
                 Ok((outcome, fresh))
             }
             Response::NotPrimary { hint } => Err(self.shared.not_primary_there(group, node, hint)),

@@ -106,7 +106,6 @@ impl<R: Runtime> Watch<R> {
     }
 
     async fn closes_circle(&self) -> bool {
-        let age = |owner: &Owner| (owner.began, *owner);
         let mut seen = BTreeSet::from([self.owner]);
         let mut todo = vec![(self.owner, self.group)];
         while let Some((waiter, group)) = todo.pop() {
@@ -116,7 +115,7 @@ impl<R: Runtime> Watch<R> {
             }
             let mut by_gateway: BTreeMap<NodeId, Vec<Owner>> = BTreeMap::new();
             for owner in ahead {
-                if age(&owner) < age(&self.owner) && seen.insert(owner) {
+                if owner.age() < self.owner.age() && seen.insert(owner) {
                     by_gateway.entry(owner.gateway).or_default().push(owner);
                 }
             }
@@ -132,10 +131,15 @@ impl<R: Runtime> Watch<R> {
     /// Everybody that the waiter waits for at the group's primary, directly or through others.
     async fn ahead_of(&self, waiter: Owner, group: GroupId) -> Vec<Owner> {
         match self.shared.route(group, 0) {
-            Some(Route::Local(replica)) => replica.ahead_of(waiter),
+            Some(Route::Local(replica)) => replica.ahead_of(waiter).unwrap_or_default(),
             Some(Route::Remote(node)) => {
                 match self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await {
                     Ok(Response::Owners(owners)) => owners,
+                    Ok(Response::NotPrimary { hint }) => {
+                        // The next look asks somebody else.
+                        drop(self.shared.not_primary_there(group, node, hint));
+                        Vec::new()
+                    }
                     _ => Vec::new(),
                 }
             }

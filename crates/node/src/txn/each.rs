@@ -124,6 +124,7 @@ impl<R: Runtime> Txn<R> {
             protocol: self.protocol,
             options: self.options.clone(),
             began: self.began,
+            since: self.since,
             attempts: self.attempts,
             schema: self.schema.clone(),
             parts: vec![std::mem::replace(&mut self.parts[at], stand_in)],

@@ -5,6 +5,7 @@
 //! several groups. What a client sees inside an open transaction is speculative until its commit succeeds; an error that ends
 //! it is told only after [`Transaction::confirm`] (design: transactions, «At the gateway»).
 
+pub(crate) mod ages;
 mod ballot;
 mod commit;
 pub(crate) mod deadlock;
@@ -26,11 +27,13 @@ pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 use crate::metrics::Counter;
 use crate::primary::conflict_error;
 use crate::protected;
-use crate::shared::{Route, Shared};
-use crate::wire::{Request, Response, View};
+use crate::shared::Shared;
+use crate::wire::{Request, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
-use meridian_base::{ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, Result, SchemaUse, Timestamp, Write, limits};
+use meridian_base::{
+    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, NodeId, Result, SchemaUse, Timestamp, Write, limits,
+};
 use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
 use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
@@ -50,6 +53,8 @@ pub struct Txn<R: Runtime> {
     protocol: Protocol,
     options: TxnOptions,
     began: Timestamp,
+    /// When the first attempt at the same work began.
+    since: Timestamp,
     /// Attempts of the same work that came before, as far as that is known: a client that tries again itself is recognised by its session.
     attempts: u32,
     schema: SchemaUse,
@@ -88,6 +93,7 @@ impl<R: Runtime> Txn<R> {
             true => Timestamp::from_micros(physical),
             false => shared.clock.tick(physical),
         };
+        let since = shared.ages.take(options.session).unwrap_or(began);
         let schema = SchemaUse { version: options.schema, ..SchemaUse::default() };
         let protocol = shared.protocol();
         Txn {
@@ -98,6 +104,7 @@ impl<R: Runtime> Txn<R> {
             shared,
             options,
             began,
+            since,
             schema,
             parts: Vec::with_capacity(1),
             undo: Vec::new(),
@@ -133,6 +140,7 @@ impl<R: Runtime> Txn<R> {
         let view = View {
             session: self.options.session,
             began: self.began,
+            since: self.since,
             read_only: self.options.read_only,
             snapshot: None,
             is_settled: false,
@@ -149,6 +157,7 @@ impl<R: Runtime> Txn<R> {
 
     fn note_failure(&mut self, e: Error) -> Error {
         if e.is_retry() {
+            self.shared.ages.keep(self.options.session, self.since);
             self.failed = Some(e.clone());
         }
         e
@@ -177,7 +186,7 @@ impl<R: Runtime> Txn<R> {
     /// Counts a transaction that touched other regions.
     fn count(&self, is_committed: bool) {
         // GLOBAL rows that were only read are this region's own.
-        let is_elsewhere = |p: &Part| self.is_far(p.group) && (!p.is_global || self.global.is_written || p.has_locks);
+        let is_elsewhere = |p: &Part| self.is_far(p.group) && (!p.is_global || self.global.is_written || p.has_queued());
         if self.parts.iter().any(is_elsewhere) {
             self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
             match is_committed {
@@ -189,41 +198,33 @@ impl<R: Runtime> Txn<R> {
 
     /// What it is called in wait queues.
     fn owner(&self) -> Owner {
-        Owner { gateway: self.shared.me(), session: self.options.session, began: self.began }
+        Owner { gateway: self.shared.me(), session: self.options.session, began: self.began, since: self.since }
     }
 
+    /// An entry is in the memory of the primary that gave it, and nowhere else. If that leads the group no more, it has no queues.
     fn leave_queues(&mut self) {
         let owner = self.owner();
-        let Owner { session, began, .. } = owner;
         for part in &mut self.parts {
-            if !std::mem::take(&mut part.has_locks) {
-                continue;
-            }
             let group = part.group;
-            match self.shared.route(group, 0) {
-                Some(Route::Local(replica)) => replica.release_locks(owner),
-                Some(Route::Remote(node)) => {
-                    let shared = self.shared.clone();
-                    self.shared.spawn(async move {
-                        // If all of this is lost, the entries end with the primary's term or with this gateway.
-                        for attempt in 0..RELEASE_ATTEMPTS {
-                            let node = match shared.route(group, attempt) {
-                                Some(Route::Remote(node)) => node,
-                                _ => node,
-                            };
-                            let release = Request::Release { group, session, began };
-                            match shared.rpc.call(node, release, RELEASE_TIMEOUT).await {
-                                Ok(Response::NotPrimary { hint }) => drop(shared.not_primary_there(group, node, hint)),
-                                Ok(_) => return,
-                                Err(_) => {}
-                            }
-                            backoff(attempt + 3).await;
-                        }
-                    });
+            for node in std::mem::take(&mut part.queued_at) {
+                if node == self.shared.me() {
+                    self.shared.replica(group).into_iter().for_each(|replica| replica.release_locks(owner));
+                } else {
+                    self.shared.spawn(release(self.shared.clone(), node, group, owner));
                 }
-                None => {}
             }
         }
+    }
+}
+
+/// If all of this is lost, the entries end with the primary's term or with this gateway.
+async fn release<R: Runtime>(shared: Arc<Shared<R>>, node: NodeId, group: GroupId, owner: Owner) {
+    for attempt in 0..RELEASE_ATTEMPTS {
+        let release = Request::Release { group, owner };
+        if shared.rpc.call(node, release, RELEASE_TIMEOUT).await.is_ok() {
+            return;
+        }
+        backoff(attempt + 3).await;
     }
 }
 
@@ -434,8 +435,10 @@ impl<R: Runtime> Transaction for Txn<R> {
     async fn commit(mut self) -> Result<Option<Timestamp>> {
         let committed = self.commit_everywhere().await;
         self.count(committed.is_ok());
-        if committed.is_ok() {
-            self.shared.refusals.forget(self.options.session);
+        match &committed {
+            Ok(_) => self.shared.refusals.forget(self.options.session),
+            Err(e) if e.is_retry() => self.shared.ages.keep(self.options.session, self.since),
+            Err(_) => {}
         }
         self.leave_queues();
         if let (Ok(Some(at)), true) = (&committed, self.global.is_written) {

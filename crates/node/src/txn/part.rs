@@ -2,8 +2,8 @@
 
 use crate::wire::View;
 use bytes::Bytes;
-use meridian_base::{ColumnMask, GroupId, Key, KeyRange, ReadEntry, Target, Timestamp, Write};
-use std::collections::BTreeMap;
+use meridian_base::{ColumnMask, GroupId, Key, KeyRange, NodeId, ReadEntry, Target, Timestamp, Write};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A transaction's slice of one group.
 pub(super) struct Part {
@@ -15,7 +15,8 @@ pub(super) struct Part {
     /// Where it reads at replicas that are not the primary.
     pub replica_snapshot: Option<Timestamp>,
     pub writes: BTreeMap<Key, Write>,
-    pub has_locks: bool,
+    /// The primaries whose queues were asked for entries. They are given up there, whoever leads the group by then.
+    pub queued_at: BTreeSet<NodeId>,
     /// Values fetched ahead with their `until`, at the present snapshot.
     pub prefetched: BTreeMap<Key, (Option<Bytes>, Timestamp)>,
     pub prefetched_columns: ColumnMask,
@@ -29,7 +30,7 @@ impl Part {
             view,
             replica_snapshot: None,
             writes: BTreeMap::new(),
-            has_locks: false,
+            queued_at: BTreeSet::new(),
             prefetched: BTreeMap::new(),
             prefetched_columns: ColumnMask::NONE,
         }
@@ -38,6 +39,10 @@ impl Part {
     /// Remembers what was read, so that it is certified.
     pub fn record(&mut self, target: Target, columns: ColumnMask, until: Timestamp) {
         self.view.entries.push(ReadEntry { target, columns: columns | ColumnMask::EXISTENCE, until });
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !self.queued_at.is_empty()
     }
 
     /// Whether the group takes part in the commit. What was only read of GLOBAL rows is certified by those who do.
@@ -126,6 +131,7 @@ mod tests {
         let view = View {
             session: SessionId(1),
             began: Timestamp(1),
+            since: Timestamp(1),
             read_only: false,
             snapshot: None,
             is_settled: false,

@@ -57,9 +57,10 @@ impl<R: Runtime> Txn<R> {
             && let Some(replica) = self.shared.local_primary(self.parts[at].group)
         {
             let watch = self.before_wait(at, locking);
+            let me = self.shared.me();
+            self.note_queue(at, me, locking);
             let part = &mut self.parts[at];
             part.prefetched.clear();
-            let me = self.shared.me();
             let read = replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into());
             match unless_deadlocked(watch, read).await {
                 Ok(version) => {
@@ -188,14 +189,20 @@ impl<R: Runtime> Txn<R> {
         if locking == Locking::None {
             return None;
         }
-        self.parts[at].has_locks = true;
-        let is_elsewhere = |(other, part): (usize, &Part)| other != at && part.has_locks;
+        let is_elsewhere = |(other, part): (usize, &Part)| other != at && part.has_queued();
         if !self.is_branch && !self.parts.iter().enumerate().any(is_elsewhere) {
             return None;
         }
         let (shared, group) = (self.shared.clone(), self.parts[at].group);
         let owner = self.owner();
         self.options.deadlock_timeout.map(|patience| Watch { shared, owner, group, patience })
+    }
+
+    /// A primary is about to be asked for entries.
+    fn note_queue(&mut self, at: usize, primary: NodeId, locking: Locking) {
+        if locking != Locking::None {
+            self.parts[at].queued_at.insert(primary);
+        }
     }
 
     pub(super) fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
@@ -269,6 +276,7 @@ impl<R: Runtime> Txn<R> {
             let asked = Instant::now();
             let answer = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {
+                    self.note_queue(at, self.shared.me(), locking);
                     let part = &mut self.parts[at];
                     let before = part.view.snapshot;
                     let answer = replica.read(self.shared.me(), &mut part.view, &ops).await;
@@ -302,6 +310,7 @@ impl<R: Runtime> Txn<R> {
 
     async fn ask_primary_at(&mut self, node: NodeId, at: usize, ops: &[ReadOp], locking: Locking) -> Result<ReadAnswer> {
         self.round_trips += u32::from(!self.shared.rpc.is_near(node));
+        self.note_queue(at, node, locking);
         let part = &mut self.parts[at];
         let has_entries = locking != Locking::None || part.view.entries.len() <= ENTRIES_SENT_MAX;
         let entries = if has_entries { part.view.entries.clone() } else { Vec::new() };
@@ -336,7 +345,11 @@ impl<R: Runtime> Txn<R> {
                 return answer;
             }
             let ahead = self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await;
-            let waits = matches!(ahead, Ok(Response::Owners(owners)) if !owners.is_empty());
+            let waits = match ahead {
+                Ok(Response::NotPrimary { hint }) => return Err(self.shared.not_primary_there(group, node, hint)),
+                Ok(Response::Owners(owners)) => !owners.is_empty(),
+                _ => false,
+            };
             // Its turn may have come in between: then the answer is on its way.
             if !waits && std::mem::replace(&mut is_missed, true) {
                 return Err(Error::unavailable(format!(

@@ -38,7 +38,7 @@ impl<R: Runtime> Txn<R> {
                 schema: SchemaUse { is_certified_by_catalog: true, ..SchemaUse::default() },
                 global: Default::default(),
             },
-            has_queued: is_late || part.has_locks,
+            has_queued: is_late || part.has_queued(),
         };
         Ok(takes_part.map(slice).collect())
     }

@@ -1,6 +1,8 @@
 //! Waits in the queues of several primaries.
 
 use super::script::{ASIA, Cluster, EU, Repeated, US};
+use meridian_base::NodeId;
+use meridian_node::wire::Standing;
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -75,6 +77,33 @@ fn a_circle_of_waits_over_two_primaries_is_broken() {
     assert!(succeeded > TIMES, "{ended:?}");
     assert_eq!(c.sql(US, "d", "SELECT sum(v) FROM t"), [[(2 * succeeded).to_string()]]);
     assert!(circles(&mut c) > 0, "nobody met in a circle, this shows nothing: {ended:?}");
+}
+
+/// What a transaction has in a queue ends with it, at the primary that gave it, while primaries move and gateways are wrong about them.
+#[test]
+fn entries_end_with_their_transactions_while_primaries_move() {
+    const TIMES: usize = 10;
+    const EACH_MAX: Duration = Duration::from_secs(30);
+    let mut c = rows_everywhere(64);
+    let both = |first: i64, second: i64| {
+        let add = |id| format!("UPDATE t SET v = v + 1 WHERE id = {id}");
+        format!("ROLLBACK; BEGIN; {}; {}; COMMIT", add(first), add(second))
+    };
+    let pairs = [(US, 1, 21), (US, 11, 1), (EU, 11, 21), (EU, 1, 11), (ASIA, 21, 1), (ASIA, 11, 21)];
+    let clients = pairs.map(|(region, first, second)| c.repeat(region, "d", &both(first, second), TIMES));
+    let nodes: Vec<NodeId> = ["n1", "n4", "n7", "n2", "n5", "n8"].map(|name| c.id_of(name)).into();
+    let mut drained = nodes.iter().cycle();
+    while clients.iter().any(|ended| ended.lock().len() < TIMES) {
+        assert!(c.elapsed() < EACH_MAX * TIMES as u32, "still running: {clients:?}");
+        let node = *drained.next().expect("for ever");
+        for standing in [Standing::Draining, Standing::Active] {
+            c.stand("n3", node, standing).expect("taken");
+            c.pass(Duration::from_millis(1_500));
+        }
+    }
+    let ended: Vec<_> = clients.iter().flat_map(|ended| ended.lock().clone()).collect();
+    let longest = ended.iter().map(|(_, took)| *took).max().expect("some");
+    assert!(longest < EACH_MAX, "{longest:?}: {ended:?}");
 }
 
 /// What is left out because others have locked it is not read: neither what they do to it nor that it is there can refuse whoever left it out.

@@ -2,7 +2,8 @@
 //! nobody configures it.
 
 use super::lookup::{Name, Names};
-use super::{Catalog, Database, Group, Table};
+use super::system::quote;
+use super::{Catalog, Database, Group, GroupKind, Table};
 use crate::parse::ShowOf;
 use crate::parse::ast::{Ident, ObjectName};
 use meridian_base::{GroupId, Result};
@@ -23,6 +24,8 @@ pub struct Zone {
     voting: BTreeMap<String, usize>,
     /// Where primaries are wished for, best first.
     primaries: Vec<String>,
+    /// The rows of GLOBAL tables: read at present time in every region.
+    is_global: bool,
 }
 
 /// The configurations that a SHOW is about, databases by name, each before its tables.
@@ -61,10 +64,10 @@ fn of_database(catalog: &Catalog, database: &Database) -> Vec<Zone> {
 fn of_table(catalog: &Catalog, table: &Table) -> Vec<Zone> {
     let Some(schema) = catalog.schema_by_id(table.schema) else { return Vec::new() };
     let Some(database) = catalog.database_by_id(schema.database) else { return Vec::new() };
-    let name = format!("TABLE {}.{}.{}", database.name, schema.name, table.name);
+    let name = format!("TABLE {}.{}.{}", quote(&database.name), quote(&schema.name), quote(&table.name));
     let zone = |group: GroupId| {
         let target = match table.region_of(group) {
-            Some(region) => format!("PARTITION \"{region}\" OF {name}"),
+            Some(region) => format!("PARTITION \"{}\" OF {name}", region.replace('"', "\"\"")),
             None => name.clone(),
         };
         Some(Zone::of_group(target, catalog.group_by_id(group)?))
@@ -75,12 +78,13 @@ fn of_table(catalog: &Catalog, table: &Table) -> Vec<Zone> {
 impl Zone {
     /// What holds for whatever lives in the primary region.
     fn of_database(database: &Database) -> Zone {
-        let target = format!("DATABASE {}", database.name);
+        let target = format!("DATABASE {}", quote(&database.name));
         let (home, secondary) = (&database.primary_region, database.secondary_region.as_ref());
         Zone::new(target, home, &database.regions, database.survival, secondary)
     }
     fn of_group(target: String, group: &Group) -> Zone {
-        Zone::new(target, &group.home, &group.regions, group.placed_as(), group.secondary.as_ref())
+        let zone = Zone::new(target, &group.home, &group.regions, group.placed_as(), group.secondary.as_ref());
+        Zone { is_global: group.kind == GroupKind::Global, ..zone }
     }
 
     /// The table of `placement`, read in the other direction.
@@ -105,7 +109,7 @@ impl Zone {
             }
         }
         let primaries = std::iter::once(home.to_string()).chain(secondary.cloned()).collect();
-        Zone { target, replicas, voters, regions: least, voting, primaries }
+        Zone { target, replicas, voters, regions: least, voting, primaries, is_global: false }
     }
 
     fn says_the_same_as(&self, other: &Zone) -> bool {
@@ -120,6 +124,9 @@ impl Zone {
         };
         let preferences: Vec<String> = self.primaries.iter().map(|r| format!("[+region={r}]")).collect();
         let mut sql = format!("ALTER {} CONFIGURE ZONE USING", self.target);
+        if self.is_global {
+            sql.push_str("\n\tglobal_reads = true,");
+        }
         let _ = write!(sql, "\n\tnum_replicas = {},\n\tnum_voters = {},", self.replicas, self.voters);
         let _ = write!(sql, "\n\tconstraints = '{{{}}}',", list(&self.regions));
         let _ = write!(sql, "\n\tvoter_constraints = '{{{}}}',", list(&self.voting));

@@ -66,7 +66,7 @@ pub(super) fn check_place(statement: &Statement) -> Result<()> {
     match may {
         true => Ok(()),
         false => Err(Error::unsupported("AS OF SYSTEM TIME is not supported in this statement")
-            .hint("Say it with the query that reads, or with BEGIN.")
+            .hint("Say it with a query by itself, or with BEGIN for all that the block reads.")
             .at(clause.position)),
     }
 }

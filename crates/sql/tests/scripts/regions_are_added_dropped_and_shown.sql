@@ -221,6 +221,26 @@ DATABASE d | ALTER DATABASE d CONFIGURE ZONE USING
 	lease_preferences = '[[+region=europe-west1]]'
 (SHOW 1)
 
+-- Names are quoted where they have to be.
+create database "a ""b" primary region "us-east1" regions "europe-west1";
+----
+(CREATE DATABASE)
+
+show zone configuration from database "a ""b";
+----
+target | raw_config_sql
+DATABASE "a ""b" | ALTER DATABASE "a ""b" CONFIGURE ZONE USING
+	num_replicas = 4,
+	num_voters = 3,
+	constraints = '{+region=europe-west1: 1, +region=us-east1: 3}',
+	voter_constraints = '{+region=us-east1: 3}',
+	lease_preferences = '[[+region=us-east1]]'
+(SHOW 1)
+
+drop database "a ""b" cascade;
+----
+(DROP DATABASE)
+
 show regions from all databases;
 ----
 database_name | regions | primary_region | secondary_region

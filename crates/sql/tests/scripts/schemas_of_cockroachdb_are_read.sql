@@ -337,6 +337,26 @@ PARTITION "us-east1" OF TABLE movr.public.users | ALTER PARTITION "us-east1" OF 
 	lease_preferences = '[[+region=us-east1]]'
 (SHOW 3)
 
+create table "Codes" (code text primary key) locality global;
+----
+(CREATE TABLE)
+
+show zone configuration from table "Codes";
+----
+target | raw_config_sql
+TABLE movr.public."Codes" | ALTER TABLE movr.public."Codes" CONFIGURE ZONE USING
+	global_reads = true,
+	num_replicas = 5,
+	num_voters = 5,
+	constraints = '{+region=asia-northeast1: 1, +region=europe-west1: 1, +region=us-east1: 2}',
+	voter_constraints = '{+region=us-east1: 2}',
+	lease_preferences = '[[+region=us-east1]]'
+(SHOW 1)
+
+drop table "Codes";
+----
+(DROP TABLE)
+
 show job 1;
 ----
 ERROR 42704: job with ID 1 does not exist

@@ -230,7 +230,7 @@ ERROR 25006: cannot execute INSERT in a read-only transaction
 copy a from stdin as of system time '-1us';
 ----
 ERROR 0A000: AS OF SYSTEM TIME is not supported in this statement
-HINT: Say it with the query that reads, or with BEGIN.
+HINT: Say it with a query by itself, or with BEGIN for all that the block reads.
 POSITION: 19
 
 -- A chain reads the same past.

@@ -146,7 +146,8 @@ async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<Group
             say(format!("node {id} {verb} nothing"), said);
             return Ok(true);
         }
-        let names: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let why = |group: &GroupId| node.and_then(|n| n.waits_for.get(group)).map_or(String::new(), |why| format!(" ({why})"));
+        let names: Vec<String> = groups.iter().map(|group| format!("{group}{}", why(group))).collect();
         say(format!("node {id} still {verb} {}", names.join(" ")), said);
         if Instant::now() > end {
             eprintln!("meridian: gave up after {} s", about.timeout);

@@ -360,7 +360,9 @@ impl<R: Runtime> Shared<R> {
                     // It cannot say: what others count on.
                     _ => groups.values().filter(|g| g.has(node.id)).map(|g| g.group).collect(),
                 };
+                let waits_for = |group: &GroupId| groups.get(group)?.waits_for.clone().map(|why| (*group, why));
                 NodeStatus {
+                    waits_for: holds.iter().filter_map(waits_for).collect(),
                     is_live: self.is_live(node.id),
                     is_dead: self.silence(node.id) >= self.dead_after,
                     holds,

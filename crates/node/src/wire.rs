@@ -19,6 +19,7 @@ use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
 use meridian_sql::env::Locking;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
@@ -488,6 +489,8 @@ pub struct NodeStatus {
     pub leads: Vec<GroupId>,
     /// Groups of which it holds a replica, as far as it said.
     pub holds: Vec<GroupId>,
+    /// What keeps the replicas of those from being where they belong, as far as their primaries say.
+    pub waits_for: BTreeMap<GroupId, String>,
 }
 
 /// A group, as its primary sees it.

@@ -4,7 +4,8 @@
 //! it: who has waited for `deadlock_timeout` while it holds entries elsewhere asks the primary who is ahead of it, their gateways where
 //! those wait, the primaries there who is ahead of them, and so on (edge chasing: Chandy, Misra, Haas 1983). It follows only
 //! transactions older than itself, so exactly the youngest that waits and holds at different primaries finds a circle, and aborts
-//! (40P01); the older ones never do, so somebody always gets through.
+//! (40P01); the older ones never do, so somebody always gets through. Who gave way is as old as before when it tries again
+//! ([`super::ages`]), so everybody does in the end.
 //!
 //! An answer that is lost only hides a circle until the next look. Edges are seen one after another, so a circle that was never
 //! complete may be seen; that costs an attempt and nothing else.

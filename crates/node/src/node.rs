@@ -247,6 +247,7 @@ impl<R: Runtime> Node<R> {
                     sql_addr: record.sql_addr.clone(),
                     region: record.region.clone(),
                     zone: record.zone.clone(),
+                    is_passed_on: false,
                 };
                 match self.shared.rpc.call_addr(addr, ask, JOIN_CALL).await {
                     Ok(Response::Joined(joined)) => {
@@ -525,7 +526,7 @@ async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, mut record: NodeRecord)
         if known.as_ref() == Some(&record) {
             return;
         }
-        if let Err(e) = register(&shared, record.clone()).await {
+        if let Err(e) = register(&shared, record.clone(), false).await {
             tracing::info!("this node's addresses are not registered yet: {e}");
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -533,7 +534,7 @@ async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, mut record: NodeRecord)
 }
 
 /// Registers a node with the catalog's primary, wherever that is.
-async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Result<NodeId> {
+async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord, is_passed_on: bool) -> Result<NodeId> {
     let mut last = not_primary(GroupId::CATALOG);
     for attempt in 0..6 {
         let answer = match shared.route(GroupId::CATALOG, attempt) {
@@ -541,9 +542,10 @@ async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord) -> Re
                 let record = record.clone();
                 shared.ddl.ask(|reply| crate::ddl::Job::Register { record, reply }).await
             }
+            Some(Route::Remote(_)) if is_passed_on => return Err(not_primary(GroupId::CATALOG)),
             Some(Route::Remote(primary)) => {
                 let NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ } = record.clone();
-                let call = Request::Join { node, addr, sql_addr, region, zone };
+                let call = Request::Join { node, addr, sql_addr, region, zone, is_passed_on: true };
                 match shared.rpc.call(primary, call, JOIN_CALL).await {
                     Ok(Response::Joined(joined)) => Ok(joined.node),
                     Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
@@ -582,7 +584,7 @@ async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) -> Res
 }
 
 /// Writes down what the operator wants of a node, wherever the catalog's primary is.
-async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Standing) -> Result<()> {
+async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Standing, is_passed_on: bool) -> Result<()> {
     let mut last = not_primary(GroupId::CATALOG);
     for attempt in 0..6 {
         let answer = match shared.route(GroupId::CATALOG, attempt) {
@@ -592,12 +594,16 @@ async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Stan
                 }
                 shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await
             }
-            Some(Route::Remote(primary)) => match shared.rpc.call(primary, Request::Stand { node, standing }, JOIN_CALL).await {
-                Ok(Response::Done) => Ok(()),
-                Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
-                Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
-                Err(e) => Err(e),
-            },
+            Some(Route::Remote(_)) if is_passed_on => return Err(not_primary(GroupId::CATALOG)),
+            Some(Route::Remote(primary)) => {
+                let call = Request::Stand { node, standing, is_passed_on: true };
+                match shared.rpc.call(primary, call, JOIN_CALL).await {
+                    Ok(Response::Done) => Ok(()),
+                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
+                    Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
+                    Err(e) => Err(e),
+                }
+            }
             None => Err(not_primary(GroupId::CATALOG)),
         };
         match answer {
@@ -751,17 +757,17 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Done)
         }
         Request::Grant { group, grant } => Ok(Response::Granted { bound: primary(group)?.grant(grant).await? }),
-        Request::Join { node, addr, sql_addr, region, zone } => {
+        Request::Join { node, addr, sql_addr, region, zone, is_passed_on } => {
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
-            let node = register(shared, record).await?;
+            let node = register(shared, record, is_passed_on).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
         Request::Status => Ok(Response::Status(shared.status(&ranges::everywhere(shared).await))),
         Request::Transactions => Ok(Response::Transactions(shared.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
         Request::IsMember { group } => Ok(Response::IsMember(shared.is_member(group, from)?)),
-        Request::Stand { node, standing } => {
-            stand(shared, node, standing).await?;
+        Request::Stand { node, standing, is_passed_on } => {
+            stand(shared, node, standing, is_passed_on).await?;
             Ok(Response::Done)
         }
     }
@@ -777,7 +783,7 @@ pub async fn status_of<R: Runtime>(runtime: R, addr: &str) -> Result<Vec<crate::
 
 /// Asks a node of a cluster to write down what the operator wants of one of its nodes.
 pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing: Standing) -> Result<()> {
-    match stranger(runtime).call_addr(addr, Request::Stand { node, standing }, JOIN_PATIENCE).await? {
+    match stranger(runtime).call_addr(addr, Request::Stand { node, standing, is_passed_on: false }, JOIN_PATIENCE).await? {
         Response::Done => Ok(()),
         _ => Err(Error::internal("a node gave an answer of another kind")),
     }

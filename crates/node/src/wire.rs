@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The first message of whoever connects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -127,6 +127,9 @@ pub enum Request {
         sql_addr: String,
         region: String,
         zone: String,
+        /// By a node that took the receiver for the catalog's primary. It goes no further: two nodes that take each other for it would
+        /// pass it to and fro for ever.
+        is_passed_on: bool,
     },
     Ping(Ping),
     /// A step of a schema change, for the catalog's primary.
@@ -159,6 +162,8 @@ pub enum Request {
     Stand {
         node: NodeId,
         standing: Standing,
+        /// As with `Join`.
+        is_passed_on: bool,
     },
     /// A YES to a reserving read, with what was read at its timestamp. A node that does not know this message refuses it, and the
     /// gateway runs its statement again.

@@ -26,7 +26,7 @@ use cursor::Cursor;
 use meridian_base::{Error, Result};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 /// How deep sqlparser may recurse. A level costs up to 10 KiB of stack.
 const RECURSION_MAX: usize = 64;
@@ -45,8 +45,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         return Err(Error::sql("54000", format!("query string is longer than {} MiB", TEXT_BYTES_MAX >> 20)));
     }
     let dialect = PostgreSqlDialect {};
-    let tokens =
-        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let tokens = tokens_of(&dialect, text)?;
     let mut statements = Vec::new();
     let mut offsets = Offsets::new(text);
     let solid: Vec<TokenWithSpan> = tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
@@ -72,6 +71,53 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     Ok(statements)
 }
 
+fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpan>> {
+    let failed = |e: TokenizerError| lexical_error(text, &e.message, e.location);
+    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().map_err(failed)?;
+    let has_sign = |t: &TokenWithSpan| matches!(&t.token, Token::CustomBinaryOperator(op) if op.ends_with(['+', '-']));
+    if !tokens.iter().any(has_sign) {
+        return Ok(tokens);
+    }
+    let mut apart = Vec::with_capacity(tokens.len() + 2);
+    for token in tokens {
+        without_signs(dialect, token, &mut apart).map_err(failed)?;
+    }
+    Ok(apart)
+}
+
+/// `a >-1` is a comparison with a negative number: an operator of several characters ends in a sign only if it has one of some
+/// others in it (PostgreSQL, lexical structure of operators).
+fn without_signs(
+    dialect: &PostgreSqlDialect,
+    t: TokenWithSpan,
+    out: &mut Vec<TokenWithSpan>,
+) -> std::result::Result<(), TokenizerError> {
+    const MAY_END_IN_SIGNS: [char; 10] = ['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'];
+    let Token::CustomBinaryOperator(op) = &t.token else {
+        out.push(t);
+        return Ok(());
+    };
+    let bare = op.trim_end_matches(['+', '-']);
+    if bare.is_empty() || op.contains(MAY_END_IN_SIGNS) {
+        out.push(t);
+        return Ok(());
+    }
+    let mut at = t.span.start;
+    let mut push = |token: Token, len: usize| {
+        let end = Location { column: at.column + len as u64, ..at };
+        out.push(TokenWithSpan::new(token, Span::new(at, end)));
+        at = end;
+    };
+    for token in Tokenizer::new(dialect, bare).tokenize()? {
+        let len = token.to_string().len();
+        push(token, len);
+    }
+    for sign in op[bare.len()..].chars() {
+        push(if sign == '-' { Token::Minus } else { Token::Plus }, 1);
+    }
+    Ok(())
+}
+
 /// Parses exactly one statement; an empty text is [`Kind::Empty`].
 pub fn parse_one_statement(text: &str) -> Result<Statement> {
     let mut all = parse(text)?;
@@ -85,8 +131,7 @@ pub fn parse_one_statement(text: &str) -> Result<Statement> {
 /// Parses a scalar expression: a default, a check, a predicate of an index, as descriptors store them.
 pub fn parse_expression(text: &str) -> Result<ast::Expr> {
     let dialect = PostgreSqlDialect {};
-    let tokens =
-        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let tokens = tokens_of(&dialect, text)?;
     let place = Place { text };
     check_depth(&tokens, &place)?;
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
@@ -109,8 +154,7 @@ fn expression_at_start(tokens: &[TokenWithSpan], place: &Place) -> Result<(ast::
 /// The type that a name such as `numeric(10,2)` or `timestamptz[]` means to the parser.
 pub fn parse_data_type(text: &str) -> Result<ast::DataType> {
     let dialect = PostgreSqlDialect {};
-    let tokens =
-        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| lexical_error(text, &e.message, e.location))?;
+    let tokens = tokens_of(&dialect, text)?;
     let place = Place { text };
     check_depth(&tokens, &place)?;
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);

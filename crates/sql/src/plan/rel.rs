@@ -310,6 +310,12 @@ impl Rel {
             input.visit_exprs_mut(f);
         }
     }
+    /// Whether a column is one of a projection's that has its name from elsewhere: perhaps from outside, where it is all that a subquery
+    /// gives.
+    fn hands_on(&self, col: ColId) -> bool {
+        let Rel::Project { exprs, .. } = self else { return false };
+        exprs.iter().any(|(id, e)| *id == col && matches!(e, Expr::Column(from) if *from == col))
+    }
     /// Columns it uses and does not make: what a correlated one takes from outside.
     pub(crate) fn free_columns(&self) -> Vec<ColId> {
         let (mut used, mut made) = (Vec::new(), BTreeSet::new());
@@ -320,7 +326,8 @@ impl Rel {
         used
     }
     fn add_columns(&self, used: &mut Vec<ColId>, made: &mut BTreeSet<ColId>) {
-        made.extend(self.cols());
+        let below: BTreeSet<ColId> = self.inputs().into_iter().flat_map(Rel::cols).collect();
+        made.extend(self.cols().into_iter().filter(|c| !below.contains(c) && !self.hands_on(*c)));
         if let Rel::Dml { dml, .. } = self {
             // The row that is written, and the one that was proposed.
             made.extend(dml.row_columns());
@@ -344,7 +351,7 @@ impl Rel {
     }
 }
 
-fn visit_subqueries(e: &Expr, f: &mut dyn FnMut(&Rel)) {
+pub(crate) fn visit_subqueries(e: &Expr, f: &mut dyn FnMut(&Rel)) {
     if let Expr::Subquery(s) = e
         && let SubqueryBody::Logical(rel) = &s.body
     {

@@ -191,11 +191,15 @@ async fn insert<T: Transaction>(
 ) -> Result<Option<Row>> {
     let table = &plan.table;
     complete(table, &mut row, rt.ctx.eval)?;
-    for index in std::iter::once(0).chain(table.secondary(false)) {
-        if !table.table.indexes[index].unique {
-            continue;
-        }
-        let arbiter = conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
+    let arbiter_of = |index: usize| conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
+    let unique = std::iter::once(0).chain(table.secondary(false)).filter(|index| table.table.indexes[*index].unique);
+    let mut unique: Vec<usize> = unique.collect();
+    if conflict.is_some() {
+        // Who conflicts there and elsewhere is resolved as said.
+        unique.sort_by_key(|index| arbiter_of(*index).is_none());
+    }
+    for index in unique {
+        let arbiter = arbiter_of(index);
         let locking =
             if arbiter.is_some_and(|c| c.update.is_some()) { Locking::Exclusive(OnLocked::Wait) } else { Locking::None };
         let reach = reach(table, index, random);

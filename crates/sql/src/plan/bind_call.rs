@@ -113,9 +113,11 @@ impl Binder<'_> {
     fn nullif(&mut self, args: &[&Ast]) -> Result<Typed> {
         let [a, b] = args else { return Err(Error::sql("42601", "NULLIF takes two arguments")) };
         let (l, r) = (self.expr(a)?, self.expr(b)?);
+        // As the comparison takes it: of `NULLIF(3, 2.5)` the three is numeric.
+        let (_, ty, _) = self.meets("=", &l.ty, &r.ty).map_err(|e| self.at_operator(e, a))?;
         let equal = self.operator_typed("=", l.clone(), r, a)?;
-        let l = self.settle(l)?;
-        Ok(Typed::new(Expr::Case(vec![(equal.expr, Expr::NULL)], Some(Box::new(l.expr))), l.ty))
+        let l = self.coerce(l, &ty, CastContext::Implicit)?;
+        Ok(Typed::new(Expr::Case(vec![(equal.expr, Expr::NULL)], Some(Box::new(l))), ty))
     }
 
     fn sequence_call(&mut self, name: &str, args: &[&Ast]) -> Result<Typed> {

@@ -255,6 +255,9 @@ impl Binder<'_> {
                 if let Ast::Value(ast::ValueWithSpan { value: Value::Number(n, _), .. }) = e {
                     return self.number(&format!("-{n}"));
                 }
+                if let Some(power) = of_negative(e) {
+                    return self.expr(&power);
+                }
                 "-"
             }
             UnaryOperator::BitwiseNot => "~",
@@ -325,7 +328,7 @@ impl Binder<'_> {
     }
 
     /// How two types meet in an operator: the operator, and what each side is cast to.
-    fn meets(&mut self, op: &str, left: &Type, right: &Type) -> Result<(Meets, Type, Type)> {
+    pub(super) fn meets(&mut self, op: &str, left: &Type, right: &Type) -> Result<(Meets, Type, Type)> {
         let f = functions::resolve_operator(op, &[left.clone(), right.clone()])?;
         if f.result != Type::Bool {
             return Err(Error::sql("42809", "op ANY/ALL (array) requires operator to yield boolean"));
@@ -660,4 +663,12 @@ fn operator_name(op: &BinaryOperator) -> Result<String> {
 /// The registry's kind of a function, window functions and syntax excluded.
 pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
     functions::kind_of(name)
+}
+
+/// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign of the power.
+fn of_negative(power: &Ast) -> Option<Ast> {
+    let Ast::BinaryOp { left, op: BinaryOperator::PGExp, right } = power else { return None };
+    let negative = || Ast::UnaryOp { op: UnaryOperator::Minus, expr: left.clone() };
+    let left = Box::new(of_negative(left).unwrap_or_else(negative));
+    Some(Ast::BinaryOp { left, op: BinaryOperator::PGExp, right: right.clone() })
 }

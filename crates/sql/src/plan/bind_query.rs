@@ -663,23 +663,29 @@ impl Binder<'_> {
     }
 }
 
-/// In PostgreSQL all parts of a statement see the state before it. Here the changes come first, so nothing else may read what they
-/// change.
+/// In PostgreSQL all parts of a statement see the state before it. Here the changes come first, one after the other, so nothing else
+/// may read what they change.
 fn reads_what_is_changed(changing: &[Rel], rel: &Rel) -> Result<()> {
     let mut changed = BTreeSet::new();
-    for c in changing {
-        c.visit(&mut |r| {
+    for part in changing {
+        // What it is made of: it is a table expression itself.
+        part.inputs().into_iter().try_for_each(|input| unread(input, &changed))?;
+        part.visit(&mut |r| {
             if let Rel::Dml { dml, .. } = r {
-                changed.insert(dml.table.table.id);
+                changed.extend(dml.changes());
             }
         });
     }
+    unread(rel, &changed)
+}
+
+/// 0A000 if a part of a statement reads one of the tables that others have changed by then.
+fn unread(rel: &Rel, changed: &BTreeSet<DescriptorId>) -> Result<()> {
     let mut read = None;
-    let mut look = |r: &Rel| match r {
+    visit_outside_ctes(rel, &mut |r| match r {
         Rel::Table { table, .. } if changed.contains(&table.id) => read = Some(table.name.clone()),
         _ => {}
-    };
-    visit_outside_ctes(rel, &mut look);
+    });
     match read {
         Some(table) => {
             Err(Error::unsupported(format!("a statement cannot yet read table \"{table}\", which its WITH clause changes"))
@@ -692,6 +698,7 @@ fn reads_what_is_changed(changing: &[Rel], rel: &Rel) -> Result<()> {
 fn visit_outside_ctes(rel: &Rel, f: &mut dyn FnMut(&Rel)) {
     f(rel);
     if !matches!(rel, Rel::Cte { .. }) {
+        rel.exprs().into_iter().for_each(|e| visit_subqueries(e, f));
         rel.inputs().into_iter().for_each(|i| visit_outside_ctes(i, f));
     }
 }

@@ -3,15 +3,16 @@
 use super::bind_query::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::expr::{ColId, Expr};
-use super::rel::Rel;
+use super::rel::{Rel, visit_subqueries};
 use super::table::{ForeignKeys, TablePlan};
-use crate::catalog::ColumnState;
 use crate::catalog::lookup::{Name, TableRef, fold};
+use crate::catalog::{ColumnState, FkAction, ForeignKey};
 use crate::env::{Locking, OnLocked};
 use crate::parse::Overriding;
 use crate::types::CastContext;
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A bound data-modifying statement.
@@ -60,6 +61,36 @@ pub(crate) struct ConflictUpdate {
 }
 
 impl Dml {
+    /// 0A000 if a subquery of `RETURNING` reads what the statement changes: it would see the change, and must not.
+    fn check_returning(&self) -> Result<()> {
+        let changed = self.changes();
+        let mut read = None;
+        for (_, e) in &self.returning {
+            visit_subqueries(e, &mut |rel| match rel {
+                Rel::Table { table, .. } if changed.contains(&table.id) => read = Some(table.name.clone()),
+                _ => {}
+            });
+        }
+        match read {
+            Some(table) => {
+                let message = format!("RETURNING cannot yet read table \"{table}\" in a subquery, which the statement changes");
+                Err(Error::unsupported(message).hint("Use two statements."))
+            }
+            None => Ok(()),
+        }
+    }
+    /// Its table, and those that foreign keys make it change with it.
+    pub(crate) fn changes(&self) -> BTreeSet<DescriptorId> {
+        let mut changed = BTreeSet::from([self.table.table.id]);
+        let action = |fk: &ForeignKey| match self.kind {
+            DmlKind::Insert { .. } | DmlKind::Update { .. } => fk.on_update,
+            DmlKind::Delete => fk.on_delete,
+        };
+        let acts = |fk: &ForeignKey| !matches!(action(fk), FkAction::NoAction | FkAction::Restrict);
+        let children = self.keys.children.values().flatten().filter(|(_, fk)| acts(fk));
+        changed.extend(children.map(|(child, _)| child.table.id));
+        changed
+    }
     /// The columns that stand for the written row and, in `ON CONFLICT DO UPDATE`, for the proposed one.
     pub(crate) fn row_columns(&self) -> Vec<ColId> {
         let width = self.table.types.len() as u32;
@@ -595,6 +626,7 @@ impl Binder<'_> {
             dml.returning.push((id, t.expr));
         }
         let cols = out.iter().map(|c| c.id).collect();
+        dml.check_returning()?;
         Ok((Rel::Dml { dml: Arc::new(dml), cols }, out))
     }
 }

@@ -118,11 +118,6 @@ select (d, id) in (select timestamp '2020-01-01', 1), (d, id) >= all (select tim
 t | t | f | t
 (SELECT 1)
 
-select (1, 'a') ~ any (select 1, 'a');
-----
-ERROR 0A000: could not determine interpretation of row comparison operator ~
-POSITION: 17
-
 delete from fields where row(id, d) <> row(1, '2020-01-01');
 ----
 (DELETE 0)

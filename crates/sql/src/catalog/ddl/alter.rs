@@ -26,6 +26,7 @@ impl Deriver<'_> {
             }
             other => return self.alter_other(&other, &alter.operations),
         };
+        let columns_before = self.table_by_id(id)?.columns.len();
         for operation in &alter.operations {
             let table = self.table_by_id(id)?;
             super::locality::refuse_moving(&table)?;
@@ -34,7 +35,18 @@ impl Deriver<'_> {
         let table = self.table_by_id(id)?;
         self.check_generated(&table)?;
         self.hide_filling(table);
+        self.keep_columns(&self.table_by_id(id)?, columns_before);
         self.check_expressions(id)
+    }
+
+    /// Columns that are seen at once are taken back too, if what else the statement does fails.
+    fn keep_columns(&mut self, table: &Table, columns_before: usize) {
+        let added = (columns_before..table.columns.len()).filter(|at| table.columns[*at].state == ColumnState::Public);
+        let ordinals: Vec<u32> = added.map(|at| at as u32).collect();
+        let can_fail = |job: &Job| !matches!(job, Job::Discard { .. });
+        if !ordinals.is_empty() && self.jobs.iter().any(can_fail) {
+            self.jobs.push(Job::KeepColumns { table: table.id, ordinals });
+        }
     }
 
     /// The actions of one statement see the columns that it adds. Everybody else will when their rows have them.

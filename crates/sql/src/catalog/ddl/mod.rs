@@ -109,6 +109,9 @@ pub enum Job {
     FillColumns { table: DescriptorId, ordinals: Vec<u32> },
     /// Shows columns that are filled and whose constraints hold. If anything before it failed, they go.
     ShowColumns { table: DescriptorId, ordinals: Vec<u32> },
+    /// Keeps columns that the statement added and everybody sees. If anything before it failed they go, unless somebody has built on
+    /// them meanwhile.
+    KeepColumns { table: DescriptorId, ordinals: Vec<u32> },
 }
 
 impl Job {
@@ -135,6 +138,7 @@ impl Job {
             Job::AwaitPlacement { database } => format!("moving the replicas of {}", name(database)),
             Job::FillColumns { table, .. } => format!("computing new columns of {}", name(table)),
             Job::ShowColumns { table, .. } => format!("showing new columns of {}", name(table)),
+            Job::KeepColumns { table, .. } => format!("keeping new columns of {}", name(table)),
         }
     }
 }

@@ -25,6 +25,7 @@ pub use waits::{fraction, waits_for};
 
 use super::ddl::{Ddl, DdlContext, Job, Notice};
 use super::lookup::Names;
+use super::system::quote;
 use super::{Catalog, CatalogChange, Check, ColumnState, Descriptor, ForeignKey, IndexState, Table};
 use crate::env::{Environment, Locking, OnLocked, TxnOptions};
 use crate::parse::Statement;
@@ -149,7 +150,11 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
         _ => None,
     });
     // Columns are shown when nothing of their transaction can fail any more.
-    tasks.sort_by_key(|task| matches!(task, Job::ShowColumns { .. }));
+    tasks.sort_by_key(|task| matches!(task, Job::ShowColumns { .. } | Job::KeepColumns { .. }));
+    if is_one_of_many {
+        // The block may have written them.
+        tasks.retain(|task| !matches!(task, Job::KeepColumns { .. }));
+    }
     let is_mixed = txn.is_some();
     let mut job = None;
     if !tasks.is_empty() {
@@ -235,6 +240,7 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
         }
         Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
+        Job::KeepColumns { .. } => step_of(env, context, 1, |_| None).await,
     }
 }
 
@@ -316,12 +322,39 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         Job::Move { table, indexes, added_column } => move_table::undo(env, *table, indexes, *added_column, context).await,
         Job::DropRegion { database, region } => regions::keep_region(env, *database, region, context).await,
         Job::ShowColumns { table, ordinals } => fill::undo(env, *table, ordinals, context).await,
+        Job::KeepColumns { table, ordinals } => take_back(env, *table, ordinals, context).await,
         Job::FillColumns { .. }
         | Job::ValidateCheck { keep: true, .. }
         | Job::ValidateForeignKey { keep: true, .. }
         | Job::Discard { .. }
         | Job::AwaitPlacement { .. } => Ok(()),
     }
+}
+
+/// Drops columns as `DROP COLUMN` does. Where that is refused, because something depends on them by now, they stay.
+async fn take_back<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
+    let (nodes, locality) = (env.nodes(), env.locality());
+    let none = BTreeSet::new();
+    step_of(env, context, 0, |catalog| {
+        let table = catalog.table_by_id(table)?;
+        let schema = catalog.schema_by_id(table.schema)?;
+        let added = ordinals.iter().map(|o| &table.columns[*o as usize]).filter(|c| c.state == ColumnState::Public);
+        let actions: Vec<String> = added.map(|c| format!("DROP COLUMN {}", quote(&c.name))).collect();
+        if actions.is_empty() {
+            return None;
+        }
+        let text = format!("ALTER TABLE {}.{} {}", quote(&schema.name), quote(&table.name), actions.join(", "));
+        let statement = crate::parse::parse_one_statement(&text).ok()?;
+        let ddl = DdlContext {
+            names: &context.names,
+            gateway_region: &locality.region,
+            nodes: &nodes,
+            private: &none,
+            eval: &context.eval,
+        };
+        super::ddl::derive(&statement, catalog, &ddl).ok().map(|derived| derived.change)
+    })
+    .await
 }
 
 fn set_state(table: &mut Table, index: u32, state: IndexState) {

@@ -178,6 +178,25 @@ async fn a_move_is_not_cancelled_when_the_new_homes_are_read() {
     assert!(locality[0][1].as_deref().is_some_and(|l| l.contains("europe-west1")), "{locality:?}");
 }
 
+/// A statement that fails has added nothing, whoever saw its columns for a moment.
+#[tokio::test]
+async fn columns_go_with_the_constraints_that_fail() {
+    let mut b = Bench::new().await;
+    for (add, sqlstate) in [
+        ("add column g int unique default 1", "23505"),
+        ("add column h int default 5 check (h > 9)", "23514"),
+        ("add column i int8 default 5000 references t (a)", "23503"),
+        ("add column m int default 3, add constraint mm check (m > 5)", "23514"),
+    ] {
+        let add = format!("alter table t {add}");
+        assert_eq!(b.try_run(&add).await.expect_err("refused").sqlstate(), sqlstate, "{add}");
+        assert_eq!(b.run("select * from t where a = 7").await[0].len(), 3, "{add}");
+    }
+    b.run("alter table t add column g int default 1 check (g < 9), add column h int unique").await;
+    assert_eq!(b.run("select g, h from t where a = 7").await, [[Some("1".to_string()), None]]);
+    assert_eq!(b.try_run("update t set g = 10").await.expect_err("checked").sqlstate(), "23514");
+}
+
 #[tokio::test]
 async fn a_node_that_lost_its_job_changes_nothing_any_more() {
     let b = Bench::new().await;

@@ -41,7 +41,7 @@ fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         Job::DropRegion { database, region } => {
             catalog.groups_of(*database).filter(|g| g.home == *region && !g.kind.follows_primary()).map(|g| g.id).collect()
         }
-        Job::AwaitPlacement { .. } | Job::ShowColumns { .. } => BTreeSet::new(),
+        Job::AwaitPlacement { .. } | Job::ShowColumns { .. } | Job::KeepColumns { .. } => BTreeSet::new(),
     }
 }
 

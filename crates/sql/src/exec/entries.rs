@@ -112,7 +112,7 @@ impl TablePlan {
     }
     /// «(1, x, null)»: the row in an error's detail, as PostgreSQL writes it.
     pub fn describe_row(&self, row: &[Datum], ctx: &EvalContext) -> String {
-        let shown: Vec<String> = self.table.live_columns().map(|(o, c)| show(&row[o as usize], &c.ty, ctx)).collect();
+        let shown: Vec<String> = self.table.public_columns().map(|(o, c)| show(&row[o as usize], &c.ty, ctx)).collect();
         format!("({})", shown.join(", "))
     }
     /// «(a, b)=(1, 2)».

@@ -53,9 +53,7 @@ fn added(operation: &mut ast::AlterTableOperation) -> Option<&mut ast::ColumnDef
 
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Vec<TokenWithSpan>, Cut)> {
     let mut cut = Cut { said: cockroach::rewrite(&mut tokens, place)?, ..Cut::default() };
-    if sees(&tokens, 0, &["table"]) {
-        table_statement(&mut tokens);
-    }
+    table_queries(&mut tokens);
     if sees(&tokens, 0, &["create"]) {
         if let Some(at) =
             find_at_top(&tokens, |t, i| sees(t, i, &["locality", "regional"]) || sees(t, i, &["locality", "global"]))
@@ -369,11 +367,20 @@ fn sort_options(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// `TABLE t` is `SELECT * FROM t`.
-fn table_statement(tokens: &mut Vec<TokenWithSpan>) {
-    let span = tokens[0].span;
-    let new = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
-    tokens.splice(0..1, new.into_iter().map(|token| TokenWithSpan { token, span }));
+/// `TABLE t` is `SELECT * FROM t`, as a statement, in parentheses and beside `UNION` and the like.
+fn table_queries(tokens: &mut Vec<TokenWithSpan>) {
+    let mut i = 0;
+    while i + 1 < tokens.len() {
+        let may_be_a_query = i == 0
+            || tokens[i - 1].token == Token::LParen
+            || ["union", "except", "intersect", "all"].iter().any(|w| is(&tokens[i - 1], w));
+        if is(&tokens[i], "table") && may_be_a_query && matches!(tokens[i + 1].token, Token::Word(_)) {
+            let span = tokens[i].span;
+            let new = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
+            tokens.splice(i..=i, new.map(|token| TokenWithSpan { token, span }));
+        }
+        i += 1;
+    }
 }
 
 /// The end of a literal, a name or a function call that starts at `at`.

@@ -576,6 +576,7 @@ impl Binder<'_> {
             };
             for e in list {
                 let expr = self.order_expr(e, items, "GROUP BY")?;
+                self.refuse_grouped_results(&expr).map_err(|err| self.at(err, e.span()))?;
                 let id = match &expr {
                     Expr::Column(c) => *c,
                     _ => self.fresh(),
@@ -586,6 +587,20 @@ impl Binder<'_> {
             }
         }
         Ok((keys, !exprs.is_empty()))
+    }
+
+    /// An output column that `GROUP BY` names is computed before there are groups.
+    fn refuse_grouped_results(&self, key: &Expr) -> Result<()> {
+        let scope = self.scopes.last().expect("a select has a scope");
+        let (aggs, windows) = (scope.aggs.iter().map(|a| a.0), scope.windows.iter().map(|w| w.0));
+        let used = key.columns();
+        if aggs.into_iter().any(|id| used.contains(&id)) {
+            return Err(Error::sql("42803", "aggregate functions are not allowed in GROUP BY"));
+        }
+        if windows.into_iter().any(|id| used.contains(&id)) {
+            return Err(Error::sql("42P20", "window functions are not allowed in GROUP BY"));
+        }
+        Ok(())
     }
 
     /// Columns of a table whose primary key is grouped by depend on it: they are keys too.

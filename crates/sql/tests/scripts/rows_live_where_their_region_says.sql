@@ -155,7 +155,7 @@ POSITION: 53
 insert into users (email, crdb_region) values ('x', null);
 ----
 ERROR 23502: null value in column "crdb_region" of relation "users" violates not-null constraint
-DETAIL: Failing row contains (00000000-0000-4001-ac57-6faf21467d1e, x, null, null).
+DETAIL: Failing row contains (00000000-0000-4001-ac57-6faf21467d1e, x, null).
 
 select name, crdb_region from users order by name;
 ----

@@ -146,3 +146,37 @@ id | a | b
 5 | 5 | n
 (SELECT 3)
 
+select count(*) from oc group by 1;
+----
+ERROR 42803: aggregate functions are not allowed in GROUP BY
+POSITION: 34
+
+select id, row_number() over () as n from oc group by 1, 2;
+----
+ERROR 42P20: window functions are not allowed in GROUP BY
+POSITION: 58
+
+select a + max(b)::int as s from oc group by s;
+----
+ERROR 42803: aggregate functions are not allowed in GROUP BY
+POSITION: 46
+
+table oc union all table oc order by id limit 2;
+----
+id | a | b
+1 | 1 | u
+1 | 1 | u
+(SELECT 2)
+
+select count(*) from (table oc) as x;
+----
+count
+3
+(SELECT 1)
+
+select 1 where (3) not in (select id from (table oc) y);
+----
+?column?
+1
+(SELECT 1)
+

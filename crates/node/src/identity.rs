@@ -7,7 +7,7 @@ use meridian_store::Store;
 
 const FILE: &str = "node";
 /// The version of the data directory's layout as a whole, and of the catalog's rows.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +123,8 @@ mod tests {
         let identity = Identity { cluster: 255, node: NodeId(3) };
         let text = text(identity);
         assert_eq!(parse(&text), Ok(identity));
-        assert_eq!(parse(&text.replace("format 2", "format 3")), Err(Unusable::Newer(3)));
-        assert_eq!(parse(&text.replace("format 2", "format 1")), Err(Unusable::Older(1)));
+        assert_eq!(parse(&text.replace("format 3", "format 4")), Err(Unusable::Newer(4)));
+        assert_eq!(parse(&text.replace("format 3", "format 2")), Err(Unusable::Older(2)));
         assert!(parse("hello").is_err() && parse("").is_err());
         for at in 0..text.len() {
             for bit in 0..7 {

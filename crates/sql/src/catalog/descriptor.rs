@@ -129,11 +129,11 @@ pub const ROW_ID_DEFAULT: &str = "unique_rowid()";
 impl Column {
     /// `crdb_region`, where nobody has declared it.
     pub fn is_hidden_region(&self) -> bool {
-        self.state == ColumnState::Hidden && self.ty == Type::Region
+        self.is_hidden && self.ty == Type::Region
     }
     /// The primary key of a table without one.
     pub fn is_row_id(&self) -> bool {
-        self.state == ColumnState::Hidden && self.default.as_deref() == Some(ROW_ID_DEFAULT)
+        self.is_hidden && self.default.as_deref() == Some(ROW_ID_DEFAULT)
     }
 }
 
@@ -245,6 +245,9 @@ pub struct Column {
     pub identity: Option<Identity>,
     /// The value of rows that were stored before the column was added: text form.
     pub missing: Option<String>,
+    /// `NOT VISIBLE`: only who names it sees it, neither `*` nor an `INSERT` without a list of columns. So are the row id of a table
+    /// without a primary key, and the region of a row where nobody has declared it.
+    pub is_hidden: bool,
     pub state: ColumnState,
     pub comment: Option<String>,
 }
@@ -260,8 +263,6 @@ pub struct Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ColumnState {
     Public,
-    /// Not seen by `*` nor by name-less inserts: the row id of a table without a primary key.
-    Hidden,
     Dropped,
     /// Being added: no statement sees it, and every row that is written gets a new value. A job writes the others.
     Filling,
@@ -295,6 +296,8 @@ pub struct Index {
     pub is_constraint: bool,
     /// SQL text of a partial index's predicate.
     pub predicate: Option<String>,
+    /// `NOT VISIBLE`: kept up to date, and unique if it is, but no query is answered from it.
+    pub is_hidden: bool,
     pub state: IndexState,
     pub comment: Option<String>,
 }
@@ -470,7 +473,7 @@ impl Table {
     }
     /// Columns that `*` shows.
     pub fn public_columns(&self) -> impl Iterator<Item = (u32, &Column)> {
-        self.live_columns().filter(|(_, c)| c.state == ColumnState::Public)
+        self.live_columns().filter(|(_, c)| !c.is_hidden)
     }
     pub fn column(&self, name: &str) -> Option<(u32, &Column)> {
         self.live_columns().find(|(_, c)| c.name == name)

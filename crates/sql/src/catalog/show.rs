@@ -341,7 +341,7 @@ fn table_columns(catalog: &Catalog, names: &Names, table: &TableRef) -> Vec<Vec<
             show(&c.default),
             show(&c.generated),
             texts(table.indexes.iter().filter(uses).map(|i| i.name.clone())),
-            Datum::Bool(c.state == super::ColumnState::Hidden),
+            Datum::Bool(c.is_hidden),
         ]
     };
     table.live_columns().map(row).collect()
@@ -364,7 +364,7 @@ fn indexes(table: &TableRef) -> Vec<Vec<Datum>> {
                 text(direction),
                 Datum::Bool(storing),
                 Datum::Bool(is_implicit_primary(table, i)),
-                Datum::Bool(i.state == IndexState::Public),
+                Datum::Bool(i.state == IndexState::Public && !i.is_hidden),
             ]);
         }
     }

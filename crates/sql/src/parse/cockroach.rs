@@ -5,12 +5,13 @@
 //! | `INDEX`, `UNIQUE INDEX` in `CREATE TABLE` | indexes that are created with the table |
 //! | `FAMILY`, `USING HASH` | nothing: they tune a storage layout that is not this one |
 //! | `NOT VISIBLE` columns | hidden columns: read and written by name, and no part of `*` |
+//! | `NOT VISIBLE` indexes | hidden indexes: kept, and no query is answered from them |
 //! | `value:::type` | `value::type` |
 //! | `table@index` | the table: plans choose indexes |
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
 use super::rewrite::{is, sees, storing, word};
-use super::{Place, RECURSION_MAX};
+use super::{NewIndex, Place, RECURSION_MAX};
 use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -23,10 +24,12 @@ use std::ops::Range;
 #[derive(Default)]
 pub(super) struct Said {
     /// Of a new table.
-    pub(super) indexes: Vec<ast::CreateIndex>,
+    pub(super) indexes: Vec<NewIndex>,
     /// Columns that are not visible.
     pub(super) hidden: Vec<String>,
     pub(super) is_upsert: bool,
+    /// The new index is not visible.
+    pub(super) hides_index: bool,
 }
 
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<Said> {
@@ -50,7 +53,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<
             }
         }
     }
-    if sees(tokens, 0, &["create", "table"]) {
+    if sees(tokens, 0, &["create", "index"]) || sees(tokens, 0, &["create", "unique", "index"]) {
+        said.hides_index = take_not_visible(tokens);
+    } else if sees(tokens, 0, &["create", "table"]) {
         table_elements(tokens, place, &mut said)?;
     } else if sees(tokens, 0, &["alter", "table"]) {
         for item in items(tokens, 0..tokens.len()).into_iter().rev() {
@@ -148,7 +153,7 @@ fn index_of(
     is_unique: bool,
     table: &[TokenWithSpan],
     place: &Place,
-) -> Result<ast::CreateIndex> {
+) -> Result<NewIndex> {
     let span = tokens[index].span;
     let spanned = |value: &str, keyword| TokenWithSpan { token: word(value, keyword), span };
     let mut text = vec![spanned("CREATE", Keyword::CREATE)];
@@ -161,6 +166,7 @@ fn index_of(
     text.push(spanned("ON", Keyword::ON));
     text.extend_from_slice(table);
     let mut rest = tokens[open..item.end].to_vec();
+    let is_visible = !take_not_visible(&mut rest);
     without_sharding(&mut rest);
     storing(&mut rest);
     text.extend(rest);
@@ -168,9 +174,21 @@ fn index_of(
     let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(text);
     let parsed = parser.parse_statement().map_err(|e| place.error(&parser, e))?;
     match (parsed, parser.peek_token_ref()) {
-        (ast::Statement::CreateIndex(index), t) if t.token == Token::EOF => Ok(index),
+        (ast::Statement::CreateIndex(create), t) if t.token == Token::EOF => Ok(NewIndex { create, is_visible }),
         (_, t) => Err(place.near(t.span.start)),
     }
+}
+
+/// Whether an index ends in `NOT VISIBLE`, which is cut off; so is `VISIBLE`, which says what holds anyway.
+fn take_not_visible(tokens: &mut Vec<TokenWithSpan>) -> bool {
+    let at = tokens.len().saturating_sub(2);
+    let hides = sees(tokens, at, &["not", "visible"]);
+    if hides {
+        tokens.truncate(at);
+    } else if at > 0 && sees(tokens, at, &["visible"]) || sees(tokens, at + 1, &["visible"]) {
+        tokens.truncate(tokens.len() - 1);
+    }
+    hides
 }
 
 /// What a column says beside its type and PostgreSQL's options.

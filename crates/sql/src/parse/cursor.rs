@@ -48,6 +48,10 @@ impl<'a> Cursor<'a> {
         }
         sees
     }
+    /// Whether the rest has such a token.
+    pub(super) fn has_token(&self, token: &Token) -> bool {
+        self.tokens[self.at..].iter().any(|t| t.token == *token)
+    }
     pub(super) fn is_done(&self) -> bool {
         self.at >= self.tokens.len()
     }

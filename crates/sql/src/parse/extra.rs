@@ -14,6 +14,8 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["alter", "database"]) => alter_database(c)?,
         _ if c.take(&["alter", "sequence"]) => alter_sequence(c)?,
         _ if c.sees(&["alter", "table"]) => return alter_table(c),
+        _ if c.take(&["alter", "index"]) => alter_index(c)?,
+        _ if c.sees(&["drop", "index"]) => return drop_index(c),
         _ if c.sees(&["show"]) => return show(c),
         _ if c.take(&["pause", "job"]) => Kind::ControlJob { what: Control::Pause, id: job(c)? },
         _ if c.take(&["resume", "job"]) => Kind::ControlJob { what: Control::Resume, id: job(c)? },
@@ -226,7 +228,8 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
 /// Zone configurations are derived, and shown; nobody sets them.
 const CONFIGURE_ZONE: &str = "CONFIGURE ZONE (replicas follow regions, survival goals and localities)";
 
-/// `ALTER TABLE … SET LOCALITY …` and `… ALTER COLUMN … SET ON UPDATE …`; any other `ALTER TABLE` is sqlparser's.
+/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …` and `… SET [NOT] VISIBLE`; any other `ALTER TABLE` is
+/// sqlparser's.
 fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
     let if_exists = c.take(&["if", "exists"]);
@@ -245,6 +248,11 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     }
     let _ = c.take(&["column"]);
     let Ok(column) = c.name() else { return Ok(None) };
+    if c.sees(&["set", "visible"]) || c.sees(&["set", "not", "visible"]) {
+        let is_visible = c.take(&["set", "visible"]) || !c.take(&["set", "not", "visible"]);
+        c.end()?;
+        return Ok(Some(Kind::SetVisible { table, if_exists, column, is_visible }));
+    }
     let expression = match () {
         () if c.take(&["set", "on", "update"]) => Some(Box::new(c.expression()?)),
         () if c.take(&["drop", "on", "update"]) => None,
@@ -252,6 +260,48 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     };
     c.end()?;
     Ok(Some(Kind::SetOnUpdate { table, if_exists, column, expression }))
+}
+
+/// `ALTER INDEX` after its first words.
+fn alter_index(c: &mut Cursor) -> Result<Kind> {
+    let if_exists = c.take(&["if", "exists"]);
+    let index = index_ref(c)?;
+    let action = match () {
+        () if c.take(&["rename", "to"]) => AlterIndex::Rename(c.name()?),
+        () if c.take(&["visible"]) => AlterIndex::SetVisible(true),
+        () if c.take(&["not", "visible"]) => AlterIndex::SetVisible(false),
+        () if c.sees(&["configure", "zone"]) => return Ok(Kind::Unsupported(CONFIGURE_ZONE)),
+        () if c.sees(&["set"]) || c.sees(&["reset"]) => return Ok(Kind::Unsupported("ALTER INDEX … SET")),
+        () => return c.fail(),
+    };
+    Ok(Kind::AlterIndex { index, if_exists, action })
+}
+
+/// `DROP INDEX` of indexes that are named with their tables; any other is sqlparser's.
+fn drop_index(c: &mut Cursor) -> Result<Option<Kind>> {
+    c.expect(&["drop", "index"])?;
+    if !c.has_token(&Token::AtSign) {
+        return Ok(None);
+    }
+    let _ = c.take(&["concurrently"]);
+    let if_exists = c.take(&["if", "exists"]);
+    let mut indexes = vec![index_ref(c)?];
+    while c.take_token(&Token::Comma) {
+        indexes.push(index_ref(c)?);
+    }
+    let cascade = c.take(&["cascade"]);
+    let _ = !cascade && c.take(&["restrict"]);
+    c.end()?;
+    Ok(Some(Kind::DropIndexes { indexes, if_exists, cascade }))
+}
+
+/// `index` or `table@index`.
+fn index_ref(c: &mut Cursor) -> Result<IndexName> {
+    let name = c.object_name()?;
+    if !c.take_token(&Token::AtSign) {
+        return Ok(IndexName { table: None, name });
+    }
+    Ok(IndexName { table: Some(name), name: c.object_name()? })
 }
 
 /// What follows `LOCALITY`.

@@ -207,6 +207,9 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rew
             let indexes = std::mem::take(&mut cut.said.indexes);
             Kind::CreateTable { table: Box::new(table), locality, indexes }
         }
+        (ast::Statement::CreateIndex(create), None) => {
+            Kind::CreateIndex(Box::new(NewIndex { create, is_visible: !cut.said.hides_index }))
+        }
         (ast::Statement::Analyze(_), None) => Kind::Analyze,
         (parsed, _) => Kind::Sql(Box::new(parsed)),
     };

@@ -40,7 +40,13 @@ pub enum Kind {
     /// Everything sqlparser knows and that carries no extra clause.
     Sql(Box<ast::Statement>),
     /// `CREATE TABLE`, with its locality if it has one, and the indexes among its elements.
-    CreateTable { table: Box<ast::CreateTable>, locality: Option<Locality>, indexes: Vec<ast::CreateIndex> },
+    CreateTable { table: Box<ast::CreateTable>, locality: Option<Locality>, indexes: Vec<NewIndex> },
+    /// `CREATE INDEX`.
+    CreateIndex(Box<NewIndex>),
+    /// `ALTER INDEX name …` where PostgreSQL has no such action or no such name.
+    AlterIndex { index: IndexName, if_exists: bool, action: AlterIndex },
+    /// `DROP INDEX table@index, …`.
+    DropIndexes { indexes: Vec<IndexName>, if_exists: bool, cascade: bool },
     /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …] [PLACEMENT …] [SECONDARY REGION r]`; other options
     /// (`OWNER`, `ENCODING`, …) are accepted.
     CreateDatabase { name: String, if_not_exists: bool, owner: Option<String>, regions: NewRegions },
@@ -50,6 +56,8 @@ pub enum Kind {
     SetLocality { table: ast::ObjectName, if_exists: bool, locality: Locality },
     /// `ALTER TABLE name ALTER COLUMN column SET ON UPDATE expression`, or without an expression `… DROP ON UPDATE`.
     SetOnUpdate { table: ast::ObjectName, if_exists: bool, column: String, expression: Option<Box<ast::Expr>> },
+    /// `ALTER TABLE name ALTER COLUMN column SET [NOT] VISIBLE`.
+    SetVisible { table: ast::ObjectName, if_exists: bool, column: String, is_visible: bool },
     /// `ALTER SEQUENCE name …`.
     AlterSequence { name: ast::ObjectName, if_exists: bool, action: AlterSequence },
     /// `SHOW REGIONS …`.
@@ -109,6 +117,27 @@ pub enum FetchTarget {
     Absolute(i64),
     /// To the row so many rows on.
     Relative(i64),
+}
+
+/// An index that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewIndex {
+    pub create: ast::CreateIndex,
+    /// It was not said to be `NOT VISIBLE`.
+    pub is_visible: bool,
+}
+
+/// An index by its own name, or by that of its table and its own in CockroachDB's `table@index`.
+#[derive(Clone, Debug)]
+pub struct IndexName {
+    pub table: Option<ast::ObjectName>,
+    pub name: ast::ObjectName,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlterIndex {
+    Rename(String),
+    SetVisible(bool),
 }
 
 /// Where a table's rows live.

@@ -56,7 +56,7 @@ pub(crate) fn paths(
     let own = base..base + table.columns.len() as u32;
     let mut out = Vec::new();
     for (at, index) in table.indexes.iter().enumerate() {
-        if index.state != IndexState::Public {
+        if index.state != IndexState::Public || index.is_hidden {
             continue;
         }
         let mut implied = Vec::new();

@@ -5,8 +5,8 @@ use super::bind_query::{Locks, OutCol, locking_of};
 use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
 use super::expr::*;
 use super::rel::*;
+use crate::catalog::Column;
 use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
-use crate::catalog::{Column, ColumnState};
 use crate::env::Locking;
 use crate::types::Type;
 use crate::types::functions::{self, FunctionKind};
@@ -267,7 +267,7 @@ impl Binder<'_> {
             id: base + o,
             ty: c.ty.clone(),
             qualified_only: false,
-            hidden: c.state == ColumnState::Hidden,
+            hidden: c.is_hidden,
             origin: Some((t.id, o)),
         };
         columns.map(column).collect()

@@ -351,6 +351,21 @@ impl Deriver<'_> {
         self.check_expressions(id)
     }
 
+    /// `ALTER COLUMN column SET [NOT] VISIBLE`.
+    pub(super) fn set_visible(&mut self, table: &ObjectName, if_exists: bool, column: &str, is_visible: bool) -> Result<()> {
+        let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        let mut table = (*table).clone();
+        let (ordinal, _) = named_column(&table, column)?;
+        let had_key = !is_implicit_primary(&table, table.primary());
+        table.columns[ordinal as usize].is_hidden = !is_visible;
+        if had_key && is_implicit_primary(&table, table.primary()) {
+            return Err(Error::unsupported(format!("column \"{column}\" cannot be made not visible"))
+                .detail("It would be taken for the row id of a table without a primary key."));
+        }
+        self.put(table);
+        Ok(())
+    }
+
     fn alter_column(&mut self, table: &mut Table, name: &Ident, operation: &AlterColumnOperation) -> Result<()> {
         let name = fold(name);
         let (ordinal, column) = named_column(table, &name)?;

@@ -342,6 +342,7 @@ fn constraint_index(id: u32, name: String, columns: Vec<IndexColumn>, stored: Ve
         holds_rows: false,
         is_constraint: true,
         predicate: None,
+        is_hidden: false,
         state: IndexState::Public,
         comment: None,
     }

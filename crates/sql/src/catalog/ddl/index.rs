@@ -5,11 +5,13 @@ use super::drop::wrong_kind;
 use super::{Deriver, free_name};
 use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::{Index, IndexColumn, IndexState, Table, is_implicit_primary};
+use crate::parse::{AlterIndex, IndexName, NewIndex};
 use meridian_base::{DescriptorId, Error, Result};
-use sqlparser::ast::{self, AlterIndexOperation, CreateIndex, Expr, Ident, IndexType, ObjectName, OrderBySort};
+use sqlparser::ast::{self, CreateIndex, Expr, Ident, IndexType, OrderBySort};
 
 impl Deriver<'_> {
-    pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
+    pub(super) fn create_index(&mut self, new: &NewIndex) -> Result<()> {
+        let create = &new.create;
         refuse_unsupported(create)?;
         let table = self.table(&create.table_name)?;
         let mut table = (*table).clone();
@@ -42,6 +44,7 @@ impl Deriver<'_> {
             holds_rows: false,
             is_constraint: false,
             predicate: None,
+            is_hidden: !new.is_visible,
             state: IndexState::Public,
             comment: None,
         };
@@ -90,10 +93,19 @@ impl Deriver<'_> {
         free_name(&table.name, &names.join("_"), "idx", taken)
     }
 
-    pub(super) fn alter_index(&mut self, name: &ObjectName, operation: &AlterIndexOperation) -> Result<()> {
-        let AlterIndexOperation::RenameIndex { index_name } = operation;
-        let Some((table, id)) = self.index_if_exists(name, "relation", false)? else { return Ok(()) };
-        self.rename_index(table, id, &Name::from_ast(index_name)?.name)
+    pub(super) fn alter_index(&mut self, index: &IndexName, if_exists: bool, action: &AlterIndex) -> Result<()> {
+        let Some((table, id)) = self.index_if_exists(index, "relation", if_exists)? else { return Ok(()) };
+        let is_visible = match action {
+            AlterIndex::Rename(new) => return self.rename_index(table, id, new),
+            AlterIndex::SetVisible(is_visible) => *is_visible,
+        };
+        let mut table = self.table_by_id(table)?;
+        if table.primary().id == id && !is_visible {
+            return Err(Error::unsupported("a primary index cannot be made not visible").detail("It holds the rows."));
+        }
+        table.indexes.iter_mut().filter(|i| i.id == id).for_each(|i| i.is_hidden = !is_visible);
+        self.put(table);
+        Ok(())
     }
     /// Renames an index, and with it the constraint that made it.
     pub(super) fn rename_index(&mut self, table: DescriptorId, id: u32, new: &str) -> Result<()> {
@@ -107,7 +119,24 @@ impl Deriver<'_> {
         Ok(())
     }
     /// `kind`: what it is called if there is none.
-    fn index_if_exists(&mut self, name: &ObjectName, kind: &str, if_exists: bool) -> Result<Option<(DescriptorId, u32)>> {
+    fn index_if_exists(&mut self, index: &IndexName, kind: &str, if_exists: bool) -> Result<Option<(DescriptorId, u32)>> {
+        let name = &index.name;
+        if let Some(table) = &index.table {
+            let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(None) };
+            let name = Name::from_ast(name)?;
+            if name.schema.is_some() {
+                return Err(Error::sql("42601", "an index is in the schema of its table: its name cannot be qualified"));
+            }
+            let name = name.name;
+            return match index_named(&table, &name) {
+                Some(index) => Ok(Some((table.id, index.id))),
+                None if if_exists => {
+                    self.notice("00000", format!("index \"{name}\" of table \"{}\" does not exist, skipping", table.name));
+                    Ok(None)
+                }
+                None => Err(Error::sql("42704", format!("index \"{name}\" of table \"{}\" does not exist", table.name))),
+            };
+        }
         match self.relation_if_exists(name, kind, if_exists)? {
             None => Ok(None),
             Some(Relation::Index(table, id)) => Ok(Some((table.id, id))),
@@ -115,8 +144,8 @@ impl Deriver<'_> {
         }
     }
 
-    pub(super) fn drop_index(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
-        let Some((table, id)) = self.index_if_exists(name, "index", if_exists)? else { return Ok(()) };
+    pub(super) fn drop_index(&mut self, index: &IndexName, if_exists: bool, cascade: bool) -> Result<()> {
+        let Some((table, id)) = self.index_if_exists(index, "index", if_exists)? else { return Ok(()) };
         let table = self.table_by_id(table)?;
         if let Some(index) = table.indexes.iter().find(|i| i.id == id && i.is_constraint) {
             let what = format!("constraint {} on table {}", index.name, table.name);

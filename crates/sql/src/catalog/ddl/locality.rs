@@ -182,7 +182,8 @@ fn region_column(table: &mut Table, named: Option<&str>, rehomes: bool) -> Resul
             on_update: rehomes.then(|| "rehome_row()".to_string()),
             identity: None,
             missing: None,
-            state: ColumnState::Hidden,
+            is_hidden: true,
+            state: ColumnState::Public,
             comment: None,
         });
         return Ok(table.columns.len() as u32 - 1);

@@ -25,7 +25,7 @@ mod view;
 use super::lookup::{Name, Names, TableRef, fold};
 use super::{Catalog, CatalogChange, Descriptor, Table};
 use crate::env::NodeLocality;
-use crate::parse::{Kind, NewRegions, Statement};
+use crate::parse::{IndexName, Kind, NewRegions, Statement};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::zone::Zone;
 use crate::types::{DateOrder, EvalContext, Style};
@@ -148,7 +148,8 @@ pub fn is_ddl(statement: &Statement) -> bool {
     match &statement.kind {
         Kind::CreateTable { table, .. } => table.query.is_none(),
         Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } => true,
-        Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::AlterSequence { .. } => true,
+        Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::SetVisible { .. } | Kind::AlterSequence { .. } => true,
+        Kind::CreateIndex(_) | Kind::AlterIndex { .. } | Kind::DropIndexes { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
         _ => false,
     }
@@ -161,7 +162,6 @@ fn is_ddl_ast(statement: &ast::Statement) -> bool {
         S::CreateTable(ast::CreateTable { query: None, .. })
             | S::CreateDatabase { .. }
             | S::CreateSchema { .. }
-            | S::CreateIndex(_)
             | S::CreateView(_)
             | S::CreateSequence { .. }
             | S::CreateExtension(_)
@@ -171,7 +171,6 @@ fn is_ddl_ast(statement: &ast::Statement) -> bool {
             | S::CreateFunction(_)
             | S::CreateTrigger(_)
             | S::AlterTable(_)
-            | S::AlterIndex { .. }
             | S::AlterView { .. }
             | S::AlterSchema(_)
             | S::Drop { .. }
@@ -210,6 +209,22 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         Kind::SetOnUpdate { table, if_exists, column, expression } => {
             d.set_on_update(table, *if_exists, column, expression.as_deref())?;
             "ALTER TABLE"
+        }
+        Kind::SetVisible { table, if_exists, column, is_visible } => {
+            d.set_visible(table, *if_exists, column, *is_visible)?;
+            "ALTER TABLE"
+        }
+        Kind::CreateIndex(index) => {
+            d.create_index(index)?;
+            "CREATE INDEX"
+        }
+        Kind::AlterIndex { index, if_exists, action } => {
+            d.alter_index(index, *if_exists, action)?;
+            "ALTER INDEX"
+        }
+        Kind::DropIndexes { indexes, if_exists, cascade } => {
+            indexes.iter().try_for_each(|index| d.drop_index(index, *if_exists, *cascade))?;
+            "DROP INDEX"
         }
         Kind::AlterSequence { name, if_exists, action } => {
             d.alter_sequence(name, *if_exists, action)?;
@@ -262,10 +277,6 @@ impl<'a> Deriver<'a> {
                 self.create_schema(schema_name, *if_not_exists)?;
                 "CREATE SCHEMA"
             }
-            S::CreateIndex(index) => {
-                self.create_index(index)?;
-                "CREATE INDEX"
-            }
             S::CreateView(view) => {
                 self.create_view(view)?;
                 "CREATE VIEW"
@@ -277,10 +288,6 @@ impl<'a> Deriver<'a> {
             S::AlterTable(alter) => {
                 self.alter_table(alter)?;
                 "ALTER TABLE"
-            }
-            S::AlterIndex { name, operation } => {
-                self.alter_index(name, operation)?;
-                "ALTER INDEX"
             }
             S::AlterSchema(alter) => {
                 self.alter_schema(alter)?;
@@ -318,7 +325,10 @@ impl<'a> Deriver<'a> {
             match kind {
                 ObjectType::Table => self.drop_table(name, if_exists, cascade)?,
                 ObjectType::View => self.drop_view(name, if_exists, cascade)?,
-                ObjectType::Index => self.drop_index(name, if_exists, cascade)?,
+                ObjectType::Index => {
+                    let index = IndexName { table: None, name: name.clone() };
+                    self.drop_index(&index, if_exists, cascade)?;
+                }
                 ObjectType::Sequence => self.drop_sequence(name, if_exists, cascade)?,
                 ObjectType::Schema => self.drop_schema(name, if_exists, cascade)?,
                 ObjectType::Database => self.drop_database(name, if_exists)?,

@@ -124,6 +124,7 @@ impl Deriver<'_> {
             on_update: None,
             identity: None,
             missing: None,
+            is_hidden: false,
             state: ColumnState::Public,
             comment: None,
         });
@@ -157,7 +158,7 @@ impl Deriver<'_> {
                 ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) | ColumnOption::ForeignKey(_) => {
                     constraints.push(Constraint::from_column(&option.option, constraint_name, &name)?);
                 }
-                ColumnOption::Invisible => column.state = ColumnState::Hidden,
+                ColumnOption::Invisible => column.is_hidden = true,
                 ColumnOption::OnUpdate(e) => {
                     column.on_update = Some(on_update_text(e)?);
                 }
@@ -263,7 +264,8 @@ fn add_row_id(table: &mut Table) -> u32 {
         on_update: None,
         identity: None,
         missing: None,
-        state: ColumnState::Hidden,
+        is_hidden: true,
+        state: ColumnState::Public,
         comment: None,
     });
     table.columns.len() as u32 - 1

@@ -161,7 +161,7 @@ fn a_table_without_a_primary_key_is_stored_by_a_hidden_row_id() {
     let mut s = Shell::new();
     s.run("create table h (filler char(22), rowid int)");
     let h = s.table("h");
-    assert_eq!(h.columns.last().unwrap().state, ColumnState::Hidden);
+    assert!(h.columns.last().unwrap().is_hidden);
     assert_eq!(h.public_columns().count(), 2);
     assert!(crate::catalog::is_implicit_primary(&h, h.primary()));
     assert!(!s.exists("h_pkey"), "SQL does not see its index");
@@ -233,7 +233,7 @@ fn multi_region_databases_and_homes() {
     assert_eq!((d.group_in("us"), d.group_in("mars")), (a.only_group(), None));
     assert_ne!(d.group_in("eu"), b.only_group(), "what follows the primary region is apart from what names it");
     assert_eq!(d.groups().len(), 3);
-    assert_eq!((d.region_column(), d.columns[2].state), (Some(2), ColumnState::Hidden));
+    assert_eq!((d.region_column(), d.columns[2].is_hidden), (Some(2), true));
     assert_eq!(e.homes, f.homes, "the GLOBAL tables of a database share a group");
     assert_ne!(e.homes, b.homes, "which is theirs alone");
     s.jobs.clear();

@@ -5,8 +5,8 @@ use super::{quote, relations::visible_indexes};
 use crate::catalog::ddl::{REGION_COLUMN, REGION_DEFAULT, constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
-    Catalog, Column, ColumnState, Database, Descriptor, FkAction, ForeignKey, Identity, Index, IndexColumn, IndexState, Locality,
-    Table, View, is_implicit_primary,
+    Catalog, Column, Database, Descriptor, FkAction, ForeignKey, Identity, Index, IndexColumn, IndexState, Locality, Table, View,
+    is_implicit_primary,
 };
 use crate::types::Type;
 use meridian_base::DescriptorId;
@@ -112,6 +112,9 @@ pub fn index(table: &Table, index: &Index, schema: Option<&str>) -> String {
     if let Some(predicate) = &index.predicate {
         let _ = write!(text, " WHERE {}", constraint_text(predicate));
     }
+    if index.is_hidden {
+        text.push_str(" NOT VISIBLE");
+    }
     text
 }
 
@@ -201,7 +204,7 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let comes_along = |o: u32| region.is_some_and(|(region, _)| region == o) || row_id.iter().any(|key| key.ordinal == o);
     for (_, c) in table.live_columns().filter(|(o, _)| !comes_along(*o)) {
         let mut part = format!("{} {}", quote(&c.name), c.ty.name());
-        if c.state == ColumnState::Hidden {
+        if c.is_hidden {
             part.push_str(" NOT VISIBLE");
         }
         if c.not_null {

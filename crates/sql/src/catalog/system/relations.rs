@@ -163,7 +163,7 @@ impl Attribute {
             has_default: c.default.is_some() || c.generated.is_some(),
             has_missing: c.missing.is_some(),
             // The row id is not there as far as SQL knows, and a gap in the numbers is what a dropped column leaves.
-            is_dropped: c.state != ColumnState::Public,
+            is_dropped: c.state != ColumnState::Public || c.is_hidden,
             identity: match &c.identity {
                 None => "",
                 Some(i) if i.always => "a",

@@ -2,6 +2,7 @@
 
 use super::regions::{Note, Regions, Trips};
 use super::{Affected, ExecContext, Execution, Fetched, Nowhere, Stat};
+use crate::catalog::show::Computed;
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
@@ -161,7 +162,8 @@ impl Tree<'_> {
                     self.place(depth, note);
                 }
             }
-            Node::System { table, .. } => self.line(depth, head(&format!("System Table {}", table.name))),
+            Node::Computed { of: Computed::System(table), .. } => self.line(depth, head(&format!("System Table {}", table.name))),
+            Node::Computed { of: Computed::Show(_), .. } => self.line(depth, head("Show")),
             Node::Function { calls, .. } => {
                 let names: Vec<&str> = calls.iter().map(|c| c.0.name).collect();
                 self.line(depth, head(&format!("Function Scan on {}", names.join(", "))));
@@ -380,7 +382,7 @@ fn names(node: &Node) -> Vec<String> {
             let name = |o: &u32| format!("{}.{}", s.alias, s.table.columns[*o as usize].name);
             s.columns.iter().map(name).collect()
         }
-        Node::System { table, columns } => columns.iter().map(|c| format!("{}.{}", table.name, table.columns[*c].0)).collect(),
+        Node::Computed { of, columns } => columns.iter().map(|c| format!("{}.{}", of.name(), of.columns()[*c].0)).collect(),
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } | Node::Distinct { input, .. } => {
             names(input)
         }

@@ -130,8 +130,8 @@ impl Op {
                 }
                 Ok(out)
             }
-            Node::System { table, columns } => {
-                let rows = (table.rows)(rt.ctx.system);
+            Node::Computed { of, columns } => {
+                let rows = of.rows(rt.ctx.system).await?;
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
             Node::Function { calls, ordinality } => {

@@ -69,6 +69,15 @@ impl crate::catalog::system::SystemContext for NoSystem {
     fn settings(&self) -> Vec<crate::catalog::system::Setting> {
         Vec::new()
     }
+    fn groups(&self) -> BoxFuture<'_, Result<Vec<crate::env::GroupRow>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn transactions(&self) -> BoxFuture<'_, Result<Vec<crate::env::TransactionRow>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn metrics(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
 }
 
 fn block_on<F: Future>(f: F) -> F::Output {

@@ -8,16 +8,17 @@
 //! | `NOT VISIBLE` indexes | hidden indexes: kept, and no query is answered from them |
 //! | `value:::type` | `value::type` |
 //! | `table@index` | the table: plans choose indexes |
+//! | `FROM [SHOW …]`, `WITH name AS (SHOW …)` | a table whose name is the statement, in quotation marks of its own |
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
 use super::rewrite::{is, sees, storing, word};
-use super::{NewIndex, Place, RECURSION_MAX};
+use super::{NewIndex, Place, RECURSION_MAX, SHOWN};
 use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::ops::Range;
 
 /// What was cut out.
@@ -36,6 +37,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<
     let mut said = Said::default();
     type_annotations(tokens);
     index_hints(tokens);
+    shown_tables(tokens);
     let mut depth = 0usize;
     for at in 0..tokens.len() {
         match tokens[at].token {
@@ -97,6 +99,35 @@ fn index_hints(tokens: &mut Vec<TokenWithSpan>) {
                 _ => i,
             };
             tokens.drain(i..end);
+        }
+        i += 1;
+    }
+}
+
+/// `[SHOW …]` where a table may be named, and `(SHOW …)` as the query of a `WITH`.
+fn shown_tables(tokens: &mut Vec<TokenWithSpan>) {
+    let mut i = 1;
+    while i + 3 < tokens.len() {
+        let before = &tokens[i - 1];
+        let is_shown = match tokens[i].token {
+            Token::LBracket => before.token == Token::Comma || is(before, "from") || is(before, "join"),
+            Token::LParen => is(before, "as") || is(before, "materialized"),
+            _ => false,
+        };
+        let close = if tokens[i].token == Token::LBracket { Token::RBracket } else { Token::RParen };
+        let end = (i..tokens.len()).find(|e| tokens[*e].token == close);
+        let (true, true, Some(end)) = (is_shown, sees(tokens, i + 1, &["show"]), end) else {
+            i += 1;
+            continue;
+        };
+        let words: Vec<String> = tokens[i + 1..end].iter().map(|t| t.token.to_string()).collect();
+        let name = Token::Word(Word { value: words.join(" "), quote_style: Some(SHOWN), keyword: Keyword::NoKeyword });
+        let span = tokens[i].span;
+        if tokens[i].token == Token::LBracket {
+            tokens.splice(i..=end, [TokenWithSpan { token: name, span }]);
+        } else {
+            let query = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM), name];
+            tokens.splice(i + 1..end, query.map(|token| TokenWithSpan { token, span }));
         }
         i += 1;
     }

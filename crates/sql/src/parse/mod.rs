@@ -28,6 +28,8 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
+/// The quotation mark of a name that is a `SHOW` statement.
+pub(crate) const SHOWN: char = '[';
 /// How deep sqlparser may recurse. A level costs up to 10 KiB of stack.
 const RECURSION_MAX: usize = 64;
 /// How many `AND`/`OR` may follow each other: such chains are flattened as soon as they are bound.

@@ -7,11 +7,13 @@ use super::expr::*;
 use super::rel::*;
 use crate::catalog::Column;
 use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
+use crate::catalog::show::{Computed, Show};
 use crate::env::Locking;
 use crate::types::Type;
 use crate::types::functions::{self, FunctionKind};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
+use std::sync::Arc;
 
 impl Binder<'_> {
     /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
@@ -147,6 +149,11 @@ impl Binder<'_> {
     fn table_factor(&mut self, f: &ast::TableFactor, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
         match f {
             ast::TableFactor::Table { name, alias, args: None, sample: None, with_ordinality: false, .. } => {
+                if let [ast::ObjectNamePart::Identifier(shown)] = &name.0[..]
+                    && shown.quote_style == Some(crate::parse::SHOWN)
+                {
+                    return self.shown(shown, alias.as_ref());
+                }
                 let name_ = Name::from_ast(name)?;
                 let alias_name = alias.as_ref().map(|a| fold(&a.name));
                 let (rel, mut cols) = self.relation(&name_, alias_name.as_deref(), locks, name.span())?;
@@ -222,18 +229,8 @@ impl Binder<'_> {
             Relation::Table(t) => Ok(self.table(t, &shown, locking_of(locks, &shown))),
             Relation::View(v) => self.view(&v, &shown),
             Relation::System(t) => {
-                let base = self.fresh_many(t.columns.len());
-                let col = |(i, (name, ty)): (usize, &(&str, Type))| ScopeCol {
-                    table: shown.clone(),
-                    schema: Some(t.schema.to_string()),
-                    name: name.to_string(),
-                    id: base + i as u32,
-                    ty: ty.clone(),
-                    qualified_only: false,
-                    hidden: false,
-                    origin: None,
-                };
-                Ok((Rel::System { table: t, base }, t.columns.iter().enumerate().map(col).collect()))
+                let schema = Some(t.schema.to_string());
+                Ok(self.computed(Computed::System(t), &shown, schema))
             }
             Relation::Sequence(s) => {
                 let message = format!("cannot read sequence \"{}\" as a table", s.name);
@@ -241,6 +238,34 @@ impl Binder<'_> {
             }
             Relation::Index(..) => Err(self.at(Error::sql("42809", format!("\"{name}\" is an index")), span)),
         }
+    }
+
+    fn computed(&mut self, of: Computed, alias: &str, schema: Option<String>) -> (Rel, Vec<ScopeCol>) {
+        let columns = of.columns();
+        let base = self.fresh_many(columns.len());
+        let col = |(i, (name, ty)): (usize, &(&str, Type))| ScopeCol {
+            table: alias.to_string(),
+            schema: schema.clone(),
+            name: name.to_string(),
+            id: base + i as u32,
+            ty: ty.clone(),
+            qualified_only: false,
+            hidden: false,
+            origin: None,
+        };
+        let cols = columns.iter().enumerate().map(col).collect();
+        (Rel::Computed { of, base }, cols)
+    }
+
+    /// `[SHOW …]`, which the parser makes a name in brackets.
+    fn shown(&mut self, shown: &ast::Ident, alias: Option<&ast::TableAlias>) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let statement = crate::parse::parse_one_statement(&shown.value).map_err(|e| self.at(e, shown.span))?;
+        let show = Show::of(&statement.kind)
+            .ok_or_else(|| self.at(Error::unsupported(format!("[{}] is not supported", shown.value)), shown.span))?;
+        let table = alias.map_or_else(|| shown.value.clone(), |a| fold(&a.name));
+        let (rel, mut cols) = self.computed(Computed::Show(Arc::new(show)), &table, None);
+        rename_columns(&mut cols, alias)?;
+        Ok((rel, cols, vec![table]))
     }
 
     pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {

@@ -6,7 +6,7 @@ use super::expr::*;
 use super::rel::*;
 use super::table::{ForeignKeys, TablePlan};
 use crate::catalog::lookup::TableRef;
-use crate::catalog::system::SystemTable;
+use crate::catalog::show::Computed;
 use crate::env::Locking;
 use crate::types::functions::{Aggregate, SetFunction};
 use crate::types::{Datum, Type};
@@ -35,8 +35,8 @@ pub(crate) struct SubPlan {
 pub(crate) enum Node {
     Values(Vec<Vec<Scalar>>),
     Scan(Box<Scan>),
-    System {
-        table: &'static SystemTable,
+    Computed {
+        of: Computed,
         columns: Vec<usize>,
     },
     Function {
@@ -347,11 +347,11 @@ impl Compiler<'_> {
                 let columns: Vec<u32> = need.iter().filter(|c| own.contains(c)).map(|c| c - base).collect();
                 self.table(table, *base, alias, *locking, filters, columns, wish)
             }
-            Rel::System { table, base } => {
-                let own = *base..*base + table.columns.len() as u32;
+            Rel::Computed { of, base } => {
+                let own = *base..*base + of.columns().len() as u32;
                 let columns: Vec<usize> = need.iter().filter(|c| own.contains(c)).map(|c| (c - base) as usize).collect();
                 let layout = columns.iter().map(|c| base + *c as u32).collect();
-                Ok(Built::plain(Node::System { table, columns }, layout, 200.0))
+                Ok(Built::plain(Node::Computed { of: of.clone(), columns }, layout, 200.0))
             }
             Rel::Function { calls, cols, ordinality } => {
                 let calls = calls.iter().map(|(f, a)| Ok((f.clone(), self.scalars(a, &[])?))).collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 use super::dml::Dml;
 use super::expr::{ColId, Expr, SubqueryBody};
 use crate::catalog::lookup::TableRef;
-use crate::catalog::system::SystemTable;
+use crate::catalog::show::Computed;
 use crate::env::Locking;
 use crate::types::functions::{Aggregate, SetFunction};
 use std::collections::BTreeSet;
@@ -24,8 +24,9 @@ pub(crate) enum Rel {
         locking: Locking,
         filters: Vec<Expr>,
     },
-    System {
-        table: &'static SystemTable,
+    /// A system table, or what `SHOW` tells.
+    Computed {
+        of: Computed,
         base: ColId,
     },
     Function {
@@ -207,7 +208,7 @@ impl Rel {
             | Rel::WorkTable { cols, .. }
             | Rel::Dml { cols, .. } => cols.clone(),
             Rel::Table { table, base, .. } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
-            Rel::System { table, base } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
+            Rel::Computed { of, base } => (0..of.columns().len() as u32).map(|o| base + o).collect(),
             Rel::Filter { input, .. }
             | Rel::Distinct { input, .. }
             | Rel::Sort { input, .. }
@@ -270,7 +271,7 @@ impl Rel {
             Rel::Window { calls, .. } => calls.iter().flat_map(|(_, c)| c.exprs()).collect(),
             Rel::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, _, a)| a).collect(),
             Rel::Dml { dml, .. } => dml.exprs(),
-            Rel::System { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } | Rel::First { .. } => Vec::new(),
+            Rel::Computed { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } | Rel::First { .. } => Vec::new(),
         }
     }
     /// Changes every expression of the tree. Common table expressions and DML are shared and never depend on what is replaced.
@@ -299,7 +300,7 @@ impl Rel {
                 }
             }
             Rel::ProjectSet { calls, .. } => calls.iter_mut().flat_map(|(_, _, a)| a).for_each(&mut *f),
-            Rel::System { .. }
+            Rel::Computed { .. }
             | Rel::SetOp { .. }
             | Rel::Cte { .. }
             | Rel::WorkTable { .. }

@@ -1,14 +1,16 @@
 //! The statements that are about the session itself: transactions, settings, prepared statements, cursors, and what is accepted
 //! because there is nothing to do.
 
+use super::run::interruptible;
 use super::simple::Manner;
+use super::system::StatementSystem;
 use super::{Output, OutputColumn, Session};
 use crate::catalog::jobs::{self, Control};
 use crate::catalog::lookup::fold;
 use crate::catalog::show::Show;
 use crate::env::Environment;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
-use crate::parse::{Kind, ShowObjects, ShowRegions, Statement, TransactionModes};
+use crate::parse::{Kind, Statement, TransactionModes};
 use crate::types::{Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use std::sync::Arc;
@@ -22,8 +24,8 @@ impl<E: Environment> Session<E> {
         now: u64,
         out: &mut dyn Output,
     ) -> Result<()> {
-        if let Some(show) = catalog_show(&statement.kind) {
-            return self.show_catalog(&show, manner, out);
+        if let Some(show) = Show::of(&statement.kind) {
+            return self.show(&show, manner, out).await;
         }
         match &statement.kind {
             Kind::Sql(sql) => return self.run_control_ast(statement, sql, manner, now, out).await,
@@ -57,8 +59,6 @@ impl<E: Environment> Session<E> {
                 }
                 out.command_complete("SET");
             }
-            Kind::ShowObjects(ShowObjects::Settings) => self.show_all(manner, out),
-            Kind::ShowObjects(ShowObjects::Transactions) => self.show_transactions(manner, out).await?,
             Kind::ControlJob { what, id } => {
                 let tag = match what {
                     Control::Pause => "PAUSE JOB",
@@ -70,9 +70,6 @@ impl<E: Environment> Session<E> {
                 jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
                 out.command_complete(tag);
             }
-            Kind::ShowObjects(ShowObjects::Ranges(of)) => self.show_ranges(of, manner, out).await?,
-            Kind::ShowObjects(ShowObjects::Jobs(only)) => self.show_jobs(*only, manner, out).await?,
-            Kind::ShowObjects(ShowObjects::Metrics) => self.show_metrics(manner, out),
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
                 out.command_complete("VACUUM");
@@ -234,49 +231,16 @@ impl<E: Environment> Session<E> {
         self.send_rows(&[(&column, Type::Text)], vec![vec![Datum::text(value)]], "SHOW", manner, out);
         Ok(())
     }
-    fn show_all(&mut self, manner: Manner<'_>, out: &mut dyn Output) {
-        let rows = self.system.settings().all().into_iter();
-        let rows = rows.map(|s| vec![Datum::text(s.name), Datum::text(s.value), Datum::text(s.description)]).collect();
-        let columns = [("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)];
-        self.send_rows(&columns, rows, "SHOW", manner, out);
-    }
-    fn show_metrics(&mut self, manner: Manner<'_>, out: &mut dyn Output) {
-        let metrics = self.env.metrics().into_iter();
-        let rows: Vec<Vec<Datum>> = metrics.map(|(name, value)| vec![Datum::text(name), Datum::Int(value as i64)]).collect();
-        let tag = format!("SHOW {}", rows.len());
-        self.send_rows(&metric_columns(), rows, &tag, manner, out);
-    }
-    async fn show_transactions(&mut self, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
-        let transactions = super::run::interruptible(&self.cancel, self.env.transactions()).await?;
-        let texts = |texts: Vec<String>| Datum::text(texts.join(", "));
-        let rows: Vec<Vec<Datum>> = transactions
-            .into_iter()
-            .map(|t| {
-                let age = format!("{:.3} s", t.age_micros as f64 / 1e6);
-                let (gateway, waits_for) = (t.gateway.to_string(), texts(t.waits_for));
-                vec![
-                    Datum::text(t.id),
-                    Datum::text(gateway),
-                    Datum::text(t.group),
-                    Datum::text(age),
-                    texts(t.participants),
-                    waits_for,
-                ]
-            })
-            .collect();
-        let tag = format!("SHOW {}", rows.len());
-        self.send_rows(&transaction_columns(), rows, &tag, manner, out);
-        Ok(())
-    }
-    fn show_catalog(&mut self, show: &Show, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
+    /// A `SHOW` statement about what exists and what happens; settings by name are [`Session::show_setting`]'s.
+    async fn show(&mut self, show: &Show, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let catalog = self.catalog();
-        let context =
-            super::system::StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
-        let rows = show.rows(&context)?;
-        let columns = show.columns();
-        let columns: Vec<_> = columns.iter().map(|(name, ty)| (*name, ty.clone())).collect();
-        let tag = format!("SHOW {}", rows.len());
-        self.send_rows(&columns, rows, &tag, manner, out);
+        let context = StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let rows = interruptible(&self.cancel, show.rows(&context)).await?;
+        let tag = match show {
+            Show::Settings => "SHOW".to_string(),
+            _ => format!("SHOW {}", rows.len()),
+        };
+        self.send_rows(&show.columns(), rows, &tag, manner, out);
         Ok(())
     }
     /// Sends rows that are in memory.
@@ -302,18 +266,10 @@ impl<E: Environment> Session<E> {
     }
     /// The columns of a statement's result that is known without planning; empty if it returns none.
     pub(super) fn control_columns(&self, kind: &Kind) -> Vec<OutputColumn> {
-        if let Some(show) = catalog_show(kind) {
-            let columns = show.columns();
-            return output_columns(&columns.iter().map(|(name, ty)| (*name, ty.clone())).collect::<Vec<_>>());
+        if let Some(show) = Show::of(kind) {
+            return output_columns(&show.columns());
         }
         match kind {
-            Kind::ShowObjects(ShowObjects::Transactions) => output_columns(&transaction_columns()),
-            Kind::ShowObjects(ShowObjects::Ranges(_)) => output_columns(&super::ranges::columns()),
-            Kind::ShowObjects(ShowObjects::Jobs(_)) => output_columns(&super::jobs::columns()),
-            Kind::ShowObjects(ShowObjects::Metrics) => output_columns(&metric_columns()),
-            Kind::ShowObjects(ShowObjects::Settings) => {
-                output_columns(&[("name", Type::Text), ("setting", Type::Text), ("description", Type::Text)])
-            }
             Kind::Fetch(fetch) if !fetch.is_move => self.cursor_columns(&fetch.cursor),
             Kind::Sql(sql) => match &**sql {
                 ast::Statement::ShowVariable { variable } => {
@@ -350,47 +306,6 @@ impl<E: Environment> Session<E> {
 
 fn output_columns(columns: &[(&str, Type)]) -> Vec<OutputColumn> {
     columns.iter().map(|(name, ty)| OutputColumn { name: name.to_string(), ty: ty.clone(), origin: None }).collect()
-}
-
-/// The columns of `SHOW TRANSACTIONS`.
-fn transaction_columns() -> [(&'static str, Type); 6] {
-    ["transaction", "gateway", "group", "age", "participants", "waits_for"].map(|name| (name, Type::Text))
-}
-
-fn metric_columns() -> [(&'static str, Type); 2] {
-    [("name", Type::Text), ("value", Type::Int8)]
-}
-
-/// The `SHOW` statements about the catalog.
-fn catalog_show(kind: &Kind) -> Option<Show> {
-    let object = |path: &[String]| ast::ObjectName::from(path.iter().map(|p| ast::Ident::with_quote('"', p)).collect::<Vec<_>>());
-    Some(match kind {
-        Kind::ShowRegions(ShowRegions::All) => Show::Regions,
-        Kind::ShowRegions(ShowRegions::AllDatabases) => Show::RegionsFromAllDatabases,
-        Kind::ShowRegions(ShowRegions::Cluster) => Show::RegionsFromCluster,
-        Kind::ShowRegions(ShowRegions::Database(name)) => {
-            Show::RegionsFromDatabase { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
-        }
-        Kind::ShowLocality => Show::Locality,
-        Kind::ShowTableLocality(table) => Show::LocalityFromTable { table: table.clone() },
-        Kind::ShowPartitions(of) => Show::Partitions { of: of.clone() },
-        Kind::ShowCreateDatabase(name) => Show::CreateDatabase { database: name.clone() },
-        Kind::ShowObjects(ShowObjects::Enums) => Show::Enums,
-        Kind::ShowObjects(ShowObjects::Types) => Show::Types,
-        Kind::ShowObjects(ShowObjects::SurvivalGoal(name)) => {
-            Show::SurvivalGoal { database: name.as_ref().map(|n| object(std::slice::from_ref(n))) }
-        }
-        Kind::ShowObjects(ShowObjects::Zones(of)) => Show::Zones(of.clone()),
-        Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
-        Kind::ShowObjects(ShowObjects::Databases) => Show::Databases,
-        Kind::ShowObjects(ShowObjects::Schemas) => Show::Schemas,
-        Kind::ShowObjects(ShowObjects::Tables) => Show::Tables { schema: None },
-        Kind::ShowObjects(ShowObjects::Sequences) => Show::Sequences,
-        Kind::ShowObjects(ShowObjects::Columns(table)) => Show::Columns { table: object(table) },
-        Kind::ShowObjects(ShowObjects::Indexes(table)) => Show::Indexes { table: object(table) },
-        Kind::ShowObjects(ShowObjects::Constraints(table)) => Show::Constraints { table: object(table) },
-        _ => return None,
-    })
 }
 
 /// The name of a setting as it was written: settings are found whatever their case.

@@ -5,8 +5,9 @@ use super::shared::Shared;
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
-use crate::env::{Environment, NodeLocality, SessionRow};
+use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
 use crate::types::{EvalContext, System, Type};
+use futures::future::BoxFuture;
 use meridian_base::{Error, Result, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -91,6 +92,15 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     }
     fn settings(&self) -> Vec<Setting> {
         self.system.settings().all()
+    }
+    fn groups(&self) -> BoxFuture<'_, Result<Vec<GroupRow>>> {
+        Box::pin(self.env.groups())
+    }
+    fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>> {
+        Box::pin(self.env.transactions())
+    }
+    fn metrics(&self) -> Vec<(String, u64)> {
+        self.env.metrics()
     }
 }
 

@@ -18,10 +18,11 @@ use super::{JobContext, changed, discard, last_step, locking, options, record, s
 use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Catalog, ColumnState, Descriptor, Sequence, Table};
-use crate::env::{Environment, NodeLocality, Scan, SessionRow, Transaction};
+use crate::env::{Environment, GroupRow, NodeLocality, Scan, SessionRow, Transaction, TransactionRow};
 use crate::exec::{ExecContext, Interrupt, MEMORY_BYTES_MAX, fill_rows};
 use crate::session::SessionSequences;
 use crate::types::{Datum, RowView};
+use futures::future::BoxFuture;
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -173,6 +174,15 @@ impl<E: Environment> SystemContext for JobSystem<'_, E> {
     }
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
+    }
+    fn groups(&self) -> BoxFuture<'_, Result<Vec<GroupRow>>> {
+        Box::pin(self.env.groups())
+    }
+    fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>> {
+        Box::pin(self.env.transactions())
+    }
+    fn metrics(&self) -> Vec<(String, u64)> {
+        self.env.metrics()
     }
 }
 

@@ -23,9 +23,10 @@ mod tests;
 
 use super::Catalog;
 use super::lookup::Names;
-use crate::env::{NodeLocality, SessionRow};
+use crate::env::{GroupRow, NodeLocality, SessionRow, TransactionRow};
 use crate::types::{Datum, Type};
-use meridian_base::DescriptorId;
+use futures::future::BoxFuture;
+use meridian_base::{DescriptorId, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -39,6 +40,12 @@ pub trait SystemContext: Send + Sync {
     fn sessions(&self) -> Vec<SessionRow>;
     /// Every setting: for `pg_settings`.
     fn settings(&self) -> Vec<Setting>;
+    /// [`crate::env::Environment::groups`].
+    fn groups(&self) -> BoxFuture<'_, Result<Vec<GroupRow>>>;
+    /// [`crate::env::Environment::transactions`].
+    fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>>;
+    /// [`crate::env::Environment::metrics`].
+    fn metrics(&self) -> Vec<(String, u64)>;
     /// This node's locality as it was given at start.
     fn locality(&self) -> String {
         let node = self.node();

@@ -1,17 +1,16 @@
 //! `SHOW JOBS`: the schema changes that are under way, with what they do and what they wait for, and those that ended lately.
 
-use super::simple::Manner;
-use super::{Output, Session};
 use crate::catalog::Catalog;
 use crate::catalog::jobs::{JobRecord, fraction, waits_for};
-use crate::env::{Environment, StepRow};
+use crate::catalog::system::SystemContext;
+use crate::env::StepRow;
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
 use crate::types::{Datum, Type};
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 
 /// The columns of the result: CockroachDB's, as far as they mean something here.
-pub(super) fn columns() -> [(&'static str, Type); 11] {
-    [
+pub(super) fn columns() -> Vec<(&'static str, Type)> {
+    vec![
         ("job_id", Type::Int8),
         ("job_type", Type::Text),
         ("description", Type::Text),
@@ -26,28 +25,23 @@ pub(super) fn columns() -> [(&'static str, Type); 11] {
     ]
 }
 
-impl<E: Environment> Session<E> {
-    /// `only`: of that number, or 42704.
-    pub(super) async fn show_jobs(&mut self, only: Option<u32>, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
-        let catalog = self.catalog();
-        let groups = super::run::interruptible(&self.cancel, self.env.groups()).await?;
-        let nodes = self.env.nodes();
-        let step = groups.iter().find_map(|group| group.step.as_ref()).map(|step| step_row(&catalog, step));
-        if let Some(id) = only
-            && catalog.job(DescriptorId(id)).is_none()
-        {
-            return Err(Error::sql("42704", format!("job with ID {id} does not exist")).hint("SHOW JOBS lists them."));
-        }
-        let step = step.filter(|_| only.is_none());
-        let jobs = catalog.jobs().filter(|job| only.is_none_or(|id| job.id.0 == id)).map(|job| {
-            let waits = waits_for(&catalog, job, &groups, &nodes);
-            row(&catalog, job, waits, fraction(&catalog, job, &groups))
-        });
-        let rows: Vec<Vec<Datum>> = step.into_iter().chain(jobs).collect();
-        let tag = format!("SHOW {}", rows.len());
-        self.send_rows(&columns(), rows, &tag, manner, out);
-        Ok(())
+/// `only`: of that number, or 42704.
+pub(super) async fn rows(context: &dyn SystemContext, only: Option<u32>) -> Result<Vec<Vec<Datum>>> {
+    let catalog = context.catalog();
+    let groups = context.groups().await?;
+    let nodes = context.nodes();
+    let step = groups.iter().find_map(|group| group.step.as_ref()).map(|step| step_row(catalog, step));
+    if let Some(id) = only
+        && catalog.job(DescriptorId(id)).is_none()
+    {
+        return Err(Error::sql("42704", format!("job with ID {id} does not exist")).hint("SHOW JOBS lists them."));
     }
+    let step = step.filter(|_| only.is_none());
+    let jobs = catalog.jobs().filter(|job| only.is_none_or(|id| job.id.0 == id)).map(|job| {
+        let waits = waits_for(catalog, job, &groups, &nodes);
+        row(catalog, job, waits, fraction(catalog, job, &groups))
+    });
+    Ok(step.into_iter().chain(jobs).collect())
 }
 
 /// A step that waits belongs to a job, or to a statement that is no job yet: nobody but the catalog's primary knows of it.

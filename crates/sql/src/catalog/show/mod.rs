@@ -1,16 +1,21 @@
-//! `SHOW …`: what exists, as rows. Column names are CockroachDB's where it has the statement.
+//! `SHOW …`: what exists and what happens, as rows. Column names are CockroachDB's where it has the statement.
+
+mod jobs;
+mod ranges;
 
 use super::lookup::{Name, Names, TableRef};
-use super::system::{SystemContext, describe};
+use super::system::{SystemContext, SystemTable, describe};
 use super::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
-use crate::parse::{PartitionsOf, ShowOf};
+use crate::env::TransactionRow;
+use crate::parse::{Kind, PartitionsOf, ShowObjects, ShowOf, ShowRegions};
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::{Error, Result};
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{Ident, ObjectName};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A SHOW statement that reads the catalog; settings are the session's.
+/// A SHOW statement; single settings are the session's.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
     Databases,
@@ -62,9 +67,84 @@ pub enum Show {
     },
     /// `SHOW ZONE CONFIGURATIONS`.
     Zones(ShowOf),
+    /// `SHOW RANGES`.
+    Ranges(ShowOf),
+    /// `SHOW JOBS`, or one of them.
+    Jobs(Option<u32>),
+    /// `SHOW TRANSACTIONS`: those that are prepared.
+    Transactions,
+    /// `SHOW METRICS`: of this node.
+    Metrics,
+    /// `SHOW ALL`.
+    Settings,
+}
+
+/// Rows that are computed, not stored.
+#[derive(Clone, Debug)]
+pub enum Computed {
+    System(&'static SystemTable),
+    Show(Arc<Show>),
+}
+
+impl Computed {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Computed::System(table) => table.name,
+            Computed::Show(_) => "SHOW",
+        }
+    }
+    pub fn columns(&self) -> Cow<'static, [(&'static str, Type)]> {
+        match self {
+            Computed::System(table) => Cow::Borrowed(&table.columns),
+            Computed::Show(show) => Cow::Owned(show.columns()),
+        }
+    }
+    pub async fn rows(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
+        match self {
+            Computed::System(table) => Ok((table.rows)(context)),
+            Computed::Show(show) => show.rows(context).await,
+        }
+    }
 }
 
 impl Show {
+    /// The statement as one of these, if it is.
+    pub fn of(kind: &Kind) -> Option<Show> {
+        let object = |path: &[String]| ObjectName::from(path.iter().map(|p| Ident::with_quote('"', p)).collect::<Vec<_>>());
+        let database = |name: &Option<String>| name.as_ref().map(|n| object(std::slice::from_ref(n)));
+        Some(match kind {
+            Kind::ShowRegions(ShowRegions::All) => Show::Regions,
+            Kind::ShowRegions(ShowRegions::AllDatabases) => Show::RegionsFromAllDatabases,
+            Kind::ShowRegions(ShowRegions::Cluster) => Show::RegionsFromCluster,
+            Kind::ShowRegions(ShowRegions::Database(name)) => Show::RegionsFromDatabase { database: database(name) },
+            Kind::ShowLocality => Show::Locality,
+            Kind::ShowTableLocality(table) => Show::LocalityFromTable { table: table.clone() },
+            Kind::ShowPartitions(of) => Show::Partitions { of: of.clone() },
+            Kind::ShowCreateDatabase(name) => Show::CreateDatabase { database: name.clone() },
+            Kind::ShowCreateTable(table) => Show::CreateTable { table: table.clone() },
+            Kind::ShowObjects(objects) => match objects {
+                ShowObjects::Enums => Show::Enums,
+                ShowObjects::Types => Show::Types,
+                ShowObjects::SurvivalGoal(name) => Show::SurvivalGoal { database: database(name) },
+                ShowObjects::Zones(of) => Show::Zones(of.clone()),
+                ShowObjects::Databases => Show::Databases,
+                ShowObjects::Schemas => Show::Schemas,
+                ShowObjects::Tables => Show::Tables { schema: None },
+                ShowObjects::Sequences => Show::Sequences,
+                ShowObjects::Columns(table) => Show::Columns { table: object(table) },
+                ShowObjects::Indexes(table) => Show::Indexes { table: object(table) },
+                ShowObjects::Constraints(table) => Show::Constraints { table: object(table) },
+                ShowObjects::Ranges(of) => Show::Ranges(of.clone()),
+                ShowObjects::Jobs(only) => Show::Jobs(*only),
+                ShowObjects::Transactions => Show::Transactions,
+                ShowObjects::Metrics => Show::Metrics,
+                ShowObjects::Settings => Show::Settings,
+                ShowObjects::Sessions => return None,
+            },
+            _ => return None,
+        })
+    }
+
     /// The result's columns, known without running it.
     pub fn columns(&self) -> Vec<(&'static str, Type)> {
         let texts = |names: &[&'static str]| names.iter().map(|n| (*n, Type::Text)).collect::<Vec<_>>();
@@ -136,6 +216,11 @@ impl Show {
                 ("validated", Type::Bool),
             ],
             Show::LocalityFromTable { .. } => texts(&["table_name", "locality"]),
+            Show::Ranges(_) => ranges::columns(),
+            Show::Jobs(_) => jobs::columns(),
+            Show::Transactions => texts(&["transaction", "gateway", "group", "age", "participants", "waits_for"]),
+            Show::Metrics => vec![("name", Type::Text), ("value", Type::Int8)],
+            Show::Settings => texts(&["name", "setting", "description"]),
             Show::CreateDatabase { .. } => texts(&["database_name", "create_statement"]),
             Show::Enums => vec![("schema", Type::Text), ("name", Type::Text), ("values", text_array()), ("owner", Type::Text)],
             Show::Types => texts(&["schema", "name", "owner"]),
@@ -144,7 +229,7 @@ impl Show {
     }
 
     /// The result.
-    pub fn rows(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
+    pub async fn rows(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
         let catalog = context.catalog();
         let names = context.names();
         match self {
@@ -182,6 +267,16 @@ impl Show {
             Show::Types => {
                 let row = |d: &super::Database| vec![text("public"), text(Type::Region.name()), text(&d.owner)];
                 Ok(with_regions(catalog, names)?.into_iter().map(row).collect())
+            }
+            Show::Ranges(of) => ranges::rows(context, of).await,
+            Show::Jobs(only) => jobs::rows(context, *only).await,
+            Show::Transactions => Ok(context.transactions().await?.into_iter().map(transaction).collect()),
+            Show::Metrics => {
+                Ok(context.metrics().into_iter().map(|(name, value)| vec![text(name), Datum::Int(value as i64)]).collect())
+            }
+            Show::Settings => {
+                let row = |s: super::system::Setting| vec![text(s.name), text(s.value), text(s.description)];
+                Ok(context.settings().into_iter().map(row).collect())
             }
             Show::LocalityFromTable { table } => {
                 let table = named(catalog, names, table)?;
@@ -225,6 +320,12 @@ impl Show {
                 .collect(),
         })
     }
+}
+
+fn transaction(t: TransactionRow) -> Vec<Datum> {
+    let age = format!("{:.3} s", t.age_micros as f64 / 1e6);
+    let list = |of: Vec<String>| text(of.join(", "));
+    vec![text(t.id), text(t.gateway.to_string()), text(t.group), text(age), list(t.participants), list(t.waits_for)]
 }
 
 fn text(s: impl AsRef<str>) -> Datum {

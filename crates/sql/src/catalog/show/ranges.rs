@@ -1,17 +1,15 @@
 //! `SHOW RANGES`, also called `SHOW GROUPS`: where the replicas are, of which types, who leads, and what they wait for.
 
-use super::simple::Manner;
-use super::{Output, Session};
 use crate::catalog::lookup::Name;
+use crate::catalog::system::SystemContext;
 use crate::catalog::{Catalog, Group};
-use crate::env::{Environment, GroupRow, NodeLocality};
+use crate::env::{GroupRow, NodeLocality};
 use crate::parse::ShowOf;
-use crate::parse::ast::{Ident, ObjectName};
 use crate::types::{Datum, Type};
 use meridian_base::{GroupId, NodeId, Result};
+use sqlparser::ast::{Ident, ObjectName};
 
-/// The columns of the result.
-pub(super) fn columns() -> [(&'static str, Type); 10] {
+pub(super) fn columns() -> Vec<(&'static str, Type)> {
     [
         "range_id",
         "database",
@@ -25,30 +23,25 @@ pub(super) fn columns() -> [(&'static str, Type); 10] {
         "waits_for",
     ]
     .map(|name| (name, Type::Text))
+    .to_vec()
 }
 
-impl<E: Environment> Session<E> {
-    pub(super) async fn show_ranges(&mut self, of: &ShowOf, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
-        let catalog = self.catalog();
-        let shown: Option<Vec<GroupId>> = match of {
-            ShowOf::Cluster => None,
-            ShowOf::Database(name) => {
-                let database = catalog.database(name.as_ref().unwrap_or(&self.names.database))?.id;
-                Some(catalog.groups_of(database).map(|g| g.id).collect())
-            }
-            ShowOf::Table(path) => {
-                let name = ObjectName::from(path.iter().map(|p| Ident::with_quote('"', p)).collect::<Vec<_>>());
-                Some(catalog.table(&self.names, &Name::from_ast(&name)?)?.groups().collect())
-            }
-        };
-        let groups = super::run::interruptible(&self.cancel, self.env.groups()).await?;
-        let nodes = self.env.nodes();
-        let groups = groups.into_iter().filter(|g| shown.as_ref().is_none_or(|shown| shown.contains(&g.group)));
-        let rows: Vec<Vec<Datum>> = groups.map(|g| row(&catalog, &nodes, g)).collect();
-        let tag = format!("SHOW {}", rows.len());
-        self.send_rows(&columns(), rows, &tag, manner, out);
-        Ok(())
-    }
+pub(super) async fn rows(context: &dyn SystemContext, of: &ShowOf) -> Result<Vec<Vec<Datum>>> {
+    let catalog = context.catalog();
+    let shown: Option<Vec<GroupId>> = match of {
+        ShowOf::Cluster => None,
+        ShowOf::Database(name) => {
+            let database = catalog.database(name.as_ref().unwrap_or(&context.names().database))?.id;
+            Some(catalog.groups_of(database).map(|g| g.id).collect())
+        }
+        ShowOf::Table(path) => {
+            let name = ObjectName::from(path.iter().map(|p| Ident::with_quote('"', p)).collect::<Vec<_>>());
+            Some(catalog.table(context.names(), &Name::from_ast(&name)?)?.groups().collect())
+        }
+    };
+    let groups = context.groups().await?.into_iter();
+    let nodes = context.nodes();
+    Ok(groups.filter(|g| shown.as_ref().is_none_or(|shown| shown.contains(&g.group))).map(|g| row(catalog, &nodes, g)).collect())
 }
 
 fn row(catalog: &Catalog, nodes: &[NodeLocality], g: GroupRow) -> Vec<Datum> {

@@ -89,6 +89,12 @@ impl<R: Runtime> Replica<R> {
         prepared.collect()
     }
 
+    /// See [`crate::shared::Shared::remembered`].
+    pub(crate) fn remembered(&self) -> [usize; 3] {
+        let state = &self.core.lock().state;
+        [state.prepared().len(), state.ballots_len(), state.outcomes_len()]
+    }
+
     /// What the protocol wants done.
     pub(crate) fn act(&self, core: &mut Core, actions: Vec<Action>) {
         for action in actions {

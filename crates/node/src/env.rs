@@ -235,6 +235,9 @@ impl<R: Runtime> Environment for Env<R> {
     fn metrics(&self) -> Vec<(String, u64)> {
         let mut rows = self.0.metrics.rows();
         rows.push(("txn.regions.messages".to_string(), self.0.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed)));
+        for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.remembered()) {
+            rows.push((format!("txn.remembered.{name}"), value as u64));
+        }
         rows.sort();
         rows
     }

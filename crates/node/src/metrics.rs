@@ -1,7 +1,7 @@
 //! What a node counts, for `SHOW METRICS`: round trips of transactions that touch other regions, reads of several groups, and
 //! what was waited for at its primaries.
 //!
-//! Counters start at zero with the process and only grow. They say nothing of single transactions; `EXPLAIN ANALYZE` does.
+//! Counters start at zero with the process and only grow; `txn.remembered.…` tells what is there now ([`crate::env`]). They say nothing of single transactions; `EXPLAIN ANALYZE` does.
 
 use meridian_region::WaitFor;
 use std::sync::atomic::{AtomicU64, Ordering};

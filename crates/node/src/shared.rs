@@ -340,6 +340,13 @@ impl<R: Runtime> Shared<R> {
         self.all_replicas().iter().flat_map(|r| r.transactions()).collect()
     }
 
+    /// How much this node's replicas remember of transactions: prepared ones; votes and decisions that not every participant has
+    /// acknowledged; commits that their clients may still ask for.
+    pub(crate) fn remembered(&self) -> [usize; 3] {
+        let each = self.all_replicas();
+        each.iter().map(|r| r.remembered()).fold([0; 3], |sum, more| std::array::from_fn(|i| sum[i] + more[i]))
+    }
+
     /// What `meridian node status` shows, given what the groups' primaries say.
     pub(crate) fn status(&self, groups: &BTreeMap<GroupId, GroupStatus>) -> Vec<NodeStatus> {
         let me = self.me();

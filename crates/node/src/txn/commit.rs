@@ -42,6 +42,9 @@ pub(super) fn unknown_outcome(why: &str) -> Error {
         .hint("Look at the data before running the transaction again.")
 }
 
+/// For blocks that only read rows of other regions, which are written meanwhile.
+const READS_THE_PAST: &str = "Run the transaction again, or read the past, which nobody changes any more: BEGIN READ ONLY AS OF SYSTEM TIME follower_read_timestamp().";
+
 impl<R: Runtime> Txn<R> {
     pub(super) async fn commit_everywhere(&mut self) -> Result<Option<Timestamp>> {
         if let Some(e) = self.failed.take() {
@@ -104,7 +107,10 @@ impl<R: Runtime> Txn<R> {
             if let Err(conflict) = check? {
                 self.shared.metrics.add(Counter::ReadRoundsFailed);
                 self.note_script();
-                let e = self.refused(group, conflict);
+                let mut e = self.refused(group, conflict);
+                if self.options.read_only && self.options.is_block && is_far {
+                    e = e.hint(READS_THE_PAST);
+                }
                 self.failed = Some(e.clone());
                 return Err(e);
             }

@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "1000,30")]
     retry_hot: Vec<i64>,
     /// Rows per region. The paper has a million.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 200_000)]
     rows: i64,
     /// A few cells for a few seconds, to see that everything works.
     #[arg(long)]

@@ -37,7 +37,7 @@ t | 0
 select x.description from [show jobs] x where x.description like 'CREATE INDEX%' or x.description like 'create index%';
 ----
 description
-create index t_b on t (b)
+create index t_b on t (c)
 (SELECT 1)
 
 select r.database_name, r.regions from [show regions from all databases] r where r.database_name = 'movr' order by 1;

@@ -39,6 +39,8 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             trips: None,
             limited: None,
             written: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            is_anywhere: false,
         };
         let mut took = None;
         if analyze {
@@ -48,7 +50,10 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             tree.stats = Some(stats);
         }
         tree.node(&node, 0);
-        let regions = regions(&tree.places, &tree.written, inner, ctx);
+        if tree.is_anywhere {
+            tree.touched.extend(&inner.groups);
+        }
+        let regions = regions(&tree, ctx);
         if !regions.is_empty() {
             tree.lines.push(format!("Regions: {}", regions.join(", ")));
         }
@@ -95,17 +100,17 @@ async fn run<T: Transaction>(
 }
 
 /// Where the statement reads and writes: the homes of its groups, or here.
-fn regions(places: &Regions<'_>, written: &BTreeSet<GroupId>, inner: &Prepared, ctx: &ExecContext<'_>) -> Vec<String> {
+fn regions(tree: &Tree<'_>, ctx: &ExecContext<'_>) -> Vec<String> {
     let home = |g: &GroupId| match ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
-        Some(Descriptor::Group(_)) if places.is_past_here(*g) => Some(ctx.eval.gateway_region.to_string()),
+        Some(Descriptor::Group(_)) if tree.places.is_past_here(*g) => Some(ctx.eval.gateway_region.to_string()),
         // Its rows are changed in the primary region.
-        Some(Descriptor::Group(d)) if d.kind == GroupKind::Global && !written.contains(g) => {
+        Some(Descriptor::Group(d)) if d.kind == GroupKind::Global && !tree.written.contains(g) => {
             Some(ctx.eval.gateway_region.to_string())
         }
         Some(Descriptor::Group(d)) => Some(d.home.clone()),
         _ => None,
     };
-    let mut out: Vec<String> = inner.groups.iter().filter_map(home).collect();
+    let mut out: Vec<String> = tree.touched.iter().filter_map(home).collect();
     out.sort();
     out.dedup();
     out
@@ -123,6 +128,10 @@ struct Tree<'t> {
     limited: Option<usize>,
     /// Groups of the tables that are changed.
     written: BTreeSet<GroupId>,
+    /// Groups whose rows the operators so far may touch.
+    touched: BTreeSet<GroupId>,
+    /// One of them may touch rows anywhere.
+    is_anywhere: bool,
 }
 
 impl Tree<'_> {
@@ -135,9 +144,13 @@ impl Tree<'_> {
     }
 
     /// A line about regions.
-    fn place(&mut self, depth: usize, (text, trips): Note) {
-        self.note(depth, text);
-        self.trips = Some(self.trips.unwrap_or_default().and(trips));
+    fn place(&mut self, depth: usize, note: Note) {
+        self.note(depth, note.text);
+        self.trips = Some(self.trips.unwrap_or_default().and(note.trips));
+        match note.groups {
+            Some(groups) => self.touched.extend(groups),
+            None => self.is_anywhere = true,
+        }
     }
 
     fn node(&mut self, node: &Arc<Node>, depth: usize) {
@@ -158,8 +171,9 @@ impl Tree<'_> {
             Node::Scan(s) => {
                 self.scan(s, depth, &measured);
                 let is_limited = self.limited == Some(Arc::as_ptr(node) as usize);
-                if let Some(note) = self.places.of_scan(s, is_limited) {
-                    self.place(depth, note);
+                match self.places.of_scan(s, is_limited) {
+                    Some(note) => self.place(depth, note),
+                    None => self.touched.extend(s.table.groups()),
                 }
             }
             Node::Computed { of: Computed::System(table), .. } => self.line(depth, head(&format!("System Table {}", table.name))),
@@ -258,9 +272,12 @@ impl Tree<'_> {
                 };
                 self.line(depth, head(&format!("{name} on {}", d.table.table.name)));
                 self.written.extend(d.table.table.groups());
-                for note in self.places.of_change(d) {
-                    self.place(depth, note);
+                let notes = self.places.of_change(d);
+                // What is updated or deleted was read, below.
+                if notes.is_empty() && matches!(d.kind, DmlPlanKind::Insert { .. }) {
+                    self.touched.extend(d.table.table.groups());
                 }
+                notes.into_iter().for_each(|note| self.place(depth, note));
                 self.node(&d.input, depth + 1);
             }
         }

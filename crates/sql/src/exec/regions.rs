@@ -46,8 +46,20 @@ pub(super) struct Regions<'c> {
     pub(super) reads_past: bool,
 }
 
-/// A line about an operator, and what it costs.
-pub(super) type Note = (String, Trips);
+/// A line about an operator.
+pub(super) struct Note {
+    pub(super) text: String,
+    /// What it costs.
+    pub(super) trips: Trips,
+    /// Whose rows it may touch; `None` if that depends on values that are not known.
+    pub(super) groups: Option<Vec<GroupId>>,
+}
+
+impl Note {
+    fn of(self, groups: &[GroupId]) -> Note {
+        Note { groups: Some(groups.to_vec()), ..self }
+    }
+}
 
 impl Regions<'_> {
     fn group(&self, id: GroupId) -> Option<&Group> {
@@ -88,17 +100,18 @@ impl Regions<'_> {
     fn written_globally(&self, id: GroupId) -> Note {
         let home = self.home(id);
         let far = u32::from(home != &*self.ctx.gateway_region);
-        self.note("Regions", format!("{home} (GLOBAL, told when every region can read it)"), Trips(far, far))
+        self.note("Regions", format!("{home} (GLOBAL, told when every region can read it)"), Trips(far, far)).of(&[id])
     }
     fn note(&self, what: &str, place: String, trips: Trips) -> Note {
-        (format!("{what}: {place} (round trips between regions: {trips})"), trips)
+        Note { text: format!("{what}: {place} (round trips between regions: {trips})"), trips, groups: None }
     }
     /// Reading the first, and the others for what it lacks.
     fn in_turn(&self, what: &str, groups: &Groups) -> Note {
         match groups.near {
             Some(near) if !groups.far.is_empty() && !groups.iter().all(|g| self.is_past_here(g)) => {
                 let trips = if self.is_far(near) { Trips(1, 1) } else { Trips::MAYBE };
-                self.note(what, format!("{}, else {}", self.home(near), self.homes(&groups.far)), trips)
+                let place = format!("{}, else {}", self.home(near), self.homes(&groups.far));
+                self.note(what, place, trips).of(&groups.iter().collect::<Vec<_>>())
             }
             _ => self.together(what, &groups.iter().collect::<Vec<_>>()),
         }
@@ -112,7 +125,7 @@ impl Regions<'_> {
             }
             groups => self.homes(groups),
         };
-        self.note(what, place, self.all(groups))
+        self.note(what, place, self.all(groups)).of(groups)
     }
 
     /// Where a scan reads. `is_limited`: it ends when enough is found.
@@ -185,7 +198,9 @@ impl Regions<'_> {
             let is_gone =
                 matches!(d.kind, DmlPlanKind::Delete) || fk.parent_columns.iter().any(|o| changed.is_some() && is_written(o));
             if is_gone {
-                notes.push(self.together(&format!("Foreign Key {}", fk.name), &child.table.groups().collect::<Vec<_>>()));
+                // What follows from that may go on in other tables.
+                let note = self.together(&format!("Foreign Key {}", fk.name), &child.table.groups().collect::<Vec<_>>());
+                notes.push(Note { groups: None, ..note });
             }
         }
         notes

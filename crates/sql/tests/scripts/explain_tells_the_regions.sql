@@ -31,7 +31,7 @@ QUERY PLAN
 Point Lookup using users_pkey on users
   Index Cond: (id = '00000000-0000-4000-8000-000000000001')
   Regions: us-east1 (round trips between regions: 0)
-Regions: asia-northeast1, europe-west1, us-east1
+Regions: us-east1
 Predicted Round Trips Between Regions: 0
 (EXPLAIN)
 
@@ -40,7 +40,7 @@ explain select name from users where crdb_region in ('us-east1', 'asia-northeast
 QUERY PLAN
 Seq Scan on users
   Regions: asia-northeast1, us-east1 (round trips between regions: 1)
-Regions: asia-northeast1, europe-west1, us-east1
+Regions: asia-northeast1, us-east1
 Predicted Round Trips Between Regions: 1
 (EXPLAIN)
 
@@ -79,7 +79,7 @@ QUERY PLAN
 Point Lookup using cities_pkey on cities
   Index Cond: (city = 'ams') AND (id = 1)
   Regions: europe-west1 (round trips between regions: 1)
-Regions: asia-northeast1, europe-west1, us-east1
+Regions: europe-west1
 Predicted Round Trips Between Regions: 1
 (EXPLAIN)
 
@@ -89,7 +89,7 @@ QUERY PLAN
 Point Lookup using cities_pkey on cities
   Index Cond: (city = 'nyc') AND (id = 1)
   Regions: us-east1 (round trips between regions: 0)
-Regions: asia-northeast1, europe-west1, us-east1
+Regions: us-east1
 Predicted Round Trips Between Regions: 0
 (EXPLAIN)
 
@@ -134,7 +134,7 @@ QUERY PLAN
 Insert on users
   Regions: us-east1 (round trips between regions: 0)
   ->  Result
-Regions: asia-northeast1, europe-west1, us-east1
+Regions: us-east1
 Predicted Round Trips Between Regions: 0
 (EXPLAIN)
 

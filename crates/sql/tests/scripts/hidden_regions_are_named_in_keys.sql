@@ -56,7 +56,7 @@ QUERY PLAN
 Point Lookup using parents_pkey on parents
   Index Cond: (crdb_region = 'us-east1') AND (id = 1)
   Regions: us-east1 (round trips between regions: 0)
-Regions: europe-west1, us-east1
+Regions: us-east1
 Predicted Round Trips Between Regions: 0
 (EXPLAIN)
 

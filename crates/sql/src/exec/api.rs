@@ -23,10 +23,14 @@ pub struct ExecContext<'a> {
     pub sequences: &'a dyn Sequences,
     /// What the rows of system tables are computed from.
     pub system: &'a dyn SystemContext,
-    /// Microseconds, for `EXPLAIN ANALYZE`.
-    pub now_micros: &'a (dyn Fn() -> u64 + Send + Sync),
     /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it, 53200.
     pub memory_bytes_max: usize,
+    pub options: ExecOptions,
+}
+
+/// What a session says about how its statements run.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecOptions {
     /// `enforce_home_region`.
     pub is_home_enforced: bool,
     /// `locality_optimized_partitioned_index_scan`.
@@ -37,13 +41,19 @@ pub struct ExecContext<'a> {
     pub attempt: u32,
 }
 
+impl Default for ExecOptions {
+    fn default() -> ExecOptions {
+        ExecOptions { is_home_enforced: false, is_near_first: true, reads_past: false, attempt: 0 }
+    }
+}
+
 impl ExecContext<'_> {
     /// Before reading: 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
     /// GLOBAL rows are at home everywhere, for those who do not lock them.
     pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>, locking: Locking) -> Result<()> {
         let here = &*self.eval.gateway_region;
         self.stay(groups, |g| {
-            (g.kind == GroupKind::Global && locking == Locking::None) || (self.reads_past && g.has_replica_in(here))
+            (g.kind == GroupKind::Global && locking == Locking::None) || (self.options.reads_past && g.has_replica_in(here))
         })
     }
 
@@ -53,7 +63,7 @@ impl ExecContext<'_> {
     }
 
     fn stay(&self, groups: impl Iterator<Item = GroupId>, is_here: impl Fn(&Group) -> bool) -> Result<()> {
-        if !self.is_home_enforced {
+        if !self.options.is_home_enforced {
             return Ok(());
         }
         let home = |id: GroupId| match self.catalog.descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {

@@ -28,7 +28,7 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { .. } => return Ok(vec!["EXPLAIN".into()]),
         };
-        let (is_near_first, reads_past) = (ctx.is_near_first, ctx.reads_past);
+        let (is_near_first, reads_past) = (ctx.options.is_near_first, ctx.options.reads_past);
         let places = Regions { catalog: ctx.catalog, ctx: ctx.eval, is_near_first, reads_past };
         let mut tree = Tree {
             lines: Vec::new(),
@@ -44,9 +44,9 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
         };
         let mut took = None;
         if analyze {
-            let start = (ctx.now_micros)();
+            let start = ctx.system.now_micros();
             let stats = run(&node, inner, params, txn, ctx).await?;
-            took = Some((ctx.now_micros)().saturating_sub(start));
+            took = Some(ctx.system.now_micros().saturating_sub(start));
             tree.stats = Some(stats);
         }
         tree.node(&node, 0);
@@ -63,8 +63,8 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
         if let Some(micros) = took {
             let (made, to_commit) = txn.round_trips();
             tree.lines.push(format!("Round Trips Between Regions: {made}, to commit {to_commit}"));
-            if ctx.attempt > 0 {
-                tree.lines.push(format!("Attempts: {} (times and round trips are of the last)", ctx.attempt + 1));
+            if ctx.options.attempt > 0 {
+                tree.lines.push(format!("Attempts: {} (times and round trips are of the last)", ctx.options.attempt + 1));
             }
             tree.lines.push(format!("Execution Time: {:.3} ms", micros as f64 / 1000.0));
         }

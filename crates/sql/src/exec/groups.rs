@@ -78,7 +78,7 @@ pub(crate) async fn of_scan<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Ru
         return Ok(Groups::one(group));
     }
     let gateway = rt.ctx.eval.gateway_region.clone();
-    let is_near_first = rt.ctx.is_near_first;
+    let is_near_first = rt.ctx.options.is_near_first;
     let in_order = |groups: Groups| if is_near_first { groups } else { groups.together() };
     let Some(regions) = &s.regions else { return Ok(in_order(Groups::all(&s.table, &gateway))) };
     let values = match &regions.part {

@@ -137,7 +137,7 @@ async fn step<T: Transaction>(
             }
             let mut found = match &**right {
                 Node::Scan(s) if is_single_point(s) => {
-                    let start = rt.shared.stats.is_some().then(|| (rt.ctx.now_micros)());
+                    let start = rt.shared.stats.is_some().then(|| rt.ctx.system.now_micros());
                     let found = lookups(s, &frames, rt).await?;
                     if let Some(start) = start {
                         rt.note(right, start, true, found.iter().flatten().count());

@@ -84,7 +84,7 @@ impl<T: Transaction> Runtime<'_, T> {
     }
     /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time, or again from its beginning.
     fn note(&mut self, node: &Arc<crate::plan::physical::Node>, start: u64, is_new: bool, rows: usize) {
-        let micros = (self.ctx.now_micros)().saturating_sub(start);
+        let micros = self.ctx.system.now_micros().saturating_sub(start);
         if let Some(stats) = &mut self.shared.stats {
             let stat = stats.entry(Arc::as_ptr(node) as usize).or_default();
             stat.micros += micros;

@@ -64,7 +64,7 @@ impl Op {
                 return self.step(rt, want).await;
             }
             let (node, is_new) = (self.node.clone(), matches!(self.state, State::New));
-            let start = (rt.ctx.now_micros)();
+            let start = rt.ctx.system.now_micros();
             let rows = self.step(rt, want).await;
             rt.note(&node, start, is_new, rows.as_ref().ok().and_then(Option::as_ref).map_or(0, Vec::len));
             rows

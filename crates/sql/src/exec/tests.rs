@@ -63,6 +63,9 @@ impl crate::catalog::system::SystemContext for NoSystem {
     fn nodes(&self) -> Vec<crate::env::NodeLocality> {
         Vec::new()
     }
+    fn now_micros(&self) -> u64 {
+        0
+    }
     fn sessions(&self) -> Vec<crate::env::SessionRow> {
         Vec::new()
     }
@@ -129,12 +132,8 @@ async fn run_in(
         interrupt: &interrupt,
         sequences: &NoSequences,
         system: &system,
-        now_micros: &|| 0,
         memory_bytes_max: memory,
-        is_home_enforced: false,
-        is_near_first: true,
-        reads_past: false,
-        attempt: 0,
+        options: ExecOptions::default(),
     };
     let mut sink = Collect(Vec::new());
     let affected = run(&prepared, params, &mut txn, &ctx, &mut sink).await;

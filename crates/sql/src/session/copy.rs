@@ -7,7 +7,7 @@ use super::system::StatementSystem;
 use super::{Format, Formats, Session};
 use crate::catalog::lookup::{Name, TableRef, fold};
 use crate::env::{Environment, Transaction};
-use crate::exec::{self, ExecContext, MEMORY_BYTES_MAX, RowSink};
+use crate::exec::{self, RowSink};
 use crate::parse::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget};
 use crate::parse::{Statement, parse_one_statement};
 use crate::plan::{self, PlanContext, Prepared};
@@ -208,21 +208,8 @@ impl<E: Environment> Session<E> {
         let block = self.begun(read_only, false);
         block.statements += 1;
         block.has_touched_rows |= !is_alone && !prepared.groups.is_empty();
-        let env = &self.env;
-        let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
-        let context = ExecContext {
-            eval: &self.eval,
-            catalog: &catalog,
-            interrupt: self.cancel.button(),
-            sequences: &self.sequences,
-            system: &system,
-            now_micros: &|| env.now_micros(),
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.setting(|v| v.enforce_home_region),
-            is_near_first: self.setting(|v| v.is_near_first),
-            reads_past: self.block.as_ref().is_some_and(|b| b.past.is_some()),
-            attempt: self.attempt,
-        };
+        let system = StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = system.exec(&self.eval, self.cancel.button(), &self.sequences, self.exec_options());
         let round_trips_max = self.setting(|v| v.round_trips_max);
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
@@ -317,21 +304,8 @@ impl<E: Environment> Session<E> {
         let block = self.begun(false, false);
         block.statements += 1;
         block.has_touched_rows |= !is_alone;
-        let env = &self.env;
-        let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
-        let context = ExecContext {
-            eval: &self.eval,
-            catalog: &catalog,
-            interrupt: self.cancel.button(),
-            sequences: &self.sequences,
-            system: &system,
-            now_micros: &|| env.now_micros(),
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.setting(|v| v.enforce_home_region),
-            is_near_first: self.setting(|v| v.is_near_first),
-            reads_past: self.block.as_ref().is_some_and(|b| b.past.is_some()),
-            attempt: self.attempt,
-        };
+        let system = StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = system.exec(&self.eval, self.cancel.button(), &self.sequences, self.exec_options());
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&load.prepared.descriptors);

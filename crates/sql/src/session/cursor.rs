@@ -6,7 +6,7 @@ use super::simple::Manner;
 use super::{BoxFuture, Formats, Output, OutputColumn, Session};
 use crate::catalog::lookup::fold;
 use crate::env::Environment;
-use crate::exec::{ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, RowSink};
+use crate::exec::{Execution, Fetched, RowSink};
 use crate::parse::ast::{self, CloseCursor, Expr, Ident};
 use crate::parse::{Fetch, FetchTarget, Statement, parse_one_statement};
 use crate::plan::Tag;
@@ -65,21 +65,9 @@ impl<E: Environment> Session<E> {
         self.block(now);
         let block = self.begun(false, false);
         block.has_touched_rows |= !prepared.groups.is_empty();
-        let env = &self.env;
-        let system = super::system::StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
-        let context = ExecContext {
-            eval: &self.eval,
-            catalog: &catalog,
-            interrupt: self.cancel.button(),
-            sequences: &self.sequences,
-            system: &system,
-            now_micros: &|| env.now_micros(),
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced: self.setting(|v| v.enforce_home_region),
-            is_near_first: self.setting(|v| v.is_near_first),
-            reads_past: self.block.as_ref().is_some_and(|b| b.past.is_some()),
-            attempt: self.attempt,
-        };
+        let system =
+            super::system::StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = system.exec(&self.eval, self.cancel.button(), &self.sequences, self.exec_options());
         let txn = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let mut one = OneValue(None);
         crate::exec::run(&prepared, &[], txn, &context, &mut one).await?;

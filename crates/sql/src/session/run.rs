@@ -7,7 +7,7 @@ use super::system::{StatementSystem, refuse_in_read_only};
 use super::{Formats, Session};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Transaction, TxnOptions};
-use crate::exec::{Affected, ExecContext, Execution, Fetched, MEMORY_BYTES_MAX, Nowhere, RowSink};
+use crate::exec::{Affected, ExecOptions, Execution, Fetched, Nowhere, RowSink};
 use crate::parse::Statement;
 use crate::plan::{self, PlanContext, Prepared, Tag};
 use crate::types::{Datum, EvalContext, RowView, Type};
@@ -98,25 +98,12 @@ impl<E: Environment> Session<E> {
         block.statements += 1;
         block.has_touched_rows |= !is_alone && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
-        let (is_home_enforced, round_trips_max) = self.setting(|v| (v.enforce_home_region, v.round_trips_max));
-        let is_near_first = self.setting(|v| v.is_near_first);
+        let round_trips_max = self.setting(|v| v.round_trips_max);
+        let options = self.exec_options();
         let execution = execution.as_mut().expect("an execution");
         let block = self.block.as_mut().expect("an open transaction");
-        let env = &self.env;
-        let system = StatementSystem { env, system: &*self.system, catalog: &catalog, names: &self.names };
-        let context = ExecContext {
-            eval: &self.eval,
-            catalog: &catalog,
-            interrupt: self.cancel.button(),
-            sequences: &self.sequences,
-            system: &system,
-            now_micros: &|| env.now_micros(),
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            is_home_enforced,
-            is_near_first,
-            reads_past,
-            attempt: self.attempt,
-        };
+        let system = StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
+        let context = system.exec(&self.eval, self.cancel.button(), &self.sequences, options);
         let mut rows = out.map(|out| Rows { out, formats, eval: &self.eval, is_speculative });
         let sink: &mut dyn RowSink = match &mut rows {
             Some(rows) => rows,
@@ -144,6 +131,12 @@ impl<E: Environment> Session<E> {
             return Err(Error::unsupported(message));
         }
         txn.commit().await.map(|_| fetched)
+    }
+    /// How statements run now.
+    pub(super) fn exec_options(&self) -> ExecOptions {
+        let (is_home_enforced, is_near_first) = self.setting(|v| (v.enforce_home_region, v.is_near_first));
+        let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
+        ExecOptions { is_home_enforced, is_near_first, reads_past, attempt: self.attempt }
     }
     /// A setting's present value. The lock is not held when it returns: two in one expression would wait for each other.
     pub(super) fn setting<T>(&self, of: impl FnOnce(&Values) -> T) -> T {

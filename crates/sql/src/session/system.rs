@@ -4,8 +4,10 @@ use super::settings::Settings;
 use super::shared::Shared;
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
+use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
+use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
 use crate::types::{EvalContext, System, Type};
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result, SessionId};
@@ -74,6 +76,20 @@ pub(super) struct StatementSystem<'a, E> {
     pub names: &'a Names,
 }
 
+impl<E: Environment> StatementSystem<'_, E> {
+    /// What a plan is run with.
+    pub fn exec<'s>(
+        &'s self,
+        eval: &'s EvalContext,
+        interrupt: &'s Interrupt,
+        sequences: &'s dyn Sequences,
+        options: ExecOptions,
+    ) -> ExecContext<'s> {
+        let catalog = self.catalog;
+        ExecContext { eval, catalog, interrupt, sequences, system: self, memory_bytes_max: MEMORY_BYTES_MAX, options }
+    }
+}
+
 impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     fn catalog(&self) -> &Arc<Catalog> {
         self.catalog
@@ -86,6 +102,9 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     }
     fn nodes(&self) -> Vec<NodeLocality> {
         self.env.nodes()
+    }
+    fn now_micros(&self) -> u64 {
+        self.env.now_micros()
     }
     fn sessions(&self) -> Vec<SessionRow> {
         self.env.sessions()

@@ -19,7 +19,7 @@ use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Catalog, ColumnState, Descriptor, Sequence, Table};
 use crate::env::{Environment, GroupRow, NodeLocality, Scan, SessionRow, Transaction, TransactionRow};
-use crate::exec::{ExecContext, Interrupt, MEMORY_BYTES_MAX, fill_rows};
+use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, fill_rows};
 use crate::session::SessionSequences;
 use crate::types::{Datum, RowView};
 use futures::future::BoxFuture;
@@ -80,12 +80,8 @@ async fn page<E: Environment>(
         interrupt: &interrupt,
         sequences,
         system: &system,
-        now_micros: &|| env.now_micros(),
         memory_bytes_max: MEMORY_BYTES_MAX,
-        is_home_enforced: false,
-        is_near_first: true,
-        reads_past: false,
-        attempt: 0,
+        options: ExecOptions::default(),
     };
     fill_rows(&plan, &rows, &mut txn, &exec).await?;
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
@@ -168,6 +164,9 @@ impl<E: Environment> SystemContext for JobSystem<'_, E> {
     }
     fn nodes(&self) -> Vec<NodeLocality> {
         self.env.nodes()
+    }
+    fn now_micros(&self) -> u64 {
+        self.env.now_micros()
     }
     fn sessions(&self) -> Vec<SessionRow> {
         Vec::new()

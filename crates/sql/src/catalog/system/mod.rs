@@ -24,6 +24,7 @@ mod tests;
 use super::Catalog;
 use super::lookup::Names;
 use crate::env::{GroupRow, NodeLocality, SessionRow, TransactionRow};
+pub use crate::types::functions::text::{needs_quotes, quote_ident as quote};
 use crate::types::{Datum, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, Result};
@@ -37,6 +38,8 @@ pub trait SystemContext: Send + Sync {
     /// Where this node is.
     fn node(&self) -> NodeLocality;
     fn nodes(&self) -> Vec<NodeLocality>;
+    /// [`crate::env::Environment::now_micros`].
+    fn now_micros(&self) -> u64;
     fn sessions(&self) -> Vec<SessionRow>;
     /// Every setting: for `pg_settings`.
     fn settings(&self) -> Vec<Setting>;
@@ -220,175 +223,4 @@ fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>>
         (INFORMATION_SCHEMA, "enabled_roles") => information_schema::enabled_roles,
         _ => |_| Vec::new(),
     }
-}
-
-/// Whether an identifier must be quoted to mean itself: PostgreSQL's `quote_identifier`.
-pub fn needs_quotes(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
-    let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    !starts_well || !name.chars().all(plain) || is_reserved(name)
-}
-
-/// Words that cannot be column names without quotes (PostgreSQL manual, appendix C). Sorted.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "authorization",
-    "between",
-    "bigint",
-    "binary",
-    "bit",
-    "boolean",
-    "both",
-    "case",
-    "cast",
-    "char",
-    "character",
-    "check",
-    "coalesce",
-    "collate",
-    "collation",
-    "column",
-    "concurrently",
-    "constraint",
-    "create",
-    "cross",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_schema",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "dec",
-    "decimal",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "exists",
-    "extract",
-    "false",
-    "fetch",
-    "float",
-    "for",
-    "foreign",
-    "freeze",
-    "from",
-    "full",
-    "grant",
-    "greatest",
-    "group",
-    "grouping",
-    "having",
-    "ilike",
-    "in",
-    "initially",
-    "inner",
-    "inout",
-    "int",
-    "integer",
-    "intersect",
-    "interval",
-    "into",
-    "is",
-    "isnull",
-    "join",
-    "lateral",
-    "leading",
-    "least",
-    "left",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "national",
-    "natural",
-    "nchar",
-    "none",
-    "normalize",
-    "not",
-    "notnull",
-    "null",
-    "nullif",
-    "numeric",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "out",
-    "outer",
-    "overlaps",
-    "overlay",
-    "placing",
-    "position",
-    "precision",
-    "primary",
-    "real",
-    "references",
-    "returning",
-    "right",
-    "row",
-    "select",
-    "session_user",
-    "setof",
-    "similar",
-    "smallint",
-    "some",
-    "substring",
-    "symmetric",
-    "table",
-    "tablesample",
-    "then",
-    "time",
-    "timestamp",
-    "to",
-    "trailing",
-    "treat",
-    "trim",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "values",
-    "varchar",
-    "variadic",
-    "verbose",
-    "when",
-    "where",
-    "window",
-    "with",
-    "xmlattributes",
-    "xmlconcat",
-    "xmlelement",
-    "xmlexists",
-    "xmlforest",
-    "xmlnamespaces",
-    "xmlparse",
-    "xmlpi",
-    "xmlroot",
-    "xmlserialize",
-    "xmltable",
-];
-
-fn is_reserved(word: &str) -> bool {
-    RESERVED.binary_search(&word).is_ok()
-}
-
-/// An identifier as SQL text.
-pub fn quote(name: &str) -> String {
-    if needs_quotes(name) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_string() }
 }

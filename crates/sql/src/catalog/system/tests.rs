@@ -77,7 +77,7 @@ fn oids_of_system_tables_and_functions_are_distinct() {
     assert!(oids.iter().all(|o| *o < 16384));
     let functions: BTreeSet<u32> = types::functions().map(|(oid, _)| oid).collect();
     assert_eq!(functions.len(), types::functions().count());
-    assert!(RESERVED.is_sorted());
+    assert!(crate::types::functions::text::RESERVED.is_sorted());
 }
 
 struct Client(Session<MemEnvironment>);

@@ -225,8 +225,8 @@ fn format(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     text(out)
 }
 
-/// Words that must be quoted to be names: PostgreSQL's reserved and partly reserved ones.
-const RESERVED: &[&str] = &[
+/// Words that must be quoted to be names: PostgreSQL's reserved and partly reserved ones (manual, appendix C). Sorted.
+pub(crate) const RESERVED: &[&str] = &[
     "all",
     "analyse",
     "analyze",
@@ -380,14 +380,15 @@ const RESERVED: &[&str] = &[
     "xmltable",
 ];
 
-/// `quote_ident`: quoted only if needed.
-pub fn quote_ident(s: &str) -> String {
-    let plain = s.bytes().enumerate().all(|(i, b)| b.is_ascii_lowercase() || b == b'_' || (i > 0 && b.is_ascii_digit()));
-    if plain && !s.is_empty() && RESERVED.binary_search(&s).is_err() {
-        s.to_string()
-    } else {
-        format!("\"{}\"", s.replace('"', "\"\""))
-    }
+/// Whether an identifier must be quoted to mean itself.
+pub fn needs_quotes(name: &str) -> bool {
+    let plain = |(i, b): (usize, u8)| b.is_ascii_lowercase() || b == b'_' || (i > 0 && b.is_ascii_digit());
+    name.is_empty() || !name.bytes().enumerate().all(plain) || RESERVED.binary_search(&name).is_ok()
+}
+
+/// `quote_ident`: an identifier as SQL text, quoted only if needed.
+pub fn quote_ident(name: &str) -> String {
+    if needs_quotes(name) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_string() }
 }
 
 /// `quote_literal`.

@@ -33,8 +33,8 @@ async fn a_directory_of_a_newer_version_is_refused() {
     drop(spec.start().await);
     let file = spec.dir.join("node");
     let text = std::fs::read_to_string(&file).expect("the identity");
-    let newer = text.replace("format 2\n", "format 999\n");
-    assert_ne!(text, newer);
+    let (before, rest) = text.split_once("\nformat ").expect("a format");
+    let newer = format!("{before}\nformat 999{}", &rest[rest.find('\n').expect("a line")..]);
     std::fs::write(&file, newer).expect("writable");
     let said = spec.refused().await;
     assert!(said.contains("newer") && said.contains("999") && said.contains(&file.display().to_string()), "{said}");

@@ -172,12 +172,14 @@ impl<'r> Client<'r> {
             })
             .await;
         match attempted {
-            Attempted::Committed(Some(ride)) => {
+            Attempted::Committed(Started::Ride(ride)) => {
                 self.known(region).rides.push(ride);
                 Attempted::Committed(())
             }
-            // No vehicle was free: an answer, and nothing to remember.
-            Attempted::Committed(None) => Attempted::Committed(()),
+            Attempted::Committed(Started::NoVehicle) => Attempted::Committed(()),
+            Attempted::Committed(Started::NoUser(rider)) => {
+                Attempted::Failed(Error::internal("a user who registered is gone").detail(rider))
+            }
             other => other.map(|_| ()),
         }
     }
@@ -248,19 +250,28 @@ struct StartRide {
     choice: u32,
 }
 
+/// What came of it. Only a commit says that what the transaction read is true: rows of other regions are read at a replica, which may be
+/// behind.
+enum Started {
+    Ride(Ride),
+    /// None was free: an answer, and nothing to remember.
+    NoVehicle,
+    /// Somebody who registered is gone.
+    NoUser(String),
+}
+
 impl StartRide {
-    /// The ride, if a vehicle was free.
-    async fn run(self, statements: &mut Statements<'_>) -> Result<Option<Ride>> {
+    async fn run(self, statements: &mut Statements<'_>) -> Result<Started> {
         let StartRide { ride: Ride { city, id, .. }, rider, address, choice } = self;
         let sql = "SELECT name FROM users WHERE city = $1 AND id = $2";
         let user = statements.query(sql, &[city.as_str().into(), rider.as_str().into()]).await?;
         if user.rows.is_empty() {
-            return Err(Error::internal("a user who registered is gone").detail(rider));
+            return Ok(Started::NoUser(rider));
         }
         let sql = "SELECT id FROM vehicles WHERE city = $1 AND status = $2 LIMIT 10";
         let free = statements.query(sql, &[city.as_str().into(), "available".into()]).await?;
         if free.rows.is_empty() {
-            return Ok(None);
+            return Ok(Started::NoVehicle);
         }
         let vehicle = free.text(choice as usize % free.rows.len(), 0)?.to_string();
         let sql = "INSERT INTO rides (city, id, rider_id, vehicle_id, start_address, start_time) \
@@ -271,7 +282,7 @@ impl StartRide {
         let sql = "UPDATE vehicles SET status = $3 WHERE city = $1 AND id = $2";
         let params: [Value; 3] = [city.as_str().into(), vehicle.as_str().into(), "in_use".into()];
         statements.query(sql, &params).await?;
-        Ok(Some(Ride { city, id, vehicle }))
+        Ok(Started::Ride(Ride { city, id, vehicle }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The one error type. Its kind says what follows; its SQLSTATE is what a client sees.
 
+use crate::GroupId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,12 +14,14 @@ pub enum ErrorKind {
     Statement,
     /// Certification failed or a queue gave up: the same transaction may succeed if it runs again.
     Retry,
-    /// The node asked is not the group's primary, or is not ready: ask another one, or the same one later.
+    /// The node asked is not ready, or did not answer: ask another one, or the same one later.
     Unavailable,
     /// The outcome is unknown (SQLSTATE 40003): it may have committed.
     Unknown,
     /// This node must stop: its disk or its invariants are broken.
     Fatal,
+    /// The node asked is not the group's primary: ask the one that is.
+    NotPrimary,
 }
 
 /// An operating error. Programmer errors panic instead.
@@ -70,6 +73,10 @@ impl Error {
     /// 57P03: this node cannot serve the request now; another one, or a later attempt, may.
     pub fn unavailable(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unavailable, "57P03", message)
+    }
+    /// 57P03: the node asked is not the group's primary. A client sees it when the primary could not be found for too long.
+    pub fn not_primary(group: GroupId) -> Error {
+        Error::new(ErrorKind::NotPrimary, "57P03", format!("the primary of group {group} is not known or cannot be reached"))
     }
     /// 40003: the outcome of a commit is unknown.
     pub fn unknown_outcome(message: impl Into<String>) -> Error {
@@ -163,6 +170,10 @@ impl Error {
     /// The constraint it is about.
     pub fn get_constraint(&self) -> Option<&str> {
         self.0.constraint.as_deref()
+    }
+    /// Whether another node, or the same one later, may do what this one did not.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::NotPrimary)
     }
     /// Whether running the transaction again may help.
     pub fn is_retry(&self) -> bool {

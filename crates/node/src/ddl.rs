@@ -4,6 +4,7 @@
 //! `region::SchemaLeases`, the pure state machine of the schema lease: that says what to log, what to send and when a step may
 //! commit; this file logs, sends and commits. A coordinator that dies leaves its log; its successor starts from there.
 
+use crate::ask::Ask;
 use crate::catalog::{
     Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
 };
@@ -11,7 +12,7 @@ use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
-use crate::shared::{Route, Shared};
+use crate::shared::Shared;
 use crate::turns::Turns;
 use crate::txn::{Counted, vote_on};
 use crate::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
@@ -42,6 +43,8 @@ const TURN_MARGIN: Duration = Duration::from_millis(100);
 const COMMIT_TAKES_MAX: Duration = Duration::from_secs(1);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a grant looks for the group's primary. It is sent again by the state machine's own timer in any case.
+const SEND_PATIENCE: Duration = Duration::from_millis(100);
 const DECISION_POLL: Duration = Duration::from_millis(1);
 
 /// Where calls for the coordinator wait, while there is one here; and what it waits for itself.
@@ -396,7 +399,7 @@ impl<R: Runtime> Coordinator<R> {
         let (shared, inbox) = (self.shared.clone(), self.inbox.clone());
         self.shared.spawn(async move {
             let seq = grant.seq;
-            if let Ok(bound) = send_grant(&shared, group, grant).await {
+            if let Ok(bound) = shared.call_primary(group, SEND_PATIENCE, &Grant { group, grant }).await {
                 let _ = inbox.send(Job::Answered { group, seq, bound });
             }
         });
@@ -614,27 +617,25 @@ fn round_trip<R: Runtime>(shared: &Shared<R>) -> Duration {
     shared.largest_round_trip().max(Duration::from_millis(10))
 }
 
-/// Delivers a grant to a group's primary, wherever it is.
-async fn send_grant<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, grant: SchemaGrant) -> Result<Timestamp> {
-    for attempt in 0..4 {
-        let answer = match shared.route(group, attempt) {
-            Some(Route::Local(replica)) => replica.grant(grant.clone()).await,
-            Some(Route::Remote(node)) => {
-                match shared.rpc.call(node, Request::Grant { group, grant: grant.clone() }, SEND_TIMEOUT).await {
-                    Ok(Response::Granted { bound }) => Ok(bound),
-                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(group, node, hint)),
-                    Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
-                    Err(e) => Err(e),
-                }
-            }
-            None => Err(not_primary(group)),
-        };
-        match answer {
-            Ok(bound) => return Ok(bound),
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
+/// A grant for a group's primary. Its number makes a second copy harmless.
+struct Grant {
+    group: GroupId,
+    grant: SchemaGrant,
+}
+
+impl<R: Runtime> Ask<R> for Grant {
+    /// The bound that the group holds now.
+    type Answer = Timestamp;
+    const TIMEOUT: Duration = SEND_TIMEOUT;
+    fn request(&self) -> Request {
+        Request::Grant { group: self.group, grant: self.grant.clone() }
     }
-    Err(not_primary(group))
+    fn answer(response: Response) -> Option<Timestamp> {
+        if let Response::Granted { bound } = response { Some(bound) } else { None }
+    }
+    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<Timestamp> {
+        replica.grant(self.grant.clone()).await
+    }
 }
 
 /// Tells every node of a version. Those that plan with it by the time this ends.

@@ -1,11 +1,10 @@
 //! The node as SQL sees it.
 
-use crate::primary::is_not_primary;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
 use crate::wire::{Changed, PreparedTransaction, Request, Response, Slice, Standing};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp};
+use meridian_base::{Error, GroupId, Result, SchemaVersion, SessionId, Timestamp};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
@@ -52,7 +51,7 @@ impl<R: Runtime> Env<R> {
                         Ok(Response::NotPrimary { hint }) => Err(self.0.not_primary_there(GroupId::CATALOG, node, hint)),
                         Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
                         // The step may have been taken before the connection broke.
-                        Err(e) if e.kind() == ErrorKind::Unavailable => {
+                        Err(e) if e.is_unavailable() => {
                             // The next change looks for the coordinator anew.
                             self.0.forget_route(GroupId::CATALOG);
                             let message = "the outcome of the schema change is unknown: its coordinator cannot be reached";
@@ -65,7 +64,7 @@ impl<R: Runtime> Env<R> {
                 None => Err(Error::unavailable("no primary of the catalog is known")),
             };
             match answer {
-                Err(e) if (is_not_primary(&e) || e.kind() == ErrorKind::Unavailable) && Instant::now() < deadline => {
+                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     self.0.forget_route(GroupId::CATALOG);
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     attempt += 1;

@@ -25,9 +25,7 @@ use crate::shared::{Route, Shared};
 use crate::wire::{GlobalView, ReadOp, ReplicaAnswer, Request, Response};
 use futures::future::BoxFuture;
 use meridian_base::runtime::Runtime;
-use meridian_base::{
-    CommitOutcome, CommitRequest, Conflict, Error, ErrorKind, GroupId, NodeId, ReadEntry, Result, Timestamp, TxnId,
-};
+use meridian_base::{CommitOutcome, CommitRequest, Conflict, Error, GroupId, NodeId, ReadEntry, Result, Timestamp, TxnId};
 use meridian_base::{Refusal, limits};
 use meridian_region::PlantedBug;
 use std::sync::Arc;
@@ -108,7 +106,7 @@ impl<R: Runtime> Shared<R> {
         let (mut attempt, mut round_trips) = (0, 0);
         loop {
             match self.ask_near(group, question).await {
-                Err(e) if e.kind() == ErrorKind::Unavailable => {}
+                Err(e) if e.is_unavailable() => {}
                 other => return other.map(|reply| (reply, round_trips)),
             }
             let far = match self.route(group, attempt) {
@@ -121,7 +119,7 @@ impl<R: Runtime> Shared<R> {
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };
             match far {
-                Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {}
+                Err(e) if e.is_unavailable() && Instant::now() < deadline => {}
                 other => return other.map(|reply| (reply, round_trips)),
             }
             self.forget_route(group);
@@ -134,13 +132,13 @@ impl<R: Runtime> Shared<R> {
         let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
         if let Some(replica) = self.replica(group) {
             match question.at(&replica, NEAR_PATIENCE).await {
-                Err(e) if e.kind() == ErrorKind::Unavailable => failure = e,
+                Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }
         for node in self.replicas_near(group) {
             match self.ask_node(node, group, question, NEAR_PATIENCE).await {
-                Err(e) if e.kind() == ErrorKind::Unavailable => failure = e,
+                Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }

@@ -9,7 +9,7 @@
 //!                                ddl (schema steps)  members (pings, placement)
 //! ```
 //!
-//! * [`txn`]: a transaction at its gateway. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
+//! * [`txn`]: a transaction at its gateway. * `ask`: a question to a group's primary, wherever it is. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
 //!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
 //! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
 //!   may be planned with. * `address_book`: where the others
@@ -19,6 +19,7 @@
 //! settled snapshot take no lock at all.
 
 mod address_book;
+mod ask;
 mod ballots;
 pub mod catalog;
 mod closed;

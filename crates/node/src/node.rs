@@ -1,16 +1,17 @@
 //! A node: founding or joining a cluster, answering other nodes, and stopping cleanly.
 
 use crate::address_book;
+use crate::ask::Ask;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
 use crate::departure::{self, Departures};
 use crate::env::Env;
 use crate::identity::{self, Identity};
 use crate::members;
-use crate::primary::{is_not_primary, not_primary};
+use crate::primary::not_primary;
 use crate::ranges;
 use crate::replica::Replica;
 use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
-use crate::shared::{DEAD_AFTER_DEFAULT, Route, Shared};
+use crate::shared::{DEAD_AFTER_DEFAULT, Shared};
 use crate::starting::{ensure_replica, start_groups, start_unknown};
 use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
@@ -143,6 +144,8 @@ const JOIN_NOTICE: Duration = Duration::from_secs(3);
 /// How long joining may take before the node gives up with an error.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 const JOIN_CALL: Duration = Duration::from_secs(10);
+/// How long a change of a node's record looks for the catalog's primary before whoever asked is told.
+const REGISTER_PATIENCE: Duration = Duration::from_secs(1);
 const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 
 impl<R: Runtime> Node<R> {
@@ -535,33 +538,30 @@ async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, mut record: NodeRecord)
 
 /// Registers a node with the catalog's primary, wherever that is.
 async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord, is_passed_on: bool) -> Result<NodeId> {
-    let mut last = not_primary(GroupId::CATALOG);
-    for attempt in 0..6 {
-        let answer = match shared.route(GroupId::CATALOG, attempt) {
-            Some(Route::Local(_)) => {
-                let record = record.clone();
-                shared.ddl.ask(|reply| crate::ddl::Job::Register { record, reply }).await
-            }
-            Some(Route::Remote(_)) if is_passed_on => return Err(not_primary(GroupId::CATALOG)),
-            Some(Route::Remote(primary)) => {
-                let NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ } = record.clone();
-                let call = Request::Join { node, addr, sql_addr, region, zone, is_passed_on: true };
-                match shared.rpc.call(primary, call, JOIN_CALL).await {
-                    Ok(Response::Joined(joined)) => Ok(joined.node),
-                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
-                    Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
-                    Err(e) => Err(e),
-                }
-            }
-            None => Err(not_primary(GroupId::CATALOG)),
-        };
-        match answer {
-            Ok(id) => return Ok(id),
-            Err(e) => last = e,
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Registration { record, is_passed_on }).await
+}
+
+struct Registration {
+    record: NodeRecord,
+    is_passed_on: bool,
+}
+
+impl<R: Runtime> Ask<R> for Registration {
+    type Answer = NodeId;
+    const TIMEOUT: Duration = JOIN_CALL;
+    fn request(&self) -> Request {
+        let NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ } = self.record.clone();
+        Request::Join { node, addr, sql_addr, region, zone, is_passed_on: true }
     }
-    Err(last)
+    fn answer(response: Response) -> Option<NodeId> {
+        if let Response::Joined(joined) = response { Some(joined.node) } else { None }
+    }
+    async fn here(&self, shared: &Arc<Shared<R>>, _: &Arc<Replica<R>>) -> Result<NodeId> {
+        shared.ddl.ask(|reply| crate::ddl::Job::Register { record: self.record.clone(), reply }).await
+    }
+    fn may_travel(&self) -> bool {
+        !self.is_passed_on
+    }
 }
 
 /// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any more, and what it alone holds would be
@@ -585,34 +585,34 @@ async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) -> Res
 
 /// Writes down what the operator wants of a node, wherever the catalog's primary is.
 async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Standing, is_passed_on: bool) -> Result<()> {
-    let mut last = not_primary(GroupId::CATALOG);
-    for attempt in 0..6 {
-        let answer = match shared.route(GroupId::CATALOG, attempt) {
-            Some(Route::Local(_)) => {
-                if standing == Standing::Decommissioned {
-                    refuse_member(shared, node).await?;
-                }
-                shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await
-            }
-            Some(Route::Remote(_)) if is_passed_on => return Err(not_primary(GroupId::CATALOG)),
-            Some(Route::Remote(primary)) => {
-                let call = Request::Stand { node, standing, is_passed_on: true };
-                match shared.rpc.call(primary, call, JOIN_CALL).await {
-                    Ok(Response::Done) => Ok(()),
-                    Ok(Response::NotPrimary { hint }) => Err(shared.not_primary_there(GroupId::CATALOG, primary, hint)),
-                    Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
-                    Err(e) => Err(e),
-                }
-            }
-            None => Err(not_primary(GroupId::CATALOG)),
-        };
-        match answer {
-            Err(e) if is_not_primary(&e) || e.kind() == ErrorKind::Unavailable => last = e,
-            done => return done,
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Stand { node, standing, is_passed_on }).await
+}
+
+struct Stand {
+    node: NodeId,
+    standing: Standing,
+    is_passed_on: bool,
+}
+
+impl<R: Runtime> Ask<R> for Stand {
+    type Answer = ();
+    const TIMEOUT: Duration = JOIN_CALL;
+    fn request(&self) -> Request {
+        Request::Stand { node: self.node, standing: self.standing, is_passed_on: true }
     }
-    Err(last)
+    fn answer(response: Response) -> Option<()> {
+        if let Response::Done = response { Some(()) } else { None }
+    }
+    async fn here(&self, shared: &Arc<Shared<R>>, _: &Arc<Replica<R>>) -> Result<()> {
+        let (node, standing) = (self.node, self.standing);
+        if standing == Standing::Decommissioned {
+            refuse_member(shared, node).await?;
+        }
+        shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await
+    }
+    fn may_travel(&self) -> bool {
+        !self.is_passed_on
+    }
 }
 
 pub(crate) struct RaftTransport<R: Runtime>(pub(crate) Arc<Rpc<R>>);
@@ -639,7 +639,7 @@ impl<R: Runtime> Handler for NodeHandler<R> {
         async move {
             match answer(&shared, from, request).await {
                 Ok((response, _)) => response,
-                Err((e, Some(group))) if is_not_primary(&e) => {
+                Err((e, Some(group))) if e.kind() == ErrorKind::NotPrimary => {
                     Response::NotPrimary { hint: shared.replica(group).and_then(|r| r.raft().role().leader) }
                 }
                 Err((e, _)) => Response::Error(e),

@@ -2,21 +2,19 @@
 //!
 //! A message may be lost, so nothing here keeps what it could not deliver for long: the protocol's timers ask again.
 
-use crate::primary::is_not_primary;
+use crate::ask::Ask;
 use crate::replica::Replica;
-use crate::shared::{Route, Shared};
+use crate::shared::Shared;
 use crate::txn::{reserved, voted};
 use crate::wire::{Request, Response};
 use meridian_base::runtime::Runtime;
-use meridian_base::{BallotMessage, Error, ErrorKind, GroupId, NodeId, Peer, Result, Target, Timestamp, TxnId, Vote};
+use meridian_base::{BallotMessage, GroupId, NodeId, Peer, Result, Target, Timestamp, TxnId, Vote};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 /// How long a message looks for a primary that takes it; afterwards the protocol's own timers ask again.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(2);
-const DELIVERY_PAUSE: Duration = Duration::from_millis(20);
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Something to do for a group that this node leads.
@@ -84,30 +82,27 @@ fn withholds<R: Runtime>(shared: &Shared<R>, message: &BallotMessage) -> bool {
 
 /// Hands a message to a group's primary, wherever that is.
 pub(crate) async fn deliver<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, message: BallotMessage) {
-    let deadline = Instant::now() + DELIVERY_PATIENCE;
-    let mut attempt = 0;
-    while let Err(e) = try_deliver(&shared, group, attempt, &message).await {
-        if !(is_not_primary(&e) || e.kind() == ErrorKind::Unavailable) || Instant::now() >= deadline {
-            tracing::debug!("a message for group {group} is lost: {e}");
-            return;
-        }
-        shared.forget_route(group);
-        tokio::time::sleep(DELIVERY_PAUSE).await;
-        attempt += 1;
+    if let Err(e) = shared.call_primary(group, DELIVERY_PATIENCE, &Delivery { group, message }).await {
+        tracing::debug!("a message for group {group} is lost: {e}");
     }
 }
 
-async fn try_deliver<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId, attempt: u32, message: &BallotMessage) -> Result<()> {
-    match shared.route(group, attempt) {
-        Some(Route::Local(replica)) => replica.ballot(message.clone()),
-        Some(Route::Remote(node)) => {
-            let call = Request::Ballot { group: Some(group), message: message.clone() };
-            match shared.rpc.call(node, call, CALL_TIMEOUT).await? {
-                Response::NotPrimary { hint } => Err(shared.not_primary_there(group, node, hint)),
-                _ => Ok(()),
-            }
-        }
-        None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
+struct Delivery {
+    group: GroupId,
+    message: BallotMessage,
+}
+
+impl<R: Runtime> Ask<R> for Delivery {
+    type Answer = ();
+    const TIMEOUT: Duration = CALL_TIMEOUT;
+    fn request(&self) -> Request {
+        Request::Ballot { group: Some(self.group), message: self.message.clone() }
+    }
+    fn answer(_: Response) -> Option<()> {
+        Some(())
+    }
+    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+        replica.ballot(self.message.clone())
     }
 }
 

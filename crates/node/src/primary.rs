@@ -31,17 +31,9 @@ const BRIEF_WAIT: Duration = Duration::from_millis(300);
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
-const NO_PRIMARY: &str = "the primary of group";
-
-/// What this node answers when it is not the primary: the gateway looks for it elsewhere. When it has looked for too long, it is what
-/// the client is told.
+/// What this node answers when it is not the primary: the gateway looks for it elsewhere.
 pub fn not_primary(group: GroupId) -> Error {
-    Error::new(ErrorKind::Unavailable, "57P03", format!("{NO_PRIMARY} {group} is not known or cannot be reached"))
-}
-
-/// Whether the error says «ask another node».
-pub fn is_not_primary(e: &Error) -> bool {
-    e.kind() == ErrorKind::Unavailable && e.message().starts_with(NO_PRIMARY)
+    Error::not_primary(group)
 }
 
 /// Certification failed: what the client sees if the server's own retries do not help.

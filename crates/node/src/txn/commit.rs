@@ -12,16 +12,19 @@
 use super::Txn;
 use super::overlay::Newer;
 use super::part::Part;
+use crate::ask::Ask;
 use crate::metrics::Counter;
-use crate::shared::Route;
+use crate::replica::Replica;
+use crate::shared::{Route, Shared};
 use crate::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GlobalReads, GroupId, NodeId, ReadEntry,
-    Result, Timestamp, TxnId, Write,
+    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, NodeId, ReadEntry, Result,
+    SchemaUse, Timestamp, TxnId, Write,
 };
 use meridian_region::PlantedBug;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,6 +47,30 @@ pub(super) fn unknown_outcome(why: &str) -> Error {
 
 /// For blocks that only read rows of other regions, which are written meanwhile.
 const READS_THE_PAST: &str = "Run the transaction again, or read the past, which nobody changes any more: BEGIN READ ONLY AS OF SYSTEM TIME follower_read_timestamp().";
+
+/// With a conflict, the newest versions of what was out of date.
+type Checked = std::result::Result<(), (Conflict, Vec<Fresh>)>;
+
+struct Check<'a> {
+    group: GroupId,
+    entries: &'a [ReadEntry],
+    schema: &'a SchemaUse,
+    at: Timestamp,
+}
+
+impl<R: Runtime> Ask<R> for Check<'_> {
+    type Answer = Checked;
+    const TIMEOUT: Duration = CALL_TIMEOUT;
+    fn request(&self) -> Request {
+        Request::Check { group: self.group, entries: self.entries.to_vec(), schema: self.schema.clone(), at: self.at }
+    }
+    fn answer(response: Response) -> Option<Checked> {
+        if let Response::Checked(answer) = response { Some(answer) } else { None }
+    }
+    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<Checked> {
+        replica.check(self.entries, self.schema, self.at).await
+    }
+}
 
 impl<R: Runtime> Txn<R> {
     pub(super) async fn commit_everywhere(&mut self) -> Result<Option<Timestamp>> {
@@ -119,37 +146,8 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// One group's part of a round.
-    async fn check(
-        &self,
-        group: GroupId,
-        entries: &[ReadEntry],
-        at: Timestamp,
-    ) -> Result<std::result::Result<(), (Conflict, Vec<Fresh>)>> {
-        let deadline = Instant::now() + ROUND_PATIENCE;
-        let mut attempt = 0;
-        loop {
-            let answer = match self.shared.route(group, attempt) {
-                Some(Route::Local(replica)) => replica.check(entries, &self.schema, at).await,
-                Some(Route::Remote(node)) => {
-                    let call = Request::Check { group, entries: entries.to_vec(), schema: self.schema.clone(), at };
-                    match self.shared.rpc.call(node, call, CALL_TIMEOUT).await {
-                        Ok(Response::Checked(answer)) => Ok(answer),
-                        Ok(Response::NotPrimary { hint }) => Err(self.shared.not_primary_there(group, node, hint)),
-                        Ok(_) => Err(another_question()),
-                        Err(e) => Err(e),
-                    }
-                }
-                None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
-            };
-            match answer {
-                Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
-                    self.shared.forget_route(group);
-                    super::backoff(attempt).await;
-                    attempt += 1;
-                }
-                other => return other,
-            }
-        }
+    async fn check(&self, group: GroupId, entries: &[ReadEntry], at: Timestamp) -> Result<Checked> {
+        self.shared.call_primary(group, ROUND_PATIENCE, &Check { group, entries, schema: &self.schema, at }).await
     }
 
     pub(super) fn new_id(&self) -> TxnId {
@@ -200,7 +198,7 @@ impl<R: Runtime> Txn<R> {
                 Ok((CommitOutcome::Forgotten, _)) => {
                     return Err(unknown_outcome("its id is older than what the group remembers"));
                 }
-                Err(e) if e.kind() == ErrorKind::Unavailable => {
+                Err(e) if e.is_unavailable() => {
                     if Instant::now() >= deadline {
                         return Err(unknown_outcome(e.message()));
                     }

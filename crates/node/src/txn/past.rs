@@ -11,7 +11,7 @@ use crate::wire::{ReadOp, ReadResult, Request, Response};
 use bytes::Bytes;
 use futures::future::join_all;
 use meridian_base::runtime::Runtime;
-use meridian_base::{ColumnMask, Error, ErrorKind, GroupId, Key, NodeId, Result, Timestamp};
+use meridian_base::{ColumnMask, Error, GroupId, Key, NodeId, Result, Timestamp};
 use meridian_sql::catalog::{Catalog, Descriptor};
 use meridian_sql::env::{AsOf, Locking, Scan, ScanRows};
 use std::collections::BTreeSet;
@@ -65,12 +65,12 @@ impl<R: Runtime> Txn<R> {
         let mut attempt = 0;
         loop {
             let found = match self.ask_past_near(group, at, &ops).await {
-                Err(e) if e.kind() == ErrorKind::Unavailable => self.ask_past_far(group, at, &ops, attempt).await,
+                Err(e) if e.is_unavailable() => self.ask_past_far(group, at, &ops, attempt).await,
                 other => other,
             };
             match found {
                 Ok(mut results) => return results.pop().ok_or_else(another_question),
-                Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
+                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     self.shared.forget_route(group);
                     super::backoff(attempt).await;
                     attempt += 1;
@@ -84,13 +84,13 @@ impl<R: Runtime> Txn<R> {
         let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
         if let Some(replica) = self.shared.replica(group) {
             match replica.read_past(at, NEAR_PATIENCE, ops).await {
-                Err(e) if e.kind() == ErrorKind::Unavailable => failure = e,
+                Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }
         for node in self.shared.replicas_near(group) {
             match self.ask_past_of(node, group, at, NEAR_PATIENCE, ops).await {
-                Err(e) if e.kind() == ErrorKind::Unavailable => failure = e,
+                Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }

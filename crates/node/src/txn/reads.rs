@@ -10,12 +10,11 @@
 use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
 use super::part::{Part, covered, merged, without};
-use crate::primary::is_not_primary;
 use crate::shared::Route;
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
-use meridian_base::{ColumnMask, Error, ErrorKind, GroupId, Key, NodeId, Result, Target, Timestamp};
+use meridian_base::{ColumnMask, Error, GroupId, Key, NodeId, Result, Target, Timestamp};
 use meridian_sql::env::{Locking, OnLocked, Scan, ScanRows};
 use std::pin::pin;
 use std::time::Duration;
@@ -71,7 +70,7 @@ impl<R: Runtime> Txn<R> {
                     self.note_newest(at, version.as_ref().map_or(Timestamp::MIN, |v| v.at));
                     return Ok(version.and_then(|v| v.value));
                 }
-                Err(e) if is_not_primary(&e) => {}
+                Err(e) if e.is_unavailable() => {}
                 Err(e) => return Err(self.note_failure(e)),
             }
         }
@@ -298,7 +297,7 @@ impl<R: Runtime> Txn<R> {
                     self.parts[at].view.skipped = std::mem::take(&mut answer.skipped);
                     return answer.results.pop().ok_or_else(another_question);
                 }
-                Err(e) if e.kind() == ErrorKind::Unavailable && Instant::now() < deadline => {
+                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     self.shared.forget_route(group);
                     super::backoff(attempt).await;
                     attempt += 1;

@@ -44,7 +44,7 @@ impl Attempts {
                 self.retries += 1;
                 self.retries <= limits::RETRIES_MAX || self.began.elapsed() < REFUSED_MIN
             }
-            ErrorKind::Unavailable => {
+            ErrorKind::Unavailable | ErrorKind::NotPrimary => {
                 self.retries += 1;
                 self.unavailable_since.get_or_insert(self.this_began).elapsed() < UNAVAILABLE_MAX
             }

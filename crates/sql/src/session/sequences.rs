@@ -11,7 +11,7 @@ use crate::env::{Environment, Locking, OnLocked, Transaction, TxnOptions};
 use async_trait::async_trait;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meridian_base::key::encode;
-use meridian_base::{ColumnMask, DescriptorId, Error, ErrorKind, Key, Result, SessionId, Write, limits};
+use meridian_base::{ColumnMask, DescriptorId, Error, Key, Result, SessionId, Write, limits};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl<E: Environment> SessionSequences<E> {
                 Ok::<R, Error>(result)
             };
             match once.await {
-                Err(e) if e.is_retry() || e.kind() == ErrorKind::Unavailable => {
+                Err(e) if e.is_retry() || e.is_unavailable() => {
                     let longest = 100u64 << attempt.min(9);
                     tokio::time::sleep(Duration::from_micros(1 + self.env.random() % longest)).await;
                 }

@@ -155,7 +155,7 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
             continue;
         }
         attempts += 1;
-        let may_pass = matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::Unknown) || e.is_retry();
+        let may_pass = e.is_unavailable() || e.is_retry() || e.kind() == ErrorKind::Unknown;
         if may_pass && attempts < ATTEMPTS {
             tracing::info!(error = %e, job = id.0, "a job tries again");
             tokio::time::sleep(ATTEMPT_PAUSE).await;
@@ -205,7 +205,7 @@ async fn give_up<E: Environment>(env: &E, id: DescriptorId, why: Error) -> Resul
         ErrorKind::Retry => Error::sql(why.sqlstate(), why.message())
             .hint("The schema change was taken back because its rows kept changing. Try again when there is less traffic."),
         // So would «unknown»: what a transaction of the job came to does not matter any more.
-        ErrorKind::Unavailable | ErrorKind::Unknown => Error::sql("57P03", why.message())
+        ErrorKind::Unavailable | ErrorKind::NotPrimary | ErrorKind::Unknown => Error::sql("57P03", why.message())
             .hint("The schema change was taken back because not everything that it needs answers. SHOW RANGES tells more."),
         ErrorKind::Statement | ErrorKind::Fatal => why,
     };

@@ -36,6 +36,8 @@ pub const WATERMARK_LAG: Duration = Duration::from_secs(30);
 pub const SCHEMA_LEASE: Duration = Duration::from_secs(60);
 /// How often the server retries a statement or transaction by itself before the client gets 40001.
 pub const RETRIES_MAX: u32 = 32;
+/// Calls that wait for the catalog's coordinator, and steps that wait for their turn; above it, the caller comes again.
+pub const CATALOG_JOBS_MAX: usize = 1_024;
 /// How long a Prepare may wait at a group for something in flight, the clock or a lease; then the group refuses it, since others
 /// may hold reservations meanwhile (counterexample 17).
 pub const PREPARE_WAIT_MAX: Duration = Duration::from_millis(1_000);

@@ -11,13 +11,14 @@
 //! | 2 | descriptor id | (version that changed it, descriptor) |
 //! | 3 | node id | [`NodeRecord`] |
 //! | 4 | group id | `region::Granted`: the schema lease |
+//! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
 
 use crate::replica::ApplyHook;
 use crate::wire::NodeRecord;
 use meridian_base::key::encode;
 use meridian_base::record::Committed;
 use meridian_base::{
-    Clock, ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, Write,
+    Clock, ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, TxnId, Write,
 };
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group, GroupKind};
 use meridian_store::{GroupStore, ScanLimits};
@@ -32,9 +33,14 @@ const META: u32 = 1;
 const DESCRIPTORS: u32 = 2;
 const NODES: u32 = 3;
 const LEASES: u32 = 4;
+const STEPS: u32 = 5;
+
+/// Versions whose steps are remembered: more than are made while a gateway asks what became of one ([`crate::env`]), were each to
+/// take no longer than one write to a log.
+pub(crate) const STEPS_KEPT: u64 = 10_000;
 
 /// The catalog's own row.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub cluster: u128,
     pub version: SchemaVersion,
@@ -49,7 +55,7 @@ pub(crate) fn meta_key() -> Key {
     encode::index(&mut key, META);
     key.into()
 }
-fn numbered(index: u32, id: u32) -> Key {
+fn numbered(index: u32, id: impl Into<i64>) -> Key {
     let mut key = Vec::new();
     encode::index(&mut key, index);
     encode::i64(&mut key, id.into());
@@ -63,6 +69,9 @@ pub(crate) fn node_key(id: NodeId) -> Key {
 }
 pub(crate) fn lease_key(id: GroupId) -> Key {
     numbered(LEASES, id.0)
+}
+fn step_key(version: SchemaVersion) -> Key {
+    numbered(STEPS, version.0 as i64)
 }
 pub(crate) fn lease_range() -> KeyRange {
     KeyRange::prefix(&LEASES.to_be_bytes())
@@ -87,12 +96,21 @@ pub(crate) fn read_row<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T
     postcard::from_bytes(bytes).map_err(|e| Error::fatal(format!("a row of the catalog cannot be read: {e}")))
 }
 
-/// The rows that turn a catalog into its next version. `seen`: the last one that transactions can tell from the one before.
-pub(crate) fn change_rows(meta: &Meta, seen: (SchemaVersion, Timestamp), change: &CatalogChange) -> Result<(Meta, Vec<Write>)> {
+/// The rows by which the step `id` turns a catalog into its next version. `seen`: the last one that transactions can tell from the one
+/// before.
+pub(crate) fn change_rows(
+    id: TxnId,
+    meta: &Meta,
+    seen: (SchemaVersion, Timestamp),
+    change: &CatalogChange,
+) -> Result<(Meta, Vec<Write>)> {
     let version = SchemaVersion(meta.version.0 + 1);
     let seen = (!change.is_seen()).then_some(seen);
     let next = Meta { version, next_id: meta.next_id.max(change.next_id), seen, ..meta.clone() };
-    let mut writes = vec![row(meta_key(), &next)?];
+    let mut writes = vec![row(meta_key(), &next)?, row(step_key(version), &id)?];
+    if let Some(old) = version.0.checked_sub(STEPS_KEPT) {
+        writes.push(Write { key: step_key(SchemaVersion(old)), value: None, columns: ColumnMask::ALL });
+    }
     for d in &change.put {
         writes.push(row(descriptor_key(d.id()), &(next.version, d))?);
     }
@@ -100,6 +118,20 @@ pub(crate) fn change_rows(meta: &Meta, seen: (SchemaVersion, Timestamp), change:
         writes.push(Write { key: descriptor_key(*id), value: None, columns: ColumnMask::ALL });
     }
     Ok((next, writes))
+}
+
+/// The step that made a version, and when; `None` if that is not remembered.
+pub(crate) fn step_of(store: &GroupStore, version: SchemaVersion) -> Result<Option<(TxnId, Timestamp)>> {
+    let Some(found) = store.get(step_key(version).as_bytes(), newest_readable(store))? else { return Ok(None) };
+    found.value.map(|bytes| Ok((read_row(&bytes)?, found.at))).transpose()
+}
+
+/// The catalog's own row as it is now.
+pub(crate) fn stored_meta(store: &GroupStore) -> Result<Meta> {
+    match store.get(meta_key().as_bytes(), newest_readable(store))? {
+        Some(v) => read_row(v.value.as_deref().unwrap_or_default()),
+        None => Ok(Meta::default()),
+    }
 }
 
 /// See the module's essay.

@@ -3,10 +3,34 @@
 //! All writes to the catalog's group go through one task on its primary, the coordinator. It drives
 //! `region::SchemaLeases`, the pure state machine of the schema lease: that says what to log, what to send and when a step may
 //! commit; this file logs, sends and commits. A coordinator that dies leaves its log; its successor starts from there.
+//!
+//! # What became of a step
+//!
+//! A step is derived from a version, its *base*, and makes the next one or nothing. Its transaction writes, beside the version, the id
+//! that the gateway gave to the step. So what became of a step can be read for as long as versions are remembered
+//! ([`crate::catalog::STEPS_KEPT`]):
+//!
+//! | the catalog is | the version after the base was made by | the step |
+//! | --- | --- | --- |
+//! | at the base | – | has not happened, and may |
+//! | past it | this id | has happened, once |
+//! | past it | another id | has not happened and never will |
+//! | past it | (forgotten) | may have happened: 40003 |
+//!
+//! A gateway that has no answer sends the same step, with the same id and base, until it has one. A copy of a step under way
+//! joins it; a copy of one that is over gets the same answer, and waits as the first one did until no group can use the version before and
+//! every gateway plans with the new one. A copy of one that has not happened is run. There is one exception: of a step that a
+//! transaction commits with, the last coordinator's ballot may still be open, and a second ballot might refuse what the first one
+//! commits. So such a copy is not run. A version without changes is written instead (the *fence*): the open ballot can never be
+//! certified above it, and the gateway derives its step anew.
+//!
+//! Every write of this task rests on the catalog's row being what this task knows ([`Coordinator::read_at`]): a step that the last
+//! coordinator left in a ballot, and that commits late, ends the term of this one.
 
 use crate::ask::Ask;
 use crate::catalog::{
-    Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
+    Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all, step_of,
+    stored_meta,
 };
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
@@ -46,23 +70,34 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a grant looks for the group's primary. It is sent again by the state machine's own timer in any case.
 const SEND_PATIENCE: Duration = Duration::from_millis(100);
 const DECISION_POLL: Duration = Duration::from_millis(1);
+/// Copies of one step that wait for its answer: a gateway sends the next one when it has given the last one up.
+const COPIES_MAX: usize = 16;
+/// Refusals that are remembered: of more steps than come while a copy is on its way.
+const REFUSED_KEPT: usize = 256;
 
 /// Where calls for the coordinator wait, while there is one here; and what it waits for itself.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    calls: Mutex<Option<mpsc::UnboundedSender<Job>>>,
+    calls: Mutex<Option<mpsc::Sender<Job>>>,
     waits: Mutex<Option<StepWait>>,
+}
+
+/// What a gateway asks for: see [`crate::wire::Request::ChangeCatalog`].
+pub(crate) struct StepCall {
+    pub id: TxnId,
+    /// The gateway that asks.
+    pub from: NodeId,
+    pub base: SchemaVersion,
+    pub change: CatalogChange,
+    /// A transaction that commits with it.
+    pub with: Vec<Slice>,
+    pub is_again: bool,
 }
 
 pub(crate) enum Job {
     Change {
-        /// The gateway that asks.
-        from: NodeId,
-        base: SchemaVersion,
-        change: CatalogChange,
-        /// A transaction that commits with it.
-        with: Vec<Slice>,
-        reply: oneshot::Sender<Result<Changed>>,
+        call: StepCall,
+        reply: Reply,
     },
     /// A new node (id 0), or a node with a new address.
     Register {
@@ -82,25 +117,23 @@ pub(crate) enum Job {
     },
 }
 
+type Reply = oneshot::Sender<Result<Changed>>;
+
 impl Inbox {
-    /// Asks for a step. Of a transaction that was to commit with it nobody may say that it has not, once a coordinator had it and is gone.
-    pub(crate) async fn change(
-        &self,
-        from: NodeId,
-        base: SchemaVersion,
-        change: CatalogChange,
-        with: Vec<Slice>,
-    ) -> Result<Changed> {
-        let has_txn = !with.is_empty();
-        let (tx, rx) = oneshot::channel();
-        self.send(Job::Change { from, base, change, with, reply: tx })?;
-        let lost = |_| if has_txn { Ok(Changed::Unknown) } else { Err(not_primary(GroupId::CATALOG)) };
-        rx.await.unwrap_or_else(lost)
+    /// Asks for a step. `NotPrimary`: no coordinator here has taken it.
+    pub(crate) async fn change(&self, call: StepCall) -> Result<Changed> {
+        let (reply, answered) = oneshot::channel();
+        if !self.send(Job::Change { call, reply })? {
+            return Ok(Changed::NotTaken);
+        }
+        answered.await.unwrap_or(Ok(Changed::Unknown))
     }
 
     pub(crate) async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
         let (tx, rx) = oneshot::channel();
-        self.send(job(tx))?;
+        if !self.send(job(tx))? {
+            return Err(Error::unavailable("the catalog's primary has too much to do"));
+        }
         rx.await.unwrap_or_else(|_| Err(not_primary(GroupId::CATALOG)))
     }
 
@@ -109,10 +142,13 @@ impl Inbox {
         self.waits.lock().clone()
     }
 
-    fn send(&self, job: Job) -> Result<()> {
-        match &*self.calls.lock() {
-            Some(inbox) if inbox.send(job).is_ok() => Ok(()),
-            _ => Err(not_primary(GroupId::CATALOG)),
+    /// `false`: more wait than may.
+    fn send(&self, job: Job) -> Result<bool> {
+        let calls = self.calls.lock();
+        match calls.as_ref().ok_or_else(|| not_primary(GroupId::CATALOG))?.try_send(job) {
+            Ok(()) => Ok(true),
+            Err(mpsc::error::TrySendError::Full(_)) => Ok(false),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(not_primary(GroupId::CATALOG)),
         }
     }
 }
@@ -130,7 +166,7 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
             tokio::time::sleep(FOUNDING_POLL).await;
         }
         if *serving.borrow_and_update() {
-            let (tx, rx) = mpsc::unbounded_channel();
+            let (tx, rx) = mpsc::channel(limits::CATALOG_JOBS_MAX);
             *shared.ddl.calls.lock() = Some(tx.clone());
             let term = Coordinator::start(shared.clone(), replica.clone(), tx);
             match term {
@@ -155,33 +191,57 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
 struct Coordinator<R: Runtime> {
     shared: Arc<Shared<R>>,
     replica: Arc<Replica<R>>,
-    inbox: mpsc::UnboundedSender<Job>,
+    inbox: mpsc::Sender<Job>,
     leases: SchemaLeases,
     meta: Meta,
     step: Option<Step>,
     /// The step has committed, and these gateways are being told.
     told: Option<oneshot::Receiver<BTreeSet<NodeId>>>,
     queued: VecDeque<Step>,
+    /// Steps that have happened and are asked for again.
+    found: Vec<Found>,
+    /// The newest version before which no group can use another one any more.
+    spread: SchemaVersion,
+    /// The latest steps that were refused for good, with the answer: their copies are not to be run.
+    refused: VecDeque<(TxnId, Result<Changed>)>,
     turns: Turns,
     /// How long a write to the catalog is expected to take: as long as the slowest of the latest ones.
     commit_takes: Duration,
 }
 
 struct Step {
-    from: NodeId,
-    base: SchemaVersion,
-    change: CatalogChange,
-    with: Vec<Slice>,
-    reply: oneshot::Sender<Result<Changed>>,
+    call: StepCall,
+    /// All copies wait for the same answer.
+    replies: Vec<Reply>,
+}
+
+impl Step {
+    fn answer(self, answer: Result<Changed>) {
+        for reply in self.replies {
+            let _ = reply.send(answer.clone());
+        }
+    }
+    /// Nobody can tell the version that it makes from the one before.
+    fn is_unseen(&self) -> bool {
+        self.call.with.is_empty() && !self.call.change.is_seen()
+    }
+    /// A ballot over it may be open that another coordinator holds.
+    fn may_be_in_a_ballot(&self) -> bool {
+        self.call.is_again && !self.call.with.is_empty()
+    }
+}
+
+/// A step that has happened, whose version some may not know yet.
+struct Found {
+    version: SchemaVersion,
+    at: Timestamp,
+    replies: Vec<Reply>,
 }
 
 impl<R: Runtime> Coordinator<R> {
-    fn start(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>, inbox: mpsc::UnboundedSender<Job>) -> Result<Coordinator<R>> {
+    fn start(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>, inbox: mpsc::Sender<Job>) -> Result<Coordinator<R>> {
         let at = newest_readable(&replica.store);
-        let meta = match replica.store.newest(meta_key().as_bytes())? {
-            Some(v) => read_row(v.value.as_deref().unwrap_or_default())?,
-            None => Meta::default(),
-        };
+        let meta = stored_meta(&replica.store)?;
         let mut rows = BTreeMap::new();
         for (key, bytes) in scan_all(&replica.store, &lease_range(), at)? {
             let group = lease_group(&key).ok_or_else(|| Error::fatal("a lease row of the catalog is malformed"))?;
@@ -197,8 +257,21 @@ impl<R: Runtime> Coordinator<R> {
         };
         let commit_takes = round_trip(&shared);
         let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.bugs);
-        let (step, told, queued, turns) = (None, None, VecDeque::new(), Turns::default());
-        let mut coordinator = Coordinator { shared, replica, inbox, leases, meta, step, told, queued, turns, commit_takes };
+        let mut coordinator = Coordinator {
+            shared,
+            replica,
+            inbox,
+            leases,
+            meta,
+            step: None,
+            told: None,
+            queued: VecDeque::new(),
+            found: Vec::new(),
+            spread: SchemaVersion(0),
+            refused: VecDeque::new(),
+            turns: Turns::default(),
+            commit_takes,
+        };
         coordinator.know_groups();
         Ok(coordinator)
     }
@@ -215,7 +288,7 @@ impl<R: Runtime> Coordinator<R> {
 
     async fn run(
         mut self,
-        mut jobs: mpsc::UnboundedReceiver<Job>,
+        mut jobs: mpsc::Receiver<Job>,
         serving: &mut tokio::sync::watch::Receiver<bool>,
     ) -> Result<()> {
         while *serving.borrow() {
@@ -228,6 +301,7 @@ impl<R: Runtime> Coordinator<R> {
             self.leases.tick(self.now(), &mut actions);
             self.next_step(&mut actions).await?;
             self.perform(actions).await?;
+            self.tell_of_found();
             *self.shared.ddl.waits.lock() = self.waits();
         }
         Ok(())
@@ -241,9 +315,7 @@ impl<R: Runtime> Coordinator<R> {
 
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
         match job {
-            Job::Change { from, base, change, with, reply } => {
-                self.queued.push_back(Step { from, base, change, with, reply });
-            }
+            Job::Change { call, reply } => self.take_step(call, reply),
             Job::Register { record, reply } => {
                 let registered = self.register(record).await;
                 let _ = reply.send(registered);
@@ -260,36 +332,76 @@ impl<R: Runtime> Coordinator<R> {
         Ok(())
     }
 
+    /// A copy of a step that is known joins it.
+    fn take_step(&mut self, call: StepCall, reply: Reply) {
+        if let Some((_, answer)) = self.refused.iter().find(|(id, _)| *id == call.id) {
+            let _ = reply.send(answer.clone());
+            return;
+        }
+        if let Some(known) = self.step.iter_mut().chain(&mut self.queued).find(|step| step.call.id == call.id) {
+            if known.replies.len() < COPIES_MAX {
+                known.replies.push(reply);
+            }
+            return;
+        }
+        if self.queued.len() >= limits::CATALOG_JOBS_MAX {
+            let _ = reply.send(Ok(Changed::NotTaken));
+            return;
+        }
+        self.queued.push_back(Step { call, replies: vec![reply] });
+    }
+
     async fn next_step(&mut self, actions: &mut Vec<Action>) -> Result<()> {
         // Who has to derive a step again may begin while the one that came first is being spread.
-        let (stale, queued): (Vec<Step>, Vec<Step>) = self.queued.drain(..).partition(|step| step.base < self.meta.version);
+        let (past, queued): (Vec<Step>, Vec<Step>) = self.queued.drain(..).partition(|step| step.call.base < self.meta.version);
         self.queued = queued.into();
-        stale.into_iter().for_each(|step| self.refuse(step));
+        for step in past {
+            self.answer_past(step)?;
+        }
         while self.step.is_none() {
             let patience = round_trip(&self.shared) + TURN_MARGIN;
-            let next = self.turns.next(self.queued.iter().map(|step| step.from), Instant::now(), patience);
+            let next = self.turns.next(self.queued.iter().map(|step| step.call.from), Instant::now(), patience);
             let Some(mut step) = next.and_then(|at| self.queued.remove(at)) else { return Ok(()) };
-            if step.base != self.meta.version {
-                self.refuse(step);
+            if step.call.base < self.meta.version {
+                self.answer_past(step)?;
                 continue;
             }
-            self.turns.taken(step.from);
-            if step.with.is_empty() && !step.change.is_seen() {
+            if step.call.base > self.meta.version {
+                // No gateway knows a version that the primary's log does not have.
+                self.read_at()?;
+                self.refuse_for_good(step, Err(Error::internal("a schema change was derived from a version that is not there")));
+                continue;
+            }
+            self.turns.taken(step.call.from);
+            if step.may_be_in_a_ballot() {
+                // The fence: see the module's essay.
+                let call = StepCall {
+                    id: TxnId::default(),
+                    change: CatalogChange { next_id: self.meta.next_id, ..CatalogChange::default() },
+                    with: Vec::new(),
+                    ..step.call
+                };
+                self.write_unseen(Step { call, replies: Vec::new() }).await?;
+                let is_past = step.call.base < self.meta.version;
+                step.answer(Ok(if is_past { Changed::Stale } else { Changed::NotTaken }));
+                continue;
+            }
+            if step.is_unseen() {
                 self.write_unseen(step).await?;
                 continue;
             }
-            if let Err(e) = self.choose_voters(&mut step.change) {
-                let _ = step.reply.send(Err(e));
+            if let Err(e) = self.choose_voters(&mut step.call.change) {
+                self.refuse_for_good(step, Err(e));
                 continue;
             }
-            let mut changed: Vec<DescriptorId> = step.change.put.iter().map(Descriptor::id).collect();
-            changed.extend(&step.change.delete);
+            let mut changed: Vec<DescriptorId> = step.call.change.put.iter().map(Descriptor::id).collect();
+            changed.extend(&step.call.change.delete);
             self.leases.set_delays(delays(&self.shared, self.commit_takes));
             let now = self.now();
             if !self.leases.in_step() {
                 self.shared.groups_heard_of().into_iter().for_each(|group| self.leases.heard(group, now));
             }
-            if !self.leases.begin_step(changed, !step.with.is_empty(), now, actions) {
+            if !self.leases.begin_step(changed, !step.call.with.is_empty(), now, actions) {
                 self.queued.push_front(step);
                 return Ok(());
             }
@@ -298,23 +410,77 @@ impl<R: Runtime> Coordinator<R> {
         Ok(())
     }
 
-    fn refuse(&mut self, step: Step) {
-        self.turns.refused(step.from);
-        let _ = step.reply.send(Err(stale_base()));
+    /// Tells what became of a step whose base is no longer the newest version.
+    fn answer_past(&mut self, step: Step) -> Result<()> {
+        let version = SchemaVersion(step.call.base.0 + 1);
+        match step_of(&self.replica.store, version)? {
+            Some((id, at)) if id == step.call.id && step.is_unseen() => step.answer(Ok(Changed::Done { version, at })),
+            Some((id, _)) if id == step.call.id && self.found.len() >= limits::CATALOG_JOBS_MAX => {
+                step.answer(Ok(Changed::Unknown));
+            }
+            Some((id, at)) if id == step.call.id => self.found.push(Found { version, at, replies: step.replies }),
+            Some(_) => {
+                self.turns.refused(step.call.from);
+                step.answer(Ok(Changed::Stale));
+            }
+            None => step.answer(Ok(Changed::Forgotten)),
+        }
+        Ok(())
+    }
+
+    /// Acknowledges steps that have happened and are asked for again, once no group can use the version before.
+    fn tell_of_found(&mut self) {
+        if self.found.is_empty() {
+            return;
+        }
+        let now = self.now();
+        // Of this coordinator's own steps, the one under way has not spread; the others have, and so has what was there before them.
+        let has_taken_over = self.leases.has_taken_over(now);
+        let spreading = self.step.as_ref().filter(|_| self.told.is_some()).map(|_| self.meta.version);
+        let is_spread = |version: SchemaVersion| version <= self.spread || has_taken_over && spreading != Some(version);
+        for Found { version, at, replies } in self.found.extract_if(.., |found| is_spread(found.version)) {
+            let shared = self.shared.clone();
+            self.shared.spawn(async move {
+                let told = tell_gateways(&shared, version).await;
+                await_gateways(&shared, version, &told).await;
+                for reply in replies {
+                    let _ = reply.send(Ok(Changed::Done { version, at }));
+                }
+            });
+        }
+    }
+
+    /// The step will never happen: its copies get the same answer.
+    fn refuse_for_good(&mut self, step: Step, answer: Result<Changed>) {
+        if self.refused.len() == REFUSED_KEPT {
+            self.refused.pop_front();
+        }
+        self.refused.push_back((step.call.id, answer.clone()));
+        step.answer(answer);
+    }
+
+    /// Where the catalog is read for a write. Fails if it is not what this task knows: the last coordinator's step, which a ballot
+    /// held up, has committed meanwhile.
+    fn read_at(&self) -> Result<Timestamp> {
+        let read_at = newest_readable(&self.replica.store);
+        match stored_meta(&self.replica.store)? == self.meta {
+            true => Ok(read_at),
+            false => Err(Error::unavailable("a step of the coordinator before this one has committed")),
+        }
     }
 
     /// A version that nobody can tell from the one before: no lease is lowered for it, and no group told.
     async fn write_unseen(&mut self, step: Step) -> Result<()> {
-        let (meta, writes) = change_rows(&self.meta, self.seen(), &step.change)?;
-        let read_at = newest_readable(&self.replica.store);
+        let (meta, writes) = change_rows(step.call.id, &self.meta, self.seen(), &step.call.change)?;
+        let read_at = self.read_at()?;
         match self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await {
             Ok(at) => {
-                let _ = step.reply.send(Ok(Changed::Done { version: meta.version, at }));
+                step.answer(Ok(Changed::Done { version: meta.version, at }));
                 self.meta = meta;
                 Ok(())
             }
             Err(e) if e.is_retry() => {
-                let _ = step.reply.send(Err(e));
+                step.answer(Ok(Changed::NotTaken));
                 Ok(())
             }
             Err(e) => Err(e),
@@ -357,8 +523,7 @@ impl<R: Runtime> Coordinator<R> {
                 }
             }
             if !writes.is_empty() {
-                // Every write to the catalog is this task's, so its version is what it was when the rows were made.
-                let read_at = newest_readable(&self.replica.store);
+                let read_at = self.read_at()?;
                 match self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await {
                     Ok(_) => {
                         for (group, seq) in logged {
@@ -378,15 +543,16 @@ impl<R: Runtime> Coordinator<R> {
                     Action::Send { group, grant } => self.send(group, grant),
                     Action::Commit { above, seqs, rows } => self.commit_step(above, seqs, rows, &mut more).await?,
                     Action::Acknowledge { version } => {
-                        if let (Some(step), Some(told)) = (self.step.take(), self.told.take()) {
-                            let (shared, at) = (self.shared.clone(), self.leases.current().committed_at);
-                            self.shared.spawn(async move {
-                                if let Ok(told) = told.await {
-                                    await_gateways(&shared, version, &told).await;
-                                    let _ = step.reply.send(Ok(Changed::Done { version, at }));
-                                }
-                            });
-                        }
+                        self.spread = version;
+                        let (step, told) = (self.step.take(), self.told.take());
+                        let (step, told) = (step.expect("a step is spread"), told.expect("it has committed"));
+                        let (shared, at) = (self.shared.clone(), self.leases.current().committed_at);
+                        self.shared.spawn(async move {
+                            if let Ok(told) = told.await {
+                                await_gateways(&shared, version, &told).await;
+                                step.answer(Ok(Changed::Done { version, at }));
+                            }
+                        });
                     }
                 }
             }
@@ -400,7 +566,8 @@ impl<R: Runtime> Coordinator<R> {
         self.shared.spawn(async move {
             let seq = grant.seq;
             if let Ok(bound) = shared.call_primary(group, SEND_PATIENCE, &Grant { group, grant }).await {
-                let _ = inbox.send(Job::Answered { group, seq, bound });
+                // One that finds no room is lost: the grant is sent again until it is answered.
+                let _ = inbox.try_send(Job::Answered { group, seq, bound });
             }
         });
     }
@@ -413,9 +580,9 @@ impl<R: Runtime> Coordinator<R> {
         more: &mut Vec<Action>,
     ) -> Result<()> {
         let seen = self.seen();
-        let Some(step) = &mut self.step else { return Ok(()) };
-        let with = std::mem::take(&mut step.with);
-        let read_at = newest_readable(&self.replica.store);
+        let read_at = self.read_at()?;
+        let step = self.step.as_mut().expect("a step is to be committed");
+        let with = std::mem::take(&mut step.call.with);
         let all_leases = ReadEntry { target: Target::Range(lease_range()), columns: ColumnMask::ALL, until: read_at };
         let reads = vec![entry(meta_key(), read_at), all_leases];
         let mut found = BTreeMap::new();
@@ -424,11 +591,12 @@ impl<R: Runtime> Coordinator<R> {
             found.insert(group, read_row::<Granted>(&bytes)?.seq);
         }
         if found != seqs && !self.shared.bugs.has(PlantedBug::StepNotTiedToGrants) {
-            return self.abandon(Error::retry("the schema lease changed during the step"), more);
+            self.abandon(Changed::NotTaken, more);
+            return Ok(());
         }
-        let (meta, mut writes) = change_rows(&self.meta, seen, &step.change)?;
+        let (meta, mut writes) = change_rows(step.call.id, &self.meta, seen, &step.call.change)?;
         // A group that is gone holds no lease: nobody could answer for it.
-        let gone: Vec<GroupId> = found.keys().copied().filter(|g| step.change.delete.contains(&DescriptorId(g.0))).collect();
+        let gone: Vec<GroupId> = found.keys().copied().filter(|g| step.call.change.delete.contains(&DescriptorId(g.0))).collect();
         writes.extend(gone.iter().map(|g| Write { key: lease_key(*g), value: None, columns: ColumnMask::ALL }));
         for (group, granted) in rows.iter().filter(|(group, _)| !gone.contains(group)) {
             writes.push(row(lease_key(*group), granted)?);
@@ -440,12 +608,13 @@ impl<R: Runtime> Coordinator<R> {
             false => match self.hold_ballot(with, own_slice(writes, reads, above)).await? {
                 Verdict::Committed(at) => Ok(at),
                 Verdict::Aborted(refusals) => {
-                    let now = self.now();
-                    self.leases.step_abandoned(now, more);
-                    return self.answer(Changed::Refused(refusals));
+                    self.abandon(Changed::Refused(refusals), more);
+                    return Ok(());
                 }
                 Verdict::Unknown => {
-                    self.answer(Changed::Unknown)?;
+                    if let Some(step) = self.step.take() {
+                        step.answer(Ok(Changed::Unknown));
+                    }
                     // Whether there is a new version is for the next term of this task to find out.
                     return Err(Error::unavailable("the outcome of a step is not known"));
                 }
@@ -462,7 +631,10 @@ impl<R: Runtime> Coordinator<R> {
                 self.told = Some(self.tell(self.leases.current().version));
                 Ok(())
             }
-            Err(e) if e.is_retry() => self.abandon(e, more),
+            Err(e) if e.is_retry() => {
+                self.abandon(Changed::NotTaken, more);
+                Ok(())
+            }
             Err(e) => Err(e),
         }
     }
@@ -475,13 +647,6 @@ impl<R: Runtime> Coordinator<R> {
             let _ = tx.send(tell_gateways(&shared, version).await);
         });
         told
-    }
-
-    fn answer(&mut self, changed: Changed) -> Result<()> {
-        if let Some(step) = self.step.take() {
-            let _ = step.reply.send(Ok(changed));
-        }
-        Ok(())
     }
 
     /// Commits the step and a transaction together: the catalog votes last.
@@ -513,13 +678,15 @@ impl<R: Runtime> Coordinator<R> {
         Ok(verdict)
     }
 
-    fn abandon(&mut self, why: Error, more: &mut Vec<Action>) -> Result<()> {
+    /// The step has not committed.
+    fn abandon(&mut self, answer: Changed, more: &mut Vec<Action>) {
         let now = self.now();
         self.leases.step_abandoned(now, more);
-        if let Some(step) = self.step.take() {
-            let _ = step.reply.send(Err(why));
+        let step = self.step.take().expect("a step is abandoned");
+        match answer {
+            Changed::Refused(_) => self.refuse_for_good(step, Ok(answer)),
+            _ => step.answer(Ok(answer)),
         }
-        Ok(())
     }
 
     async fn register(&mut self, mut record: NodeRecord) -> Result<NodeId> {
@@ -538,7 +705,7 @@ impl<R: Runtime> Coordinator<R> {
 
     async fn write_node(&mut self, meta: Meta, record: &NodeRecord) -> Result<()> {
         let writes = vec![row(meta_key(), &meta)?, row(node_key(record.id), record)?];
-        let read_at = newest_readable(&self.replica.store);
+        let read_at = self.read_at()?;
         self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await?;
         self.meta = meta;
         Ok(())
@@ -603,10 +770,6 @@ pub(crate) async fn commit_catalog<R: Runtime>(
 
 fn entry(key: meridian_base::Key, until: Timestamp) -> ReadEntry {
     ReadEntry { target: Target::Key(key), columns: ColumnMask::ALL, until }
-}
-
-fn stale_base() -> Error {
-    Error::retry("the schema was changed by somebody else meanwhile")
 }
 
 fn delays<R: Runtime>(shared: &Shared<R>, commit: Duration) -> Delays {

@@ -1,10 +1,11 @@
 //! The node as SQL sees it.
 
+use crate::ddl::StepCall;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
 use crate::wire::{Changed, PreparedTransaction, Request, Response, Slice, Standing};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, Result, SchemaVersion, SessionId, Timestamp};
+use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
@@ -15,13 +16,33 @@ use tokio::time::Instant;
 const FIND_PATIENCE: Duration = Duration::from_secs(15);
 /// How long the coordinator's node has to accept a connection.
 const REACH_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a step may take: regions that do not answer are waited out to the end of their schema lease.
+/// How long a step may take: regions that do not answer are waited out to the end of their schema lease. For as long a step whose
+/// coordinator was lost is asked about before its outcome is reported as unknown (40003).
 const STEP_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a change that came too late waits to see what was first.
 const RETRY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A node that takes longer to say what is prepared there is left out.
 const TRANSACTIONS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One try to have a step made.
+enum Tried {
+    Answered(Changed),
+    /// No coordinator has it from this try.
+    NotTaken(Error),
+    /// A coordinator may have it.
+    Lost(Error),
+}
+
+fn outcome_unknown(why: &str) -> Error {
+    Error::unknown_outcome("the outcome of the schema change is unknown: its coordinator cannot be reached")
+        .detail(why.to_string())
+        .hint("Look at the schema before running it again; what has to touch rows is in SHOW JOBS.")
+}
+
+fn stale_base() -> Error {
+    Error::retry("the schema was changed by somebody else meanwhile")
+}
 
 /// `sql`'s environment. Cheap to clone.
 pub struct Env<R: Runtime>(pub(crate) Arc<Shared<R>>);
@@ -33,52 +54,81 @@ impl<R: Runtime> Clone for Env<R> {
 }
 
 impl<R: Runtime> Env<R> {
+    /// Has a step made, or learns that it never will be: see [`crate::ddl`]. One id for as long as it takes.
     async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
-        let deadline = Instant::now() + FIND_PATIENCE;
-        let mut attempt = 0;
+        let shared = &self.0;
+        let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
+        let begun = Instant::now();
+        let (mut attempt, mut is_again) = (0, false);
         loop {
-            let answer = match self.0.route(GroupId::CATALOG, attempt) {
-                Some(Route::Local(_)) => {
-                    let (change, with) = (change.clone(), with.to_vec());
-                    self.0.ddl.change(self.0.me(), base, change, with).await
+            let call = StepCall { id, from: shared.me(), base, change: change.clone(), with: with.to_vec(), is_again };
+            let why = match self.try_coordinator(call, attempt).await {
+                Tried::Answered(Changed::Unknown) => {
+                    is_again = true;
+                    Error::unavailable("the catalog's primary lost its place while it had the step")
                 }
-                // What was not sent was not taken.
-                Some(Route::Remote(node)) if let Err(e) = self.0.rpc.reach(node, REACH_PATIENCE).await => Err(e),
-                Some(Route::Remote(node)) => {
-                    let call = Request::ChangeCatalog { base, change: change.clone(), with: with.to_vec() };
-                    match self.0.rpc.call(node, call, STEP_TIMEOUT).await {
-                        Ok(Response::CatalogChanged(changed)) => Ok(changed),
-                        Ok(Response::NotPrimary { hint }) => Err(self.0.not_primary_there(GroupId::CATALOG, node, hint)),
-                        Ok(_) => Err(Error::internal("a node gave an answer of another kind")),
-                        // The step may have been taken before the connection broke.
-                        Err(e) if e.is_unavailable() => {
-                            // The next change looks for the coordinator anew.
-                            self.0.forget_route(GroupId::CATALOG);
-                            let message = "the outcome of the schema change is unknown: its coordinator cannot be reached";
-                            let hint = "Look at the schema before running it again; what has to touch rows is in SHOW JOBS.";
-                            Err(Error::unknown_outcome(message).detail(e.message().to_string()).hint(hint))
-                        }
-                        Err(e) => Err(e),
-                    }
+                Tried::Answered(Changed::NotTaken) => Error::unavailable("the catalog's primary has too much to do"),
+                Tried::Answered(changed) => return Ok(changed),
+                Tried::Lost(e) => {
+                    is_again = true;
+                    e
                 }
-                None => Err(Error::unavailable("no primary of the catalog is known")),
+                Tried::NotTaken(e) => e,
             };
-            match answer {
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.0.forget_route(GroupId::CATALOG);
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    attempt += 1;
-                }
-                other => return other,
+            if !why.is_unavailable() {
+                return Err(why);
             }
+            if is_again && begun.elapsed() >= STEP_TIMEOUT {
+                return Err(outcome_unknown(why.message()));
+            }
+            if !is_again && begun.elapsed() >= FIND_PATIENCE {
+                return Err(why);
+            }
+            if why.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
+                shared.forget_route(GroupId::CATALOG);
+            }
+            crate::txn::backoff(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    async fn try_coordinator(&self, call: StepCall, attempt: u32) -> Tried {
+        let shared = &self.0;
+        let node = match shared.route(GroupId::CATALOG, attempt) {
+            Some(Route::Local(_)) => {
+                return match shared.ddl.change(call).await {
+                    Ok(changed) => Tried::Answered(changed),
+                    Err(e) => Tried::NotTaken(e),
+                };
+            }
+            Some(Route::Remote(node)) => node,
+            None => return Tried::NotTaken(Error::not_primary(GroupId::CATALOG)),
+        };
+        // What was not sent was not taken.
+        if let Err(e) = shared.rpc.reach(node, REACH_PATIENCE).await {
+            return Tried::NotTaken(e);
+        }
+        let StepCall { id, from: _, base, change, with, is_again } = call;
+        match shared.rpc.call(node, Request::ChangeCatalog { id, base, change, with, is_again }, STEP_TIMEOUT).await {
+            Ok(Response::CatalogChanged(changed)) => Tried::Answered(changed),
+            Ok(Response::NotPrimary { hint }) => {
+                Tried::NotTaken(shared.not_primary_there(GroupId::CATALOG, node, hint))
+            }
+            Ok(_) => Tried::Lost(Error::unavailable("a node gave an answer of another kind")),
+            Err(e) if e.is_unavailable() => Tried::Lost(e),
+            Err(e) => Tried::NotTaken(e),
         }
     }
 
     /// Somebody else's step came first: waits for what it made, from which the change is to be derived again.
-    async fn await_what_came_first(&self, base: SchemaVersion, why: &Error) {
-        if why.is_retry() {
-            let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1))).await;
-        }
+    async fn await_what_came_first(&self, base: SchemaVersion) {
+        let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1))).await;
+    }
+
+    /// Waits until this node plans with a version that its own step made. The step has happened, whatever this comes to.
+    async fn await_own(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
+        let made = "the schema change has been made, and this node has not heard of it yet";
+        self.await_version(version).await.map_err(|_| Error::unknown_outcome(made).hint("Connect to another node."))
     }
 
     /// Waits until this node plans with `version` or a later one.
@@ -163,12 +213,16 @@ impl<R: Runtime> Environment for Env<R> {
 
     async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
         match self.ask_coordinator(base, &change, &[]).await {
-            Ok(Changed::Done { version, .. }) => self.await_version(version).await,
-            Ok(_) => Err(Error::internal("a schema change was refused for a transaction that it did not have")),
-            Err(e) => {
-                self.await_what_came_first(base, &e).await;
-                Err(e)
+            Ok(Changed::Done { version, .. }) => self.await_own(version).await,
+            Ok(Changed::Stale) => {
+                self.await_what_came_first(base).await;
+                Err(stale_base())
             }
+            Ok(Changed::Forgotten) => Err(outcome_unknown("it was made too long ago, if it was")),
+            Ok(Changed::Refused(_) | Changed::NotTaken | Changed::Unknown) => {
+                Err(Error::internal("a schema change was refused for a transaction that it did not have"))
+            }
+            Err(e) => Err(e),
         }
     }
 
@@ -177,14 +231,14 @@ impl<R: Runtime> Environment for Env<R> {
         match self.ask_coordinator(base.version, &change, &slices).await {
             Ok(Changed::Done { version, at }) => {
                 txn.committed_with_step(&slices, at);
-                self.await_version(version).await.map(|_| Ok(()))
+                self.await_own(version).await.map(|_| Ok(()))
+            }
+            Ok(Changed::Stale) => {
+                self.await_what_came_first(base.version).await;
+                Ok(Err(stale_base()))
             }
             Ok(Changed::Refused(refusals)) => Err(txn.refused_by(refusals)),
-            Ok(Changed::Unknown) => Err(txn.lost_with_step()),
-            Err(e) if e.is_retry() => {
-                self.await_what_came_first(base.version, &e).await;
-                Ok(Err(e))
-            }
+            Ok(Changed::Forgotten | Changed::NotTaken | Changed::Unknown) => Err(txn.lost_with_step()),
             Err(e) => Err(e),
         }
     }

@@ -3,6 +3,7 @@
 use crate::address_book;
 use crate::ask::Ask;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
+use crate::ddl::StepCall;
 use crate::departure::{self, Departures};
 use crate::env::Env;
 use crate::identity::{self, Identity};
@@ -18,7 +19,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
-use meridian_base::{Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, Timestamp, limits};
+use meridian_base::{Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
 use meridian_placement::Survival;
 use meridian_raft as raft;
 use meridian_region::Owner;
@@ -340,7 +341,7 @@ impl<R: Runtime> Node<R> {
             return Ok(());
         }
         let meta = Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2, seen: None };
-        let (_, mut writes) = change_rows(&meta, Default::default(), &bootstrap::first_change(&record.region))?;
+        let (_, mut writes) = change_rows(TxnId::default(), &meta, Default::default(), &bootstrap::first_change(&record.region))?;
         writes.push(row(node_key(record.id), record)?);
         crate::ddl::commit_catalog(&self.shared, &replica, writes, Vec::new(), Timestamp::MIN).await?;
         Ok(())
@@ -749,8 +750,9 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             members::hear(shared, from, ping, None);
             Ok(Response::Pong(members::own_ping(shared)))
         }
-        Request::ChangeCatalog { base, change, with } => {
-            shared.ddl.change(from, base, change, with).await.map(Response::CatalogChanged)
+        Request::ChangeCatalog { id, base, change, with, is_again } => {
+            let call = StepCall { id, from, base, change, with, is_again };
+            shared.ddl.change(call).await.map(Response::CatalogChanged)
         }
         Request::AwaitVersion { version } => {
             Env(shared.clone()).await_version(version).await?;

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The first message of whoever connects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -132,12 +132,16 @@ pub enum Request {
         is_passed_on: bool,
     },
     Ping(Ping),
-    /// A step of a schema change, for the catalog's primary.
+    /// A step of a schema change, for the catalog's primary. See [`crate::ddl`].
     ChangeCatalog {
+        /// Drawn once by the gateway: the step is sent again under the same one until what became of it is known.
+        id: TxnId,
         base: SchemaVersion,
         change: CatalogChange,
         /// What a transaction that commits with it did elsewhere.
         with: Vec<Slice>,
+        /// An earlier copy may have been taken.
+        is_again: bool,
     },
     /// From the catalog's primary to every live node: answer when you plan with this version.
     AwaitVersion {
@@ -263,10 +267,16 @@ pub struct Slice {
 pub enum Changed {
     /// Committed at this timestamp.
     Done { version: SchemaVersion, at: Timestamp },
-    /// The transaction that was to commit with it was refused by these groups.
+    /// Another step made the version after its base: it has not happened and never will.
+    Stale,
+    /// The transaction that was to commit with it was refused by these groups. It never will happen.
     Refused(Vec<(GroupId, Refusal)>),
-    /// It may have committed.
+    /// It was not taken, and may be asked for again.
+    NotTaken,
+    /// It was taken and may have committed: whoever asks again is told.
     Unknown,
+    /// It may have committed, so long ago that nobody remembers.
+    Forgotten,
 }
 
 /// The transaction that reads, as the primary needs to know it.

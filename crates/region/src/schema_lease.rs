@@ -99,6 +99,8 @@ pub struct SchemaLeases {
     /// The present version, with the changes that led to it. `bound` and `seq` are unused.
     current: SchemaGrant,
     groups: BTreeMap<GroupId, Group>,
+    /// The bounds that groups may be using with versions before the one that this term began with.
+    inherited: BTreeMap<GroupId, Timestamp>,
     step: Option<Step>,
     delays: Delays,
     bugs: PlantedBugs,
@@ -169,8 +171,9 @@ impl SchemaLeases {
     /// At the start of a term of the catalog's primary, from what the catalog's rows say: the present version (as a grant whose
     /// bound and seq are ignored) and every group's row.
     pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays) -> SchemaLeases {
+        let inherited = rows.iter().map(|(group, row)| (*group, row.bound)).collect();
         let groups = rows.into_iter().map(|(group, row)| (group, Group { row, ..Group::default() })).collect();
-        SchemaLeases { current, groups, step: None, delays, bugs: PlantedBugs::NONE }
+        SchemaLeases { current, groups, inherited, step: None, delays, bugs: PlantedBugs::NONE }
     }
     /// The same with a planted bug.
     pub fn with_bugs(self, bugs: PlantedBugs) -> SchemaLeases {
@@ -197,6 +200,18 @@ impl SchemaLeases {
     /// Whether a step is under way.
     pub fn in_step(&self) -> bool {
         self.step.is_some()
+    }
+
+    /// Whether no group can use a version before the one that this term began with any more: what is to be known before a step
+    /// that an earlier coordinator committed is acknowledged.
+    pub fn has_taken_over(&mut self, now: Timestamp) -> bool {
+        let (groups, max_offset) = (&self.groups, self.delays.max_offset);
+        let version = self.current.version;
+        self.inherited.retain(|group, bound| {
+            let is_heard = groups.get(group).is_none_or(|state| state.has_answered(version));
+            !is_heard && now <= bound.plus(max_offset)
+        });
+        self.inherited.is_empty()
     }
 
     /// Whose leases the step under way waits out, since they do not answer, and until when at most. Nobody is said not to answer before

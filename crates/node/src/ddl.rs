@@ -29,8 +29,8 @@
 
 use crate::ask::Ask;
 use crate::catalog::{
-    Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all, step_of,
-    stored_meta,
+    Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
+    step_of, stored_meta,
 };
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
@@ -286,11 +286,7 @@ impl<R: Runtime> Coordinator<R> {
         self.shared.clock.now(self.shared.runtime.physical_micros())
     }
 
-    async fn run(
-        mut self,
-        mut jobs: mpsc::Receiver<Job>,
-        serving: &mut tokio::sync::watch::Receiver<bool>,
-    ) -> Result<()> {
+    async fn run(mut self, mut jobs: mpsc::Receiver<Job>, serving: &mut tokio::sync::watch::Receiver<bool>) -> Result<()> {
         while *serving.borrow() {
             let mut actions = Vec::new();
             match tokio::time::timeout(TICK, jobs.recv()).await {

@@ -111,9 +111,7 @@ impl<R: Runtime> Env<R> {
         let StepCall { id, from: _, base, change, with, is_again } = call;
         match shared.rpc.call(node, Request::ChangeCatalog { id, base, change, with, is_again }, STEP_TIMEOUT).await {
             Ok(Response::CatalogChanged(changed)) => Tried::Answered(changed),
-            Ok(Response::NotPrimary { hint }) => {
-                Tried::NotTaken(shared.not_primary_there(GroupId::CATALOG, node, hint))
-            }
+            Ok(Response::NotPrimary { hint }) => Tried::NotTaken(shared.not_primary_there(GroupId::CATALOG, node, hint)),
             Ok(_) => Tried::Lost(Error::unavailable("a node gave an answer of another kind")),
             Err(e) if e.is_unavailable() => Tried::Lost(e),
             Err(e) => Tried::NotTaken(e),

@@ -6,6 +6,7 @@ mod jobs;
 mod past;
 mod schema;
 mod script;
+mod steps;
 mod versions;
 mod waits;
 

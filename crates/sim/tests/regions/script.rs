@@ -21,7 +21,7 @@ pub const ASIA: &str = "asia-northeast1";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-type Regions = Arc<Vec<(String, Vec<String>)>>;
+pub type Regions = Arc<Vec<(String, Vec<String>)>>;
 
 /// Instead of a statement: nothing happens for [`PAUSE_LENGTH`].
 pub const PAUSE: &str = "pause";
@@ -141,7 +141,7 @@ impl Cluster {
         result.expect("just seen")
     }
 
-    fn spawn<F>(&mut self, region: &str, work: impl FnOnce(Arc<Host>, Regions) -> F)
+    pub fn spawn<F>(&mut self, region: &str, work: impl FnOnce(Arc<Host>, Regions) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -392,7 +392,7 @@ impl Cluster {
 }
 
 /// A connection to any node of the region that is there.
-async fn connect(connector: &SimConnector, region: &str, database: &str) -> Result<Box<dyn Client>> {
+pub async fn connect(connector: &SimConnector, region: &str, database: &str) -> Result<Box<dyn Client>> {
     const ATTEMPTS: u32 = 6;
     let mut last = Error::unavailable("nobody answered");
     for _ in 0..ATTEMPTS {

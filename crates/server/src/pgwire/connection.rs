@@ -36,6 +36,7 @@ pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(serve
     }
     let mut connection = Connection { wire, session, skipping: false };
     if let Err(error) = connection.serve(server).await {
+        connection.session.end(&error, &mut connection.wire);
         connection.wire.fatal(&error);
         let _ = connection.wire.send().await;
     }
@@ -125,6 +126,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
         if self.skipping {
             return Ok(Next::Message);
         }
+        self.session.fail(&malformed.error, &mut self.wire);
         self.wire.error(&malformed.error);
         self.skipping = malformed.is_extended;
         if self.skipping { Ok(Next::Message) } else { self.ready().await }
@@ -142,7 +144,11 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
                 return self.ready().await;
             }
             Message::Flush => {
-                self.session.sent();
+                let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
+                let certified = watched(watch, cancel, pin!(self.session.before_flush(&mut self.wire))).await;
+                if let Err(error) = certified {
+                    self.refuse(&error);
+                }
                 return self.send().await;
             }
             Message::Terminate => return Ok(Next::End),
@@ -151,10 +157,16 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
             message => self.extended(message).await,
         };
         if let Err(error) = result {
-            self.wire.error(&error);
-            self.skipping = true;
+            self.refuse(&error);
         }
         Ok(Next::Message)
+    }
+    /// An error of the extended protocol.
+    fn refuse(&mut self, error: &Error) {
+        // Messages that the session has never seen end its transaction too.
+        self.session.fail(error, &mut self.wire);
+        self.wire.error(error);
+        self.skipping = true;
     }
     async fn query(&mut self, query: &bytes::Bytes) -> Result<Next> {
         match text(query) {
@@ -163,7 +175,10 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
                 // The error has been written already.
                 let _ = watched(watch, cancel, pin!(self.session.simple(query, &mut self.wire))).await;
             }
-            Err(error) => self.wire.error(&error),
+            Err(error) => {
+                self.session.fail(&error, &mut self.wire);
+                self.wire.error(&error);
+            }
         }
         self.ready().await
     }

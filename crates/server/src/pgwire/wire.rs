@@ -331,11 +331,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
         Mark { flushes: self.flushes, length: self.output.len() }
     }
     fn rewind(&mut self, to: Mark) -> bool {
-        let possible = to.flushes == self.flushes && to.length <= self.output.len();
-        if possible {
-            self.output.truncate(to.length);
+        if to.flushes != self.flushes {
+            // All that is left came after it.
+            self.output.clear();
+            return false;
         }
-        possible
+        self.output.truncate(to.length);
+        true
     }
     fn buffered(&self) -> usize {
         self.output.len()

@@ -2,7 +2,7 @@
 
 use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
 use super::output::{BoxFuture, CopyInput, Output};
-use super::run::{check_round_trips, interruptible};
+use super::run::{HELD_BYTES_MAX, check_round_trips, confirmed, interruptible, too_much_held};
 use super::system::StatementSystem;
 use super::{Format, Formats, Session};
 use crate::catalog::lookup::{Name, TableRef, fold};
@@ -143,11 +143,13 @@ impl<E: Environment> Session<E> {
         now: u64,
         out: &mut dyn Output,
     ) -> Result<()> {
-        // Data that was read cannot be read again.
-        self.side_effects += 1;
         let rows = match copy.is_to {
             true => self.copy_to(statement, copy, is_whole, now, out).await?,
-            false => self.copy_from(copy, now, out).await?,
+            false => {
+                // Data that was read cannot be read again.
+                self.side_effects += 1;
+                self.copy_from(copy, now, out).await?
+            }
         };
         out.command_complete(&format!("COPY {rows}"));
         Ok(())
@@ -188,9 +190,13 @@ impl<E: Environment> Session<E> {
             encoder.out.clear();
         }
         let formats = if format == Format::Binary { Formats::AllBinary } else { Formats::AllText };
-        let mut lines = Lines { out, encoder, formats, eval: self.eval.clone(), scratch: BytesMut::new() };
-        // Lines are sent before the commit, so the transaction must be one that cannot fail, where that is possible.
-        let rows = self.run_to(&prepared, is_whole && prepared.read_only, now, &mut lines).await?;
+        let read_only = is_whole && prepared.read_only;
+        // What is read in one group, at its primary, is certified as it is read, and lines are sent meanwhile.
+        let is_certified = read_only && (prepared.groups.len() <= 1 || !self.env.is_far(&prepared.groups));
+        let block = self.block(now);
+        let is_speculative = !block.explicit && block.past.is_none() && !is_certified;
+        let mut lines = Lines { out, encoder, formats, eval: self.eval.clone(), scratch: BytesMut::new(), is_speculative };
+        let rows = self.run_to(&prepared, read_only, now, &mut lines).await?;
         let Lines { out, mut encoder, .. } = lines;
         encoder.finish();
         if !encoder.out.is_empty() {
@@ -199,13 +205,13 @@ impl<E: Environment> Session<E> {
         out.copy_done();
         Ok(rows)
     }
-    /// Runs a query whose rows go to a sink of its own.
-    async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut dyn RowSink) -> Result<u64> {
+    /// Runs a query whose rows go out as lines.
+    async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut Lines<'_>) -> Result<u64> {
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).runs_ahead() && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
-        let block = self.begun(read_only, false);
+        let block = self.begun(read_only, sink.is_speculative);
         block.statements += 1;
         block.has_touched_rows |= !is_alone && !prepared.groups.is_empty();
         let system = StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
@@ -215,7 +221,10 @@ impl<E: Environment> Session<E> {
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&prepared.descriptors);
         let before = txn.round_trips().0;
-        let affected = interruptible(&self.cancel, exec::run(prepared, &[], txn, &context, sink)).await?;
+        let affected = match interruptible(&self.cancel, exec::run(prepared, &[], txn, &context, sink)).await {
+            Ok(affected) => affected,
+            Err(e) => return Err(confirmed(e, txn).await),
+        };
         check_round_trips(before, txn, round_trips_max)?;
         if let Some(txn) = alone {
             txn.commit().await?;
@@ -233,6 +242,11 @@ impl<E: Environment> Session<E> {
         let mut load = self.plan_load(&name, columns)?;
         if !self.admit(&load.prepared).await? {
             load = self.plan_load(&name, columns)?;
+        }
+        // The invitation to send data sends what comes before it.
+        if self.has_uncertified(out) {
+            return Err(Error::unsupported("COPY FROM STDIN after other statements of an implicit transaction is not supported")
+                .hint("Send it as a query of its own, or use a transaction block."));
         }
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         let mut decoder = Decoder::new(copy.format, &load.names);
@@ -311,7 +325,7 @@ impl<E: Environment> Session<E> {
         txn.uses(&load.prepared.descriptors);
         let inserted = match interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await {
             Ok(inserted) => inserted,
-            Err(e) => return Err(super::run::confirmed(e, txn).await),
+            Err(e) => return Err(confirmed(e, txn).await),
         };
         if let Some(txn) = alone {
             txn.commit().await?;
@@ -363,6 +377,8 @@ struct Lines<'a> {
     formats: Formats,
     eval: EvalContext,
     scratch: BytesMut,
+    /// They are held back until the transaction has committed.
+    is_speculative: bool,
 }
 
 impl Lines<'_> {
@@ -406,9 +422,12 @@ impl RowSink for Lines<'_> {
         Ok(())
     }
     fn is_full(&self) -> bool {
-        self.out.buffered() > limits::RESULT_BUFFER_BYTES
+        self.out.buffered() > if self.is_speculative { HELD_BYTES_MAX } else { limits::RESULT_BUFFER_BYTES }
     }
     fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
+        if self.is_speculative {
+            return Box::pin(async { Err(too_much_held()) });
+        }
         self.out.flush()
     }
 }

@@ -5,7 +5,7 @@
 
 use super::plans::Plan;
 use super::retry::Attempts;
-use super::run::{TagText, declared_types};
+use super::run::{HELD_BYTES_MAX, TagText, declared_types, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
 use crate::env::Environment;
@@ -78,9 +78,9 @@ impl<E: Environment> Session<E> {
     pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
         self.start_request(text);
         let caught_up = self.catch_up_for(text).await;
-        self.answer(caught_up)?;
+        self.answer(caught_up, out)?;
         let result = self.make_named(name, text, types);
-        self.answer(result)?;
+        self.answer(result, out)?;
         out.parse_complete();
         Ok(())
     }
@@ -94,7 +94,8 @@ impl<E: Environment> Session<E> {
         }
         let offset = statement.offset as usize;
         let named = self.named(statement, types).map_err(|e| in_characters(e, text, offset))?;
-        self.statements.insert(name.to_string(), Arc::new(named));
+        let before = self.statements.insert(name.to_string(), Arc::new(named));
+        self.uncertified.note_statement(name, before);
         Ok(())
     }
     /// Plans a statement that will be run by name.
@@ -106,9 +107,9 @@ impl<E: Environment> Session<E> {
         Ok(Named { statement, declared: types.to_vec(), plan })
     }
     /// An error does to the transaction what errors do.
-    fn answer<T>(&mut self, result: Result<T>) -> Result<T> {
+    fn answer<T>(&mut self, result: Result<T>, out: &mut dyn Output) -> Result<T> {
         if let Err(e) = &result {
-            self.fail(e);
+            self.fail(e, out);
         }
         result
     }
@@ -123,7 +124,7 @@ impl<E: Environment> Session<E> {
     /// `Bind`.
     pub async fn bind(&mut self, portal: &str, statement: &str, arguments: BindArguments, out: &mut dyn Output) -> Result<()> {
         let result = self.make_portal(portal, statement, arguments);
-        self.answer(result)?;
+        self.answer(result, out)?;
         out.bind_complete();
         Ok(())
     }
@@ -204,7 +205,7 @@ impl<E: Environment> Session<E> {
     /// `Describe` of a statement.
     pub async fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         let named = self.find_statement(name);
-        let named = self.answer(named)?;
+        let named = self.answer(named, out)?;
         out.parameter_description(named.params());
         self.describe_columns(&named, &Formats::AllText, out);
         Ok(())
@@ -212,7 +213,7 @@ impl<E: Environment> Session<E> {
     /// `Describe` of a portal.
     pub async fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         let Some(portal) = self.portals.get(name) else {
-            return self.answer(Err(no_portal(name)));
+            return self.answer(Err(no_portal(name)), out);
         };
         let (named, formats) = (portal.named.clone(), portal.formats.clone());
         self.describe_columns(&named, &formats, out);
@@ -239,7 +240,7 @@ impl<E: Environment> Session<E> {
     /// committed, and if need be run again, here.
     pub async fn execute(&mut self, portal: &str, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
         let Some(mut open) = self.portals.remove(portal) else {
-            return self.answer(Err(no_portal(portal)));
+            return self.answer(Err(no_portal(portal)), out);
         };
         self.start_request(&open.named.statement.text);
         let timeout = self.setting(|v| v.statement_timeout);
@@ -254,16 +255,17 @@ impl<E: Environment> Session<E> {
     }
     async fn execute_portal(&mut self, portal: &mut Portal, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
         let start = out.mark();
+        self.statement_start = start;
         let begins_transaction = self.block.is_none();
         let is_first = self.block.as_ref().is_none_or(|b| b.statements == 0 && b.ddl.is_none());
         let is_fresh = matches!(portal.state, PortalState::Ready);
-        if begins_transaction {
-            self.pipeline_start = Some(start);
-        }
         let side_effects = self.side_effects;
         let mut attempts = Attempts::default();
         loop {
             let mut result = self.run_portal(portal, max_rows, last && begins_transaction, out).await;
+            if result.is_ok() && self.has_uncertified(out) && out.buffered() > HELD_BYTES_MAX {
+                result = Err(too_much_held());
+            }
             if result.is_ok() && last && self.block.as_ref().is_some_and(|b| !b.explicit) {
                 result = self.commit_block().await;
             }
@@ -332,7 +334,9 @@ impl<E: Environment> Session<E> {
 
     /// `Close` of a statement. Not an error if there is none.
     pub fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
-        self.statements.remove(name);
+        if let Some(closed) = self.statements.remove(name) {
+            self.uncertified.note_statement(name, Some(closed));
+        }
         out.close_complete();
         Ok(())
     }
@@ -342,22 +346,15 @@ impl<E: Environment> Session<E> {
         out.close_complete();
         Ok(())
     }
-    /// `Flush`: what is buffered will be sent, so nothing of it can be taken back.
-    pub fn sent(&mut self) {
-        self.pipeline_start = None;
-    }
     /// `Sync`: ends the implicit transaction. An error has been written to `out`, in the place of what it makes untrue if that
     /// was not sent yet. The caller sends `ReadyForQuery`.
     pub async fn sync(&mut self, out: &mut dyn Output) {
         if self.block.as_ref().is_some_and(|b| !b.explicit)
             && let Err(error) = self.commit_block().await
         {
-            if let Some(start) = self.pipeline_start {
-                out.rewind(start);
-            }
+            self.fail(&error, out);
             out.error(&super::retry::final_error(error));
         }
-        self.pipeline_start = None;
         if self.block.is_none() {
             self.portals.clear();
         }

@@ -17,6 +17,11 @@
 //! and for the first statement of any block. Otherwise the client gets 40001. Unavailability is met in the same way, for a bounded
 //! time, so that a failover shows as a pause.
 //!
+//! **Errors.** What an implicit transaction tells is held back until it has committed, and taken back when it fails, whatever the
+//! error is ([`Session::fail`]): an error is all that its client hears. A result that is certified as it is read (one group, at its primary)
+//! may be sent while it is made; any other one has a byte limit (53200). A `Flush` certifies what was read, and sends the rest as what it is,
+//! the beginning of a transaction that is still open.
+//!
 //! **Schema changes in a block** are derived on a catalog of the block's own and committed as one step by `COMMIT` ([`ddl`]).
 //!
 //! This module knows nothing about sockets or the framing of the wire protocol.
@@ -61,7 +66,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use system::SessionSystem;
-use transaction::Block;
+use transaction::{Block, Uncertified};
 
 /// How a session starts.
 #[derive(Clone, Debug, Default)]
@@ -109,8 +114,10 @@ pub struct Session<E: Environment> {
     attempt: u32,
     /// Counts what cannot be taken back or done twice: a transaction is not run again across it.
     side_effects: u64,
-    /// Where the output of the implicit transaction of a pipeline begins.
-    pipeline_start: Option<Mark>,
+    /// Where the output of the present statement begins.
+    statement_start: Mark,
+    /// What the client is told before it is certified, and takes back if it turns out to be untrue.
+    uncertified: Uncertified,
     statements: BTreeMap<String, Arc<Named>>,
     /// Portals and cursors: one namespace.
     portals: BTreeMap<String, Portal>,
@@ -173,7 +180,8 @@ impl<E: Environment> Session<E> {
             block: None,
             attempt: 0,
             side_effects: 0,
-            pipeline_start: None,
+            statement_start: Mark::default(),
+            uncertified: Uncertified::default(),
             statements: BTreeMap::new(),
             portals: BTreeMap::new(),
         };

@@ -56,7 +56,7 @@ pub enum CopyInput {
 }
 
 /// A place in the buffer of an [`Output`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mark {
     /// How often the buffer had been sent when the mark was made.
     pub flushes: u64,
@@ -104,7 +104,7 @@ pub trait Output: Send {
     fn copy_done(&mut self);
     /// The current end of the buffer.
     fn mark(&self) -> Mark;
-    /// Forgets everything since the mark. `false`, and nothing forgotten, if some of it was sent already.
+    /// Forgets everything since the mark that was not sent yet. `false` if some of it was: the client has seen that.
     fn rewind(&mut self, to: Mark) -> bool;
     /// How many bytes are buffered.
     fn buffered(&self) -> usize;

@@ -17,9 +17,17 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-/// The rows of a transaction that may still fail are held back until it has committed; more bytes than this and the statement
-/// fails instead.
-const HELD_BYTES_MAX: usize = limits::TXN_BYTES_MAX;
+/// What a transaction that may still fail tells its client is held back until it has committed; more bytes than this and the
+/// statement fails instead.
+pub(super) const HELD_BYTES_MAX: usize = limits::TXN_BYTES_MAX;
+
+/// 53200: more than [`HELD_BYTES_MAX`].
+pub(super) fn too_much_held() -> Error {
+    let message = format!("the result of the statement is larger than the {} MiB that can be held back", HELD_BYTES_MAX >> 20);
+    let hint = "A result that rests on writes, on several statements, or on rows of several regions, is held back until it is \
+                certified. Return fewer rows, use a transaction block, or read the past (AS OF SYSTEM TIME).";
+    Error::sql("53200", message).hint(hint)
+}
 
 impl<E: Environment> Session<E> {
     /// The plan of a statement, from the cache or made now. `text` and `types` are its key.
@@ -248,10 +256,7 @@ impl RowSink for Rows<'_> {
     }
     fn drain(&mut self) -> BoxFuture<'_, Result<()>> {
         if self.is_speculative {
-            let message =
-                format!("the result of the statement is larger than the {} MiB that can be held back", HELD_BYTES_MAX >> 20);
-            let hint = "A result that rests on writes, or on replicas of other regions' rows, is held back until it is certified. Return fewer rows, or use a transaction block.";
-            return Box::pin(async move { Err(Error::sql("53200", message).hint(hint)) });
+            return Box::pin(async { Err(too_much_held()) });
         }
         self.out.flush()
     }

@@ -107,14 +107,15 @@ impl<E: Environment> Session<E> {
     }
 
     async fn query_string(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
+        self.statement_start = out.mark();
         if let Err(e) = self.catch_up_for(text).await {
-            self.fail(&e);
+            self.fail(&e, out);
             return Err(e);
         }
         let statements = match self.statements_of(text) {
             Ok(statements) => statements,
             Err(e) => {
-                self.fail(&e);
+                self.fail(&e, out);
                 return Err(in_characters(e, text, 0));
             }
         };
@@ -130,6 +131,7 @@ impl<E: Environment> Session<E> {
         let mut index = 0;
         loop {
             let here = Restart { index, mark: out.mark(), side_effects: self.side_effects };
+            self.statement_start = here.mark;
             if self.block.is_none() {
                 restart = Some(here);
             }
@@ -170,7 +172,7 @@ impl<E: Environment> Session<E> {
     ) -> Result<()> {
         let again = from.is_some_and(|_| attempts.allow(&error)) && from.is_some_and(|mark| out.rewind(mark));
         if !again {
-            self.fail(&error);
+            self.fail(&error, out);
             return Err(final_error(error));
         }
         match &mut self.block {
@@ -186,7 +188,7 @@ impl<E: Environment> Session<E> {
         }
         self.attempt = attempts.count();
         if let Err(e) = attempts.pause(self.env.random(), &self.cancel).await {
-            self.fail(&e);
+            self.fail(&e, out);
             return Err(e);
         }
         Ok(())

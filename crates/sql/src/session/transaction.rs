@@ -3,6 +3,9 @@
 
 use super::as_of::Past;
 use super::ddl::DdlBlock;
+use super::extended::Named;
+use super::output::Mark;
+use super::run::interruptible;
 use super::settings::SavedSettings;
 use super::system::refuse_in_read_only;
 use super::{Output, Session};
@@ -43,6 +46,30 @@ pub(super) struct Block<T> {
     pub(super) savepoints: Vec<OpenSavepoint>,
     /// Its schema changes.
     pub ddl: Option<DdlBlock>,
+}
+
+/// What the open implicit transaction has told its client so far. It becomes true when the transaction commits, and is taken back
+/// when it fails ([`Session::fail`]): rows and command tags that come before an error count as true.
+#[derive(Default)]
+pub(super) struct Uncertified {
+    /// Where that begins; `None` while no implicit transaction is open.
+    from: Option<Mark>,
+    /// What names stood for before the `Parse` and `Close` messages that were answered since, the oldest first. Their answers are
+    /// taken back as well, so these messages must have had no effect.
+    statements: Vec<(String, Option<Arc<Named>>)>,
+}
+
+impl Uncertified {
+    /// A name of a prepared statement gets another meaning.
+    pub fn note_statement(&mut self, name: &str, before: Option<Arc<Named>>) {
+        if self.from.is_some() {
+            self.statements.push((name.to_string(), before));
+        }
+    }
+    /// The client has all of it: `Flush`.
+    fn sent(&mut self) {
+        self.statements.clear();
+    }
 }
 
 pub(super) struct OpenSavepoint {
@@ -104,6 +131,7 @@ impl<E: Environment> Session<E> {
             let mut block = Block::new(false, now_micros);
             block.read_only = self.setting(|v| v.default_read_only);
             self.block = Some(block);
+            self.uncertified = Uncertified { from: Some(self.statement_start), statements: Vec::new() };
         }
         self.block.as_mut().expect("just opened")
     }
@@ -155,6 +183,9 @@ impl<E: Environment> Session<E> {
         if already {
             self.notice(out, "WARNING", "25001", "there is already a transaction in progress");
         }
+        self.block(now);
+        // What a block tells is known to be speculative until its `COMMIT`.
+        self.uncertified = Uncertified::default();
         let block = self.block(now);
         block.explicit = true;
         if already && block.statements > 0 {
@@ -207,6 +238,8 @@ impl<E: Environment> Session<E> {
                 return Err(Error::sql("25P01", "ROLLBACK AND CHAIN can only be used in transaction blocks"));
             }
             self.notice(out, "WARNING", "25P01", "there is no transaction in progress");
+            // What the statements before it have told stays told.
+            self.confirm_block().await?;
         }
         let next = chain.then(|| self.characteristics());
         self.roll_back();
@@ -241,22 +274,64 @@ impl<E: Environment> Session<E> {
             (None, None) => Ok(()),
         };
         match &result {
-            Ok(()) => self.system.settings().commit(),
+            Ok(()) => {
+                self.uncertified = Uncertified::default();
+                self.system.settings().commit();
+            }
+            // What it has told is taken back by `fail`.
             Err(_) => self.system.settings().rollback(),
         }
         self.end_portals();
         result
+    }
+    /// Certifies what the open transaction has read so far.
+    async fn confirm_block(&mut self) -> Result<()> {
+        let Some(txn) = self.block.as_mut().and_then(|b| b.txn.as_mut()) else { return Ok(()) };
+        interruptible(&self.cancel, txn.confirm()).await
+    }
+    /// Whether there is output that the open implicit transaction may have to take back.
+    pub(super) fn has_uncertified(&self, out: &dyn Output) -> bool {
+        self.uncertified.from.is_some_and(|from| out.mark() != from)
+    }
+    /// `Flush`: what an implicit transaction has told so far is about to be sent, and cannot be taken back afterwards. What it has
+    /// read is certified before that; its writes are its client's own, who knows that it has not sent `Sync` yet.
+    pub async fn before_flush(&mut self, out: &mut dyn Output) -> Result<()> {
+        if self.has_uncertified(out)
+            && let Err(e) = self.confirm_block().await
+        {
+            self.fail(&e, out);
+            return Err(super::retry::final_error(e));
+        }
+        self.uncertified.sent();
+        Ok(())
+    }
+    /// The connection ends, whatever the reason: the open transaction comes to nothing, and so does what it has told.
+    pub fn end(&mut self, error: &Error, out: &mut dyn Output) {
+        self.fail(error, out);
+        self.roll_back();
     }
     /// Forgets the open transaction.
     pub(super) fn roll_back(&mut self) {
         if let Some(txn) = self.block.take().and_then(|mut b| b.txn.take()) {
             txn.rollback();
         }
+        self.uncertified = Uncertified::default();
         self.system.settings().rollback();
         self.end_portals();
     }
-    /// A statement failed: what becomes of the transaction.
-    pub(super) fn fail(&mut self, error: &Error) {
+    /// A statement, or a message of the extended protocol, failed: what becomes of the transaction. Everything that an implicit one has
+    /// told is taken back, except for what was sent: a result that was certified while it was read, or what a `Flush` asked for.
+    pub fn fail(&mut self, error: &Error, out: &mut dyn Output) {
+        let untrue = std::mem::take(&mut self.uncertified);
+        if let Some(from) = untrue.from {
+            out.rewind(from);
+            for (name, before) in untrue.statements.into_iter().rev() {
+                match before {
+                    Some(named) => self.statements.insert(name, named),
+                    None => self.statements.remove(&name),
+                };
+            }
+        }
         match &mut self.block {
             Some(block) if block.explicit => {
                 block.failed = true;

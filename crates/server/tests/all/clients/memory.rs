@@ -22,6 +22,8 @@ pub struct Memory {
 pub struct Faults {
     /// Commits of transactions that wrote which fail with 40001.
     pub conflicts: AtomicU64,
+    /// Certifications, of commits and of what was read, that are never answered.
+    pub lost: AtomicU64,
     /// Reads that fail because nobody serves the group.
     pub unavailable: AtomicU64,
     /// Milliseconds that every read takes.
@@ -30,6 +32,15 @@ pub struct Faults {
 
 fn take(counter: &AtomicU64) -> bool {
     counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok()
+}
+
+impl Faults {
+    fn meet_loss(&self) -> Result<()> {
+        match take(&self.lost) {
+            true => Err(Error::unknown_outcome("the primary did not answer")),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Memory {
@@ -128,7 +139,11 @@ impl Transaction for MemoryTxn {
     fn rollback_to(&mut self, to: Savepoint) {
         self.txn.rollback_to(to);
     }
+    async fn confirm(&mut self) -> Result<()> {
+        self.faults.meet_loss()
+    }
     async fn commit(self) -> Result<Option<Timestamp>> {
+        self.faults.meet_loss()?;
         if self.txn.has_writes() && take(&self.faults.conflicts) {
             return Err(Error::retry("could not serialize access to table \"t\": concurrent write"));
         }

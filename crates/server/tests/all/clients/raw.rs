@@ -244,6 +244,139 @@ async fn an_error_of_the_extended_protocol_skips_to_sync() {
     assert_eq!(kinds(&until(&mut client, b'Z').await), "EZ");
 }
 
+/// A connection to a table `t` with the rows 1 and 2, and the node behind it.
+async fn with_rows() -> (DuplexStream, super::memory::Memory) {
+    let (server, node) = new_server(ServerOptions::default());
+    let mut client = connect_to(&server);
+    client.write_all(&root(0)).await.unwrap();
+    until(&mut client, b'Z').await;
+    for sql in ["CREATE TABLE t (a INT8 PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)"] {
+        assert_eq!(told(&mut client, &[query(sql)]).await, "CZ");
+    }
+    (client, node)
+}
+
+fn query(sql: &str) -> Vec<u8> {
+    message(b'Q', format!("{sql}\0").as_bytes())
+}
+
+/// `Parse` under a name, `Bind` and `Execute`, for at most so many rows.
+fn run(name: &str, sql: &str, rows: u8) -> Vec<u8> {
+    [
+        message(b'P', format!("{name}\0{sql}\0\0\0").as_bytes()),
+        message(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes()),
+        message(b'E', &[0, 0, 0, 0, rows]),
+    ]
+    .concat()
+}
+
+const FLUSH: &[u8] = b"H\0\0\0\x04";
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+/// The kinds of the answers up to `ReadyForQuery`.
+async fn told(client: &mut DuplexStream, messages: &[Vec<u8>]) -> String {
+    client.write_all(&messages.concat()).await.unwrap();
+    kinds(&until(client, b'Z').await)
+}
+
+/// Rows and command tags that come before an error count as true: those of an implicit transaction that was not certified must not
+/// come.
+#[tokio::test]
+async fn nothing_of_an_implicit_transaction_comes_before_its_error() {
+    let (mut client, node) = with_rows().await;
+    let lose = || node.faults.lost.store(1, Ordering::SeqCst);
+    let sync = || SYNC.to_vec();
+    for sql in [
+        "SELECT * FROM t",
+        "DELETE FROM t WHERE a > 2",
+        "INSERT INTO t VALUES (3) RETURNING a",
+        "INSERT INTO t VALUES (3) RETURNING a; SELECT 1",
+        "SELECT * FROM t; SELECT a FROM t WHERE a = 1",
+        "SELECT * FROM t; ROLLBACK",
+        "COPY t TO STDOUT",
+        "COPY (SELECT a FROM t UNION ALL SELECT a FROM t) TO STDOUT",
+    ] {
+        lose();
+        assert_eq!(told(&mut client, &[query(sql)]).await, "EZ", "{sql}");
+        if !sql.contains(';') {
+            lose();
+            assert_eq!(told(&mut client, &[run("", sql, 0), sync()]).await, "12EZ", "{sql}");
+        }
+    }
+    // Whatever the error is, and whichever statement or message of the transaction has it.
+    assert_eq!(told(&mut client, &[query("INSERT INTO t VALUES (3) RETURNING a; SELECT 1/0")]).await, "EZ");
+    assert_eq!(told(&mut client, &[query("SELECT * FROM t; SELECT nothing")]).await, "EZ");
+    let insert = || run("", "INSERT INTO t VALUES (3) RETURNING a", 0);
+    assert_eq!(told(&mut client, &[insert(), run("", "SELECT 1/0", 0), sync()]).await, "12EZ");
+    assert_eq!(told(&mut client, &[insert(), run("", "SELECT nothing", 0), sync()]).await, "12EZ");
+    assert_eq!(told(&mut client, &[insert(), message(b'B', b"\0\0\0"), sync()]).await, "12EZ", "a malformed message");
+    assert_eq!(told(&mut client, &[insert(), message(b'D', b"Pnone\0"), sync()]).await, "12EZ");
+    // A portal in parts.
+    lose();
+    assert_eq!(told(&mut client, &[run("", "SELECT * FROM t", 1), sync()]).await, "12EZ");
+    assert_eq!(told(&mut client, &[query("SELECT a FROM t")]).await, "TDDCZ", "nothing was inserted");
+}
+
+#[tokio::test]
+async fn what_was_committed_before_an_error_stays_told() {
+    let (mut client, node) = with_rows().await;
+    // A schema change commits what comes before it; so does COMMIT.
+    assert_eq!(told(&mut client, &[query("INSERT INTO t VALUES (3); CREATE TABLE t (a INT8)")]).await, "CEZ");
+    assert_eq!(
+        told(&mut client, &[query("BEGIN; INSERT INTO t VALUES (4); COMMIT; SELECT a FROM t; SELECT 1/0")]).await,
+        "CCCEZ"
+    );
+    // A block is speculative until its end, and its client knows that.
+    node.faults.lost.store(1, Ordering::SeqCst);
+    assert_eq!(told(&mut client, &[query("BEGIN; SELECT a FROM t WHERE a > 3; COMMIT")]).await, "CTDCEZ");
+    assert_eq!(told(&mut client, &[query("SELECT a FROM t")]).await, "TDDDDCZ");
+}
+
+#[tokio::test]
+async fn a_flush_certifies_what_it_sends() {
+    let (mut client, node) = with_rows().await;
+    client.write_all(&[run("", "SELECT * FROM t", 0), FLUSH.to_vec()].concat()).await.unwrap();
+    assert_eq!(kinds(&until(&mut client, b'C').await), "12DDC");
+    assert_eq!(told(&mut client, &[SYNC.to_vec()]).await, "Z");
+    node.faults.lost.store(1, Ordering::SeqCst);
+    client.write_all(&[run("", "SELECT * FROM t", 0), FLUSH.to_vec()].concat()).await.unwrap();
+    assert_eq!(kinds(&until(&mut client, b'E').await), "12E");
+    assert_eq!(told(&mut client, &[run("", "SELECT 1", 0), SYNC.to_vec()]).await, "Z", "skipped to Sync");
+}
+
+/// `Parse` and `Close` whose answers are taken back have had no effect.
+#[tokio::test]
+async fn statements_that_were_never_said_to_be_parsed_are_not() {
+    let (mut client, _) = with_rows().await;
+    assert_eq!(told(&mut client, &[run("kept", "SELECT 1", 0), SYNC.to_vec()]).await, "12DCZ");
+    let close = message(b'C', b"Skept\0");
+    let again = message(b'P', b"kept\0SELECT 1/0\0\0\0");
+    let pipeline = [run("first", "SELECT * FROM t", 0), close, again, run("new", "SELECT 1/0", 0), SYNC.to_vec()];
+    assert_eq!(told(&mut client, &pipeline).await, "12EZ");
+    let use_of = |name: &str| {
+        let bind = message(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes());
+        [bind, message(b'E', b"\0\0\0\0\0"), SYNC.to_vec()]
+    };
+    assert_eq!(told(&mut client, &use_of("first")).await, "2DDCZ");
+    assert_eq!(told(&mut client, &use_of("kept")).await, "2DCZ");
+    assert_eq!(told(&mut client, &use_of("new")).await, "EZ");
+}
+
+#[tokio::test]
+async fn copy_in_sends_nothing_that_is_not_certified() {
+    let (mut client, _) = with_rows().await;
+    let said = told(&mut client, &[query("INSERT INTO t VALUES (3) RETURNING a; COPY t FROM STDIN")]).await;
+    assert_eq!(said, "EZ");
+    // Its own tag waits for the commit as well.
+    client.write_all(&query("COPY t FROM STDIN; SELECT 1/0")).await.unwrap();
+    assert_eq!(kinds(&until(&mut client, b'G').await), "G");
+    assert_eq!(told(&mut client, &[message(b'd', b"3\n"), message(b'c', b"")]).await, "EZ");
+    client.write_all(&query("BEGIN; INSERT INTO t VALUES (3); COPY t FROM STDIN; COMMIT")).await.unwrap();
+    assert_eq!(kinds(&until(&mut client, b'G').await), "CCG");
+    assert_eq!(told(&mut client, &[message(b'd', b"4\n"), message(b'c', b"")]).await, "CCZ");
+    assert_eq!(told(&mut client, &[query("SELECT a FROM t")]).await, "TDDDDCZ");
+}
+
 #[tokio::test]
 async fn bytes_that_are_no_message_end_the_connection() {
     let mut client = connect(ServerOptions::default()).await;

@@ -1,8 +1,9 @@
 //! Workloads over PostgreSQL's protocol: a driver behind `workload`'s client trait.
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use meridian_server::node::base::{Error, ErrorKind, Result};
-use meridian_workload::client::{Client, Connector, Rows, Value};
+use meridian_workload::client::{Client, Connector, Rows, Told, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -57,6 +58,7 @@ pub struct PgClient {
     client: tokio_postgres::Client,
     /// Prepared statements, by text.
     prepared: HashMap<String, Statement>,
+    told: Told,
 }
 
 impl PgClient {
@@ -77,13 +79,14 @@ impl PgClient {
             // Its end shows in the next statement.
             let _ = connection.await;
         });
-        Ok(PgClient { client, prepared: HashMap::new() })
+        Ok(PgClient { client, prepared: HashMap::new(), told: Told::default() })
     }
 }
 
 #[async_trait]
 impl Client for PgClient {
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
+        self.told = Told::default();
         let statement = match self.prepared.get(sql) {
             Some(statement) => statement.clone(),
             None => {
@@ -93,29 +96,48 @@ impl Client for PgClient {
             }
         };
         let arguments = params.iter().zip(statement.params()).map(|(v, ty)| argument(v, ty)).collect::<Result<Vec<_>>>()?;
-        let arguments: Vec<&(dyn ToSql + Sync)> = arguments.iter().map(|a| &**a as &(dyn ToSql + Sync)).collect();
-        if statement.columns().is_empty() {
-            let affected = self.client.execute(&statement, &arguments).await.map_err(|e| driver_error(&e))?;
-            return Ok(Rows { rows: Vec::new(), affected });
+        let arguments = arguments.iter().map(|a| &**a as &(dyn ToSql + Sync));
+        let mut stream = std::pin::pin!(self.client.query_raw(&statement, arguments).await.map_err(|e| driver_error(&e))?);
+        let mut rows = Vec::new();
+        while let Some(row) = stream.next().await {
+            match row {
+                Ok(row) => rows.push((0..row.len()).map(|i| value(&row, i)).collect::<Result<_>>()?),
+                Err(e) => {
+                    self.told = Told { rows: rows.len() as u64, tags: u64::from(stream.rows_affected().is_some()) };
+                    return Err(driver_error(&e));
+                }
+            }
         }
-        let rows = self.client.query(&statement, &arguments).await.map_err(|e| driver_error(&e))?;
-        let affected = rows.len() as u64;
-        let rows = rows.iter().map(|row| (0..row.len()).map(|i| value(row, i)).collect()).collect::<Result<_>>()?;
+        let affected = stream.rows_affected().unwrap_or(0);
         Ok(Rows { rows, affected })
     }
 
     async fn execute(&mut self, sql: &str) -> Result<Rows> {
+        self.told = Told::default();
         let mut answer = Rows::default();
-        for message in self.client.simple_query(sql).await.map_err(|e| driver_error(&e))? {
+        let mut tags = 0;
+        let mut stream = std::pin::pin!(self.client.simple_query_raw(sql).await.map_err(|e| driver_error(&e))?);
+        while let Some(message) = stream.next().await {
             match message {
-                SimpleQueryMessage::Row(row) => answer
+                Ok(SimpleQueryMessage::Row(row)) => answer
                     .rows
                     .push((0..row.len()).map(|i| row.get(i).map_or(Value::Null, |t| Value::Text(t.to_string()))).collect()),
-                SimpleQueryMessage::CommandComplete(n) => answer.affected = n,
-                _ => {}
+                Ok(SimpleQueryMessage::CommandComplete(n)) => {
+                    answer.affected = n;
+                    tags += 1;
+                }
+                Ok(_) => {}
+                Err(e) => {
+                    self.told = Told { rows: answer.rows.len() as u64, tags };
+                    return Err(driver_error(&e));
+                }
             }
         }
         Ok(answer)
+    }
+
+    fn told_before_error(&self) -> Told {
+        self.told
     }
 }
 

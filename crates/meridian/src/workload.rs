@@ -198,7 +198,7 @@ pub async fn run(args: Args) -> Result<ExitCode> {
     if !args.check {
         return Ok(ExitCode::SUCCESS);
     }
-    let verdict = workload.check(&context).await?;
+    let verdict = context.verdict(&*workload).await?;
     for violation in &verdict.violations {
         println!("VIOLATED: {violation}");
     }

@@ -8,7 +8,7 @@ use crate::world::{Host, SimRuntime};
 use async_trait::async_trait;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Error, ErrorKind, Result};
-use meridian_workload::{Client, Connector, Rows, Value};
+use meridian_workload::{Client, Connector, Rows, Told, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -33,7 +33,8 @@ pub trait Gateway: Send + Sync + 'static {
 /// A session on a node.
 pub trait SqlSession: Send + 'static {
     /// Runs one statement with its parameters.
-    fn run(&mut self, sql: &str, params: &[Value]) -> impl Future<Output = Result<Rows>> + Send;
+    /// Runs one statement with its parameters. With an error: what the client was told before it.
+    fn run(&mut self, sql: &str, params: &[Value]) -> impl Future<Output = Answer> + Send;
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,7 +43,8 @@ struct Statement {
     params: Vec<Value>,
 }
 
-type Answer = std::result::Result<Rows, Error>;
+/// Rows, or an error with what came before it.
+pub type Answer = std::result::Result<Rows, (Error, Told)>;
 
 async fn write_frame(stream: &mut SimStream, message: &impl Serialize) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
@@ -83,7 +85,7 @@ async fn serve_one(mut stream: SimStream, gateway: Arc<impl Gateway>) -> io::Res
     let Some(database) = read_frame::<String>(&mut stream).await? else { return Ok(()) };
     let mut session = match gateway.open(&database).await {
         Ok(session) => session,
-        Err(error) => return write_frame(&mut stream, &Answer::Err(error)).await,
+        Err(error) => return write_frame(&mut stream, &Answer::Err((error, Told::default()))).await,
     };
     write_frame(&mut stream, &Answer::Ok(Rows::default())).await?;
     while let Some(statement) = read_frame::<Statement>(&mut stream).await? {
@@ -121,7 +123,7 @@ impl Connector for SimConnector {
         let nodes: Vec<&String> = nodes.iter().filter(is_there).collect();
         let node = nodes[self.next.fetch_add(1, Ordering::Relaxed) % nodes.len()];
         let stream = net::connect(&self.host, &format!("{node}:{SQL_PORT}")).await.map_err(lost)?;
-        let mut client = SimClient { stream };
+        let mut client = SimClient { stream, told: Told::default() };
         client.exchange(&database).await?;
         Ok(Box::new(client))
     }
@@ -129,6 +131,7 @@ impl Connector for SimConnector {
 
 struct SimClient {
     stream: SimStream,
+    told: Told,
 }
 
 fn lost(error: io::Error) -> Error {
@@ -137,9 +140,14 @@ fn lost(error: io::Error) -> Error {
 
 impl SimClient {
     async fn exchange(&mut self, message: &(impl Serialize + Sync)) -> Result<Rows> {
+        self.told = Told::default();
         write_frame(&mut self.stream, message).await.map_err(lost)?;
         let answer: Option<Answer> = read_frame(&mut self.stream).await.map_err(lost)?;
-        answer.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "closed by the node")))?
+        let answer = answer.ok_or_else(|| lost(io::Error::new(io::ErrorKind::UnexpectedEof, "closed by the node")))?;
+        answer.map_err(|(error, told)| {
+            self.told = told;
+            error
+        })
     }
 }
 
@@ -150,5 +158,8 @@ impl Client for SimClient {
     }
     async fn execute(&mut self, sql: &str) -> Result<Rows> {
         self.query(sql, &[]).await
+    }
+    fn told_before_error(&self) -> Told {
+        self.told
     }
 }

@@ -123,6 +123,14 @@ fn unexpected(row: usize, column: usize, wanted: &str, got: &Value) -> Error {
     Error::internal(format!("row {row}, column {column} is not {wanted}")).detail(got.to_string())
 }
 
+/// What a client was told by a statement before the error that it ended with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    pub rows: u64,
+    /// Command tags: `SELECT 1`, `DELETE 0`.
+    pub tags: u64,
+}
+
 /// One connection. After an error with SQLSTATE class 08 or 57P01 it is dead and is dropped by its user.
 #[async_trait]
 pub trait Client: Send {
@@ -131,6 +139,9 @@ pub trait Client: Send {
 
     /// Runs one statement without parameters that is sent once and not worth preparing: DDL, transaction control, loads.
     async fn execute(&mut self, sql: &str) -> Result<Rows>;
+
+    /// What the statement that failed last had told before its error. A client that shows rows as they come has shown these.
+    fn told_before_error(&self) -> Told;
 }
 
 /// Opens connections.

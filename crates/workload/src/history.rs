@@ -60,7 +60,13 @@ pub struct Record {
 
 /// The records of a run, shared by its clients.
 #[derive(Clone, Debug, Default)]
-pub struct History(Arc<Mutex<Vec<Record>>>);
+pub struct History(Arc<Mutex<Observed>>);
+
+#[derive(Debug, Default)]
+struct Observed {
+    records: Vec<Record>,
+    untrue: Vec<String>,
+}
 
 impl History {
     /// Empty.
@@ -69,11 +75,19 @@ impl History {
     }
     /// Adds a finished transaction.
     pub fn push(&self, record: Record) {
-        self.0.lock().expect("no panic while recording").push(record);
+        self.0.lock().expect("no panic while recording").records.push(record);
     }
     /// Everything recorded so far, in the order of recording.
     pub fn records(&self) -> Vec<Record> {
-        self.0.lock().expect("no panic while recording").clone()
+        self.0.lock().expect("no panic while recording").records.clone()
+    }
+    /// A client was told something that nobody stands for: a violation, whatever the workload.
+    pub fn note_untrue(&self, what: String) {
+        self.0.lock().expect("no panic while recording").untrue.push(what);
+    }
+    /// What clients were told and nobody stands for.
+    pub fn untrue(&self) -> Vec<String> {
+        self.0.lock().expect("no panic while recording").untrue.clone()
     }
 }
 

@@ -41,7 +41,7 @@ pub mod timer;
 pub mod tpcc;
 pub mod ycsb;
 
-pub use client::{Client, Connector, Rows, Value};
+pub use client::{Client, Connector, Rows, Told, Value};
 pub use history::{History, Op, Outcome, Record};
 pub use run::{Context, Progress, Verdict, Worker, Workload};
 pub use session::{Attempted, RetryPolicy, Session};

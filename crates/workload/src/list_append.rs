@@ -452,7 +452,7 @@ impl Workload for ListAppend {
     async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let once = RetryPolicy { retries_max: 0, ..context.retry };
-        let mut session = Session::new(context.connector.clone(), &worker.region, DATABASE, once);
+        let mut session = Session::new(context, &worker.region, DATABASE, once);
         let regions = context.connector.regions();
         while !context.stop.is_stopped() {
             let (key, among) = self.choose(&regions, &worker, &mut rng);

@@ -45,7 +45,14 @@ impl Context {
     }
     /// A session of a client in `region`.
     pub fn session(&self, region: &str, database: &str) -> Session {
-        Session::new(self.connector.clone(), region, database, self.retry)
+        Session::new(self, region, database, self.retry)
+    }
+    /// What is wrong at the end: what the workload finds, and what clients were told and nobody stands for. Harnesses ask this, not
+    /// [`Workload::check`].
+    pub async fn verdict(&self, workload: &dyn Workload) -> Result<Verdict> {
+        let mut verdict = workload.check(self).await?;
+        verdict.violations.extend(self.history.untrue());
+        Ok(verdict)
     }
     /// Randomness for one part of the run: the same for the same seed and purpose.
     pub fn rng(&self, purpose: u64) -> SmallRng {

@@ -9,7 +9,9 @@
 //! Only 40001 and 40P01 («run it again») are retried, with jitter, and only a bounded number of times. Other errors end the
 //! transaction, and the workload decides whether to go on.
 
-use crate::client::{Client, Connector, Rows, Value};
+use crate::client::{Client, Connector, Rows, Told, Value};
+use crate::history::History;
+use crate::run::Context;
 use futures::future::BoxFuture;
 use meridian_base::{Error, ErrorKind, Result};
 use rand::Rng;
@@ -120,12 +122,21 @@ pub struct Session {
     policy: RetryPolicy,
     /// Retries since the last [`Session::take_retries`].
     retries: u32,
+    history: History,
 }
 
 impl Session {
     /// Connects lazily, at the first statement.
-    pub fn new(connector: Arc<dyn Connector>, region: &str, database: &str, policy: RetryPolicy) -> Session {
-        Session { connector, region: region.to_string(), database: database.to_string(), client: None, policy, retries: 0 }
+    pub fn new(context: &Context, region: &str, database: &str, policy: RetryPolicy) -> Session {
+        Session {
+            connector: context.connector.clone(),
+            region: region.to_string(),
+            database: database.to_string(),
+            client: None,
+            policy,
+            retries: 0,
+            history: context.history.clone(),
+        }
     }
 
     /// How many retries there were since the last call.
@@ -138,6 +149,7 @@ impl Session {
     pub async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
         let limit = self.policy.statement_timeout;
         let result = bounded(limit, self.client().await?.query(sql, params)).await;
+        self.judge(sql, &result);
         self.forget_if_lost(result)
     }
 
@@ -145,7 +157,20 @@ impl Session {
     pub async fn execute(&mut self, sql: &str) -> Result<Rows> {
         let limit = self.policy.statement_timeout;
         let result = bounded(limit, self.client().await?.execute(sql)).await;
+        self.judge(sql, &result);
         self.forget_if_lost(result)
+    }
+
+    /// A statement by itself is an implicit transaction: what it told before the server's error is untrue. (Of a string of several
+    /// statements the first may have committed; a connection that broke has told the beginning of what is true.)
+    fn judge(&self, sql: &str, result: &Result<Rows>) {
+        let (Err(error), Some(client)) = (result, &self.client) else { return };
+        let is_one = !sql.trim_end_matches([';', ' ', '\n']).contains(';');
+        let Told { rows, tags } = client.told_before_error();
+        if is_one && !is_connection_lost(error) && rows + tags > 0 {
+            let code = error.sqlstate();
+            self.history.note_untrue(format!("{rows} rows and {tags} command tags came before the error {code} of: {sql}"));
+        }
     }
 
     /// One statement outside a block, run again on 40001 and 40P01.

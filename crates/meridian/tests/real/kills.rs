@@ -127,7 +127,7 @@ async fn kill_9_loses_nothing_and_two_of_three_zones_go_on() {
     for worker in workers {
         worker.await.expect("a worker does not panic").expect("a worker can go on");
     }
-    let verdict = bank.check(&context).await.expect("the bank can be read");
+    let verdict = context.verdict(&*bank).await.expect("the bank can be read");
     assert!(verdict.is_ok(), "{:#?}", verdict.violations);
     gaps.sort_unstable();
     println!(

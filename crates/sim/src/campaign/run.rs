@@ -292,7 +292,7 @@ impl<S: Software> Run<S> {
         self.machines.add_client("checker", &region, |host| {
             let context = clients.context(host);
             async move {
-                let checked = workload.check(&context).await;
+                let checked = context.verdict(&*workload).await;
                 *out.lock() = Some(checked);
             }
         });

@@ -2,7 +2,7 @@
 
 use super::software::{Software, Started};
 use super::topology::NodeSpec;
-use crate::sql_wire::{Gateway, SQL_PORT, SqlSession};
+use crate::sql_wire::{Answer, Gateway, SQL_PORT, SqlSession};
 use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
@@ -12,7 +12,7 @@ use meridian_node::wire::{Request, Standing};
 use meridian_node::{
     Backend, Echoes, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
 };
-use meridian_workload::{Rows, Value};
+use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -233,18 +233,23 @@ pub struct MeridianSession {
 }
 
 impl SqlSession for MeridianSession {
-    async fn run(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
+    async fn run(&mut self, sql: &str, params: &[Value]) -> Answer {
         let text = with_literals(sql, params);
         tracing::debug!("begins: {text}");
-        let results = self.session.query_text(&text).await;
-        match &results {
-            Ok(results) => tracing::debug!("{:?}: {text}", results.iter().map(|r| &r.tag).collect::<Vec<_>>()),
+        let (results, ended) = self.session.query_told(&text).await;
+        match &ended {
+            Ok(()) => tracing::debug!("{:?}: {text}", results.iter().map(|r| &r.tag).collect::<Vec<_>>()),
             Err(e) => tracing::debug!("{e}: {text}"),
         }
-        let results = results?;
+        if let Err(e) = ended {
+            let rows = results.iter().map(|r| r.rows.len() as u64).sum();
+            let tags = results.iter().filter(|r| !r.tag.is_empty()).count() as u64;
+            return Err((e, Told { rows, tags }));
+        }
         let last = results.into_iter().next_back().unwrap_or_default();
         if sql == "COMMIT" && last.tag == "ROLLBACK" {
-            return Err(Error::sql("25P02", "the transaction had failed and was rolled back"));
+            let e = Error::sql("25P02", "the transaction had failed and was rolled back");
+            return Err((e, Told::default()));
         }
         Ok(rows_of(last))
     }

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::cluster::machines::link;
-use crate::sql_wire::{Gateway, SimConnector, SqlSession};
+use crate::sql_wire::{Answer, Gateway, SimConnector, SqlSession};
 use crate::world::disk::PowerLoss;
 use crate::world::{Host, SimRuntime, World};
 use futures::future::LocalBoxFuture;
 use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use meridian_base::{Error, Result};
-use meridian_workload::{Connector, Rows, Value};
+use meridian_workload::{Connector, Rows, Told, Value};
 use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -69,8 +69,8 @@ impl Gateway for CounterNode {
 }
 
 impl SqlSession for CounterSession {
-    async fn run(&mut self, sql: &str, _: &[Value]) -> Result<Rows> {
-        let broken = |e: std::io::Error| Error::fatal(e.to_string());
+    async fn run(&mut self, sql: &str, _: &[Value]) -> Answer {
+        let broken = |e: std::io::Error| (Error::fatal(e.to_string()), Told::default());
         let value = {
             let mut value = self.value.lock();
             *value += i64::from(sql == "add");

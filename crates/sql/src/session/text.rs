@@ -19,9 +19,15 @@ pub struct StatementResult {
 impl<E: Environment> Session<E> {
     /// Runs a query string and returns what came, as text. Stops at the first error, as the simple protocol does.
     pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
+        let (results, ended) = self.query_told(sql).await;
+        ended.map(|()| results)
+    }
+    /// The same, and with an error what came before it, as a client of the simple protocol would have seen it; a result without its
+    /// tag is that of a statement which had not ended.
+    pub async fn query_told(&mut self, sql: &str) -> (Vec<StatementResult>, Result<()>) {
         let mut collector = Collector::default();
-        self.simple(sql, &mut collector).await?;
-        Ok(collector.results)
+        let ended = self.simple(sql, &mut collector).await;
+        (collector.results, ended)
     }
 }
 
@@ -82,7 +88,7 @@ impl Output for Collector {
     fn bind_complete(&mut self) {}
     fn close_complete(&mut self) {}
     fn error(&mut self, _: &Error) {
-        self.open = None;
+        self.results.extend(self.open.take().filter(|open| !open.rows.is_empty()));
     }
     fn notice(&mut self, _: &Notice) {}
     fn parameter_status(&mut self, _: &str, _: &str) {}

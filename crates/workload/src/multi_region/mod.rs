@@ -327,7 +327,7 @@ impl Workload for MultiRegion {
     async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let policy = RetryPolicy { retries_max: self.config.retries_max, ..context.retry };
-        let mut session = Session::new(context.connector.clone(), &worker.region, self.database(), policy);
+        let mut session = Session::new(context, &worker.region, self.database(), policy);
         let regions = context.connector.regions();
         let schemas = schemas_of(&regions);
         let own = regions.iter().position(|r| *r == worker.region).expect("a region of the cluster");

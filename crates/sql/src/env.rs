@@ -219,7 +219,7 @@ pub struct ScanRows {
 /// A transaction at its gateway: reads are recorded for certification, writes are buffered and overlay its own reads.
 ///
 /// After an error of kind `Retry` every further call fails; start again with a new transaction.
-pub trait Transaction: Send {
+pub trait Transaction: Send + 'static {
     /// The newest value of one key in the transaction's view. `None`: no such row (or skipped because it was locked).
     fn get(
         &mut self,

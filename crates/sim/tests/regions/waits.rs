@@ -138,3 +138,26 @@ fn locked_rows_are_left_out_and_not_certified() {
     }
     assert_eq!(c.sql(US, "d", "SELECT id, v FROM t WHERE id IN (1, 2)"), [["1", "3"], ["2", "3"]]);
 }
+
+/// A commit whose primary cannot be reached is waited for no longer than the client wants to; what became of it nobody knows.
+#[test]
+fn the_wait_for_a_commit_ends_with_the_statements_timeout() {
+    let mut c = Cluster::start(3, 1, 77, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    c.settled(US, "d");
+    let client = c.converse(EU, "d");
+    client.ask(&mut c, "SET statement_timeout = '2s'");
+    client.ask(&mut c, "INSERT INTO t VALUES (1)");
+    c.cut_off(US);
+    let began = c.elapsed();
+    client.say("INSERT INTO t VALUES (2)");
+    let error = client.hear(&mut c).expect_err("nobody answers");
+    let took = c.elapsed() - began;
+    assert!(took < Duration::from_millis(2_500), "{took:?}: {error}");
+    assert!(["40003", "57014"].contains(&error.sqlstate()), "{error}");
+    c.mend("n1", "n2");
+    c.mend("n1", "n3");
+    c.pass(Duration::from_secs(10));
+    client.ask(&mut c, "INSERT INTO t VALUES (3)");
+}

@@ -11,7 +11,7 @@ use crate::exec::{Affected, ExecOptions, Execution, Fetched, Nowhere, RowSink};
 use crate::parse::Statement;
 use crate::plan::{self, PlanContext, Prepared, Tag};
 use crate::types::{Datum, EvalContext, RowView, Type};
-use meridian_base::{Error, ErrorKind, Result, limits};
+use meridian_base::{Error, ErrorKind, Result, Timestamp, limits};
 use std::fmt::Write as _;
 use std::future::Future;
 use std::pin::pin;
@@ -130,7 +130,7 @@ impl<E: Environment> Session<E> {
         };
         let fetched = match fetched {
             Ok(fetched) => fetched,
-            Err(e) => return Err(confirmed(e, txn).await),
+            Err(e) => return Err(interruptible(&self.cancel, async { Ok(confirmed(e, txn).await) }).await.unwrap_or_else(|e| e)),
         };
         check_round_trips(before, txn, round_trips_max)?;
         let Some(txn) = alone else { return Ok(fetched) };
@@ -138,7 +138,7 @@ impl<E: Environment> Session<E> {
             let message = "a query that runs ahead of a transaction with schema changes cannot be fetched in parts";
             return Err(Error::unsupported(message));
         }
-        txn.commit().await.map(|_| fetched)
+        commit(&self.cancel, txn).await.map(|_| fetched)
     }
     /// How statements run now.
     pub(super) fn exec_options(&self) -> ExecOptions {
@@ -210,6 +210,25 @@ pub(super) async fn interruptible<T>(cancel: &super::CancelHandle, work: impl Fu
         result = work => result,
         error = cancel.interrupted() => Err(error),
     }
+}
+
+/// Commits. If the session's stop button is pressed meanwhile, the commit goes on by itself, since it may be certified already, and its
+/// outcome is unknown; what has written nothing has no outcome.
+pub(super) async fn commit<T: Transaction + 'static>(cancel: &super::CancelHandle, txn: T) -> Result<Option<Timestamp>> {
+    let has_writes = txn.has_writes();
+    let mut committing = Box::pin(txn.commit());
+    let reason = tokio::select! {
+        biased;
+        done = &mut committing => return done,
+        reason = cancel.interrupted() => reason,
+    };
+    if !has_writes {
+        return Err(reason);
+    }
+    tokio::spawn(async move { drop(committing.await) });
+    Err(Error::unknown_outcome("the outcome of the commit is unknown")
+        .detail(format!("While it was under way: {}.", reason.message()))
+        .hint("Look at the data before running the transaction again."))
 }
 
 /// The types that the client declared for parameters, by OID.

@@ -270,7 +270,7 @@ impl<E: Environment> Session<E> {
         let result = match (block.txn.take(), block.ddl.take()) {
             // One that is not mixed has read system tables at most.
             (txn, Some(ddl)) => self.commit_ddl(ddl, txn.filter(|_| block.is_mixed)).await,
-            (Some(txn), None) => txn.commit().await.map(drop),
+            (Some(txn), None) => super::run::commit(&self.cancel, txn).await.map(drop),
             (None, None) => Ok(()),
         };
         match &result {

@@ -8,6 +8,7 @@ use crate::consensus::runtime::TokioSeeded;
 use crate::consensus::storage::Storage;
 use crate::consensus::{CommittedLeaderId, Entry, LogId, Membership, Payload, Raft, Types, option_to_position, to_log_entry};
 use crate::incoming::Incoming;
+use crate::io::Io;
 use crate::log::GroupHandle;
 use crate::ticket::InFlight;
 use crate::watch::{self as tasks, RoleFollower, Truncator};
@@ -42,7 +43,8 @@ struct Inner {
     network: Arc<Network>,
     role: Arc<watch::Sender<Role>>,
     in_flight: Arc<InFlight>,
-    incoming: Incoming,
+    incoming: Arc<Incoming>,
+    io: Io,
     truncate: Arc<Notify>,
     /// The last entry of the log.
     last: Box<dyn Fn() -> LogPosition + Send + Sync>,
@@ -94,7 +96,8 @@ impl Group {
     ) -> Result<Group> {
         let config = Arc::new(config(&options)?);
         let handle = log.group(options.group);
-        let (adapter, applied, ended) = Machine::new(machine.clone())?;
+        let io = Io::new(runtime.clone());
+        let (adapter, applied, ended) = Machine::new(machine.clone(), io.clone())?;
         let (purged, _) = handle.bounds();
         if applied.position().index < purged.index {
             return Err(Error::fatal(format!(
@@ -119,7 +122,10 @@ impl Group {
             group: options.group,
             transport,
             timeout: options.rpc_timeout,
+            io: io.clone(),
+            heartbeat: options.heartbeat,
             lease,
+            accepted: Mutex::default(),
             configs: OnceLock::new(),
             snapshots: AtomicU64::new(runtime.random()),
         });
@@ -166,7 +172,8 @@ impl Group {
             network,
             role,
             in_flight,
-            incoming: Incoming::default(),
+            incoming: Arc::default(),
+            io,
             truncate,
             last: Box::new(move || handle.bounds().1),
             votes_from,
@@ -233,11 +240,13 @@ impl Group {
             }
             Request::Transfer(request) => Response::Transfer(inner.raft.handle_transfer_leader(request).await.map_err(stopped)?),
             Request::SnapshotBegin { id, vote, meta } => {
-                inner.incoming.begin(&*inner.machine, id, vote, meta)?;
+                let (incoming, machine) = (inner.incoming.clone(), inner.machine.clone());
+                inner.io.run(move || incoming.begin(&*machine, id, vote, meta)).await?;
                 Response::Chunk
             }
             Request::SnapshotChunk { id, number, data } => {
-                inner.incoming.chunk(id, number, data)?;
+                let incoming = inner.incoming.clone();
+                inner.io.run(move || incoming.chunk(id, number, data)).await?;
                 Response::Chunk
             }
             Request::SnapshotEnd { id, chunks } => {

@@ -15,6 +15,7 @@
 mod consensus;
 mod group;
 mod incoming;
+mod io;
 mod log;
 mod machine;
 mod options;
@@ -26,7 +27,7 @@ mod ticket;
 mod watch;
 
 pub use group::Group;
-pub use log::{LogOptions, LogStatus, NodeLog};
+pub use log::{LOG_THREAD, LogOptions, LogStatus, NodeLog};
 pub use machine::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
 pub use options::{GroupOptions, Members, Progress, ProposeError, Role, Transport};
 pub use ticket::ProposeTicket;

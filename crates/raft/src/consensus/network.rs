@@ -5,6 +5,7 @@ use super::machine::SnapshotData;
 use super::message::{self, Request, Response};
 use super::{CommittedLeaderId, LogId, Types, Vote};
 use crate::Transport;
+use crate::io::Io;
 use crate::machine::SnapshotSource;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -19,11 +20,13 @@ use openraft::raft::{
     TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::storage::Snapshot;
-use std::collections::BTreeSet;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Tells the voters in force: one set, or two during a change.
@@ -41,7 +44,11 @@ pub(crate) struct Network {
     pub group: GroupId,
     pub transport: Arc<dyn Transport>,
     pub timeout: Duration,
+    pub io: Io,
+    pub heartbeat: Duration,
     pub lease: Lease,
+    /// When each peer last accepted a message of the leader, and of which term.
+    pub accepted: Mutex<BTreeMap<u32, (u64, Instant)>>,
     /// Set once the library runs; there are no acknowledgements before.
     pub configs: OnceLock<Configs>,
     /// Numbers snapshot transmissions of this process; starts at a random number so that restarts differ.
@@ -92,17 +99,37 @@ impl Peer {
     ///
     /// The library drops a heartbeat's call at its own time limit, one heartbeat; the answer may still come, and the peer has kept its promise all
     /// the while. On a machine without time to spare that is every answer, and without them an idle leader would have no lease, and
-    /// nobody a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the answers.
+    /// nobody a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the answers; and where the library
+    /// would take the silence for a lost quorum, and refuse to append, it is told that the peer is there when an answer to something
+    /// sent earlier has come meanwhile. All that follows in the library from such an answer is that the leader appends, and votes
+    /// for nobody, for a little longer: what a follower has of the log it is told by other messages.
     fn append(&self, request: AppendEntriesRequest<Types>) -> BoxFuture<'static, Result<Response>> {
-        let is_heartbeat = request.entries.is_empty();
+        let (is_heartbeat, term) = (request.entries.is_empty(), request.vote.leader_id.term);
         let sending = self.send_append(request);
         match is_heartbeat {
-            true => async move {
-                let ended = |e| Err(Error::internal(format!("a heartbeat's task ended: {e}")));
-                tokio::spawn(sending).await.unwrap_or_else(ended)
-            }
-            .boxed(),
+            true => self.heartbeat(term, tokio::spawn(sending)).boxed(),
             false => sending.boxed(),
+        }
+    }
+
+    fn heartbeat(
+        &self,
+        term: u64,
+        mut sending: JoinHandle<Result<Response>>,
+    ) -> impl Future<Output = Result<Response>> + Send + 'static {
+        let (network, to, began) = (self.network.clone(), self.to, Instant::now());
+        // Before the library's patience ends.
+        let patience = network.heartbeat * 3 / 4;
+        async move {
+            let ended = |e| Err(Error::internal(format!("a heartbeat's task ended: {e}")));
+            if let Ok(answer) = tokio::time::timeout(patience, &mut sending).await {
+                return answer.unwrap_or_else(ended);
+            }
+            let accepted = network.accepted.lock().get(&to).copied();
+            match accepted {
+                Some((of, at)) if of == term && at >= began => Ok(Response::Append(AppendEntriesResponse::Success)),
+                _ => sending.await.unwrap_or_else(ended),
+            }
         }
     }
 
@@ -114,7 +141,9 @@ impl Peer {
             if matches!(&response, Response::Append(answer) if !matches!(answer, AppendEntriesResponse::HigherVote(_)))
                 && let Some(configs) = network.configs.get()
             {
-                network.lease.acknowledged(request.vote.leader_id.term, to, sent, &configs());
+                let term = request.vote.leader_id.term;
+                network.lease.acknowledged(term, to, sent, &configs());
+                network.accepted.lock().insert(to, (term, Instant::now()));
             }
             Ok(response)
         }
@@ -153,7 +182,10 @@ impl Peer {
             _ => return Err(fail(Error::internal("unexpected answer to a snapshot"))),
         }
         let mut number = 0;
-        while let Some(data) = source.next_chunk().map_err(fail)? {
+        loop {
+            let (next, rest) = self.network.io.run(move || (source.next_chunk(), source)).await;
+            source = rest;
+            let Some(data) = next.map_err(fail)? else { break };
             self.send_part(&Request::SnapshotChunk { id, number, data }).await.map_err(fail)?;
             number += 1;
         }

@@ -36,6 +36,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 use writer::{Job, Work, Writer};
 
+/// The name of the thread that writes the log.
+pub const LOG_THREAD: &str = "log";
+
 /// How a node's log is laid out.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
@@ -168,7 +171,7 @@ impl<R: Runtime> NodeLog<R> {
         let (sender, queue) = mpsc::unbounded_channel();
         let marks = recovered.marks;
         let writer = Writer { shared: shared.clone(), queue, current, tail, prepared, marks, contents, spares, fresh };
-        runtime.spawn_io("log", writer.run());
+        runtime.spawn_io(LOG_THREAD, writer.run());
         Ok(NodeLog { shared, queue: sender })
     }
 

@@ -200,6 +200,19 @@ impl Engine {
         }
     }
 
+    /// Begins again what [`Engine::used`] tells of another engine of the same term and process: nobody else can have led meanwhile, so
+    /// the term need not wait for the ceiling, up to which it has used nothing.
+    pub fn resumed(self, used: Timestamp, state: &GroupState) -> Engine {
+        let start_above = used.max(state.closed()).max(state.newest());
+        debug_assert!(start_above <= self.floor || self.bugs != PlantedBugs::NONE, "nothing was used above the ceiling");
+        Engine { floor: start_above, start_above, ..self }
+    }
+
+    /// Everything that was issued, read, or promised as closed in this term, and before it, is at or below this.
+    pub fn used(&self) -> Timestamp {
+        self.floor
+    }
+
     /// The same with another bound on what is remembered of recent writes than `CONFLICT_INDEX_ENTRIES_MAX`.
     pub fn with_index_limit(self, writes_max: usize) -> Engine {
         let index = ConflictIndex::new(self.index.low_water(), writes_max, self.bugs);

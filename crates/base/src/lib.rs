@@ -8,6 +8,7 @@
 //! * [`record`]: what a group's log contains.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`limits`]: every bound, with its reason.
+//! * [`steady`]: a node's physical clock: the wall clock, less its steps.
 //! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose nodes run on a simulated
 //!   runtime is deterministic.
 //!
@@ -20,6 +21,7 @@ pub mod key;
 pub mod limits;
 pub mod record;
 pub mod runtime;
+pub mod steady;
 pub mod time;
 pub mod txn;
 
@@ -27,6 +29,7 @@ pub use ballot::{BallotMessage, Fresh, Ledger, Peer, Prepare, Refusal, Standing,
 pub use error::{Error, ErrorKind, Result};
 pub use id::{DescriptorId, GroupId, LogPosition, NodeId, SessionId, TxnId};
 pub use key::{Key, KeyRange, Target};
+pub use steady::SteadyClock;
 pub use time::{Clock, Timestamp};
 pub use txn::{
     ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, ReadEntry, SchemaUse, SchemaVersion, Write,

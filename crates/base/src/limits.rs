@@ -24,6 +24,9 @@ pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
 pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
 /// How far a lease ceiling lies ahead of the clock. A successor waits this long at most.
 pub const LEASE_AHEAD: Duration = Duration::from_millis(2_000);
+/// How long a primary that starts may have to wait for the clock before that is taken for a clock that was ahead once: several times
+/// what a ceiling, a lead of GLOBAL rows and clocks that differ can amount to.
+pub const BEHIND_MAX: Duration = Duration::from_secs(8);
 /// Age at which old versions may be collected.
 pub const GC_TTL_DEFAULT: Duration = Duration::from_secs(25 * 60);
 /// How long an open transaction keeps old versions from being collected: a session that somebody forgot must not fill the disk.

@@ -4,9 +4,12 @@
 //! both (the simulator runs tokio on simulated time), so `tokio::spawn` and `tokio::time` may be used directly;
 //! `std::time`, `std::thread`, `std::fs`, `std::net`, `tokio::net`, `tokio::fs` and `rand`'s global generators may not.
 
+use crate::SteadyClock;
 use std::future::Future;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Everything a node may ask of the world.
@@ -15,8 +18,16 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     type Listener: Listener<Stream = Self::Stream>;
     type Disk: Disk;
 
-    /// Microseconds since 1970, as this node's clock shows it. May jump.
-    fn physical_micros(&self) -> u64;
+    /// Microseconds since 1970, as this node's clock shows it: the wall clock's time, less its steps (see [`SteadyClock`]).
+    fn physical_micros(&self) -> u64 {
+        self.steady_clock().read(|| self.wall_micros(), || self.monotonic_micros())
+    }
+    /// Microseconds since 1970, as the machine's clock shows it. It may be set at any time: use [`Runtime::physical_micros`].
+    fn wall_micros(&self) -> u64;
+    /// Microseconds of a clock that nobody can set, since any moment.
+    fn monotonic_micros(&self) -> u64;
+    /// What makes the physical clock of the two; one for each process.
+    fn steady_clock(&self) -> &SteadyClock;
     /// A random number. Deterministic in the simulator.
     fn random(&self) -> u64;
     /// Listens on `host:port`; port 0 picks one.
@@ -28,12 +39,31 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     fn delay_until(&self, at: Instant) -> impl Future<Output = ()> + Send {
         tokio::time::sleep_until(at)
     }
+    /// Where what keeps the cluster together runs: connections between nodes, the consensus protocol, heartbeats and leases. Nothing
+    /// that computes for long or blocks runs there. The server gives it a thread of its own.
+    fn protocol_scheduler(&self) -> Handle {
+        Handle::current()
+    }
+    /// Where everything else runs that a node does in the background.
+    fn work_scheduler(&self) -> Handle {
+        Handle::current()
+    }
     /// The node's data directory.
     fn disk(&self) -> &Self::Disk;
     /// Runs a future whose steps block on the disk. The server gives it a thread of its own; the simulator a task.
     fn spawn_io<F>(&self, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static;
+    /// Waits for work that blocks on the disk, and is done where that is allowed.
+    fn run_io<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let (tell, told) = oneshot::channel();
+        self.spawn_io(name, async move { drop(tell.send(work())) });
+        async move { told.await.expect("work on the disk gives errors and does not panic") }
+    }
 }
 
 /// A listening socket.

@@ -28,10 +28,19 @@ pub enum Debug {
         #[arg(default_value = URL_DEFAULT)]
         url: String,
     },
+    /// Last resort after clocks were ahead and were set right while the cluster was down: moves the nodes' clocks ahead to what was
+    /// promised, from where they go at half speed until the wall clocks have caught up. Start all nodes first.
+    AcceptClock {
+        #[command(flatten)]
+        asked: crate::status::Asked,
+    },
 }
 
-pub async fn debug(Debug::Txn { url }: Debug) -> base::Result<ExitCode> {
-    run(Args { url, commands: vec!["SHOW TRANSACTIONS".into()], file: None }).await
+pub async fn debug(command: Debug) -> base::Result<ExitCode> {
+    match command {
+        Debug::Txn { url } => run(Args { url, commands: vec!["SHOW TRANSACTIONS".into()], file: None }).await,
+        Debug::AcceptClock { asked } => crate::status::accept_clock(&asked).await,
+    }
 }
 
 pub async fn run(args: Args) -> base::Result<ExitCode> {

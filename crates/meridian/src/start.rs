@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use meridian_server::node::{Place, base};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, Server, ServerConfig, SessionThreads};
+use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -80,6 +80,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         gc_ttl: Duration::from_secs(args.gc_ttl),
         pg: ServerOptions { max_connections: args.max_connections, ..ServerOptions::default() },
         threads: SessionThreads::start()?,
+        protocol: ProtocolThread::start()?,
         memory: Memory::Server,
     };
     let place = config.place.clone();

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use meridian_server::MachineRuntime;
 use meridian_server::node::base::{Error, GroupId, NodeId, Result};
 use meridian_server::node::wire::{NodeStatus, Standing};
-use meridian_server::node::{stand_at, status_of};
+use meridian_server::node::{accept_clock_at, stand_at, status_of};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -122,6 +122,21 @@ async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
     stand_at(runtime, &about.asked.node, id, standing).await
 }
 
+/// `meridian debug accept-clock`.
+pub async fn accept_clock(asked: &Asked) -> Result<ExitCode> {
+    let (_scratch, runtime) = scratch()?;
+    let done = accept_clock_at(runtime, &asked.node).await?;
+    done.moved.iter().for_each(|id| println!("node {id}: its clock was moved ahead by {} s", done.by.as_secs()));
+    done.kept.iter().for_each(|id| println!("node {id}: its clock is there already"));
+    for (id, e) in &done.failed {
+        eprintln!("node {id}: not moved: {}", e.message());
+    }
+    if !done.failed.is_empty() {
+        eprintln!("  hint: Their clocks differ from the others' now. Run this again when they answer.");
+    }
+    Ok(exit_code(done.failed.is_empty()))
+}
+
 fn exit_code(is_done: bool) -> ExitCode {
     if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -185,6 +200,19 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
     for line in lines {
         let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, w)| format!("{cell:w$}")).collect();
         println!("{}", cells.join("  ").trim_end());
+    }
+    for n in &nodes {
+        let Some(clock) = n.clock else { continue };
+        let id = n.node.id;
+        if let Some((group, by)) = clock.behind {
+            println!(
+                "{id}: its clock is {} s behind the last promise of group {group}: if it is right now, meridian debug accept-clock",
+                by / 1_000_000
+            );
+        }
+        if clock.ahead_of_wall_micros > 0 {
+            println!("{id}: its clock is {} s ahead of the machine's and goes slowly", clock.ahead_of_wall_micros / 1_000_000);
+        }
     }
     let is_well = |n: &NodeStatus| n.is_live || n.node.standing == Standing::Decommissioned;
     Ok(exit_code(nodes.iter().all(is_well)))

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A promise is worth nothing once the next ones are there.
-const PROMISE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const PROMISE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Keeps promising for the groups that this node leads.
 pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
@@ -25,7 +25,7 @@ pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
         keep_leads(&shared);
         for (node, promises) in promises(&shared) {
             let rpc = shared.rpc.clone();
-            shared.spawn(async move {
+            shared.spawn_protocol(async move {
                 // A promise that is lost is followed by a better one.
                 let _ = rpc.call(node, Request::Closed(promises), PROMISE_TIMEOUT).await;
             });
@@ -36,7 +36,7 @@ pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
 /// How long more than measured a promise may take to every replica.
 const LEAD_JITTER: Duration = Duration::from_millis(50);
 /// A lead above this is of no use: writers wait it out, and the lease has to be renewed before it is used up.
-const LEAD_MAX: Duration = Duration::from_millis(900);
+pub(crate) const LEAD_MAX: Duration = Duration::from_millis(900);
 /// A lead falls by this part of itself with every promise, and rises at once.
 const LEAD_DECAY: u32 = 64;
 
@@ -95,7 +95,7 @@ impl<R: Runtime> Replica<R> {
     fn promise(&self) -> Option<ClosedPromise> {
         let mut core = self.core.lock();
         let core = &mut *core;
-        if !core.is_idle() || !self.raft().lease_valid() {
+        if !core.is_idle() || !self.lease_holds() {
             return None;
         }
         let engine = core.engine.as_mut()?;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A replica that is further behind than this is cut off, or not a member any more: what it knows would only be refused.
-const LAG_MAX: Duration = Duration::from_secs(2);
+pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
 /// How long a read of the past waits here at most, whatever the gateway wishes.
 const PAST_PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// Closed timestamps move in such steps, or with the log.

@@ -87,7 +87,7 @@ impl<R: Runtime> Shared<R> {
             }
         };
         // Checked last: what was looked at before was this primary's to say.
-        replica.raft().lease_valid().then_some(version)
+        replica.lease_holds().then_some(version)
     }
 
     /// Whether the present copy may be planned with.

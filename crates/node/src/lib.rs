@@ -22,6 +22,7 @@ mod address_book;
 mod ask;
 mod ballots;
 pub mod catalog;
+mod clocks;
 mod closed;
 mod ddl;
 mod departure;
@@ -43,18 +44,23 @@ pub mod shared;
 mod small_file;
 mod starting;
 mod tasks;
+mod timing;
 mod turns;
 pub mod txn;
 pub mod wire;
 
+pub use clocks::Accepted;
 pub use env::Env;
 pub use meridian_base as base;
-pub use node::{Node, NodeConfig, Timing, stand_at, status_of};
+pub use node::{Node, NodeConfig, accept_clock_at, stand_at, status_of};
 pub use rpc::{Echoes, Links, Place};
 pub use shared::{Sessions, Shared};
+pub use timing::Timing;
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 pub use meridian_commit as commit;
+/// The name of the thread that writes the log.
+pub use meridian_raft::LOG_THREAD;
 /// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.
 pub use meridian_raft::LogOptions;
 /// The engine of a group's primary: what the simulator's comparison of protocols drives without a node around it.

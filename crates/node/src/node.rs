@@ -3,6 +3,7 @@
 use crate::address_book;
 use crate::ask::Ask;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
+use crate::clocks::{self, Accepted};
 use crate::ddl::StepCall;
 use crate::departure::{self, Departures};
 use crate::env::Env;
@@ -14,6 +15,7 @@ use crate::replica::Replica;
 use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::shared::{DEAD_AFTER_DEFAULT, Shared};
 use crate::starting::{ensure_replica, start_groups, start_unknown};
+use crate::timing::Timing;
 use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -49,6 +51,8 @@ pub struct NodeConfig {
     /// Calls to other nodes that arrive twice; in the simulator.
     pub echoes: Option<Echoes>,
     pub max_offset: Duration,
+    /// What keeps the node from coming up, while something does that only an operator can change.
+    pub hindrance: watch::Sender<Option<Error>>,
     pub timing: Timing,
     pub gc_ttl: Duration,
     /// How often old versions are collected.
@@ -60,47 +64,6 @@ pub struct NodeConfig {
     pub bugs: PlantedBugs,
     /// Rules of the commit over several groups left out; in the simulator.
     pub ballot_bugs: meridian_commit::PlantedBugs,
-}
-
-/// Elections. `election_min` must outlast the round trip between any two regions, or votes would never come in time: a group that
-/// moves to another region has voters in both for a while.
-#[derive(Clone, Copy, Debug)]
-pub struct Timing {
-    pub heartbeat: Duration,
-    pub election_min: Duration,
-    pub election_max: Duration,
-}
-
-impl Default for Timing {
-    /// For voters a few milliseconds apart. A follower stands for election after `election_max` and a random time between
-    /// `election_min` and `election_max`, so a failover, with the wait for the old lease beside it, fits 3 s.
-    fn default() -> Timing {
-        Timing {
-            heartbeat: Duration::from_millis(100),
-            election_min: Duration::from_millis(500),
-            election_max: Duration::from_millis(900),
-        }
-    }
-}
-
-impl Timing {
-    /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast the round trip between them, and
-    /// so must the time between two candidates, or both lose.
-    pub(crate) fn across_regions(self) -> Timing {
-        Timing {
-            heartbeat: self.heartbeat.max(Duration::from_millis(350)),
-            election_min: self.election_min.max(Duration::from_millis(400)),
-            election_max: self.election_max.max(Duration::from_millis(1_300)),
-        }
-    }
-
-    /// How long a voter promises to vote for nobody else: some heartbeats.
-    pub(crate) fn promise(self, is_across_regions: bool) -> Duration {
-        match is_across_regions {
-            true => self.election_min.max(Duration::from_millis(900)),
-            false => self.election_min,
-        }
-    }
 }
 
 impl NodeConfig {
@@ -117,6 +80,7 @@ impl NodeConfig {
             links: None,
             echoes: None,
             max_offset: limits::MAX_OFFSET_DEFAULT,
+            hindrance: watch::Sender::new(None),
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: GC_INTERVAL_DEFAULT,
@@ -152,7 +116,10 @@ const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 impl<R: Runtime> Node<R> {
     /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements.
     pub async fn start(runtime: R, config: NodeConfig) -> Result<Node<R>> {
+        config.timing.check()?;
         let known = identity::load(&runtime)?;
+        runtime.steady_clock().follow_steps_of(config.max_offset);
+        clocks::continue_accepted(&runtime);
         let clock = Arc::new(Clock::new(config.max_offset));
         let catalog = CatalogCache::new(clock.clone());
         let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone(), config.echoes.clone());
@@ -226,7 +193,7 @@ impl<R: Runtime> Node<R> {
         // A disk that fails meanwhile leaves nothing to wait for.
         tokio::select! {
             biased;
-            started = self.run(identity, record, listener) => started,
+            started = self.run(identity, record, listener, &config.hindrance) => started,
             error = broken => Err(error),
         }
     }
@@ -278,7 +245,13 @@ impl<R: Runtime> Node<R> {
         }
     }
 
-    async fn run(&self, identity: Identity, mut record: NodeRecord, listener: R::Listener) -> Result<()> {
+    async fn run(
+        &self,
+        identity: Identity,
+        mut record: NodeRecord,
+        listener: R::Listener,
+        hindrance: &watch::Sender<Option<Error>>,
+    ) -> Result<()> {
         let shared = &self.shared;
         record.id = identity.node;
         shared.id.store(identity.node.0, Ordering::Relaxed);
@@ -293,7 +266,8 @@ impl<R: Runtime> Node<R> {
         // The catalog first: its content tells where the other nodes are now.
         ensure_replica(shared, GroupId::CATALOG).await?;
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
-        shared.spawn(shared.rpc.clone().serve(listener, handler));
+        shared.spawn_protocol(clocks::compare(shared.clone()));
+        shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
         // What a replica is depends on its group's descriptor, which may have come shortly before the node stopped.
         let (known, unknown): (Vec<GroupId>, Vec<GroupId>) =
             groups.into_iter().partition(|g| *g == GroupId::CATALOG || shared.catalog.group(*g).is_some());
@@ -307,12 +281,12 @@ impl<R: Runtime> Node<R> {
             self.found_catalog(identity.cluster, &record).await?;
         }
         shared.spawn(start_groups(shared.clone()));
-        shared.spawn(members::ping_loop(shared.clone()));
+        shared.spawn_protocol(members::ping_loop(shared.clone()));
         shared.spawn(address_book::keep(shared.clone()));
         shared.spawn(members::placement_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
-        shared.spawn(crate::closed::promise_loop(shared.clone()));
-        self.await_catalog().await?;
+        shared.spawn_protocol(crate::closed::promise_loop(shared.clone()));
+        self.await_catalog(hindrance).await?;
         shared.spawn(keep_record(shared.clone(), record));
         Ok(())
     }
@@ -347,11 +321,16 @@ impl<R: Runtime> Node<R> {
         Ok(())
     }
 
-    async fn await_catalog(&self) -> Result<()> {
-        let deadline = Instant::now() + JOIN_PATIENCE;
+    async fn await_catalog(&self, hindrance: &watch::Sender<Option<Error>>) -> Result<()> {
+        let mut deadline = Instant::now() + JOIN_PATIENCE;
         while self.env().0.catalog.at(self.shared.runtime.physical_micros()).version == SchemaVersion(0) {
             if let Some(e) = &*self.shared.failure.borrow() {
                 return Err(e.clone());
+            }
+            if let Some(behind) = clocks::say_behind(&self.shared) {
+                // Until its clock gets there, or an operator moves it: nothing else is in the way.
+                deadline = Instant::now() + JOIN_PATIENCE;
+                hindrance.send_replace(Some(behind));
             }
             if Instant::now() > deadline {
                 return Err(Error::fatal("the catalog did not reach this node in time"));
@@ -677,6 +656,8 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Settled(_)
         | Request::Reserved { .. }
         | Request::WaitsOf(_)
+        | Request::Clock
+        | Request::AdvanceClock { .. }
         | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
@@ -764,7 +745,16 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             let node = register(shared, record, is_passed_on).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
-        Request::Status => Ok(Response::Status(shared.status(&ranges::everywhere(shared).await))),
+        Request::Status => {
+            let mut status = shared.status(&ranges::everywhere(shared).await);
+            clocks::add_reports(shared, &mut status).await;
+            Ok(Response::Status(status))
+        }
+        Request::Clock => Ok(Response::Clock(clocks::report(shared))),
+        Request::AdvanceClock { by } => {
+            clocks::advance(shared, by).await?;
+            Ok(Response::Done)
+        }
         Request::Transactions => Ok(Response::Transactions(shared.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
         Request::IsMember { group } => Ok(Response::IsMember(shared.is_member(group, from)?)),
@@ -791,7 +781,14 @@ pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing
     }
 }
 
-/// Calls of whoever is a member of nothing.
+/// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::clocks`]). Asks a node for the others.
+pub async fn accept_clock_at<R: Runtime>(runtime: R, addr: &str) -> Result<Accepted> {
+    let nodes = status_of(runtime.clone(), addr).await?;
+    clocks::accept(&stranger(runtime), &nodes).await
+}
+
+/// Calls of whoever is a member of nothing, and follows no clock.
 fn stranger<R: Runtime>(runtime: R) -> Arc<Rpc<R>> {
-    Rpc::new(runtime, Arc::new(Clock::new(Duration::from_secs(3600))), None, None)
+    const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
+    Rpc::new(runtime, Arc::new(Clock::new(ANY)), None, None)
 }

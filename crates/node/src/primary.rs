@@ -4,6 +4,7 @@
 //! another node otherwise. They take the replica's lock for a moment, never across an await, and wait on tickets outside it.
 
 use crate::catalog::newest_readable;
+use crate::clocks::behind_error;
 use crate::metrics::Counter;
 use crate::replica::{Core, Pending, Replica, StoreVersions};
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
@@ -53,7 +54,16 @@ impl<R: Runtime> Replica<R> {
     /// Leadership is still this node's by the lease, in real time and below the ceiling: checked when an answer leaves.
     pub(crate) fn check_lease(&self) -> Result<()> {
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
-        if self.is_serving() && is_below_ceiling && self.raft().lease_valid() { Ok(()) } else { Err(not_primary(self.id)) }
+        match self.is_serving() && is_below_ceiling && self.lease_holds() {
+            true => Ok(()),
+            false => Err(not_primary(self.id)),
+        }
+    }
+
+    /// In real time. A clock that jumped ahead may have done so because the machine slept meanwhile, and with it the clock that the
+    /// lease is measured by.
+    pub(crate) fn lease_holds(&self) -> bool {
+        self.raft().lease_valid() && self.runtime.steady_clock().stepped().is_none()
     }
 
     fn waker(core: &mut Core, ticket: Ticket) -> oneshot::Receiver<()> {
@@ -196,6 +206,10 @@ impl<R: Runtime> Replica<R> {
         match why {
             NotReady::NeedLease(ticket) => {
                 let Core { state, engine: Some(engine), records, .. } = core else { return Err(not_primary(self.id)) };
+                let wait = engine.start_wait(self.physical());
+                if wait > limits::BEHIND_MAX {
+                    return Err(behind_error(self.id, wait));
+                }
                 if let Some(lease) = engine.renew_lease(state, &self.clock, self.physical()) {
                     records.push(Record::Lease(lease));
                     self.pump(core);

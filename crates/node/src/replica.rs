@@ -42,7 +42,7 @@ use tokio::time::Instant;
 /// room for, what came too late for one would wait for two.
 const BATCHES_IN_FLIGHT_MAX: usize = 16;
 /// How often an idle primary looks at its clock: leases, waits for the clock, lock timeouts.
-const TICK: Duration = Duration::from_millis(25);
+pub(crate) const TICK: Duration = Duration::from_millis(25);
 /// Applied but not flushed changes are flushed at least this often, so that a restart replays little.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(20);
 
@@ -98,6 +98,8 @@ pub struct Replica<R: Runtime> {
     pub(crate) made: Instant,
     /// It is not on this node any more, or another one has taken its place.
     retired: AtomicBool,
+    /// It leads, and its clock is so far behind what was promised that it will not serve for long (see [`crate::clocks`]).
+    leads_behind: AtomicBool,
 }
 
 /// What changes under the lock.
@@ -122,6 +124,8 @@ pub(crate) struct Core {
     proposals: VecDeque<raft::ProposeTicket>,
     /// This term's lease was given up: leadership is being handed over.
     gave_up: bool,
+    /// The last engine's term, and what it used ([`Engine::used`]): it may begin again.
+    last_used: Option<(u64, Timestamp)>,
     /// Whom to tell that a transaction is applied.
     pub acks: BTreeMap<Timestamp, oneshot::Sender<()>>,
     pub wakers: BTreeMap<Ticket, oneshot::Sender<()>>,
@@ -206,6 +210,7 @@ impl<R: Runtime> Replica<R> {
                 batches_in_flight: 0,
                 proposals: VecDeque::new(),
                 gave_up: false,
+                last_used: None,
                 acks: BTreeMap::new(),
                 wakers: BTreeMap::new(),
                 places: BTreeMap::new(),
@@ -229,6 +234,7 @@ impl<R: Runtime> Replica<R> {
             lead_micros: AtomicU64::new(0),
             made: Instant::now(),
             retired: AtomicBool::new(false),
+            leads_behind: AtomicBool::new(false),
         }))
     }
 
@@ -238,13 +244,15 @@ impl<R: Runtime> Replica<R> {
         options: raft::GroupOptions,
         log: raft::NodeLog<R>,
         transport: Arc<dyn raft::Transport>,
+        clock_compared: watch::Receiver<bool>,
         tasks: &Tasks,
     ) -> Result<()> {
         let machine: Arc<dyn raft::StateMachine> = Arc::new(Machine(Arc::downgrade(self)));
         let _ = self.log.set(log.clone());
-        let group = raft::Group::start(options, log, machine, transport, self.runtime.clone()).await?;
+        let starting = raft::Group::start(options, log, machine, transport, self.runtime.clone());
+        let group = tasks.on_protocol(starting).await??;
         let _ = self.raft.set(group);
-        tasks.spawn(self.clone().follow_leadership());
+        tasks.spawn_protocol(self.clone().follow_leadership(clock_compared));
         tasks.spawn(self.clone().flush_regularly());
         Ok(())
     }
@@ -279,6 +287,21 @@ impl<R: Runtime> Replica<R> {
         self.is_serving().then(|| self.core.lock().term)
     }
 
+    /// Whether this replica leads, and its clock is so far behind what was promised that it says so instead of serving.
+    pub(crate) fn leads_behind_promise(&self) -> bool {
+        self.leads_behind.load(Ordering::Acquire)
+    }
+
+    /// How far the clock is behind what the group was promised, if that is no ordinary wait.
+    pub(crate) fn behind_promise(&self) -> Option<Duration> {
+        let promised = {
+            let core = self.core.lock();
+            core.state.ceiling().max(core.state.closed())
+        };
+        let behind = promised.since(Timestamp::from_micros(self.physical()));
+        (behind > limits::BEHIND_MAX).then_some(behind)
+    }
+
     /// The physical time of the group's clock.
     pub(crate) fn physical(&self) -> u64 {
         self.runtime.physical_micros() + self.lead_micros.load(Ordering::Relaxed)
@@ -286,7 +309,11 @@ impl<R: Runtime> Replica<R> {
 
     // --- leadership
 
-    async fn follow_leadership(self: Arc<Self>) {
+    async fn follow_leadership(self: Arc<Self>, mut clock_compared: watch::Receiver<bool>) {
+        // By a clock that is wrong nothing must be promised.
+        if clock_compared.wait_for(|compared| *compared).await.is_err() {
+            return;
+        }
         let mut roles = self.raft().watch_role();
         let mut ticked = Instant::now();
         while !self.is_retired() {
@@ -325,6 +352,10 @@ impl<R: Runtime> Replica<R> {
         let wait = {
             let mut core = self.core.lock();
             let engine = Engine::start(self.node, self.id, &core.state, self.bugs);
+            let engine = match core.last_used {
+                Some((last, used)) if last == term => engine.resumed(used, &core.state),
+                _ => engine,
+            };
             let wait = engine.start_wait(self.physical());
             let now = Timestamp::from_micros(self.physical());
             let participant = Participant::start(self.id, &core.state, now, self.ballot_bugs);
@@ -347,6 +378,7 @@ impl<R: Runtime> Replica<R> {
         let physical = self.physical();
         self.end_term_if_dropped(core);
         let Some(engine) = &mut core.engine else { return };
+        self.leads_behind.store(engine.start_wait(physical) > limits::BEHIND_MAX, Ordering::Release);
         let mut woken = Vec::new();
         engine.tick(&self.clock, physical, &mut woken);
         if let Some(lease) = engine.renew_lease(&core.state, &self.clock, physical) {
@@ -421,11 +453,13 @@ impl<R: Runtime> Replica<R> {
 
     fn end_term(&self, core: &mut Core) {
         self.set_serving(false);
+        self.leads_behind.store(false, Ordering::Release);
         self.fast.settled.store(0, Ordering::Release);
         core.participant = None;
         core.reading.clear();
         if let Some(mut engine) = core.engine.take() {
             let _ = engine.lost();
+            core.last_used = Some((core.term, engine.used()));
         }
         // If this replica still leads, a new engine starts from the log as after an election.
         core.term = 0;

@@ -25,10 +25,10 @@ const CALL: u8 = 1;
 const ANSWER: u8 = 2;
 const HEADER: usize = 17;
 /// A peer that does not complete the handshake in this time is treated as unreachable: several times what two round trips take.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A connection on which nothing came for so long although something was asked is dropped, with everything that waits on it: its
 /// node is gone without a word, or the way there is. Nodes ping each other far more often, so one that lives answers something.
-const SILENCE_MAX: Duration = Duration::from_secs(2);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
@@ -124,13 +124,13 @@ fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {
 impl<R: Runtime> Rpc<R> {
     pub fn new(runtime: R, clock: Arc<Clock>, links: Option<Links>, echoes: Option<Echoes>) -> Arc<Rpc<R>> {
         Arc::new(Rpc {
+            tasks: Arc::new(Tasks::new(&runtime)),
             runtime,
             clock,
             me: RwLock::default(),
             peers: RwLock::default(),
             links,
             echoes,
-            tasks: Arc::new(Tasks::new()),
             refused: Mutex::new(None),
             far_messages: AtomicU64::new(0),
         })
@@ -158,6 +158,11 @@ impl<R: Runtime> Rpc<R> {
         });
         *peer.addr.write() = record.addr.clone();
         peer.is_remote_region.store(is_remote, Ordering::Relaxed);
+    }
+
+    /// The other nodes.
+    pub(crate) fn known(&self) -> Vec<NodeId> {
+        self.peers.read().keys().copied().collect()
     }
 
     /// Whether a node is known and in this node's region.
@@ -306,9 +311,9 @@ impl<R: Runtime> Rpc<R> {
             closed: Notify::new(),
             delay,
         });
-        self.tasks.spawn(write_loop(self.runtime.clone(), write, outgoing));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
-        self.tasks.spawn(async move {
+        self.tasks.spawn_protocol(async move {
             let why = tokio::select! {
                 biased;
                 why = rpc.read_answers(read, &c) => why,
@@ -343,13 +348,16 @@ impl<R: Runtime> Rpc<R> {
                 Ok(Some(mut frame)) => {
                     *c.heard.lock() = Instant::now();
                     let (kind, call, hlc) = take_header(&mut frame);
-                    if let Err(e) = self.clock.observe(hlc, self.runtime.physical_micros()) {
-                        return format!("its clock is {} ms ahead of this node's", e.ahead_by.as_millis());
-                    }
+                    let followed = self.clock.observe(hlc, self.runtime.physical_micros());
                     if kind != ANSWER {
                         return format!("unexpected frame of kind {kind}");
                     }
                     let answer = postcard::from_bytes(&frame).map_err(|e| Error::internal(format!("malformed answer: {e}")));
+                    if let Err(e) = followed
+                        && !matches!(answer, Ok(Response::Clock(_)))
+                    {
+                        return format!("its clock is {} ms ahead of this node's", e.ahead_by.as_millis());
+                    }
                     if let Some(waiting) = c.waiting.lock().remove(&call) {
                         let _ = waiting.send(answer);
                     }
@@ -366,7 +374,7 @@ impl<R: Runtime> Rpc<R> {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let (rpc, handler) = (self.clone(), handler.clone());
-                    self.tasks.spawn(async move {
+                    self.tasks.spawn_protocol(async move {
                         match rpc.clone().serve_connection(stream, handler).await {
                             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => rpc.say_refused(&from, &e),
                             Err(e) => tracing::debug!("connection from {from} ended: {e}"),
@@ -407,7 +415,7 @@ impl<R: Runtime> Rpc<R> {
         let delay = self.delay_to(&me.place, &there);
         let (mut read, write) = tokio::io::split(stream);
         let (out, outgoing) = mpsc::unbounded_channel();
-        self.tasks.spawn(write_loop(self.runtime.clone(), write, outgoing));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing));
         let mut buffer = BytesMut::new();
         while let Some(mut frame) = read_frame(&mut read, &mut buffer).await? {
             let (kind, call, hlc) = take_header(&mut frame);
@@ -415,15 +423,7 @@ impl<R: Runtime> Rpc<R> {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
             }
             let (rpc, handler, out, from) = (self.clone(), handler.clone(), out.clone(), hello.node);
-            if let Err(e) = self.clock.observe(hlc, self.runtime.physical_micros()) {
-                let e = Error::unavailable(format!(
-                    "the clock of {from} is {} ms ahead of this node's, more than max_offset",
-                    e.ahead_by.as_millis()
-                ));
-                tracing::warn!("{e}");
-                rpc.answer(&out, call, Response::Error(e), delay);
-                continue;
-            }
+            let followed = self.clock.observe(hlc, self.runtime.physical_micros());
             let request = match postcard::from_bytes::<Request>(&frame) {
                 Ok(request) => request,
                 Err(e) => {
@@ -432,19 +432,33 @@ impl<R: Runtime> Rpc<R> {
                     continue;
                 }
             };
-            let is_ordered = matches!(request, Request::Raft { .. });
+            if let Err(e) = followed
+                && !request.is_about_clocks()
+            {
+                let e = Error::unavailable(format!(
+                    "the clock of {from} is {} ms ahead of this node's, more than max_offset",
+                    e.ahead_by.as_millis()
+                ));
+                tracing::warn!("{e}");
+                rpc.answer(&out, call, Response::Error(e), delay);
+                continue;
+            }
+            let (is_ordered, is_protocol) = (matches!(request, Request::Raft { .. }), request.is_of_protocol());
             let answering = async move {
                 let response = handler.handle(from, request).await;
                 rpc.answer(&out, call, response, delay);
             };
             if !is_ordered {
-                self.tasks.spawn(answering);
+                match is_protocol {
+                    true => self.tasks.spawn_protocol(answering),
+                    false => self.tasks.spawn(answering),
+                }
                 continue;
             }
             // Messages of a group's log are handed on in their order: begun here, where they arrive one after the other.
             let mut answering = answering.boxed();
             if !tokio::task::unconstrained(async { futures::poll!(&mut answering).is_ready() }).await {
-                self.tasks.spawn(answering);
+                self.tasks.spawn_protocol(answering);
             }
         }
         Ok(())

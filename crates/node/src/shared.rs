@@ -24,7 +24,7 @@ use tokio::time::Instant;
 /// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
 pub const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
 /// A primary that said so as long ago is taken to be there still: two pings.
-const PRIMARY_HEARD_FOR: Duration = Duration::from_millis(1_200);
+pub(crate) const PRIMARY_HEARD_FOR: Duration = Duration::from_millis(1_200);
 /// A node that has not answered for this long is dead: its replicas are made anew elsewhere. A restart takes less, and so does
 /// most of what happens to a machine's network; copying everything a node holds is not done lightly.
 pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
@@ -45,6 +45,7 @@ pub struct Shared<R: Runtime> {
     pub(crate) peers: RwLock<BTreeMap<NodeId, PeerState>>,
     leaders: RwLock<BTreeMap<GroupId, (NodeId, u64)>>,
     pub(crate) freshness: Freshness,
+    pub(crate) clocks: crate::clocks::Clocks,
     pub(crate) ddl: crate::ddl::Inbox,
     /// What is newer than the replicas in this region.
     pub(crate) overlay: crate::txn::overlay::Overlay,
@@ -67,7 +68,7 @@ pub struct Shared<R: Runtime> {
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) bugs: PlantedBugs,
     pub(crate) ballot_bugs: meridian_commit::PlantedBugs,
-    pub(crate) timing: crate::node::Timing,
+    pub(crate) timing: crate::timing::Timing,
     /// See [`DEAD_AFTER_DEFAULT`].
     pub(crate) dead_after: Duration,
     /// When this process began to listen for others.
@@ -120,7 +121,7 @@ impl<R: Runtime> Shared<R> {
         store: Store,
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
-        timing: crate::node::Timing,
+        timing: crate::timing::Timing,
         dead_after: Duration,
         departures: crate::departure::Departures,
         outbox: mpsc::UnboundedSender<crate::outbox::Work>,
@@ -141,6 +142,7 @@ impl<R: Runtime> Shared<R> {
             peers: RwLock::default(),
             leaders: RwLock::default(),
             freshness: Freshness::new(),
+            clocks: Default::default(),
             ddl: crate::ddl::Inbox::default(),
             overlay: Default::default(),
             refusals: Default::default(),
@@ -169,6 +171,11 @@ impl<R: Runtime> Shared<R> {
     /// Starts a task that ends with the node.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.rpc.tasks.spawn(task);
+    }
+
+    /// The same for what others count on in time.
+    pub(crate) fn spawn_protocol(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.rpc.tasks.spawn_protocol(task);
     }
 
     /// This node's id.
@@ -222,7 +229,7 @@ impl<R: Runtime> Shared<R> {
     pub(crate) fn route(&self, group: GroupId, attempt: u32) -> Option<Route<R>> {
         let replica = self.replica(group);
         if let Some(replica) = &replica
-            && replica.is_serving()
+            && (replica.is_serving() || replica.leads_behind_promise())
         {
             return Some(Route::Local(replica.clone()));
         }
@@ -370,6 +377,7 @@ impl<R: Runtime> Shared<R> {
                 let waits_for = |group: &GroupId| groups.get(group)?.waits_for.clone().map(|why| (*group, why));
                 NodeStatus {
                     waits_for: holds.iter().filter_map(waits_for).collect(),
+                    clock: None,
                     is_live: self.is_live(node.id),
                     is_dead: self.silence(node.id) >= self.dead_after,
                     holds,

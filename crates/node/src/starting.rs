@@ -29,6 +29,9 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     let own_clock = is_catalog || is_global;
     let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
     let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
+    // A new one takes dozens of syncs: not where others wait.
+    let store = shared.store.clone();
+    shared.runtime.run_io("make-replica", move || store.group(group).map(drop)).await?;
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
     let replica = Replica::new(
         group,
@@ -54,7 +57,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     options.election_timeout_max = timing.election_max;
     options.promise = shared.timing.promise(is_across_regions);
     let transport = Arc::new(RaftTransport(shared.rpc.clone()));
-    replica.start(options, shared.log.clone(), transport, &shared.rpc.tasks).await?;
+    replica.start(options, shared.log.clone(), transport, shared.clocks.watch_compared(), &shared.rpc.tasks).await?;
     shared.replicas.write().insert(group, replica.clone());
     if is_catalog {
         shared.spawn(crate::ddl::coordinate(shared.clone(), replica.clone()));

@@ -5,6 +5,8 @@
 //! starts here, and [`Tasks::stop`] ends all of it. What a task was in the middle of is cut off, as by a crash, which everything
 //! on the disk is made for.
 
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, Result};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -13,22 +15,41 @@ use tokio::task::JoinSet;
 pub(crate) struct Tasks {
     running: Mutex<Option<JoinSet<()>>>,
     /// Whoever starts a task may run elsewhere, and end before it.
-    scheduler: Handle,
+    work: Handle,
+    protocol: Handle,
 }
 
 impl Tasks {
-    /// None yet. They will run on the scheduler that this is called on.
-    pub fn new() -> Tasks {
-        Tasks { running: Mutex::new(Some(JoinSet::new())), scheduler: Handle::current() }
+    /// None yet.
+    pub fn new<R: Runtime>(runtime: &R) -> Tasks {
+        Tasks {
+            running: Mutex::new(Some(JoinSet::new())),
+            work: runtime.work_scheduler(),
+            protocol: runtime.protocol_scheduler(),
+        }
     }
 
     /// Starts a task; not any more once the node has stopped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&self.work, task);
+    }
+
+    /// Starts a task that other nodes count on in time: heartbeats, leases, connections. It neither computes for long nor blocks.
+    pub fn spawn_protocol(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&self.protocol, task);
+    }
+
+    fn spawn_on(&self, scheduler: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         if let Some(running) = &mut *self.running.lock() {
             // Those that have ended are forgotten.
             while running.try_join_next().is_some() {}
-            running.spawn_on(task, &self.scheduler);
+            running.spawn_on(task, scheduler);
         }
+    }
+
+    /// Runs a future where [`Tasks::spawn_protocol`] runs tasks, and with it whatever it starts.
+    pub async fn on_protocol<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Result<T> {
+        self.protocol.spawn(future).await.map_err(|e| Error::unavailable(format!("the node stops: {e}")))
     }
 
     /// Ends all tasks, and waits until they have let go of what they held. Not to be called from one of them.
@@ -47,7 +68,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_tasks_hold_is_let_go_when_they_are_stopped() {
-        let (tasks, held) = (Tasks::new(), Arc::new(()));
+        let (here, held) = (Handle::current(), Arc::new(()));
+        let tasks = Tasks { running: Mutex::new(Some(JoinSet::new())), work: here.clone(), protocol: here };
         for _ in 0..3 {
             let held = held.clone();
             tasks.spawn(async move {

@@ -184,9 +184,25 @@ pub enum Request {
     },
     /// For a gateway: which of these transactions of its sessions wait in queues, and where.
     WaitsOf(Vec<Owner>),
+    /// What the node's clock shows. Asked and answered whatever the other one's clock is.
+    Clock,
+    /// From an operator: the clock of the node asked was ahead once, and may be moved there again.
+    AdvanceClock {
+        by: Duration,
+    },
 }
 
 impl Request {
+    /// Whether it keeps the cluster together, in time, and is answered without computing or blocking for long.
+    pub(crate) fn is_of_protocol(&self) -> bool {
+        matches!(self, Request::Raft { .. } | Request::Ping(_) | Request::Closed(_) | Request::Clock)
+    }
+
+    /// Whether clocks that differ are what it is about.
+    pub(crate) fn is_about_clocks(&self) -> bool {
+        matches!(self, Request::Clock | Request::AdvanceClock { .. })
+    }
+
     /// Whether a transaction sends it, or the vote on one. The rest is what keeps the cluster together.
     pub(crate) fn is_of_transaction(&self) -> bool {
         match self {
@@ -214,6 +230,8 @@ impl Request {
             | Request::Transactions
             | Request::Groups
             | Request::IsMember { .. }
+            | Request::Clock
+            | Request::AdvanceClock { .. }
             | Request::Stand { .. } => false,
         }
     }
@@ -250,6 +268,7 @@ pub enum Response {
     Error(Error),
     Owners(Vec<Owner>),
     WaitsOf(Vec<(Owner, Vec<GroupId>)>),
+    Clock(ClockReport),
 }
 
 /// A transaction's slice for one group, on its way to the coordinator of a schema change that commits with it.
@@ -490,6 +509,16 @@ pub struct PreparedTransaction {
     pub waits_for: Vec<GroupId>,
 }
 
+/// What a node's physical clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReport {
+    pub physical_micros: u64,
+    /// It is so much behind what this group was promised.
+    pub behind: Option<(GroupId, u64)>,
+    /// The wall clock was set back, or an operator moved this one ahead: it goes slowly until the wall clock is there.
+    pub ahead_of_wall_micros: u64,
+}
+
 /// A line of `meridian node status`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeStatus {
@@ -506,6 +535,8 @@ pub struct NodeStatus {
     pub holds: Vec<GroupId>,
     /// What keeps the replicas of those from being where they belong, as far as their primaries say.
     pub waits_for: BTreeMap<GroupId, String>,
+    /// What its clock shows, if it answered.
+    pub clock: Option<ClockReport>,
 }
 
 /// A group, as its primary sees it.

@@ -257,6 +257,15 @@ impl<D: Disk> Runtime for TestRuntime<D> {
     fn physical_micros(&self) -> u64 {
         1
     }
+    fn wall_micros(&self) -> u64 {
+        1
+    }
+    fn monotonic_micros(&self) -> u64 {
+        1
+    }
+    fn steady_clock(&self) -> &meridian_base::SteadyClock {
+        unreachable!("the log asks for no time")
+    }
     fn random(&self) -> u64 {
         self.rng.lock().random()
     }

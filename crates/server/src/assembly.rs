@@ -1,8 +1,8 @@
 //! A whole node of this machine: data directory, node, SQL server, and how they start and stop together.
 
 use crate::machine::MachineRuntime;
-use crate::pgwire::{PgServer, ServerOptions};
-use crate::threads::SessionThreads;
+use crate::pgwire::{PgServer, ServerOptions, hindered};
+use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, session};
@@ -32,6 +32,8 @@ pub struct ServerConfig {
     pub pg: ServerOptions,
     /// What sessions run on.
     pub threads: SessionThreads,
+    /// What heartbeats and leases run on.
+    pub protocol: ProtocolThread,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,
 }
@@ -63,8 +65,9 @@ impl Server {
             check_address(addr, config.insecure)?;
         }
         let runtime = MachineRuntime::open(&config.data_dir).map_err(|e| Error::fatal(e.to_string()))?;
+        let runtime = runtime.with_protocol(&config.protocol);
         // The SQL port is taken first: its number is told to other nodes.
-        let listener = runtime.listen(&config.sql_listen).await.map_err(|e| {
+        let mut listener = runtime.listen(&config.sql_listen).await.map_err(|e| {
             Error::fatal(format!("cannot listen on {} for clients: {e}", config.sql_listen))
                 .hint("Is another process using the port? Choose one with --sql-listen.")
         })?;
@@ -81,7 +84,11 @@ impl Server {
             node_config.store_options.block_cache_bytes_max = 8 << 20;
             node_config.store_options.dirty_bytes_max = 64 << 20;
         }
-        let node = Node::start(runtime, node_config).await?;
+        let hindrance = node_config.hindrance.subscribe();
+        let node = tokio::select! {
+            node = Node::start(runtime, node_config) => node?,
+            () = hindered::refuse(&mut listener, hindrance) => return Err(Error::internal("the refusing of clients never ends")),
+        };
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
         node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));

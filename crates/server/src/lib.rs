@@ -17,4 +17,4 @@ pub mod threads;
 pub use assembly::{Memory, Server, ServerConfig};
 pub use machine::MachineRuntime;
 pub use meridian_node as node;
-pub use threads::{SessionThreads, background_workers};
+pub use threads::{ProtocolThread, SessionThreads, background_workers};

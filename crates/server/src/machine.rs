@@ -8,6 +8,8 @@
 //! caller must stop rather than try again.
 
 use crate::alarms::Alarms;
+use crate::threads::{ProtocolThread, raise_priority};
+use meridian_base::SteadyClock;
 use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime};
 use std::fs::{self, File, OpenOptions};
 use std::future::Future;
@@ -27,23 +29,59 @@ const LOCK_FILE: &str = "LOCK";
 pub struct MachineRuntime {
     disk: MachineDisk,
     alarms: Alarms,
-    scheduler: Handle,
+    protocol: Handle,
+    work: Handle,
+    /// Held for as long as anything runs there.
+    _protocol_thread: Option<ProtocolThread>,
+    steady: Arc<SteadyClock>,
 }
 
 impl MachineRuntime {
     /// Opens a data directory, making it if it is missing, and locks it. Fails with a message that names the directory, and the
-    /// process that holds it if one does. Connections are registered with the scheduler that this is called on.
+    /// process that holds it if one does. Everything runs on the scheduler that this is called on.
     pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
         let lock = lock(&root)?;
         let disk = MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) };
-        Ok(MachineRuntime { disk, alarms: Alarms::default(), scheduler: Handle::current() })
+        let steady = Arc::new(SteadyClock::new(wall_micros(), monotonic_micros()));
+        Ok(MachineRuntime {
+            disk,
+            alarms: Alarms::default(),
+            protocol: Handle::current(),
+            work: Handle::current(),
+            _protocol_thread: None,
+            steady,
+        })
+    }
+    /// The same, with connections and the consensus protocol on a thread of their own.
+    pub fn with_protocol(self, thread: &ProtocolThread) -> MachineRuntime {
+        MachineRuntime { protocol: thread.scheduler(), _protocol_thread: Some(thread.clone()), ..self }
     }
     /// The data directory.
     pub fn data_dir(&self) -> &Path {
         &self.disk.inner.root
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+fn wall_micros() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // A clock before 1970 is a broken clock; the node's own clock only moves forward and peers will refuse it.
+    since.map_or(0, |d| d.as_micros() as u64)
+}
+
+/// Goes on while the machine is suspended, as the wall clock does: waking up is no step.
+fn monotonic_micros() -> u64 {
+    #[cfg(target_os = "linux")]
+    const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
+    #[cfg(not(target_os = "linux"))]
+    const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is valid for writing for the length of the call.
+    let failed = unsafe { libc::clock_gettime(CLOCK, &mut now) };
+    assert_eq!(failed, 0, "every system that this program runs on has this clock");
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
 }
 
 /// Takes the lock of a data directory.
@@ -80,11 +118,14 @@ impl Runtime for MachineRuntime {
     type Listener = MachineListener;
     type Disk = MachineDisk;
 
-    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
-    fn physical_micros(&self) -> u64 {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        // A clock before 1970 is a broken clock; the node's own clock only moves forward and peers will refuse it.
-        since.map_or(0, |d| d.as_micros() as u64)
+    fn wall_micros(&self) -> u64 {
+        wall_micros()
+    }
+    fn monotonic_micros(&self) -> u64 {
+        monotonic_micros()
+    }
+    fn steady_clock(&self) -> &SteadyClock {
+        &self.steady
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     fn random(&self) -> u64 {
@@ -92,20 +133,27 @@ impl Runtime for MachineRuntime {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     async fn listen(&self, addr: &str) -> io::Result<MachineListener> {
-        let listener =
-            TcpListener::bind(addr).await.map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {addr}: {e}")))?;
+        let at = addr.to_string();
+        let bound = self.protocol.spawn(async move { TcpListener::bind(at).await }).await.map_err(io::Error::other)?;
+        let listener = bound.map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {addr}: {e}")))?;
         Ok(MachineListener { listener })
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     async fn connect(&self, addr: &str) -> io::Result<TcpStream> {
         // Whoever needs the connection first may run on a scheduler that ends before it.
         let addr = addr.to_string();
-        let stream = self.scheduler.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
+        let stream = self.protocol.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
     async fn delay_until(&self, at: tokio::time::Instant) {
         self.alarms.wait_until(at.into_std()).await;
+    }
+    fn protocol_scheduler(&self) -> Handle {
+        self.protocol.clone()
+    }
+    fn work_scheduler(&self) -> Handle {
+        self.work.clone()
     }
     fn disk(&self) -> &MachineDisk {
         &self.disk
@@ -116,9 +164,17 @@ impl Runtime for MachineRuntime {
         F: Future<Output = ()> + Send + 'static,
     {
         // For the timers inside the future.
-        let handle = self.scheduler.clone();
+        let handle = self.protocol.clone();
         let thread = std::thread::Builder::new().name(name.to_string());
-        if let Err(e) = thread.spawn(move || handle.block_on(future)) {
+        // Whoever waits for the log waits for this thread.
+        let is_urgent = name == meridian_node::LOG_THREAD;
+        let run = move || {
+            if is_urgent {
+                raise_priority();
+            }
+            handle.block_on(future);
+        };
+        if let Err(e) = thread.spawn(run) {
             // Without its disk thread a node can do nothing, and it has promised nothing yet.
             tracing::error!("cannot start thread {name}: {e}");
             std::process::abort();

@@ -4,7 +4,7 @@
 //! learns from the kernel which clients have sent something; it wakes the others, which take sessions from it, and that waking
 //! and taking costs as much as the statements do. Here a session stays on the thread that its socket is registered with, and
 //! nothing is handed over. What nodes do in the background is fewer and longer tasks, which wake each other; they share a
-//! scheduler of [`background_workers`] threads.
+//! scheduler of [`background_workers`] threads. What other nodes count on in time has a thread of its own, [`ProtocolThread`].
 
 use meridian_base::{Error, Result};
 use std::io;
@@ -75,6 +75,50 @@ impl Thread {
             let _ = runtime.block_on(ended);
         })?;
         Ok(Thread { scheduler, sessions: Arc::default(), _alive: alive })
+    }
+}
+
+/// The thread of what keeps the cluster together: connections between nodes, the consensus protocol, heartbeats, leases. Nothing else
+/// runs there, so that no statement, however long it computes, delays a heartbeat; and where the system allows it the thread
+/// goes before others when there are more of them than cores. Cheap to clone; it ends with the last clone. All nodes of a
+/// process may share it.
+#[derive(Clone)]
+pub struct ProtocolThread(Arc<(Handle, oneshot::Sender<()>)>);
+
+impl ProtocolThread {
+    /// Starts the thread.
+    #[allow(clippy::disallowed_methods, reason = "part of the runtime that others are sent to")]
+    pub fn start() -> Result<ProtocolThread> {
+        let failed = |e: io::Error| Error::fatal(format!("cannot start the thread of the protocols: {e}"));
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let scheduler = runtime.handle().clone();
+        let (alive, ended) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("protocol".to_string());
+        let run = move || {
+            raise_priority();
+            // Nothing is ever sent.
+            let _ = runtime.block_on(ended);
+        };
+        thread.spawn(run).map_err(failed)?;
+        Ok(ProtocolThread(Arc::new((scheduler, alive))))
+    }
+
+    pub(crate) fn scheduler(&self) -> Handle {
+        self.0.0.clone()
+    }
+}
+
+/// How much sooner than others the calling thread is to run; as `nice` counts.
+const PRIORITY: libc::c_int = -10;
+
+/// Lets the calling thread go before others, where that is allowed; elsewhere it goes with them.
+pub(crate) fn raise_priority() {
+    // On Linux the priority is a thread's, elsewhere the whole process's.
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call touches no memory.
+    unsafe {
+        let now = libc::getpriority(libc::PRIO_PROCESS, 0);
+        let _ = libc::setpriority(libc::PRIO_PROCESS, 0, now + PRIORITY);
     }
 }
 

@@ -5,7 +5,7 @@ use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
 use meridian_server::node::base::{Error, Result};
 use meridian_server::node::{Node, Place};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{MachineRuntime, Memory, Server, ServerConfig, SessionThreads};
+use meridian_server::{MachineRuntime, Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,8 +95,8 @@ fn seat_of(value: &Value) -> Option<Seat> {
 pub struct Cluster {
     servers: Vec<(Place, Server)>,
     max_offset: Duration,
-    /// What the sessions of all nodes run on, from the start on.
-    threads: Option<SessionThreads>,
+    /// What the sessions and the protocols of all nodes run on, from the start on.
+    threads: Option<(SessionThreads, ProtocolThread)>,
 }
 
 impl Default for Cluster {
@@ -134,9 +134,9 @@ impl Cluster {
     }
 
     async fn start_together(&mut self, seats: &[Seat], join: &[String], distances: &Distances, dir: &Path) -> Result<()> {
-        let threads = match &self.threads {
+        let (threads, protocol) = match &self.threads {
             Some(threads) => threads.clone(),
-            None => self.threads.insert(SessionThreads::start()?).clone(),
+            None => self.threads.insert((SessionThreads::start()?, ProtocolThread::start()?)).clone(),
         };
         let starts = seats.iter().map(|seat| {
             let config = ServerConfig {
@@ -151,6 +151,7 @@ impl Cluster {
                 gc_ttl: GC_TTL_DEFAULT,
                 pg: ServerOptions::default(),
                 threads: threads.clone(),
+                protocol: protocol.clone(),
                 memory: Memory::Small,
             };
             // On a task of its own, so that the nodes share the machine's cores.

@@ -30,8 +30,8 @@ use tokio::time::Instant;
 
 /// How long a commit is repeated before its outcome is reported as unknown (40003). Below `WATERMARK_LAG`, so that a primary
 /// never has to say «forgotten» to a gateway that is still asking.
-const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
-const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long a round looks for primaries that answer.
 const ROUND_PATIENCE: Duration = Duration::from_secs(10);
 

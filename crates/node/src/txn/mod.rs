@@ -21,6 +21,7 @@ pub(crate) mod stale;
 mod with_step;
 
 pub(crate) use ballot::{Ballots, Counted, reserved, vote_on, voted};
+pub(crate) use commit::{CALL_TIMEOUT, COMMIT_PATIENCE};
 pub(crate) use part::covered;
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 

@@ -3,6 +3,7 @@
 use super::disk::SimDisk;
 use super::host::Host;
 use super::net::{self, SimListener, SimStream};
+use meridian_base::SteadyClock;
 use meridian_base::runtime::Runtime;
 use std::io;
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use std::sync::Arc;
 pub struct SimRuntime {
     host: Arc<Host>,
     disk: SimDisk,
+    steady: Arc<SteadyClock>,
 }
 
 impl SimRuntime {
     /// The runtime of a machine's process.
     pub fn new(host: Arc<Host>) -> SimRuntime {
-        SimRuntime { disk: SimDisk(host.clone()), host }
+        let steady = Arc::new(SteadyClock::new(host.clock_micros(), host.world.micros()));
+        SimRuntime { disk: SimDisk(host.clone()), steady, host }
     }
     /// The machine.
     pub fn host(&self) -> &Arc<Host> {
@@ -30,8 +33,14 @@ impl Runtime for SimRuntime {
     type Listener = SimListener;
     type Disk = SimDisk;
 
-    fn physical_micros(&self) -> u64 {
+    fn wall_micros(&self) -> u64 {
         self.host.clock_micros()
+    }
+    fn monotonic_micros(&self) -> u64 {
+        self.host.world.micros()
+    }
+    fn steady_clock(&self) -> &SteadyClock {
+        &self.steady
     }
     fn random(&self) -> u64 {
         self.host.random()

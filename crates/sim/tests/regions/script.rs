@@ -364,6 +364,30 @@ impl Cluster {
         )
     }
 
+    /// The wall clock of a machine is set.
+    pub fn jump_clock(&mut self, node: &str, by_micros: i64) {
+        self.machines.host(node).jump_clock(by_micros);
+    }
+
+    pub fn accept_clock(&mut self, of: &str) -> Result<meridian_node::Accepted> {
+        let addr = format!("{of}:{NODE_PORT}");
+        self.on_client(US, move |host, _| async move { meridian_node::accept_clock_at(SimRuntime::new(host), &addr).await })
+    }
+
+    pub fn has_started(&self, node: &str) -> bool {
+        self.machines.host(node).has_started()
+    }
+
+    pub fn await_start(&mut self, nodes: &[String]) {
+        self.until("all nodes to start", |c| nodes.iter().all(|n| c.has_started(n)));
+    }
+
+    /// Why a node's process has ended by itself, if it has.
+    pub fn ended(&mut self, node: &str) -> Option<String> {
+        let ended = self.machines.take_ended();
+        ended.into_iter().find(|(name, _)| name == node).map(|(_, e)| e.to_string())
+    }
+
     /// The node whose machine has this name: ids are given in the order of joining, which names do not tell.
     pub fn id_of(&mut self, name: &str) -> NodeId {
         let addr = format!("{name}:{NODE_PORT}");

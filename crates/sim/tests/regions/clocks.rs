@@ -1,0 +1,131 @@
+//! Clocks that are an hour ahead, and are set right.
+
+use super::script::{Cluster, EU, US, refused};
+use meridian_sim::cluster::meridian::Tuning;
+use std::time::Duration;
+
+const HOUR: i64 = 3_600_000_000;
+/// A restart, an election and the longest ordinary wait for the clock.
+const SOON: Duration = Duration::from_secs(15);
+
+fn two_regions(seed: u64) -> Cluster {
+    let mut c = Cluster::start(2, 1, seed, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE us PRIMARY REGION \"{US}\"; CREATE DATABASE eu PRIMARY REGION \"{EU}\""));
+    for (region, database) in [(US, "us"), (EU, "eu")] {
+        c.sql(region, database, "CREATE TABLE t (id INT8 PRIMARY KEY); INSERT INTO t VALUES (1)");
+        c.settled(region, database);
+    }
+    c
+}
+
+/// Whatever is written goes on above what was written, and what was acknowledged is seen.
+#[test]
+fn clocks_that_were_all_ahead_are_moved_there_again_by_an_operator() {
+    for (regions, seed) in [(1, 71), (2, 72)] {
+        let mut c = Cluster::start_with_clocks(regions, 1, seed, Tuning::default(), |_| HOUR);
+        c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); INSERT INTO t VALUES (1, 1)");
+        let nodes: Vec<String> = (1..=regions).map(|n| format!("n{n}")).collect();
+        for node in &nodes {
+            c.kill(node);
+            c.jump_clock(node, -HOUR);
+        }
+        nodes.iter().for_each(|node| c.restart(node));
+        c.pass(Duration::from_secs(60));
+        assert!(!c.has_started("n1"), "it waits, and neither serves nor ends");
+        for n in c.status("n1") {
+            let (_, by) = n.clock.expect("it answers").behind.expect("it is behind");
+            assert!((3_500_000_000..3_610_000_000).contains(&by), "{by}");
+        }
+        let done = c.accept_clock("n1").expect("taken");
+        assert_eq!((done.moved.len(), done.failed.len()), (regions, 0));
+        c.await_start(&nodes);
+        assert_eq!(c.sql(US, "defaultdb", "SELECT v FROM t"), [["1"]]);
+        c.sql(US, "defaultdb", "UPDATE t SET v = v + 1; ALTER TABLE t ADD COLUMN w INT8 DEFAULT 7; INSERT INTO t VALUES (2, 2)");
+        assert_eq!(c.accept_clock("n1").map(drop).expect_err("once is enough").sqlstate(), "55000");
+
+        // A restart goes on where the clock was, and needs nobody.
+        c.pass(Duration::from_secs(30));
+        nodes.iter().for_each(|node| c.kill(node));
+        nodes.iter().for_each(|node| c.restart(node));
+        c.pass(SOON);
+        c.await_start(&nodes);
+        assert_eq!(c.sql(US, "defaultdb", "SELECT sum(v), sum(w) FROM t"), [["4", "14"]]);
+        // The wall clock catches up in the end.
+        let ahead = c.status("n1")[0].clock.expect("it answers").ahead_of_wall_micros;
+        assert!((3_500_000_000..3_590_000_000).contains(&ahead), "{ahead}");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_while_its_node_serves_costs_a_restart_and_no_more() {
+    let mut c = two_regions(73);
+    let load = c.load(EU, "eu", "t", 100);
+    c.pass(Duration::from_secs(2));
+    c.jump_clock("n2", HOUR);
+    c.pass(Duration::from_secs(1));
+    assert!(c.ended("n2").expect("it stops").contains("jumped ahead"), "it stops itself");
+    c.kill("n2");
+    c.jump_clock("n2", -HOUR);
+    c.restart("n2");
+    c.pass(SOON);
+    load.stop();
+    c.pass(Duration::from_secs(2));
+    c.sql(EU, "eu", "INSERT INTO t VALUES (2)");
+    load.check(&mut c, EU, "eu", "t");
+}
+
+#[test]
+fn a_clock_that_is_set_back_while_its_node_serves_goes_on() {
+    let mut c = Cluster::start_with_clocks(1, 1, 74, Tuning::default(), |_| HOUR);
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); INSERT INTO t VALUES (1, 1)");
+    c.jump_clock("n1", -HOUR);
+    let began = c.elapsed();
+    for _ in 0..10 {
+        c.sql(US, "defaultdb", "UPDATE t SET v = v + 1");
+    }
+    c.sql(US, "defaultdb", "CREATE TABLE u (id INT8 PRIMARY KEY); INSERT INTO u VALUES (1)");
+    assert!(c.elapsed() - began < SOON);
+    assert_eq!(c.sql(US, "defaultdb", "SELECT v FROM t"), [["11"]]);
+}
+
+/// The group's only voter elects itself at once; what it would promise by a clock that is wrong is prevented by the other region's.
+#[test]
+fn a_node_that_starts_with_a_wrong_clock_promises_nothing() {
+    let mut c = two_regions(75);
+    c.kill("n2");
+    c.jump_clock("n2", HOUR);
+    c.restart("n2");
+    c.pass(Duration::from_secs(5));
+    assert!(c.ended("n2").expect("it stops").contains("clock differs"), "it stops itself");
+    c.kill("n2");
+    c.jump_clock("n2", -HOUR);
+    c.restart("n2");
+    c.pass(SOON);
+    c.sql(EU, "eu", "INSERT INTO t VALUES (2)");
+    assert_eq!(c.sql(US, "eu", "SELECT count(*) FROM t"), [["2"]]);
+}
+
+/// Cut off, it cannot know. The group is not served for an hour then, and says why; the others are as before.
+#[test]
+fn what_a_region_that_was_cut_off_promised_by_a_wrong_clock_is_waited_for() {
+    let mut c = two_regions(76);
+    c.cut_off(EU);
+    c.kill("n2");
+    c.jump_clock("n2", HOUR);
+    c.restart("n2");
+    c.pass(SOON);
+    c.sql(EU, "eu", "INSERT INTO t VALUES (2)");
+    c.kill("n2");
+    c.jump_clock("n2", -HOUR);
+    c.mend("n1", "n2");
+    c.restart("n2");
+    c.pass(SOON);
+    c.sql(US, "us", "INSERT INTO t VALUES (2)");
+    for region in [EU, US] {
+        let (state, message) = refused(c.try_sql(region, "eu", "SELECT count(*) FROM t"));
+        assert_eq!(state, "57P03", "{message}");
+        assert!(message.contains("behind the last promise of group"), "{message}");
+    }
+    let refusal = c.accept_clock("n1").map(drop).expect_err("the other region's clock was right all the time");
+    assert_eq!(refusal.sqlstate(), "55000");
+}

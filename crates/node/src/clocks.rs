@@ -168,12 +168,16 @@ impl<R: Runtime> Shared<R> {
     }
 }
 
-/// What clients are told of a group that has to wait for the clock.
+/// What clients are told of a group that has to wait for the clock: at once, since nothing that they could wait for changes it. What was
+/// asked has not happened, and will not: no message is on its way for as long as such a wait takes at least.
 pub(crate) fn behind_error(group: GroupId, by: Duration) -> Error {
-    Error::unavailable(format!(
-        "the clock of this node is {} behind the last promise of group {group}; it was probably ahead before",
-        in_words(by)
-    ))
+    Error::sql(
+        "57P03",
+        format!(
+            "the clock of this node is {} behind the last promise of group {group}; it was probably ahead before",
+            in_words(by)
+        ),
+    )
     .hint(
         "If the clock is right now, run meridian debug accept-clock. The group serves again by itself when the clock gets there.",
     )

@@ -58,6 +58,7 @@ const _: () = assert!(
     less(plus(plus(LEASE_AHEAD, LEAD_MAX), times(MAX_OFFSET_DEFAULT, 2)), BEHIND_MAX),
     "an ordinary wait for a predecessor's ceiling is not taken for a clock that was ahead"
 );
+const _: () = assert!(less(CALL_TIMEOUT, BEHIND_MAX), "no message is on its way for as long as that");
 const _: () = assert!(!less(CLOSED_INTERVAL, TICK), "a promise is as new as the tick before it");
 const _: () =
     assert!(less(CLOSED_INTERVAL, PROMISE_TIMEOUT), "a promise on its way is replaced by better ones before it is given up");

@@ -155,6 +155,11 @@ pub trait Connector: Send + Sync {
         true
     }
 
+    /// Whether databases are created to survive the loss of a region.
+    fn survives_region(&self) -> bool {
+        false
+    }
+
     /// Connects to some living node of a region. Repeated calls try the region's nodes in turn, so that a client whose node
     /// died finds another one by connecting again.
     async fn connect(&self, region: &str, database: &str) -> Result<Box<dyn Client>>;

@@ -32,6 +32,10 @@ pub enum Op {
     ReadList { key: i64, values: Vec<i64> },
     /// The lists of all keys in `from..to` that have a row: a predicate read. The keys that are missing were seen as missing.
     ReadRange { from: i64, to: i64, lists: BTreeMap<i64, Vec<i64>> },
+    /// Removes a key, whose list was this one. Nothing is appended to it afterwards.
+    Delete { key: i64, values: Vec<i64> },
+    /// Stands first: all that follows was read as of a moment of the past.
+    Past,
     /// Sets a register.
     Write { key: i64, value: i64 },
     /// Reads a register; `None` before the first write.

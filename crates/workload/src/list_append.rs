@@ -13,7 +13,11 @@
 //! its own for these. The history needs no regions: a key's number says which one it belongs to.
 //!
 //! Every attempt is a record of its own, with values never used before: the appends of an attempt that was refused must
-//! never be seen by anybody.
+//! never be seen by anybody. So are appends behind a savepoint that are rolled back: they are a record that aborted.
+//!
+//! [`Extras`] send more of the same through other parts of the database: rows that are deleted, once and for ever; rows found by a
+//! secondary index; one table REGIONAL BY ROW, whose rows move, in the place of a table for each region; blocks that only read, now or
+//! in the past; schema changes, and regions that leave the database, meanwhile. What a reader may see is the same in every case.
 
 use crate::client::{Rows, Value};
 use crate::history::{Op, Outcome, Record};
@@ -25,7 +29,7 @@ use async_trait::async_trait;
 use meridian_base::{Error, Result};
 use rand::Rng;
 use rand::rngs::SmallRng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +39,35 @@ const KEYS_OF_REGION: i64 = 1_000_000;
 /// Share of the transactions over several regions that only read.
 const READING_SHARE: f64 = 0.25;
 const REST: Duration = Duration::from_millis(50);
+/// Rows that are deleted at some time are every so many of a region's.
+const MORTAL_ROWS: i64 = 4;
+/// The schema of the table over all regions.
+const EVERYWHERE: &str = "everywhere";
+
+/// The keys in the history that belong to one of the regions.
+pub fn keys_of_region(index: usize) -> std::ops::Range<i64> {
+    let first = index as i64 * KEYS_OF_REGION;
+    first..first + KEYS_OF_REGION
+}
+
+/// What else transactions and tables are made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras {
+    /// Some rows are deleted. Not where a table is GLOBAL.
+    pub deletes: bool,
+    /// Rows are found by a secondary index too.
+    pub by_index: bool,
+    /// One table REGIONAL BY ROW, whose rows move, in the place of a table for each region.
+    pub by_row: bool,
+    /// Share of appends that are made behind a savepoint; half of them are taken back.
+    pub savepoint_share: f64,
+    /// Share of transactions over one region that only read.
+    pub reading_share: f64,
+    /// Share of transactions that read the past.
+    pub past_share: f64,
+    /// Share of the first worker's turns in which it changes the schema instead.
+    pub schema_share: f64,
+}
 
 /// The shape of the lists.
 #[derive(Clone, Debug)]
@@ -54,6 +87,7 @@ pub struct ListAppendConfig {
     pub think_time: Duration,
     /// Some transactions stay open for up to this long between two of their statements.
     pub pause_max: Duration,
+    pub extras: Extras,
 }
 
 impl Default for ListAppendConfig {
@@ -67,6 +101,7 @@ impl Default for ListAppendConfig {
             has_global: false,
             think_time: Duration::ZERO,
             pause_max: Duration::ZERO,
+            extras: Extras::default(),
         }
     }
 }
@@ -83,29 +118,101 @@ struct State {
     keys: BTreeMap<String, Vec<(i64, u32)>>,
     next_key: BTreeMap<String, i64>,
     next_value: i64,
+    /// Rows of keys that are deleted at some time, as far as somebody has inserted them or is trying to: once.
+    born: BTreeSet<(String, i64)>,
 }
 
 /// One planned operation, with keys as in the table.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Read { key: i64 },
-    ReadRange { from: i64, to: i64 },
-    Append { key: i64, value: i64, how: How },
+    Read {
+        key: i64,
+    },
+    ReadRange {
+        from: i64,
+        to: i64,
+    },
+    Append {
+        key: i64,
+        value: i64,
+        how: How,
+        savepoint: Option<Fate>,
+    },
+    /// Of both lists of a row.
+    Delete {
+        row: i64,
+    },
+    /// A row goes to another region.
+    Move {
+        row: i64,
+        to: usize,
+    },
+    /// A row in a table that comes and goes.
+    Scratch {
+        id: i64,
+    },
+}
+
+/// What becomes of what was done behind a savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    TakenBack,
 }
 
 /// Where a step goes.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Home {
     schema: String,
-    /// What a key of the table is higher by in the history.
+    region: String,
+    regions: Arc<Vec<String>>,
+    /// What a key is higher by in the history.
     offset: i64,
+    /// What a key is higher by in the table.
+    shift: i64,
+    extras: Extras,
 }
 
 impl Home {
-    fn of(context: &Context, region: &str) -> Home {
+    fn of(context: &Context, region: &str, extras: Extras) -> Home {
         let regions = context.connector.regions();
         let index = regions.iter().position(|r| r == region).expect("a region of the cluster");
-        Home { schema: schema::schema_of(region), offset: index as i64 * KEYS_OF_REGION }
+        let offset = keys_of_region(index).start;
+        let (schema, shift) = match extras.by_row {
+            true => (EVERYWHERE.to_string(), offset),
+            false => (schema::schema_of(region), 0),
+        };
+        Home { schema, region: region.to_string(), regions: Arc::new(regions), offset, shift, extras }
+    }
+
+    /// The row of a key, and the column.
+    fn place_of(&self, key: i64) -> (i64, &'static str) {
+        place_of(key + self.shift)
+    }
+
+    /// The rows that hold a range of keys.
+    fn rows_of(&self, from: i64, to: i64) -> (i64, i64) {
+        ((from + self.shift) / 2, (to + self.shift + 1) / 2)
+    }
+
+    /// The column by which a statement finds a row, for a number drawn for it.
+    fn column(&self, drawn: i64) -> &'static str {
+        if self.extras.by_index && drawn % 2 == 0 { "tag" } else { "k" }
+    }
+
+    /// The statement that inserts a row with one list, given the row's number and the list.
+    fn insert(&self, column: &str) -> String {
+        let Home { schema, region, .. } = self;
+        let (mut names, mut values) = (format!("k, {column}"), "$1, $2".to_string());
+        if self.extras.by_index {
+            names += ", tag";
+            values += ", $1";
+        }
+        if self.extras.by_row {
+            names += ", crdb_region";
+            values += &format!(", '{region}'");
+        }
+        format!("INSERT INTO {schema}.lists ({names}) VALUES ({values})")
     }
 }
 
@@ -120,6 +227,10 @@ enum How {
     Concatenate,
     /// `INSERT … ON CONFLICT DO UPDATE`.
     Upsert,
+    /// INSERT, of a row that nobody else inserts.
+    Birth,
+    /// UPDATE of a row that may not be there yet, or not any more, and then nothing happens.
+    IfThere,
 }
 
 impl ListAppend {
@@ -147,10 +258,67 @@ impl ListAppend {
         steps
     }
 
+    /// A transaction that did not commit inserted no row: another one may.
+    fn unborn(&self, regions: &[&str], steps: &[(usize, Step)]) {
+        let mut state = self.state.lock().expect("no panic while planning");
+        for (at, step) in steps {
+            if let Step::Append { key, how: How::Birth, .. } = step {
+                state.born.remove(&(regions[*at].to_string(), key / 2));
+            }
+        }
+    }
+
     /// A range in every region.
     fn plan_reads(&self, regions: &[&str], rng: &mut SmallRng) -> Vec<(usize, Step)> {
         let mut state = self.state.lock().expect("no panic while planning");
         regions.iter().enumerate().map(|(at, region)| (at, state.range(&self.config, region, rng))).collect()
+    }
+
+    /// One change of the schema. It may be refused for what the schema is now, or for what is down.
+    async fn change_schema(
+        &self,
+        context: &Context,
+        session: &mut Session,
+        regions: &[String],
+        rng: &mut SmallRng,
+    ) -> Result<()> {
+        let region = &regions[rng.random_range(0..regions.len())];
+        let Home { schema, .. } = Home::of(context, region, self.config.extras);
+        let place = match self.config.extras.by_row {
+            true => String::new(),
+            false => schema::locality(&*context.connector, region),
+        };
+        let changes = match rng.random_range(0..10) {
+            0 => vec![format!("CREATE INDEX lists_more ON {schema}.lists (v)")],
+            1 => vec![format!("DROP INDEX {schema}.lists_more")],
+            2 => vec![format!("ALTER TABLE {schema}.lists ADD COLUMN extra INT8 DEFAULT 7")],
+            3 => vec![format!("ALTER TABLE {schema}.lists DROP COLUMN extra")],
+            4..=5 => vec![format!("CREATE TABLE {schema}.scratch (id INT8 PRIMARY KEY){place}")],
+            6 => vec![format!("DROP TABLE {schema}.scratch")],
+            // The first region is the primary one.
+            _ if self.config.extras.by_row && regions.len() > 1 => {
+                let region = &regions[rng.random_range(1..regions.len())];
+                let name = schema::quoted(region);
+                match rng.random_bool(0.5) {
+                    true => vec![format!("ALTER DATABASE {DATABASE} ADD REGION {name}")],
+                    false => vec![
+                        format!("UPDATE {schema}.lists SET crdb_region = '{}' WHERE crdb_region = '{region}'", regions[0]),
+                        format!("ALTER DATABASE {DATABASE} DROP REGION {name}"),
+                    ],
+                }
+            }
+            _ => vec![format!("DROP TABLE {schema}.scratch")],
+        };
+        for sql in changes {
+            match session.execute(&sql).await {
+                Ok(_) => {}
+                Err(e) if matches!(e.sqlstate(), "42601" | "0A000" | "XX000" | "XX001") => {
+                    return Err(e.detail(format!("of {sql}")));
+                }
+                Err(_) => tokio::time::sleep(REST).await,
+            }
+        }
+        Ok(())
     }
 
     /// The regions that a worker's next transaction picks from, and under what it is counted.
@@ -172,17 +340,26 @@ impl ListAppend {
         regions: &[&str],
         rng: &mut SmallRng,
     ) -> Tried {
-        let only_reads = regions.len() > 1 && rng.random_bool(READING_SHARE);
+        let extras = self.config.extras;
+        let is_past = crate::run::chance(extras.past_share, rng);
+        let only_reads = match regions.len() {
+            1 => is_past || crate::run::chance(extras.reading_share, rng),
+            _ => is_past || rng.random_bool(READING_SHARE),
+        };
         let steps: Arc<[(usize, Step)]> = match only_reads {
             true => self.plan_reads(regions, rng).into(),
             false => self.plan(regions, rng).into(),
         };
-        let mode = if only_reads { Mode::ReadOnly } else { Mode::Usual };
-        let homes: Arc<[Home]> = regions.iter().map(|region| Home::of(context, region)).collect();
-        if only_reads && rng.random_bool(0.5) {
+        let mode = match (only_reads, is_past) {
+            (_, true) => Mode::Past,
+            (true, _) => Mode::ReadOnly,
+            (false, _) => Mode::Usual,
+        };
+        let homes: Arc<[Home]> = regions.iter().map(|region| Home::of(context, region, extras)).collect();
+        if only_reads && !is_past && rng.random_bool(0.5) {
             return read_at_once(context, session, worker, &homes, &steps).await;
         }
-        let done: Arc<Mutex<Vec<Op>>> = Arc::default();
+        let done: Arc<Done> = Arc::default();
         let mut pause = crate::run::draw_pause(self.config.pause_max, rng);
         let pause_before = rng.random_range(0..steps.len());
         let invoked = context.timer.now_micros();
@@ -207,14 +384,59 @@ impl ListAppend {
             Attempted::Failed(error) => (Outcome::Aborted, Tried::Failed(error)),
             Attempted::Unknown(..) => (Outcome::Unknown, Tried::Unknown),
         };
-        let mut ops = std::mem::take(&mut *done.lock().expect("no panic while noting"));
+        let mut ops = done.take();
         if outcome != Outcome::Committed {
             // What a client reads in a transaction that does not commit is speculative and promises nothing.
-            ops.retain(|op| matches!(op, Op::Append { .. }));
+            ops.retain(|op| matches!(op, Op::Append { .. } | Op::Delete { .. }));
+        }
+        if is_past {
+            ops.insert(0, Op::Past);
+        }
+        if outcome == Outcome::Aborted {
+            self.unborn(regions, &steps);
         }
         let completed = (outcome != Outcome::Unknown).then(|| context.timer.now_micros());
+        let taken_back = done.take_taken_back();
+        if !taken_back.is_empty() {
+            // Whatever became of the transaction.
+            let completed = Some(context.timer.now_micros());
+            context.history.push(Record { client: worker.id, invoked, completed, outcome: Outcome::Aborted, ops: taken_back });
+        }
         context.history.push(Record { client: worker.id, invoked, completed, outcome, ops });
         tried
+    }
+}
+
+/// What a transaction has done so far.
+#[derive(Default)]
+struct Done {
+    ops: Mutex<Vec<Op>>,
+    taken_back: Mutex<Vec<Op>>,
+}
+
+impl Done {
+    fn note(&self, op: Op) {
+        self.ops.lock().expect("no panic while noting").push(op);
+    }
+    /// The last thing that was noted did not happen.
+    fn forget(&self) {
+        self.ops.lock().expect("no panic while noting").pop();
+    }
+    /// Appends from the given place on were taken back; what was read is still known.
+    fn take_back(&self, from: usize) {
+        let mut ops = self.ops.lock().expect("no panic while noting");
+        let (appends, others) = ops.drain(from..).partition(|op| matches!(op, Op::Append { .. }));
+        *ops = std::mem::take(&mut *ops).into_iter().chain::<Vec<Op>>(others).collect();
+        self.taken_back.lock().expect("no panic while noting").extend::<Vec<Op>>(appends);
+    }
+    fn len(&self) -> usize {
+        self.ops.lock().expect("no panic while noting").len()
+    }
+    fn take(&self) -> Vec<Op> {
+        std::mem::take(&mut *self.ops.lock().expect("no panic while noting"))
+    }
+    fn take_taken_back(&self) -> Vec<Op> {
+        std::mem::take(&mut *self.taken_back.lock().expect("no panic while noting"))
     }
 }
 
@@ -229,6 +451,9 @@ impl State {
         self.fill(config, region);
         let keys = &self.keys[region];
         let (key, _) = keys[rng.random_range(0..keys.len())];
+        if let Some(step) = self.extra_step(config, region, key, rng) {
+            return step;
+        }
         match rng.random_range(0..10) {
             0..=2 => Step::Read { key },
             3..=4 => self.range(config, region, rng),
@@ -239,9 +464,39 @@ impl State {
                     8 => How::Concatenate,
                     _ => How::Upsert,
                 };
-                Step::Append { key, value: self.take_value(config, region, key), how }
+                let savepoint = draw_savepoint(config, rng);
+                Step::Append { key, value: self.take_value(config, region, key), how, savepoint }
             }
         }
+    }
+
+    /// A step that only transactions with extras have; and every write to a row that is deleted at some time is such a one.
+    fn extra_step(&mut self, config: &ListAppendConfig, region: &str, key: i64, rng: &mut SmallRng) -> Option<Step> {
+        let extras = config.extras;
+        let is_mortal = extras.deletes && key / 2 % MORTAL_ROWS == MORTAL_ROWS - 1;
+        if extras.by_row && rng.random_bool(0.1) {
+            return Some(Step::Move { row: key / 2, to: rng.random_range(0..usize::MAX) });
+        }
+        if extras.schema_share > 0.0 && rng.random_bool(0.1) {
+            self.next_value += 1;
+            return Some(Step::Scratch { id: self.next_value });
+        }
+        if !is_mortal {
+            return None;
+        }
+        if rng.random_bool(0.5) {
+            return Some(Step::Read { key });
+        }
+        let place = (region.to_string(), key / 2);
+        let is_born = self.born.contains(&place);
+        if is_born && rng.random_bool(0.2) {
+            return Some(Step::Delete { row: key / 2 });
+        }
+        let how = if is_born { How::IfThere } else { How::Birth };
+        // A row that is taken back is never there: another one may insert it.
+        let savepoint = if is_born { draw_savepoint(config, rng) } else { None };
+        self.born.insert(place);
+        Some(Step::Append { key, value: self.take_value(config, region, key), how, savepoint })
     }
 
     fn range(&mut self, config: &ListAppendConfig, region: &str, rng: &mut SmallRng) -> Step {
@@ -275,6 +530,13 @@ impl State {
     }
 }
 
+fn draw_savepoint(config: &ListAppendConfig, rng: &mut SmallRng) -> Option<Fate> {
+    crate::run::chance(config.extras.savepoint_share, rng).then(|| match rng.random_bool(0.5) {
+        true => Fate::Kept,
+        false => Fate::TakenBack,
+    })
+}
+
 /// Ranges of several regions, read by one statement outside a block.
 async fn read_at_once(
     context: &Context,
@@ -289,8 +551,9 @@ async fn read_at_once(
     });
     let ranges: Vec<(usize, i64, i64)> = ranges.collect();
     let part = |(at, from, to): &(usize, i64, i64)| {
-        let (first, end) = (from / 2, (to + 1) / 2);
-        format!("SELECT {at} AS region, k, v, w FROM {}.lists WHERE k >= {first} AND k < {end}", homes[*at].schema)
+        let (first, end) = homes[*at].rows_of(*from, *to);
+        let column = homes[*at].column(first + end);
+        format!("SELECT {at} AS region, k, v, w FROM {}.lists WHERE {column} >= {first} AND {column} < {end}", homes[*at].schema)
     };
     let sql = ranges.iter().map(part).collect::<Vec<_>>().join(" UNION ALL ");
     let invoked = context.timer.now_micros();
@@ -300,7 +563,7 @@ async fn read_at_once(
             ops.push(Op::ReadRange {
                 from: from + homes[*at].offset,
                 to: to + homes[*at].offset,
-                lists: lists_of(&rows, Some(*at as i64), *from, *to, homes[*at].offset)?,
+                lists: lists_of(&rows, Some(*at as i64), *from, *to, &homes[*at])?,
             });
         }
         Ok(ops)
@@ -317,71 +580,139 @@ async fn read_at_once(
 }
 
 /// The lists in rows of (k, v, w), or of (region, k, v, w) those of one region.
-fn lists_of(rows: &Rows, region: Option<i64>, from: i64, to: i64, offset: i64) -> Result<BTreeMap<i64, Vec<i64>>> {
-    let mut lists = BTreeMap::new();
+fn lists_of(rows: &Rows, region: Option<i64>, from: i64, to: i64, home: &Home) -> Result<BTreeMap<i64, Vec<i64>>> {
+    let mut lists: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     let first_column = usize::from(region.is_some());
     for (index, row) in rows.rows.iter().enumerate() {
         if region.is_some() && region != Some(rows.int(index, 0)?) {
             continue;
         }
-        let first = rows.int(index, first_column)? * 2;
+        let first = rows.int(index, first_column)? * 2 - home.shift;
         for (key, list) in [(first, &row[first_column + 1]), (first + 1, &row[first_column + 2])] {
             if (from..to).contains(&key) {
-                lists.insert(key + offset, parse_list(list)?);
+                // A row that is there twice has its values twice.
+                lists.entry(key + home.offset).or_default().extend(parse_list(list)?);
             }
         }
     }
     Ok(lists)
 }
 
-/// Runs one step and notes what it did. An append is noted before it is sent: it may have happened even if it fails.
-async fn perform(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Arc<Mutex<Vec<Op>>>) -> Result<()> {
-    let Home { schema, offset } = home;
-    let note = |op: Op| done.lock().expect("no panic while noting").push(op);
+/// Runs one step and notes what it did; what it does behind a savepoint may be taken back.
+async fn perform(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Done) -> Result<()> {
+    let result = match step {
+        Step::Append { savepoint: Some(fate), .. } => {
+            let before = done.len();
+            statements.query("SAVEPOINT here", &[]).await?;
+            append_or(statements, home, step, done).await?;
+            if fate == Fate::Kept {
+                statements.query("RELEASE SAVEPOINT here", &[]).await?;
+            } else {
+                // It may have been taken back even if nobody says so: then nothing is committed.
+                done.take_back(before);
+                statements.query("ROLLBACK TO SAVEPOINT here", &[]).await?;
+            }
+            return Ok(());
+        }
+        step => append_or(statements, home, step, done).await,
+    };
+    match (step, result) {
+        // The table is not there now, or the region is no place for rows.
+        (Step::Scratch { .. }, Err(e)) if e.sqlstate() == "42P01" => Err(Error::retry("there is no such table now")),
+        (_, Err(e)) if home.extras.by_row && is_about_regions(&e) => Err(Error::retry("a region is not there now")),
+        (_, result) => result,
+    }
+}
+
+/// What a statement that names a region is told while the database does not have it.
+fn is_about_regions(error: &Error) -> bool {
+    matches!(error.sqlstate(), "22P02" | "42602" | "42704" | "22023")
+}
+
+/// An append is noted before it is sent: it may have happened even if it fails.
+async fn append_or(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Done) -> Result<()> {
+    let Home { schema, offset, .. } = home;
     match step {
         Step::Read { key } => {
-            let values = read_list(statements, schema, key, false).await?.unwrap_or_default();
-            note(Op::ReadList { key: key + offset, values });
+            let values = read_list(statements, home, key, false).await?.unwrap_or_default();
+            done.note(Op::ReadList { key: key + offset, values });
         }
         Step::ReadRange { from, to } => {
             let lists = read_range(statements, home, from, to).await?;
-            note(Op::ReadRange { from: from + offset, to: to + offset, lists });
+            done.note(Op::ReadRange { from: from + offset, to: to + offset, lists });
         }
-        Step::Append { key, value, how: how @ (How::ReadThenWrite | How::LockThenWrite) } => {
-            let list = read_list(statements, schema, key, matches!(how, How::LockThenWrite)).await?;
+        Step::Append { key, value, how: how @ (How::ReadThenWrite | How::LockThenWrite), .. } => {
+            let list = read_list(statements, home, key, matches!(how, How::LockThenWrite)).await?;
             let missing = list.is_none();
             let mut values = list.unwrap_or_default();
-            note(Op::ReadList { key: key + offset, values: values.clone() });
-            note(Op::Append { key: key + offset, value });
+            done.note(Op::ReadList { key: key + offset, values: values.clone() });
             values.push(value);
-            let (row, column) = place_of(key);
+            done.note(Op::Append { key: key + offset, value });
+            let (row, column) = home.place_of(key);
+            let by = home.column(value);
             let sql = match missing {
-                true => format!("INSERT INTO {schema}.lists (k, {column}) VALUES ($1, $2)"),
-                false => format!("UPDATE {schema}.lists SET {column} = $2 WHERE k = $1"),
+                true => home.insert(column),
+                false => format!("UPDATE {schema}.lists SET {column} = $2 WHERE {by} = $1"),
             };
             statements.query(&sql, &[row.into(), format_list(&values).into()]).await?;
         }
-        Step::Append { key, value, how: How::Concatenate } => {
-            note(Op::Append { key: key + offset, value });
-            let (row, column) = place_of(key);
+        Step::Append { key, value, how: How::Birth, .. } => {
+            done.note(Op::Append { key: key + offset, value });
+            let (row, column) = home.place_of(key);
+            statements.query(&home.insert(column), &[row.into(), value.to_string().into()]).await?;
+        }
+        Step::Append { key, value, how: how @ (How::Concatenate | How::IfThere), .. } => {
+            done.note(Op::Append { key: key + offset, value });
+            let (row, column) = home.place_of(key);
+            let by = home.column(value);
             let params: [Value; 2] = [row.into(), value.to_string().into()];
-            let update = format!("UPDATE {schema}.lists SET {column} = COALESCE({column} || ',', '') || $2 WHERE k = $1");
-            if statements.query(&update, &params).await?.affected == 0 {
-                let insert = format!("INSERT INTO {schema}.lists (k, {column}) VALUES ($1, $2)");
-                statements.query(&insert, &params).await?;
+            let update = format!("UPDATE {schema}.lists SET {column} = COALESCE({column} || ',', '') || $2 WHERE {by} = $1");
+            let is_missing = statements.query(&update, &params).await?.affected == 0;
+            if is_missing && matches!(how, How::Concatenate) {
+                statements.query(&home.insert(column), &params).await?;
+            } else if is_missing {
+                done.forget();
+                done.note(Op::ReadList { key: key + offset, values: Vec::new() });
             }
         }
-        Step::Append { key, value, how: How::Upsert } => {
-            note(Op::Append { key: key + offset, value });
-            let (row, column) = place_of(key);
+        Step::Append { key, value, how: How::Upsert, .. } => {
+            done.note(Op::Append { key: key + offset, value });
+            let (row, column) = home.place_of(key);
             let sql = format!(
-                "INSERT INTO {schema}.lists (k, {column}) VALUES ($1, $2) \
-                 ON CONFLICT (k) DO UPDATE SET {column} = COALESCE(lists.{column} || ',', '') || excluded.{column}"
+                "{} ON CONFLICT (k) DO UPDATE SET {column} = COALESCE(lists.{column} || ',', '') || excluded.{column}",
+                home.insert(column)
             );
             statements.query(&sql, &[row.into(), value.to_string().into()]).await?;
         }
+        Step::Delete { row } => {
+            let (place, _) = home.place_of(row * 2);
+            let by = home.column(row);
+            let sql = format!("DELETE FROM {schema}.lists WHERE {by} = $1 RETURNING v, w");
+            let rows = statements.query(&sql, &[place.into()]).await?;
+            for (key, column) in [(row * 2, 0), (row * 2 + 1, 1)] {
+                let key = key + offset;
+                match rows.rows.first() {
+                    Some(lists) => done.note(Op::Delete { key, values: parse_list(&lists[column])? }),
+                    None => done.note(Op::ReadList { key, values: Vec::new() }),
+                }
+            }
+        }
+        Step::Move { row, to } => {
+            let (place, _) = home.place_of(row * 2);
+            let to = &home.regions[to % home.regions.len()];
+            let sql = format!("UPDATE {schema}.lists SET crdb_region = '{to}' WHERE k = $1");
+            statements.query(&sql, &[place.into()]).await?;
+        }
+        Step::Scratch { id } => {
+            statements.query(&format!("INSERT INTO {schema}.scratch (id) VALUES ($1)"), &[id.into()]).await?;
+        }
     }
     Ok(())
+}
+
+/// No such database, schema, table, column or index: there was none then.
+fn is_of_another_time(error: &Error) -> bool {
+    matches!(error.sqlstate(), "3D000" | "3F000" | "42P01" | "42703" | "42704")
 }
 
 /// The row and the column of a key's list.
@@ -390,21 +721,21 @@ fn place_of(key: i64) -> (i64, &'static str) {
 }
 
 /// A key's list; `None` if its row is missing.
-async fn read_list(statements: &mut Statements<'_>, schema: &str, key: i64, lock: bool) -> Result<Option<Vec<i64>>> {
+async fn read_list(statements: &mut Statements<'_>, home: &Home, key: i64, lock: bool) -> Result<Option<Vec<i64>>> {
     let suffix = if lock { " FOR UPDATE" } else { "" };
-    let (row, column) = place_of(key);
-    let sql = format!("SELECT {column} FROM {schema}.lists WHERE k = $1{suffix}");
+    let (row, column) = home.place_of(key);
+    let sql = format!("SELECT {column} FROM {}.lists WHERE {} = $1{suffix}", home.schema, home.column(key / 2));
     let rows = statements.query(&sql, &[row.into()]).await?;
     rows.rows.first().map(|row| parse_list(&row[0])).transpose()
 }
 
 /// The lists of the keys of a range whose rows are there.
 async fn read_range(statements: &mut Statements<'_>, home: &Home, from: i64, to: i64) -> Result<BTreeMap<i64, Vec<i64>>> {
-    let Home { schema, offset } = home;
-    let sql = format!("SELECT k, v, w FROM {schema}.lists WHERE k >= $1 AND k < $2");
-    let params: [Value; 2] = [(from / 2).into(), ((to + 1) / 2).into()];
-    let rows = statements.query(&sql, &params).await?;
-    lists_of(&rows, None, from, to, *offset)
+    let (first, end) = home.rows_of(from, to);
+    let by = home.column(first + end);
+    let sql = format!("SELECT k, v, w FROM {}.lists WHERE {by} >= $1 AND {by} < $2", home.schema);
+    let rows = statements.query(&sql, &[first.into(), end.into()]).await?;
+    lists_of(&rows, None, from, to, home)
 }
 
 fn format_list(values: &[i64]) -> String {
@@ -432,17 +763,24 @@ impl Workload for ListAppend {
     async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
         schema::create_database(context, DATABASE).await?;
         let regions = context.connector.regions();
+        let extras = self.config.extras;
+        let tag = if extras.by_index { ", tag INT8" } else { "" };
+        let columns = format!("(k INT8 PRIMARY KEY, v TEXT, w TEXT{tag})");
         for (done, region) in regions.iter().enumerate() {
-            let schema = schema::schema_of(region);
+            if extras.by_row && done > 0 {
+                break;
+            }
+            let schema = if extras.by_row { EVERYWHERE.to_string() } else { schema::schema_of(region) };
             let is_last = regions.len() > 1 && regions.last() == Some(region);
             let home = match self.config.has_global && is_last {
+                _ if extras.by_row => " LOCALITY REGIONAL BY ROW".to_string(),
                 true => schema::global(&*context.connector),
                 false => schema::locality(&*context.connector, region),
             };
-            let tables = [
-                format!("CREATE SCHEMA {schema}"),
-                format!("CREATE TABLE {schema}.lists (k INT8 PRIMARY KEY, v TEXT, w TEXT){home}"),
-            ];
+            let mut tables = vec![format!("CREATE SCHEMA {schema}"), format!("CREATE TABLE {schema}.lists {columns}{home}")];
+            if extras.by_index {
+                tables.push(format!("CREATE INDEX lists_tag ON {schema}.lists (tag)"));
+            }
             schema::run_all(&mut context.session(region, DATABASE), &tables).await?;
             progress(Progress { rows_done: done as u64 + 1, rows_total: regions.len() as u64 });
         }
@@ -455,6 +793,10 @@ impl Workload for ListAppend {
         let mut session = Session::new(context, &worker.region, DATABASE, once);
         let regions = context.connector.regions();
         while !context.stop.is_stopped() {
+            if worker.id == 0 && crate::run::chance(self.config.extras.schema_share, &mut rng) {
+                self.change_schema(context, &mut session, &regions, &mut rng).await?;
+                continue;
+            }
             let (key, among) = self.choose(&regions, &worker, &mut rng);
             let started = context.timer.now_micros();
             match self.attempt(context, &mut session, &worker, &among, &mut rng).await {
@@ -462,8 +804,13 @@ impl Workload for ListAppend {
                     let took = Duration::from_micros(context.timer.now_micros() - started);
                     context.stats.success(&key, took, 0);
                 }
-                // Two transactions may both insert a key's first row; the second learns of the first by this error.
-                Tried::Failed(error) if crate::session::is_retryable(&error) || error.sqlstate() == "23505" => {
+                // Two transactions may both insert a key's first row; the second learns of the first by this error. A moment of the
+                // past may lie before the tables were made.
+                Tried::Failed(error)
+                    if crate::session::is_retryable(&error)
+                        || error.sqlstate() == "23505"
+                        || (self.config.extras.past_share > 0.0 && is_of_another_time(&error)) =>
+                {
                     context.stats.failure(&key, 1);
                     tokio::time::sleep(Duration::from_millis(rng.random_range(1..5))).await;
                 }
@@ -487,7 +834,7 @@ impl Workload for ListAppend {
     async fn check(&self, context: &Context) -> Result<Verdict> {
         let mut verdict = Verdict::default();
         for region in context.connector.regions() {
-            let home = Arc::new(Home::of(context, &region));
+            let home = Arc::new(Home::of(context, &region, self.config.extras));
             let mut session = context.session(&region, DATABASE);
             let invoked = context.timer.now_micros();
             let lists = crate::run::until_answered(context, &mut session, |statements| {
@@ -512,7 +859,6 @@ impl Workload for ListAppend {
 mod tests {
     use super::*;
     use rand::SeedableRng;
-    use std::collections::BTreeSet;
 
     #[test]
     fn no_value_is_planned_twice_and_keys_are_retired() {

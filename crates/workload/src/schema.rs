@@ -44,7 +44,8 @@ pub fn global(connector: &dyn Connector) -> String {
 
 /// Creates a database over all regions of the cluster, the first one primary, unless it exists.
 pub async fn create_database(context: &Context, name: &str) -> Result<()> {
-    create(context, name, "").await
+    let survive = if context.connector.survives_region() { " SURVIVE REGION FAILURE" } else { "" };
+    create(context, name, survive).await
 }
 
 /// The same, and what it survives: `ZONE` or `REGION`.

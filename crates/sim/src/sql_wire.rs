@@ -101,12 +101,17 @@ pub struct SimConnector {
     /// Regions in the cluster's order, each with the names of its nodes.
     regions: Arc<Vec<(String, Vec<String>)>>,
     next: AtomicUsize,
+    survives_region: bool,
 }
 
 impl SimConnector {
     /// For clients on `host`.
     pub fn new(host: Arc<Host>, regions: Arc<Vec<(String, Vec<String>)>>) -> SimConnector {
-        SimConnector { host, regions, next: AtomicUsize::new(0) }
+        SimConnector { host, regions, next: AtomicUsize::new(0), survives_region: false }
+    }
+    /// Databases are to survive the loss of a region.
+    pub fn surviving_regions(self, survives_region: bool) -> SimConnector {
+        SimConnector { survives_region, ..self }
     }
 }
 
@@ -116,11 +121,19 @@ impl Connector for SimConnector {
         self.regions.iter().map(|(region, _)| region.clone()).collect()
     }
 
+    fn survives_region(&self) -> bool {
+        self.survives_region
+    }
+
     async fn connect(&self, region: &str, database: &str) -> Result<Box<dyn Client>> {
         let found = self.regions.iter().find(|(name, _)| name == region);
         let (_, nodes) = found.ok_or_else(|| Error::internal(format!("no region {region} in this cluster")))?;
-        let is_there = |node: &&String| !self.host.world.host(node).is_some_and(|h| h.is_retired());
-        let nodes: Vec<&String> = nodes.iter().filter(is_there).collect();
+        let is_there = |node: &&String| !self.host.world.host(node).is_some_and(|h| h.is_retired() || h.is_lost());
+        let mut nodes: Vec<&String> = nodes.iter().filter(is_there).collect();
+        if nodes.is_empty() {
+            // The region is lost: its clients go elsewhere.
+            nodes = self.regions.iter().flat_map(|(_, nodes)| nodes).filter(is_there).collect();
+        }
         let node = nodes[self.next.fetch_add(1, Ordering::Relaxed) % nodes.len()];
         let stream = net::connect(&self.host, &format!("{node}:{SQL_PORT}")).await.map_err(lost)?;
         let mut client = SimClient { stream, told: Told::default() };

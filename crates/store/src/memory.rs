@@ -40,6 +40,7 @@ struct Platter {
     reads_fail: bool,
 }
 
+#[derive(Clone)]
 struct Undo {
     id: SpacesId,
     space: Space,
@@ -94,6 +95,20 @@ impl MemoryDisk {
             };
         }
         p.volatile.clear();
+    }
+    /// A disk of its own with what is durable on this one now.
+    pub fn durable_copy(&self) -> MemoryDisk {
+        let p = self.0.lock();
+        let copy = Platter {
+            records: p.records.clone(),
+            spaces: p.spaces.clone(),
+            volatile: p.volatile.clone(),
+            owner: p.owner,
+            ..Platter::default()
+        };
+        let copy = MemoryDisk(Arc::new(Mutex::new(copy)));
+        copy.crash(0);
+        copy
     }
     /// How many writes a crash would undo now.
     pub fn volatile_writes(&self) -> usize {

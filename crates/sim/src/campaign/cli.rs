@@ -17,6 +17,7 @@ Runs whole clusters in the deterministic simulator and judges what their clients
   --workload NAME  bank, list-append, registers, inserts, queue, foreign, schema-steps, movr, multi-region or tpcc
                    (default: drawn)
   --shape RxZ      regions and zones, as in 3x3 (default: drawn)
+  --small-region   the last region has one zone, whose rows have one voter
   --duration S     simulated seconds of work (default: drawn)
   --calm           nothing fails
   --beyond         GLOBAL tables, and a clock that is farther off than nodes assume: their order in real time is not judged
@@ -129,6 +130,7 @@ fn parse(args: &[String]) -> Result<Parsed, String> {
             "--bug" => parsed.options.bug = Some(bug(value()?)?),
             "--provoke" => parsed.options.provoke = Some(bug(value()?)?),
             "--calm" => parsed.options.calm = true,
+            "--small-region" => parsed.options.small_region = true,
             "--beyond" => parsed.options.beyond = true,
             "--trace" => parsed.options.trace = true,
             "--history" => parsed.options.history = Some(value()?.clone()),
@@ -166,9 +168,10 @@ mod tests {
 
     #[test]
     fn options_survive_the_way_to_a_child_process() {
-        let parsed =
-            parse(&args("--workload queue --shape 2x3 --duration 7 --bug read-in-flight --provoke vote-before-durable --calm"))
-                .expect("valid");
+        let parsed = parse(&args(
+            "--workload queue --shape 2x3 --duration 7 --bug read-in-flight --provoke vote-before-durable --calm --small-region",
+        ))
+        .expect("valid");
         let again = parse(&parsed.options.to_args()).expect("valid");
         assert_eq!(format!("{:?}", parsed.options), format!("{:?}", again.options));
     }

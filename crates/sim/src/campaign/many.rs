@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
-pub const PROMISED: [&str; 19] = [
+pub const PROMISED: [&str; 22] = [
     "process killed",
     "power lost",
     "restart",
@@ -31,7 +31,13 @@ pub const PROMISED: [&str; 19] = [
     "process stopped in good order",
     "node added",
     "outcome unknown to a client",
+    "power lost everywhere",
+    "machine suspended",
+    "clock of another speed",
 ];
+/// What one of this many seeds or more promises besides.
+pub const PROMISED_LATER: [&str; 4] = ["clock hours off", "bit rot detected", "synced writes lost", "region lost for good"];
+const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;
 /// In fewer seeds, chance may leave one out.
 pub const PROMISED_FROM_SEEDS: u64 = 30;
 /// A run that takes longer hangs.
@@ -116,7 +122,9 @@ pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Out
     }
     let promises = outcome.reports.len() as u64 >= PROMISED_FROM_SEEDS && !campaign.options.calm;
     if promises {
-        outcome.missing = PROMISED.into_iter().filter(|what| !outcome.coverage.contains_key(*what)).collect();
+        let is_long = outcome.reports.len() as u64 >= PROMISED_LATER_FROM_SEEDS;
+        let later = PROMISED_LATER.into_iter().filter(|_| is_long);
+        outcome.missing = PROMISED.into_iter().chain(later).filter(|what| !outcome.coverage.contains_key(*what)).collect();
     }
     Ok(outcome)
 }

@@ -75,7 +75,7 @@ impl WorkloadKind {
 
     /// The two that show most are drawn most.
     pub(super) fn draw(rng: &mut SmallRng) -> WorkloadKind {
-        match rng.random_range(0..20) {
+        match rng.random_range(0..22) {
             0..=3 => WorkloadKind::Bank,
             4..=9 => WorkloadKind::ListAppend,
             10..=11 => WorkloadKind::Registers,
@@ -84,7 +84,9 @@ impl WorkloadKind {
             16 => WorkloadKind::Foreign,
             17 => WorkloadKind::SchemaSteps,
             18 => WorkloadKind::Localities,
-            _ => WorkloadKind::Movr,
+            19 => WorkloadKind::Movr,
+            20 => WorkloadKind::MultiRegion,
+            _ => WorkloadKind::Tpcc,
         }
     }
 
@@ -106,6 +108,7 @@ impl WorkloadKind {
                 pause_max,
                 several_regions_share,
                 has_global,
+                extras: scenario.extras,
                 ..ListAppendConfig::default()
             })),
             WorkloadKind::Registers => Arc::new(Registers::new(RegistersConfig {
@@ -208,6 +211,8 @@ pub struct Options {
     pub calm: bool,
     /// There are GLOBAL tables, and a clock is farther off than nodes assume.
     pub beyond: bool,
+    /// The last region has one zone.
+    pub small_region: bool,
     /// Where to write the history, as lines of JSON.
     pub history: Option<String>,
 }
@@ -237,6 +242,9 @@ impl Options {
         }
         if self.beyond {
             args.push("--beyond".to_string());
+        }
+        if self.small_region {
+            args.push("--small-region".to_string());
         }
         args
     }

@@ -2,10 +2,11 @@
 //! a planted bug is given what the bug needs to show.
 
 use super::options::Bug;
-use crate::cluster::{Deaf, Death, FaultPlan, Strike};
+use crate::cluster::{Deaf, Death, FaultPlan, RareFaults, Strike};
 use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT, PROTECTED_FOR_MAX};
 use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_node::{PlantedBug, Timing};
+use meridian_workload::list_append::Extras;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::ops::RangeInclusive;
@@ -29,6 +30,10 @@ pub(super) struct Scenario {
     pub several_regions_share: f64,
     /// Workloads that can have GLOBAL tables do.
     pub has_global: bool,
+    /// List-append goes through more of the database.
+    pub extras: Extras,
+    /// Where there are several regions, the last one has one zone.
+    pub has_small_region: bool,
 }
 
 impl Scenario {
@@ -45,6 +50,49 @@ impl Scenario {
             pause_max: Duration::ZERO,
             several_regions_share: 0.5,
             has_global: false,
+            extras: Extras::default(),
+            has_small_region: false,
+        }
+    }
+
+    /// Whether a clock may be farther off than nodes assume.
+    pub fn is_beyond(&self) -> bool {
+        self.plan.beyond.is_some() || self.plan.rare.hours
+    }
+
+    /// What came to be drawn later, from a generator of its own: a seed that shows a planted bug has none of it and is what it was.
+    pub fn draw_more(&mut self, rng: &mut SmallRng, is_calm: bool, regions: usize) {
+        self.has_global = rng.random_bool(0.4);
+        let share = |rng: &mut SmallRng, share: f64| if rng.random_bool(0.5) { share } else { 0.0 };
+        self.extras = Extras {
+            deletes: rng.random_bool(0.5) && !self.has_global,
+            by_index: rng.random_bool(0.5),
+            by_row: rng.random_bool(0.4) && !self.has_global && regions > 1,
+            savepoint_share: share(rng, 0.3),
+            reading_share: share(rng, 0.15),
+            past_share: share(rng, 0.1),
+            schema_share: share(rng, 0.05),
+        };
+        self.has_small_region = rng.random_bool(0.15);
+        if is_calm {
+            return;
+        }
+        let loses_region = regions == 3 && rng.random_bool(0.3);
+        self.plan.rare = RareFaults {
+            every: Duration::from_millis(rng.random_range(1_000..5_000)),
+            blackouts: rng.random_bool(0.5),
+            suspensions: rng.random_bool(0.7),
+            speeds: rng.random_bool(0.7) && !self.plan.skew_max.is_zero(),
+            hours: rng.random_bool(0.05),
+            replaced_disks: REPLACED_DISKS_JOIN_AS_NEW_NODES && rng.random_bool(0.5),
+            bit_rot: rng.random_bool(0.4),
+            lying_syncs: rng.random_bool(0.4),
+            lost_regions: loses_region,
+            survives_region: loses_region,
+        };
+        if loses_region {
+            // One region is what databases survive.
+            (self.has_small_region, self.plan.joins) = (false, false);
         }
     }
 
@@ -112,10 +160,26 @@ impl Scenario {
             | PlantedBug::ReservingReadHoldsNothing => {
                 self.several_regions_share = 0.8;
             }
+            // The clocks of readers must be behind, and these must not hear of a writer of a GLOBAL row until it is acknowledged; what
+            // they write themselves must be read in between.
+            PlantedBug::GlobalReadsHoldToCommit => {
+                self.has_global = true;
+                self.several_regions_share = 0.8;
+                self.pause_max = Duration::from_millis(200);
+                self.strike(Duration::from_millis(500), Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(150..=600) });
+                (self.plan.skew_max, self.plan.first_is_ahead) = (MAX_OFFSET_DEFAULT.mul_f64(0.36), true);
+            }
+            // A writer of a GLOBAL row must be prepared for longer than its timestamp is ahead, since a vote from another region does not
+            // come; a moment of the past that lies between it and a reader of that row must be looked at.
+            PlantedBug::GlobalReadsHoldToClosed => {
+                self.has_global = true;
+                self.several_regions_share = 0.7;
+                self.extras.past_share = 0.3;
+                self.pause_max = Duration::from_millis(200);
+                self.strike(Duration::from_millis(1_500), Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(800..=2_000) });
+            }
             // Gateways must disagree about the time, and what is written soon be read.
-            PlantedBug::GlobalReadsHoldToCommit
-            | PlantedBug::GlobalReadsHoldToClosed
-            | PlantedBug::GlobalReadsNotRechecked
+            PlantedBug::GlobalReadsNotRechecked
             | PlantedBug::UncertaintySkipped
             | PlantedBug::ReaderDoesNotWait
             | PlantedBug::WriterDoesNotWait => {
@@ -198,6 +262,9 @@ impl Scenario {
         self.plan.skew_max = MAX_OFFSET_DEFAULT.mul_f64(0.35);
     }
 }
+
+/// A node with an empty disk is a new node, wherever it is.
+const REPLACED_DISKS_JOIN_AS_NEW_NODES: bool = false;
 
 /// Longer than a group remembers what everybody has acknowledged (`WATERMARK_LAG`).
 const LONG_AWAY_MS: RangeInclusive<u64> = 33_000..=35_000;

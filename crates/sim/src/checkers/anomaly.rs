@@ -54,11 +54,30 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether nothing is wrong but the order in real time.
-    pub fn is_about_real_time(self) -> bool {
-        use Kind::{G0RealTime, G1cRealTime, G2ItemRealTime, G2RealTime, GSingleRealTime, LostWrite};
-        matches!(self, G0RealTime | G1cRealTime | GSingleRealTime | G2ItemRealTime | G2RealTime | LostWrite)
-    }
+    /// All of them.
+    pub const ALL: [Kind; 21] = [
+        Kind::G0,
+        Kind::G1a,
+        Kind::G1b,
+        Kind::G1c,
+        Kind::GSingle,
+        Kind::G2Item,
+        Kind::G2,
+        Kind::G0RealTime,
+        Kind::G1cRealTime,
+        Kind::GSingleRealTime,
+        Kind::G2ItemRealTime,
+        Kind::G2RealTime,
+        Kind::Internal,
+        Kind::IncompatibleOrder,
+        Kind::LostUpdate,
+        Kind::LostWrite,
+        Kind::Duplicate,
+        Kind::Garbage,
+        Kind::NotLinearizable,
+        Kind::Undecided,
+        Kind::WrongSum,
+    ];
 
     /// The class with real-time edges that belongs to a class of cycles.
     pub(crate) fn with_real_time(self) -> Kind {

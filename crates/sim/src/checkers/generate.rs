@@ -38,6 +38,57 @@ pub fn list_append(seed: u64, clients: u32, count: usize) -> Vec<Record> {
     with_windows(&mut rng, clients, steps)
 }
 
+/// The same with keys that are deleted once and for ever, and with reads of moments that have passed.
+pub fn list_append_with_deaths(seed: u64, clients: u32, count: usize) -> Vec<Record> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut lists: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    let mut dead: Vec<i64> = Vec::new();
+    let mut moments = vec![lists.clone()];
+    let (mut next_value, mut next_key) = (0, 4);
+    let mut steps = Vec::new();
+    for _ in 0..count {
+        if rng.random_bool(0.1) {
+            let moment = &moments[rng.random_range(0..moments.len())];
+            let read = Op::ReadRange { from: 0, to: next_key, lists: moment.clone() };
+            steps.push((Outcome::Committed, vec![Op::Past, read]));
+            continue;
+        }
+        let outcome = if rng.random_bool(0.1) { Outcome::Unknown } else { Outcome::Committed };
+        let happens = outcome == Outcome::Committed || rng.random_bool(0.5);
+        let before = (lists.clone(), dead.clone());
+        let mut ops = Vec::new();
+        for _ in 0..rng.random_range(1..5) {
+            let key = rng.random_range(0..next_key);
+            let values = lists.get(&key).cloned();
+            match (rng.random_range(0..4), values) {
+                (0, values) => ops.push(Op::ReadList { key, values: values.unwrap_or_default() }),
+                (1, Some(values)) if values.len() > 2 => {
+                    ops.push(Op::Delete { key, values });
+                    lists.remove(&key);
+                    dead.push(key);
+                    next_key += 1;
+                }
+                (_, _) if !dead.contains(&key) => {
+                    next_value += 1;
+                    lists.entry(key).or_default().push(next_value);
+                    ops.push(Op::Append { key, value: next_value });
+                }
+                _ => {}
+            }
+        }
+        if !happens {
+            (lists, dead) = before;
+        }
+        if outcome != Outcome::Committed {
+            ops.retain(|op| matches!(op, Op::Append { .. } | Op::Delete { .. }));
+        }
+        moments.push(lists.clone());
+        steps.push((outcome, ops));
+    }
+    steps.push((Outcome::Committed, vec![Op::ReadRange { from: 0, to: next_key, lists }]));
+    with_windows(&mut rng, clients, steps)
+}
+
 fn list_op(rng: &mut SmallRng, lists: &mut BTreeMap<i64, Vec<i64>>, next_value: &mut i64) -> Op {
     let key = rng.random_range(0..8);
     match rng.random_range(0..4) {

@@ -8,6 +8,7 @@
 //! * [`list_append`]: strict serializability from list-append histories, by cycles in the dependency graph.
 //! * [`linearizability`]: registers, by search for an order of operations.
 //! * [`balances`]: snapshots of accounts whose sum must not change.
+//! * [`promise`]: what the circumstances of a run leave open.
 
 pub mod anomaly;
 pub mod balances;
@@ -17,5 +18,7 @@ mod generate;
 pub mod graph;
 pub mod linearizability;
 pub mod list_append;
+pub mod promise;
 
 pub use anomaly::{Anomaly, Kind};
+pub use promise::Promise;

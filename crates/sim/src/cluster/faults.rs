@@ -4,15 +4,17 @@
 //! not put on one link, and most of the time a region keeps a quorum, since a cluster that is only ever dead proves little.
 //! At the end everything is healed, and the cluster has to come back.
 
+mod rare;
 mod strikes;
 
+pub use rare::RareFaults;
 pub use strikes::{Deaf, Death, Strike};
 
 use super::machines::{Link, Machines, link};
 use super::software::{self, Software};
 use crate::world::disk::PowerLoss;
-use rand::Rng;
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +27,8 @@ pub struct FaultPlan {
     pub every: Duration,
     /// Clocks are wrong by at most this, from the start.
     pub skew_max: Duration,
+    /// The clocks of the first region are ahead by that, and all others behind by as much.
+    pub first_is_ahead: bool,
     /// Clocks may jump by at most this; together with the skew within `max_offset`.
     pub jump_max: Duration,
     /// Machines fail.
@@ -41,6 +45,8 @@ pub struct FaultPlan {
     pub beyond: Option<Duration>,
     /// Every fault is this one, and nothing is drawn.
     pub strike: Option<Strike>,
+    /// Besides.
+    pub rare: RareFaults,
 }
 
 impl FaultPlan {
@@ -49,6 +55,7 @@ impl FaultPlan {
         FaultPlan {
             every: Duration::from_millis(1_200),
             skew_max: max_offset.mul_f64(0.35),
+            first_is_ahead: false,
             jump_max: max_offset.mul_f64(0.1),
             machines: true,
             stops: 0.15,
@@ -57,6 +64,7 @@ impl FaultPlan {
             joins: true,
             beyond: None,
             strike: None,
+            rare: RareFaults::NONE,
         }
     }
     /// Nothing fails.
@@ -64,6 +72,7 @@ impl FaultPlan {
         FaultPlan {
             every: Duration::MAX,
             skew_max: Duration::ZERO,
+            first_is_ahead: false,
             jump_max: Duration::ZERO,
             machines: false,
             stops: 0.0,
@@ -72,10 +81,13 @@ impl FaultPlan {
             joins: false,
             beyond: None,
             strike: None,
+            rare: RareFaults::NONE,
         }
     }
 }
 
+/// For how long a machine is down whose disk lied.
+const LIED_DOWN: Duration = Duration::from_millis(500);
 /// When a node that was added is to take the place of another one.
 const RETIRES_AFTER: Duration = Duration::from_secs(1);
 
@@ -104,6 +116,21 @@ enum End {
         node: String,
         micros: i64,
     },
+    Resume {
+        node: String,
+    },
+    Speed {
+        node: String,
+        by_ppm: i64,
+    },
+    /// A disk that lied loses what it has not synced.
+    Lie {
+        node: String,
+    },
+    /// A node that nothing happened to, for the sake of another one.
+    Spare {
+        node: String,
+    },
     Strike {
         node: String,
         links: Vec<Link>,
@@ -130,14 +157,39 @@ pub struct Faults {
     busy: BTreeSet<String>,
     /// Set when the node that an operator takes out of the cluster is no member any more.
     retirement: Option<Arc<AtomicBool>>,
+    rare_rng: SmallRng,
+    next_rare: Duration,
+    /// Some disk, or a node with it, was lost for good: no other one may be.
+    has_lost_disk: bool,
+    /// Nodes on whose disk a bit has changed.
+    rotten: BTreeSet<String>,
 }
 
 impl Faults {
     /// The first fault comes some time after `start`.
     pub fn new(plan: FaultPlan, rng: SmallRng, start: Duration) -> Faults {
-        let mut faults = Faults { plan, rng, next: start, ends: Vec::new(), busy: BTreeSet::new(), retirement: None };
+        let rare_rng = SmallRng::seed_from_u64(rng.clone().random());
+        let mut faults = Faults {
+            plan,
+            rng,
+            next: start,
+            ends: Vec::new(),
+            busy: BTreeSet::new(),
+            retirement: None,
+            rare_rng,
+            next_rare: start,
+            has_lost_disk: false,
+            rotten: BTreeSet::new(),
+        };
         faults.schedule(start);
+        faults.schedule_rare(start);
         faults
+    }
+
+    fn schedule_rare(&mut self, now: Duration) {
+        let wait = -(1.0 - self.rare_rng.random::<f64>()).ln();
+        let every = self.plan.rare.every.as_secs_f64();
+        self.next_rare = now.saturating_add(Duration::try_from_secs_f64(every * wait).unwrap_or(Duration::MAX));
     }
 
     fn schedule(&mut self, now: Duration) {
@@ -159,6 +211,10 @@ impl Faults {
             self.begin(machines, now);
             self.schedule(now);
         }
+        if now >= self.next_rare {
+            self.begin_rare(machines, now);
+            self.schedule_rare(now);
+        }
     }
 
     /// Ends every fault at once and begins no more.
@@ -170,7 +226,7 @@ impl Faults {
                 self.end(machines, end);
             }
         }
-        self.next = Duration::MAX;
+        (self.next, self.next_rare) = (Duration::MAX, Duration::MAX);
     }
 
     /// After [`Faults::heal`]: processes that die now are a consequence of earlier faults, and are started again.
@@ -200,6 +256,10 @@ impl Faults {
             self.busy.insert(node.clone());
             if is_retired {
                 machines.host(&node).mark_retired();
+                continue;
+            }
+            if self.rotten.remove(&node) {
+                self.replace_rotten(machines, node, now);
                 continue;
             }
             self.ends.push((now + down, End::Restart { node }));
@@ -253,11 +313,14 @@ impl Faults {
     fn pick_node<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
         let reckless = self.rng.random_bool(0.15);
         let nodes = &machines.topology.nodes;
-        let quorum = machines.topology.zones / 2 + 1;
+        let quorum = |region: &str| machines.topology.zones_in(region) / 2 + 1;
         let well = |region: &str| nodes.iter().filter(|n| n.region == region && !self.busy.contains(&n.name)).count();
         let fit: Vec<String> = nodes
             .iter()
-            .filter(|n| !self.busy.contains(&n.name) && (reckless || well(&n.region) > quorum || machines.topology.zones < 3))
+            .filter(|n| {
+                !self.busy.contains(&n.name)
+                    && (reckless || well(&n.region) > quorum(&n.region) || machines.topology.zones_in(&n.region) < 3)
+            })
             .map(|n| n.name.clone())
             .collect();
         (!fit.is_empty()).then(|| fit[self.rng.random_range(0..fit.len())].clone())
@@ -406,9 +469,13 @@ impl Faults {
         let beside = self.rng.random_range(0..machines.topology.nodes.len());
         machines.grow(beside, error);
         let node = machines.topology.nodes[beside].name.clone();
-        if machines.topology.zones >= 3 && self.rng.random_bool(0.5) {
+        let zones = machines.topology.zones_beside(&node);
+        if zones >= 3 && self.rng.random_bool(0.5) {
+            if std::mem::replace(&mut self.has_lost_disk, true) {
+                return;
+            }
             self.ends.push((now + Duration::from_millis(self.rng.random_range(500..3_000)), End::Lose { node }));
-        } else if machines.topology.zones >= 2 && error % 2 == 0 {
+        } else if zones >= 2 && !std::mem::replace(&mut self.has_lost_disk, true) && error % 2 == 0 {
             // Not drawn: the other runs stay what they were without this.
             let successor = machines.topology.nodes.last().expect("just added").name.clone();
             self.ends.push((now + RETIRES_AFTER, End::Retire { node, successor }));
@@ -429,6 +496,13 @@ impl Faults {
             machines.world.coverage.hit("node lost for good");
             self.take_down(machines, &node);
             self.ends.push((Duration::MAX, End::Restart { node }));
+        }
+    }
+
+    /// A node may have faults again, unless it died meanwhile: then it may when it is back.
+    fn spare<S: Software>(&mut self, machines: &Machines<S>, node: &str) {
+        if machines.host(node).is_up() {
+            self.busy.remove(node);
         }
     }
 
@@ -464,6 +538,16 @@ impl Faults {
             End::JumpBack { node, micros } => machines.host(&node).jump_clock(micros),
             End::Lose { node } => self.lose(machines, node),
             End::Retire { node, successor } => self.retire(machines, node, successor),
+            End::Resume { node } => {
+                machines.host(&node).resume();
+                self.spare(machines, &node);
+            }
+            End::Speed { node, by_ppm } => machines.host(&node).change_speed(by_ppm, machines.elapsed()),
+            End::Lie { node } => {
+                machines.lose_what_was_not_synced(&node);
+                self.ends.push((machines.elapsed() + LIED_DOWN, End::Restart { node }));
+            }
+            End::Spare { node } => self.spare(machines, &node),
             End::Strike { node, links, strike } => self.end_strike(machines, node, links, &strike),
         }
     }

@@ -192,6 +192,29 @@ impl<S: Software> Machines<S> {
         }
     }
 
+    /// A machine that is off gets an empty disk.
+    pub fn replace_disk(&mut self, name: &str) {
+        self.host(name).event("disk replaced", 0);
+        self.host(name).replace_disk();
+        self.software.replace_disk(&self.spec(name));
+        self.world.coverage.hit("disk replaced");
+    }
+
+    /// From now on the machine's disk makes nothing durable and says that it does.
+    pub fn lie_about_syncs(&mut self, name: &str) {
+        self.host(name).event("lies", 0);
+        self.host(name).lie_about_syncs(true);
+        self.software.remember_disk(&self.spec(name));
+    }
+
+    /// The machine goes dark, and its disk is as it was when it began to lie.
+    pub fn lose_what_was_not_synced(&mut self, name: &str) {
+        self.cut_power(name, PowerLoss::LoseAll);
+        self.host(name).lie_about_syncs(false);
+        self.software.recall_disk(&self.spec(name));
+        self.world.coverage.hit("synced writes lost");
+    }
+
     /// A process is started on the machine again.
     pub fn restart(&mut self, name: &str) {
         // Peers that never heard of the loss of power learn of it now, as by the first segment that the new kernel refuses.

@@ -63,6 +63,8 @@ pub struct Meridian {
     tuning: Tuning,
     /// The stores' memory, per machine: it outlives processes.
     disks: Mutex<BTreeMap<String, MemoryDisk>>,
+    /// What disks that lie are going to be.
+    remembered: Mutex<BTreeMap<String, MemoryDisk>>,
     /// The processes that came up last, per machine.
     nodes: Arc<Mutex<BTreeMap<String, Weak<MeridianGateway>>>>,
 }
@@ -70,7 +72,7 @@ pub struct Meridian {
 impl Meridian {
     /// Nodes that are all tuned alike.
     pub fn new(tuning: Tuning) -> Meridian {
-        Meridian { tuning, disks: Mutex::default(), nodes: Arc::default() }
+        Meridian { tuning, disks: Mutex::default(), remembered: Mutex::default(), nodes: Arc::default() }
     }
     fn disk(&self, machine: &str) -> MemoryDisk {
         self.disks.lock().entry(machine.to_string()).or_default().clone()
@@ -162,6 +164,21 @@ impl Software for Meridian {
         match full {
             true => self.disk(&spec.name).fail_writes_after(0),
             false => self.disk(&spec.name).heal(),
+        }
+    }
+
+    fn replace_disk(&self, spec: &NodeSpec) {
+        self.disks.lock().remove(&spec.name);
+    }
+
+    fn remember_disk(&self, spec: &NodeSpec) {
+        let image = self.disk(&spec.name).durable_copy();
+        self.remembered.lock().insert(spec.name.clone(), image);
+    }
+
+    fn recall_disk(&self, spec: &NodeSpec) {
+        if let Some(image) = self.remembered.lock().remove(&spec.name) {
+            self.disks.lock().insert(spec.name.clone(), image);
         }
     }
 

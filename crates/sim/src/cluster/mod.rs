@@ -14,7 +14,7 @@ pub mod topology;
 #[cfg(test)]
 mod tests;
 
-pub use faults::{Deaf, Death, FaultPlan, Faults, Strike};
+pub use faults::{Deaf, Death, FaultPlan, Faults, RareFaults, Strike};
 pub use machines::Machines;
 pub use software::{Software, Started};
 pub use topology::{NodeSpec, Topology};

@@ -33,6 +33,12 @@ pub trait Software: 'static {
     fn process_died(&self, spec: &NodeSpec);
     /// There is no room (or again room) for state kept outside the simulated files.
     fn set_full(&self, spec: &NodeSpec, full: bool);
+    /// The machine has an empty disk.
+    fn replace_disk(&self, spec: &NodeSpec);
+    /// What is durable now of the state outside the simulated files is what a disk that lies will have in the end.
+    fn remember_disk(&self, spec: &NodeSpec);
+    /// It has that and nothing else now.
+    fn recall_disk(&self, spec: &NodeSpec);
     /// What an operator does, at another machine, to take a node out of the cluster in good order. Ends when it is no member any more;
     /// its process ends by itself then, with an error that says [`RETIRED`].
     fn retire(&self, operator: SimRuntime, spec: NodeSpec, others: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()>;

@@ -52,6 +52,9 @@ impl Software for Counter {
     fn lose_power(&self, _: &NodeSpec, _: u64) {}
     fn process_died(&self, _: &NodeSpec) {}
     fn set_full(&self, _: &NodeSpec, _: bool) {}
+    fn replace_disk(&self, _: &NodeSpec) {}
+    fn remember_disk(&self, _: &NodeSpec) {}
+    fn recall_disk(&self, _: &NodeSpec) {}
     fn retire(&self, _: SimRuntime, _: NodeSpec, _: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }

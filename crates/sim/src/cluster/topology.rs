@@ -24,7 +24,8 @@ pub struct NodeSpec {
 #[derive(Clone, Debug)]
 pub struct Topology {
     pub regions: Vec<String>,
-    pub zones: usize,
+    /// Of every region.
+    pub zones: Vec<usize>,
     pub nodes: Vec<NodeSpec>,
     /// How much longer than its usual delay a message may take.
     pub jitter: f64,
@@ -33,16 +34,49 @@ pub struct Topology {
 impl Topology {
     /// So many regions with so many zones each, one node per zone.
     pub fn new(regions: usize, zones: usize, jitter: f64) -> Topology {
-        assert!((1..=REGIONS.len()).contains(&regions) && zones > 0);
-        let regions: Vec<String> = REGIONS[..regions].iter().map(|r| r.to_string()).collect();
-        let places = regions.iter().flat_map(|region| (0..zones).map(move |zone| (region, zone)));
+        Topology::of(&vec![zones; regions], jitter)
+    }
+
+    /// A region for every number, with so many zones.
+    pub fn of(zones: &[usize], jitter: f64) -> Topology {
+        assert!((1..=REGIONS.len()).contains(&zones.len()) && zones.iter().all(|z| *z > 0));
+        let regions: Vec<String> = REGIONS[..zones.len()].iter().map(|r| r.to_string()).collect();
+        let of_region = |(region, zones): (_, usize)| (0..zones).map(move |zone| (region, zone));
+        let places = regions.iter().zip(zones.iter().copied()).flat_map(of_region);
         let nodes = places.enumerate().map(|(index, (region, zone))| NodeSpec {
             name: format!("n{}", index + 1),
             region: region.clone(),
             zone: format!("{region}-{}", (b'a' + zone as u8) as char),
             founder: "n1".to_string(),
         });
-        Topology { nodes: nodes.collect(), regions, zones, jitter }
+        Topology { nodes: nodes.collect(), regions, zones: zones.to_vec(), jitter }
+    }
+
+    /// The same with one zone in the last region, whose rows have one voter then.
+    pub fn with_a_small_region(self) -> Topology {
+        let mut zones = self.zones;
+        *zones.last_mut().expect("a region") = 1;
+        Topology::of(&zones, self.jitter)
+    }
+
+    /// The region of a node.
+    pub fn region_of(&self, node: &str) -> String {
+        self.nodes.iter().find(|n| n.name == node).expect("a node of the cluster").region.clone()
+    }
+    /// How many zones a region has.
+    pub fn zones_in(&self, region: &str) -> usize {
+        self.zones[self.regions.iter().position(|r| r == region).expect("a region of the cluster")]
+    }
+    /// How many the region of a node has.
+    pub fn zones_beside(&self, node: &str) -> usize {
+        self.zones_in(&self.region_of(node))
+    }
+    /// As in `3x1`, or `3+3+1` where regions differ.
+    pub fn shape(&self) -> String {
+        match self.zones.iter().all(|z| *z == self.zones[0]) {
+            true => format!("{}x{}", self.regions.len(), self.zones[0]),
+            false => self.zones.iter().map(usize::to_string).collect::<Vec<_>>().join("+"),
+        }
     }
 
     /// A shape drawn from the seed: mostly one region of three zones, where elections happen, sometimes all nine nodes.

@@ -13,12 +13,15 @@ use super::host::Host;
 use meridian_base::runtime::{Disk, DiskFile};
 use rand::Rng;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
+/// See [`FileData::rot`]: more than what is written at once, as a rule.
+const ROTS_NOT_IN_LAST: usize = 3;
 
 type Block = Box<[u8; BLOCK]>;
 
@@ -122,6 +125,16 @@ impl FileData {
         }
     }
 
+    /// A sync ends and has made nothing durable: what was put aside for it still is what is durable.
+    fn forget_sync(&mut self, id: u64) {
+        if let Some((aside, _)) = self.syncing.remove(&id) {
+            let later = std::mem::replace(&mut self.aside, aside);
+            for (block, before) in later {
+                self.aside.entry(block).or_insert(before);
+            }
+        }
+    }
+
     fn lose_power(&mut self, loss: PowerLoss, rng: &mut SmallRng) {
         // The oldest content put aside is the durable one.
         let mut durable = std::mem::take(&mut self.aside);
@@ -205,7 +218,35 @@ impl Platter {
     }
 }
 
+impl FileData {
+    /// Flips a bit of what is durable, not in the last blocks: what stands there nothing stands behind that would tell a damaged
+    /// write from a torn one. Whether there was anything.
+    fn rot(&mut self, rng: &mut SmallRng) -> bool {
+        let blocks: Vec<u64> = self.blocks.keys().copied().collect();
+        let Some(count) = blocks.len().checked_sub(ROTS_NOT_IN_LAST).filter(|count| *count > 0) else { return false };
+        let block = self.blocks.get_mut(&blocks[rng.random_range(0..count)]).expect("just listed");
+        let written: Vec<usize> = (0..BLOCK).filter(|at| block[*at] != 0).collect();
+        let Some(at) = (!written.is_empty()).then(|| written[rng.random_range(0..written.len())]) else { return false };
+        block[at] ^= 1 << rng.random_range(0..8);
+        true
+    }
+}
+
 impl Host {
+    /// A bit of a file is another one now. Which file; `None` if there is too little on the disk. For a machine that is down.
+    pub fn rot(&self) -> Option<String> {
+        self.with_rng(|rng| {
+            let mut platter = self.platter.lock();
+            let mut names: Vec<(String, u64)> = platter.names.iter().map(|(name, id)| (name.clone(), *id)).collect();
+            names.shuffle(rng);
+            names.into_iter().find(|(_, id)| platter.files.get_mut(id).is_some_and(|file| file.rot(rng))).map(|(name, _)| name)
+        })
+    }
+    /// The machine has a new disk, with nothing on it.
+    pub fn replace_disk(&self) {
+        let mut platter = self.platter.lock();
+        *platter = Platter { next_file: platter.next_file, next_sync: platter.next_sync, ..Platter::default() };
+    }
     /// The power goes: what was not synced is lost, or torn.
     pub fn lose_power(&self, loss: PowerLoss) {
         self.with_rng(|rng| self.platter.lock().lose_power(loss, rng));
@@ -355,6 +396,7 @@ impl DiskFile for SimFile {
         };
         self.with(|file| file.begin_sync(id));
         tokio::time::sleep(self.host.draw_sync_time()).await;
+        self.host.awake().await;
         if self.host.operate() {
             std::future::pending::<()>().await;
         }
@@ -362,7 +404,12 @@ impl DiskFile for SimFile {
             self.host.world.coverage.hit("sync failed");
             return Err(io::Error::other("input/output error"));
         }
-        self.with(|file| file.end_sync(id));
+        if self.host.lies_about_syncs() {
+            self.host.world.coverage.hit("sync that lied");
+            self.with(|file| file.forget_sync(id));
+        } else {
+            self.with(|file| file.end_sync(id));
+        }
         self.host.event("sync", id);
         Ok(())
     }
@@ -470,6 +517,43 @@ mod tests {
         file.write(50, &[3; 200]);
         file.lose_power(PowerLoss::LoseAll, &mut SmallRng::seed_from_u64(0));
         assert_eq!(content(&file), vec![1; 100]);
+    }
+
+    #[test]
+    fn a_sync_that_lies_makes_nothing_durable_and_one_that_does_not_makes_all_of_it() {
+        let mut file = FileData::default();
+        file.write(0, &[1; 100]);
+        file.begin_sync(1);
+        file.end_sync(1);
+        file.write(0, &[2; 100]);
+        file.begin_sync(2);
+        file.write(0, &[3; 100]);
+        file.forget_sync(2);
+        file.write(0, &[4; 50]);
+        let mut honest = FileData { blocks: file.blocks.clone(), aside: file.aside.clone(), len: 100, ..FileData::default() };
+        file.lose_power(PowerLoss::LoseAll, &mut SmallRng::seed_from_u64(0));
+        assert_eq!(content(&file), vec![1; 100]);
+        honest.begin_sync(3);
+        honest.end_sync(3);
+        honest.lose_power(PowerLoss::LoseAll, &mut SmallRng::seed_from_u64(0));
+        assert_eq!(content(&honest), [[4; 50], [3; 50]].concat());
+    }
+
+    #[test]
+    fn rot_changes_one_bit_that_was_durable() {
+        let world = super::super::World::new(false);
+        let host = world.add_host("h", 1);
+        host.mark_up();
+        let file = SimDisk(host.clone()).open("log/a", true).expect("created");
+        file.write_at(0, &[7; 8 * BLOCK]).expect("written");
+        assert_eq!(host.rot().as_deref(), Some("log/a"));
+        let mut bytes = vec![0; 8 * BLOCK];
+        file.read_at(0, &mut bytes).expect("read");
+        let wrong: u32 = bytes.iter().map(|b| (b ^ 7).count_ones()).sum();
+        assert_eq!(wrong, 1);
+        assert!(bytes[5 * BLOCK..].iter().all(|b| *b == 7), "not in the last blocks");
+        host.replace_disk();
+        assert_eq!(host.rot(), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -22,8 +23,17 @@ pub struct Host {
     rng: Mutex<SmallRng>,
     /// What its clock shows too much (or, if negative, too little).
     clock_error_micros: AtomicI64,
-    /// How much its clock gains in a second.
+    /// How much its clock gains in a second, and from when on; what it had gained before is part of its error.
     clock_drift_ppm: AtomicI64,
+    drifts_since_micros: AtomicU64,
+    /// The machine is suspended: nothing that it says leaves it and nothing reaches it.
+    suspended: AtomicBool,
+    /// What its clock shows while it is suspended, if that does not go on; 0: it goes on.
+    stopped_clock_micros: AtomicU64,
+    /// Who waits for the end of that.
+    suspended_wakers: Mutex<Vec<Waker>>,
+    /// Syncs say that they are done and make nothing durable.
+    sync_lies: AtomicBool,
     doomed: AtomicBool,
     /// Operations until it is doomed; negative: not armed.
     countdown: AtomicI64,
@@ -32,6 +42,8 @@ pub struct Host {
     /// The process has come up.
     started: AtomicBool,
     retired: AtomicBool,
+    /// It will never be there again.
+    lost: AtomicBool,
     /// Without power the machine does not even refuse connections.
     powered: AtomicBool,
     /// The process is told to stop.
@@ -51,11 +63,17 @@ impl Host {
             rng: Mutex::new(SmallRng::seed_from_u64(seed ^ super::trace::hash_of(name.as_bytes()))),
             clock_error_micros: AtomicI64::new(0),
             clock_drift_ppm: AtomicI64::new(0),
+            drifts_since_micros: AtomicU64::new(0),
+            suspended: AtomicBool::new(false),
+            stopped_clock_micros: AtomicU64::new(0),
+            suspended_wakers: Mutex::default(),
+            sync_lies: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
             countdown: AtomicI64::new(-1),
             up: AtomicBool::new(false),
             started: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             powered: AtomicBool::new(true),
             stop: Notify::new(),
             sync_fails: AtomicBool::new(false),
@@ -66,10 +84,63 @@ impl Host {
 
     /// The machine's clock.
     pub fn clock_micros(&self) -> u64 {
+        match self.stopped_clock_micros.load(Ordering::Relaxed) {
+            0 => self.running_clock_micros(),
+            stopped => stopped,
+        }
+    }
+    fn running_clock_micros(&self) -> u64 {
         let elapsed = self.world.micros();
-        let drift = elapsed as i64 * self.clock_drift_ppm.load(Ordering::Relaxed) / 1_000_000;
-        let error = self.clock_error_micros.load(Ordering::Relaxed) + drift;
+        let error = self.clock_error_micros.load(Ordering::Relaxed) + self.drifted_micros(elapsed);
         (super::EPOCH_MICROS + elapsed).saturating_add_signed(error)
+    }
+    fn drifted_micros(&self, elapsed: u64) -> i64 {
+        let drifting = elapsed.saturating_sub(self.drifts_since_micros.load(Ordering::Relaxed));
+        drifting as i64 * self.clock_drift_ppm.load(Ordering::Relaxed) / 1_000_000
+    }
+    /// The clock runs faster or slower from now on, by so much more than it did.
+    pub fn change_speed(&self, by_ppm: i64, elapsed: Duration) {
+        let elapsed = elapsed.as_micros() as u64;
+        self.clock_error_micros.fetch_add(self.drifted_micros(elapsed), Ordering::Relaxed);
+        self.drifts_since_micros.store(elapsed, Ordering::Relaxed);
+        self.clock_drift_ppm.fetch_add(by_ppm, Ordering::Relaxed);
+    }
+
+    /// Suspends the machine, as a virtual machine is that another one pushes aside: what it has in hand goes on when it wakes, and
+    /// its clock shows then how late it is. Its tasks still run, since the simulator cannot stop them, but whatever they wait for from
+    /// outside does not come and whatever they say does not leave. With `clock` their time stands still too, as if all of that had
+    /// happened at once just before.
+    pub fn suspend(&self, clock: bool) {
+        if clock {
+            self.stopped_clock_micros.store(self.running_clock_micros(), Ordering::Relaxed);
+        }
+        self.suspended.store(true, Ordering::Relaxed);
+    }
+    /// It goes on.
+    pub fn resume(&self) {
+        self.stopped_clock_micros.store(0, Ordering::Relaxed);
+        self.suspended.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *self.suspended_wakers.lock()).into_iter().for_each(Waker::wake);
+    }
+    /// Whether it is suspended; who asks is woken when it is not any more.
+    pub(super) fn is_suspended(&self, waker: &Waker) -> bool {
+        let is_suspended = self.suspended.load(Ordering::Relaxed);
+        if is_suspended {
+            self.suspended_wakers.lock().push(waker.clone());
+        }
+        is_suspended
+    }
+    /// Ends when the machine is not suspended (any more).
+    pub(super) async fn awake(&self) {
+        std::future::poll_fn(|cx| if self.is_suspended(cx.waker()) { Poll::Pending } else { Poll::Ready(()) }).await
+    }
+
+    /// From now on syncs say that they are done, and make nothing durable.
+    pub fn lie_about_syncs(&self, lies: bool) {
+        self.sync_lies.store(lies, Ordering::Relaxed);
+    }
+    pub(super) fn lies_about_syncs(&self) -> bool {
+        self.sync_lies.load(Ordering::Relaxed)
     }
     /// Sets how wrong the clock is from the start.
     pub fn set_clock(&self, error_micros: i64, drift_ppm: i64) {
@@ -141,6 +212,10 @@ impl Host {
         self.up.store(false, Ordering::Relaxed);
         self.started.store(false, Ordering::Relaxed);
         self.powered.store(powered, Ordering::Relaxed);
+        // Nobody is left to be woken.
+        self.suspended_wakers.lock().clear();
+        self.suspended.store(false, Ordering::Relaxed);
+        self.stopped_clock_micros.store(0, Ordering::Relaxed);
     }
     /// The driver is about to start a process.
     pub fn mark_up(&self) {
@@ -158,6 +233,14 @@ impl Host {
     pub fn mark_retired(&self) {
         self.retired.store(true, Ordering::Relaxed);
         self.event("retired", 0);
+    }
+    /// The machine is gone for good, and clients are told of it no longer.
+    pub fn mark_lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.event("lost", 0);
+    }
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
     pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)

@@ -87,7 +87,7 @@ impl AsyncRead for SimStream {
         if let Some(error) = self.check(cx, true) {
             return Poll::Ready(Err(error));
         }
-        if self.host.is_doomed() {
+        if self.host.is_doomed() || self.host.is_suspended(cx.waker()) {
             return Poll::Pending;
         }
         Pin::new(&mut self.stream).poll_read(cx, buf)
@@ -99,7 +99,7 @@ impl AsyncWrite for SimStream {
         if let Some(error) = self.check(cx, false) {
             return Poll::Ready(Err(error));
         }
-        if self.host.operate() {
+        if self.host.is_suspended(cx.waker()) || self.host.operate() {
             return Poll::Pending;
         }
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
@@ -130,6 +130,7 @@ impl Listener for SimListener {
 
     async fn accept(&mut self) -> io::Result<(SimStream, String)> {
         let (stream, peer) = self.listener.accept().await?;
+        self.host.awake().await;
         if self.host.is_doomed() {
             std::future::pending::<()>().await;
         }
@@ -155,6 +156,7 @@ pub async fn listen(host: &Arc<Host>, addr: &str) -> io::Result<SimListener> {
 /// Connects from a machine to `name:port`.
 pub async fn connect(host: &Arc<Host>, addr: &str) -> io::Result<SimStream> {
     let (name, port) = parse(addr)?;
+    host.awake().await;
     if host.operate() {
         std::future::pending::<()>().await;
     }

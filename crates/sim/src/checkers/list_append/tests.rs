@@ -4,6 +4,9 @@ use super::*;
 use crate::checkers::generate;
 use proptest::prelude::*;
 
+fn check(records: &[Record]) -> Vec<Anomaly> {
+    super::check(records, &Promise::Strict)
+}
 fn append(key: i64, value: i64) -> Op {
     Op::Append { key, value }
 }
@@ -215,6 +218,12 @@ proptest! {
     #[test]
     fn a_serial_execution_passes(seed in any::<u64>(), clients in 1u32..8, count in 1usize..150) {
         let history = generate::list_append(seed, clients, count);
+        prop_assert_eq!(check(&history), vec![]);
+    }
+
+    #[test]
+    fn a_serial_execution_with_deletes_and_reads_of_the_past_passes(seed in any::<u64>(), clients in 1u32..8, count in 1usize..150) {
+        let history = generate::list_append_with_deaths(seed, clients, count);
         prop_assert_eq!(check(&history), vec![]);
     }
 

@@ -1,0 +1,230 @@
+//! Faults that a run has a few of: what happens to a machine, a building or a clock once in years.
+//!
+//! They are drawn from a generator of their own, so that a run without them is what it was before there were any. What each may do is
+//! in `docs/design/faults.md`; in short, nothing acknowledged is lost and nothing wrong is shown, and where a disk or a region is lost for
+//! good, no more of them are lost than the databases promise to survive.
+
+use super::{End, Faults};
+use crate::cluster::machines::Machines;
+use crate::cluster::software::Software;
+use crate::world::disk::PowerLoss;
+use rand::Rng;
+use std::time::Duration;
+
+/// Which of them a run has.
+#[derive(Clone, Copy, Debug)]
+pub struct RareFaults {
+    /// Mean time between two.
+    pub every: Duration,
+    /// All machines lose power at once.
+    pub blackouts: bool,
+    /// Machines are suspended, their clocks are not.
+    pub suspensions: bool,
+    /// Clocks run at different speeds, and are set right before they are farther apart than clocks may be.
+    pub speeds: bool,
+    /// A clock is hours off for a while.
+    pub hours: bool,
+    /// Once, a machine gets an empty disk.
+    pub replaced_disks: bool,
+    /// Once, a bit of a disk changes.
+    pub bit_rot: bool,
+    /// Once, a disk says that it has synced what it then loses with the power.
+    pub lying_syncs: bool,
+    /// Once, a region is lost for good. Databases have to survive that.
+    pub lost_regions: bool,
+    /// A region survives as a whole, so a disk may be lost wherever it is.
+    pub survives_region: bool,
+}
+
+impl RareFaults {
+    /// None of them.
+    pub const NONE: RareFaults = RareFaults {
+        every: Duration::MAX,
+        blackouts: false,
+        suspensions: false,
+        speeds: false,
+        hours: false,
+        replaced_disks: false,
+        bit_rot: false,
+        lying_syncs: false,
+        lost_regions: false,
+        survives_region: false,
+    };
+}
+
+/// A leader's lease is a fraction of the shorter of these and much less than the longer one.
+const SUSPENDED_MS: std::ops::Range<u64> = 150..5_000;
+/// A disk that lies is believed for so long; everything else in its region is well meanwhile, and until it has heard of what it lost.
+const LIES_FOR: Duration = Duration::from_millis(1_500);
+const CATCHES_UP_FOR: Duration = Duration::from_secs(4);
+
+impl Faults {
+    pub(super) fn begin_rare<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let rare = self.plan.rare;
+        match self.rare_rng.random_range(0..100) {
+            0..=7 if rare.blackouts => self.black_out(machines, now),
+            8..=47 if rare.suspensions => self.suspend(machines, now),
+            48..=67 if rare.speeds => self.change_speed(machines, now),
+            68..=73 if rare.hours => self.jump_hours(machines, now),
+            74..=81 if rare.replaced_disks => self.replace_disk(machines, now),
+            82..=87 if rare.bit_rot => self.rot(machines, now),
+            88..=93 if rare.lying_syncs => self.lie(machines, now),
+            94..=99 if rare.lost_regions => self.lose_region(machines),
+            _ => {}
+        }
+    }
+
+    /// A node without a fault.
+    fn pick_any<S: Software>(&mut self, machines: &Machines<S>, fits: impl Fn(&str) -> bool) -> Option<String> {
+        let nodes = machines.topology.nodes.iter().map(|n| n.name.clone());
+        let fit: Vec<String> = nodes.filter(|n| !self.busy.contains(n) && machines.host(n).is_up() && fits(n)).collect();
+        (!fit.is_empty()).then(|| fit[self.rare_rng.random_range(0..fit.len())].clone())
+    }
+
+    /// Those that are down already stay so until their time.
+    fn black_out<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        machines.world.coverage.hit("power lost everywhere");
+        let nodes: Vec<String> = machines.topology.nodes.iter().map(|n| n.name.clone()).collect();
+        for node in nodes.into_iter().filter(|n| !self.busy.contains(n)).collect::<Vec<_>>() {
+            let loss = match self.rare_rng.random_range(0..4) {
+                0..=1 => PowerLoss::LoseAll,
+                2 => PowerLoss::Tear,
+                _ => PowerLoss::Corrupt,
+            };
+            machines.cut_power(&node, loss);
+            self.busy.insert(node.clone());
+            let down = Duration::from_millis(self.rare_rng.random_range(100..3_000));
+            self.ends.push((now + down, End::Restart { node }));
+        }
+    }
+
+    fn suspend<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        // Whoever leads has most to do wrong.
+        let leads = self.rare_rng.random_bool(0.7);
+        let Some(node) = self.pick_any(machines, |n| !leads || machines.is_primary(n)) else { return };
+        let stops_time = self.rare_rng.random_bool(0.5);
+        machines.world.coverage.hit("machine suspended");
+        machines.host(&node).event("suspended", 0);
+        machines.host(&node).suspend(stops_time);
+        self.busy.insert(node.clone());
+        let lasts = Duration::from_millis(self.rare_rng.random_range(SUSPENDED_MS));
+        self.ends.push((now + lasts, End::Resume { node }));
+    }
+
+    /// Faster or slower for a while, and then the other way for as long. Where clocks may be wrong by more than nodes assume, this one is.
+    fn change_speed<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(node) = self.pick_any(machines, |_| true) else { return };
+        let (percent, most) = match self.plan.beyond.is_some() {
+            true => (self.rare_rng.random_range(10..60), Duration::from_secs(3)),
+            false => (self.rare_rng.random_range(1..20), self.plan.jump_max),
+        };
+        let lasts = most.mul_f64(match self.plan.beyond.is_some() {
+            true => 1.0,
+            false => 100.0 / percent as f64,
+        });
+        let ppm = if self.rare_rng.random_bool(0.5) { percent * 10_000 } else { -percent * 10_000 };
+        machines.world.coverage.hit("clock of another speed");
+        machines.host(&node).change_speed(ppm, now);
+        self.ends.push((now + lasts, End::Speed { node: node.clone(), by_ppm: -2 * ppm }));
+        self.ends.push((now + 2 * lasts, End::Speed { node, by_ppm: ppm }));
+    }
+
+    /// Its node has to notice and to stop.
+    fn jump_hours<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(node) = self.pick_any(machines, |n| machines.topology.zones_beside(n) >= 3) else { return };
+        self.plan.rare.hours = false;
+        let hours = self.rare_rng.random_range(1..48) * 3_600_000_000i64;
+        let micros = if self.rare_rng.random_bool(0.5) { hours } else { -hours };
+        machines.world.coverage.hit("clock hours off");
+        machines.host(&node).jump_clock(micros);
+        let lasts = Duration::from_millis(self.rare_rng.random_range(1_000..6_000));
+        self.ends.push((now + lasts, End::JumpBack { node, micros: -micros }));
+    }
+
+    /// A node whose disk may be lost: nobody else's was, and what it has is elsewhere too.
+    fn pick_disk<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
+        if self.has_lost_disk {
+            return None;
+        }
+        let survives = self.plan.rare.survives_region;
+        let node = self.pick_any(machines, |n| survives || machines.topology.zones_beside(n) >= 3)?;
+        let region = machines.topology.region_of(&node);
+        // All of its region is there to take over.
+        machines.topology.nodes.iter().all(|n| n.region != region || !self.busy.contains(&n.name)).then_some(node)
+    }
+
+    /// The machine comes back at its address with an empty disk: a new node, whoever the old one was.
+    fn replace_disk<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(node) = self.pick_disk(machines) else { return };
+        self.has_lost_disk = true;
+        self.take_down(machines, &node);
+        machines.replace_disk(&node);
+        self.busy.insert(node.clone());
+        let down = Duration::from_millis(self.rare_rng.random_range(100..4_000));
+        self.ends.push((now + down, End::Restart { node }));
+    }
+
+    /// While the machine is off, a bit of its disk changes. Its process must not start over that, if it reads it.
+    fn rot<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        let Some(node) = self.pick_disk(machines) else { return };
+        self.has_lost_disk = true;
+        machines.kill(&node);
+        let down = Duration::from_millis(self.rare_rng.random_range(100..2_000));
+        if let Some(file) = machines.host(&node).rot() {
+            machines.world.coverage.hit("bit rot");
+            machines.host(&node).event(&format!("rot in {file}"), 0);
+            self.rotten.insert(node.clone());
+        }
+        self.busy.insert(node.clone());
+        self.ends.push((now + down, End::Restart { node }));
+    }
+
+    /// A rotten process ended by itself: an operator gives the machine another disk, if a node may come back with an empty one.
+    pub(super) fn replace_rotten<S: Software>(&mut self, machines: &mut Machines<S>, node: String, now: Duration) {
+        machines.world.coverage.hit("bit rot detected");
+        if self.plan.rare.replaced_disks {
+            machines.replace_disk(&node);
+            self.ends.push((now + Duration::from_secs(1), End::Restart { node }));
+        }
+    }
+
+    /// For a while a disk makes nothing durable and says otherwise; then the machine loses power. What it said is forgotten is with the
+    /// others of its region, who are well: no protocol can do without both.
+    fn lie<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
+        if self.plan.links {
+            return;
+        }
+        let Some(node) = self.pick_disk(machines) else { return };
+        self.has_lost_disk = true;
+        machines.lie_about_syncs(&node);
+        let region = machines.topology.region_of(&node);
+        let others = machines.topology.nodes.iter().filter(|n| n.region == region && n.name != node).map(|n| n.name.clone());
+        self.busy.insert(node.clone());
+        for other in others {
+            self.busy.insert(other.clone());
+            self.ends.push((now + LIES_FOR + CATCHES_UP_FOR, End::Spare { node: other }));
+        }
+        self.ends.push((now + LIES_FOR, End::Lie { node }));
+    }
+
+    /// Nothing of it comes back.
+    fn lose_region<S: Software>(&mut self, machines: &mut Machines<S>) {
+        if self.has_lost_disk {
+            return;
+        }
+        (self.has_lost_disk, self.plan.rare.lost_regions) = (true, false);
+        let regions = &machines.topology.regions;
+        let region = regions[self.rare_rng.random_range(0..regions.len())].clone();
+        machines.world.coverage.hit("region lost for good");
+        let nodes = machines.topology.nodes.iter().filter(|n| n.region == region).map(|n| n.name.clone());
+        for node in nodes.collect::<Vec<_>>() {
+            if machines.host(&node).is_up() {
+                machines.cut_power(&node, PowerLoss::LoseAll);
+            }
+            machines.host(&node).mark_lost();
+            self.ends
+                .retain(|(_, end)| !matches!(end, End::Restart { node: gone } | End::Resume { node: gone } if *gone == node));
+            self.busy.insert(node);
+        }
+    }
+}

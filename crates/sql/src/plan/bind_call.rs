@@ -205,6 +205,7 @@ impl Binder<'_> {
         }
         let id = self.fresh();
         self.scope().aggs.push((id, call, ty.clone()));
+        self.scope().calls_at.push((id, f.span()));
         Ok(Typed::new(Expr::Column(id), ty))
     }
 
@@ -307,6 +308,7 @@ impl Binder<'_> {
         let id = self.fresh();
         let call = WindowCall { function, args, filter, partition, order, frame };
         self.scope().windows.push((id, call, ty.clone()));
+        self.scope().calls_at.push((id, f.span()));
         Ok(Typed::new(Expr::Column(id), ty))
     }
 

@@ -576,7 +576,7 @@ impl Binder<'_> {
             };
             for e in list {
                 let expr = self.order_expr(e, items, "GROUP BY")?;
-                self.refuse_grouped_results(&expr).map_err(|err| self.at(err, e.span()))?;
+                self.refuse_grouped_results(&expr)?;
                 let id = match &expr {
                     Expr::Column(c) => *c,
                     _ => self.fresh(),
@@ -589,18 +589,17 @@ impl Binder<'_> {
         Ok((keys, !exprs.is_empty()))
     }
 
-    /// An output column that `GROUP BY` names is computed before there are groups.
+    /// An output column that `GROUP BY` names is computed before there are groups. The error points at the call in that column, as
+    /// PostgreSQL's does.
     fn refuse_grouped_results(&self, key: &Expr) -> Result<()> {
         let scope = self.scopes.last().expect("a select has a scope");
-        let (aggs, windows) = (scope.aggs.iter().map(|a| a.0), scope.windows.iter().map(|w| w.0));
         let used = key.columns();
-        if aggs.into_iter().any(|id| used.contains(&id)) {
-            return Err(Error::sql("42803", "aggregate functions are not allowed in GROUP BY"));
-        }
-        if windows.into_iter().any(|id| used.contains(&id)) {
-            return Err(Error::sql("42P20", "window functions are not allowed in GROUP BY"));
-        }
-        Ok(())
+        let Some((id, span)) = scope.calls_at.iter().find(|(id, _)| used.contains(id)) else { return Ok(()) };
+        let error = match scope.aggs.iter().any(|(agg, ..)| agg == id) {
+            true => Error::sql("42803", "aggregate functions are not allowed in GROUP BY"),
+            false => Error::sql("42P20", "window functions are not allowed in GROUP BY"),
+        };
+        Err(self.at(error, *span))
     }
 
     /// Columns of a table whose primary key is grouped by depend on it: they are keys too.

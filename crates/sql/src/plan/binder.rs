@@ -10,6 +10,7 @@ use crate::types::functions::SetFunction;
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Ident, Spanned};
+use sqlparser::tokenizer::Span;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub(crate) struct Scope {
     pub(crate) no_aggregates: Option<&'static str>,
     pub(crate) aggs: Vec<(ColId, AggCall, Type)>,
     pub(crate) windows: Vec<(ColId, WindowCall, Type)>,
+    /// Where the calls in `aggs` and `windows` are written first, by what they compute: errors about them point there.
+    pub(crate) calls_at: Vec<(ColId, Span)>,
     pub(crate) sets: Vec<(ColId, SetFunction, Vec<Expr>)>,
     /// Whether set-returning functions may stand here (the select list).
     pub(crate) allow_sets: bool,

@@ -149,17 +149,17 @@ id | a | b
 select count(*) from oc group by 1;
 ----
 ERROR 42803: aggregate functions are not allowed in GROUP BY
-POSITION: 34
+POSITION: 8
 
 select id, row_number() over () as n from oc group by 1, 2;
 ----
 ERROR 42P20: window functions are not allowed in GROUP BY
-POSITION: 58
+POSITION: 12
 
 select a + max(b)::int as s from oc group by s;
 ----
 ERROR 42803: aggregate functions are not allowed in GROUP BY
-POSITION: 46
+POSITION: 12
 
 table oc union all table oc order by id limit 2;
 ----

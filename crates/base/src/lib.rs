@@ -7,6 +7,7 @@
 //! * [`ballot`]: what the participants of a transaction over several groups say to each other.
 //! * [`record`]: what a group's log contains.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
+//! * [`invariants`]: whether structures are checked after every event.
 //! * [`limits`]: every bound, with its reason.
 //! * [`steady`]: a node's physical clock: the wall clock, less its steps.
 //! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose nodes run on a simulated
@@ -17,6 +18,7 @@
 pub mod ballot;
 pub mod error;
 pub mod id;
+pub mod invariants;
 pub mod key;
 pub mod limits;
 pub mod record;

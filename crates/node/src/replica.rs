@@ -22,7 +22,9 @@ use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, TxnId, limits};
+use meridian_base::{
+    Clock, ColumnMask, Error, GroupId, Key, LogPosition, NodeId, Result, Target, Timestamp, TxnId, invariants, limits,
+};
 use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
@@ -31,7 +33,7 @@ use meridian_store::{Export, GroupStore, Import, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -390,6 +392,9 @@ impl<R: Runtime> Replica<R> {
         core.end_waits(ended);
         self.tick_participant(core);
         self.pump(core);
+        if invariants::are_looked_at() {
+            core.invariant_term();
+        }
     }
 
     /// Gives the lease up and waits until that is in the log, so that the successor starts at once.
@@ -600,6 +605,11 @@ impl<R: Runtime> Replica<R> {
         let mut core = self.core.lock();
         core.state.apply(entry.position, &payload);
         self.release(&mut core, entry.position, &payload);
+        if invariants::are_looked_at() {
+            core.invariant_state();
+            core.invariant_term();
+            assert_eq!(self.store.applied(), core.state.applied(), "versions and state are of one moment");
+        }
         Ok(())
     }
 
@@ -704,6 +714,28 @@ impl<R: Runtime> Replica<R> {
 }
 
 impl Core {
+    /// What holds of what the log determines.
+    fn invariant_state(&self) {
+        self.state.invariant_tables();
+        self.state.invariant_ceiling();
+    }
+
+    /// What holds of a term, and between the terms.
+    fn invariant_term(&self) {
+        let Some(engine) = &self.engine else {
+            assert!(self.participant.is_none() && self.reading.is_empty(), "a participant belongs to a term");
+            assert!(self.pending.is_empty() && self.records.is_empty(), "something is to be logged outside of a term");
+            assert!(self.acks.is_empty() && self.grants.is_empty(), "who waited for a term's end was told");
+            return;
+        };
+        assert!(self.participant.is_some() && self.term > 0, "a term has an engine and a participant");
+        engine.invariant_engine(&self.state);
+        self.queues.invariant_lines();
+        let in_flight: BTreeSet<Timestamp> = engine.in_flight().map(|(_, at)| at).collect();
+        assert!(self.acks.keys().all(|at| in_flight.contains(at)), "a session waits for what is not in flight");
+        assert!(self.pending.is_sorted_by_key(Pending::at), "the log gets timestamps in their order");
+    }
+
     /// Everything certified is applied, and nothing else is on its way.
     pub(crate) fn is_idle(&self) -> bool {
         self.batches_in_flight == 0 && self.pending.is_empty() && self.records.is_empty()

@@ -319,7 +319,8 @@ impl Engine {
         if at > self.schema_bound(state) && !request.schema.is_certified_by_catalog {
             return Err(Undrawn::Wait(self.waits.issue(WaitFor::Grant)));
         }
-        debug_assert!(at > self.floor && (at > state.newest() || self.bugs.has(PlantedBug::ReleaseBeforeClock)));
+        assert!(at > self.floor, "{at} is drawn, and {} was issued, read or promised", self.floor);
+        assert!(at > state.newest() || self.bugs.has(PlantedBug::ReleaseBeforeClock), "{at} is drawn below a version");
         // Item 3.
         let ahead = if self.bugs.has(PlantedBug::GlobalReadsHoldToCommit) { Duration::ZERO } else { clock.max_offset() };
         if !request.global.allow(at, ahead) {
@@ -423,13 +424,8 @@ impl Engine {
             match record {
                 Record::Batch(txns) => {
                     for txn in txns {
-                        debug_assert!(txn.at <= state.newest(), "applied to the state first");
-                        if !self.release(txn.at) {
-                            // Not certified here; never in a correct term, and harmless.
-                            for write in &txn.writes {
-                                self.index.add(&write.key, write.columns, txn.at);
-                            }
-                        }
+                        assert!(txn.at <= state.newest(), "applied to the state first");
+                        self.release(txn.id, txn.at);
                         self.index.applied(txn.at);
                         self.waits.wake(WaitFor::Applied(txn.at), woken);
                     }
@@ -449,7 +445,7 @@ impl Engine {
                 }
                 Record::Prepared(prepared) => {
                     self.preparing.remove(&prepared.at);
-                    debug_assert!(self.held.contains(prepared.id), "certified here, in this term");
+                    assert!(self.held.contains(prepared.id), "{} was certified here, in this term", prepared.id);
                 }
                 Record::Outcome(outcome) => self.outcome_applied(outcome, woken),
                 Record::Refused(_) | Record::Settled(_) => {}
@@ -474,13 +470,49 @@ impl Engine {
         self.waits.wake(WaitFor::Outcome(outcome.id), woken);
     }
 
-    /// Ends a transaction that was in flight; `false` if there was none.
-    fn release(&mut self, at: Timestamp) -> bool {
-        let Some((first, _)) = self.in_flight.first_key_value() else { return false };
-        assert!(*first >= at, "{at} is applied before {first}, which was certified earlier");
-        let Some(id) = self.in_flight.remove(&at) else { return false };
+    /// Ends a transaction that was in flight. Every entry of the term was certified here, so there is one, and it is the first.
+    fn release(&mut self, id: TxnId, at: Timestamp) {
+        let (first, certified) =
+            self.in_flight.pop_first().expect("a transaction is applied that was not certified in this term");
+        assert!(first == at, "{at} is applied before {first}, which was certified earlier");
+        assert_eq!(certified, id, "the log has another transaction at {at}");
         self.in_flight_ids.remove(&id);
-        true
+    }
+
+    /// What holds between two events of a term.
+    pub fn invariant_engine(&self, state: &GroupState) {
+        if self.phase == Phase::Over || self.bugs != PlantedBugs::NONE {
+            return;
+        }
+        assert_eq!(self.in_flight.len(), self.in_flight_ids.len());
+        for (at, id) in &self.in_flight {
+            assert_eq!(self.in_flight_ids.get(id), Some(at), "{id} is in flight at one timestamp");
+            assert!(*at > state.closed() || *at <= self.appended, "{id} is in flight at {at}, which is closed");
+            assert!(*at <= self.floor && *at <= self.ceiling, "{id} is in flight at {at}, above what is issued");
+        }
+        // What is held is what the log has prepared and what is on its way there.
+        for id in self.preparing.values() {
+            assert!(self.held.contains(*id), "{id} is on its way into the log and holds nothing");
+        }
+        for prepared in state.prepared() {
+            assert!(self.held.contains(prepared.id), "{} is prepared and holds nothing here", prepared.id);
+        }
+        let logged = state.prepared().filter(|p| !self.preparing.contains_key(&p.at)).count();
+        assert_eq!(self.held.len(), logged + self.preparing.len(), "what is held is prepared, or about to be");
+        assert!(self.early.iter().all(|id| self.held.contains(*id)), "who waited for nobody holds something");
+        for id in &self.deciding {
+            let is_prepared = state.prepared().any(|p| p.id == *id);
+            assert!(is_prepared, "the outcome of {id} is on its way into the log, and {id} is not prepared");
+        }
+        // Nothing is issued below what was issued, applied or promised.
+        assert!(self.floor >= state.newest(), "the floor {} is below a version at {}", self.floor, state.newest());
+        assert!(self.floor >= state.closed(), "the floor {} is below what is closed, {}", self.floor, state.closed());
+        assert!(self.appended <= self.floor, "handed to the log before it was issued");
+        let is_ours = self.ceiling == Timestamp::MIN || self.phase != Phase::Serving;
+        assert!(is_ours || self.ceiling == state.ceiling(), "the ceiling is the log's, {}", state.ceiling());
+        assert!(self.index.low_water() <= state.newest().max(self.start_above), "the conflict index forgot what is in flight");
+        self.held.invariant_indexes();
+        self.claims.invariant_indexes();
     }
 
     /// An append failed, or leadership is lost: the term is over and the engine answers nothing any more. All tickets wake;
@@ -540,6 +572,7 @@ impl Engine {
             closed = closed.min(first.prev());
         }
         let closed = closed.max(state.closed());
+        assert!(closed <= self.ceiling, "{closed} would be promised above the ceiling {}", self.ceiling);
         self.floor = self.floor.max(closed);
         closed
     }

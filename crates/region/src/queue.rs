@@ -259,7 +259,7 @@ impl Queues {
     pub fn expire(&mut self, now: Timestamp, ended: &mut Vec<Ended>) {
         while let Some((until, place)) = self.expiries.first().copied().filter(|(until, _)| *until <= now) {
             let owner = self.places[&place];
-            debug_assert!(until <= now);
+            assert!(until <= now, "the first to expire was looked at");
             self.stop_waiting(owner, ended);
             ended.push(Ended { place, owner, how: Ending::TimedOut });
         }
@@ -287,6 +287,23 @@ impl Queues {
     /// Whether somebody has the key to itself.
     pub fn is_held_exclusively(&self, key: &Key) -> bool {
         self.lines.get(key).is_some_and(|line| line.holders.iter().any(|(_, mode)| *mode == Mode::Exclusive))
+    }
+
+    /// What holds between two calls.
+    pub fn invariant_lines(&self) {
+        let held: usize = self.lines.values().map(|line| line.holders.len()).sum();
+        assert_eq!(held, self.held);
+        assert_eq!(self.owners.values().filter(|s| s.waits.is_some()).count(), self.places.len());
+        for (key, line) in &self.lines {
+            for (i, (a, mode)) in line.holders.iter().enumerate() {
+                assert!(line.holders[..i].iter().all(|(b, m)| a != b && !m.conflicts(*mode)), "two holders conflict");
+                assert!(self.owners[a].holds.contains(key), "a holder knows what it holds");
+            }
+            match line.waiting.front() {
+                Some(first) => assert!(!line.free_for(first.owner, first.mode), "the first waiter could go on"),
+                None => assert!(!line.holders.is_empty(), "an empty line is forgotten"),
+            }
+        }
     }
 
     /// How many entries are held, for metrics.
@@ -571,27 +588,6 @@ mod tests {
         ]
     }
 
-    impl Queues {
-        fn check_invariants(&self) {
-            let held: usize = self.lines.values().map(|line| line.holders.len()).sum();
-            assert_eq!(held, self.held);
-            assert_eq!(self.owners.values().filter(|s| s.waits.is_some()).count(), self.places.len());
-            for (key, line) in &self.lines {
-                for (i, (a, mode)) in line.holders.iter().enumerate() {
-                    assert!(line.holders[..i].iter().all(|(b, m)| a != b && !m.conflicts(*mode)), "two holders conflict");
-                    assert!(self.owners[a].holds.contains(key));
-                }
-                match line.waiting.front() {
-                    Some(first) => assert!(!line.free_for(first.owner, first.mode), "the first waiter could go on"),
-                    None => assert!(!line.holders.is_empty(), "an empty line is forgotten"),
-                }
-            }
-            for owner in self.owners.keys() {
-                assert_eq!(self.youngest_in_cycle(*owner), None, "a cycle stays");
-            }
-        }
-    }
-
     proptest! {
         #[test]
         fn nothing_is_stuck_and_nobody_holds_against_another(steps in prop::collection::vec(step(), 1..80)) {
@@ -616,7 +612,8 @@ mod tests {
                 }
                 for e in ended { prop_assert!(out.remove(&e.place), "a wait ended twice, or never began"); }
                 prop_assert!(out.iter().eq(q.places.keys()), "a wait ended without an answer");
-                q.check_invariants();
+                q.invariant_lines();
+                for owner in q.owners.keys() { prop_assert_eq!(q.youngest_in_cycle(*owner), None, "a cycle stays"); }
             }
             for owner in q.owners.keys().copied().collect::<Vec<_>>() { q.release_all(owner, &mut Vec::new()); }
             prop_assert!(q.lines.is_empty() && q.owners.is_empty() && q.expiries.is_empty());

@@ -128,6 +128,20 @@ impl Reservations {
     pub fn last(&self) -> Option<Timestamp> {
         self.by_time.last().map(|(at, _)| *at)
     }
+    /// The indexes say what the transactions hold, and nothing else.
+    pub fn invariant_indexes(&self) {
+        assert_eq!(self.by_id.len(), self.by_time.len());
+        let (mut writers, mut readers, mut ranges) = (0, 0, 0);
+        for (id, footprint) in &self.by_id {
+            assert!(self.by_time.contains(&(footprint.at, *id)), "{id} is not in the order of votes");
+            writers += footprint.writes.len();
+            readers += footprint.reads.iter().filter(|r| matches!(r, Target::Key(_))).count();
+            ranges += footprint.reads.iter().filter(|r| matches!(r, Target::Range(_))).count();
+        }
+        let holds = |map: &BTreeMap<IndexKey, Vec<Hold>>| map.values().map(Vec::len).sum::<usize>();
+        assert_eq!((holds(&self.writers), holds(&self.readers), self.ranges.len()), (writers, readers, ranges));
+    }
+
     /// How many transactions hold something.
     pub fn len(&self) -> usize {
         self.by_id.len()

@@ -244,6 +244,48 @@ impl GroupState {
     pub fn outcome(&self, id: TxnId) -> Option<Timestamp> {
         self.outcomes.get(&id).copied()
     }
+    /// What holds after every entry, whatever the log contains.
+    pub fn invariant_tables(&self) {
+        let first = [
+            self.outcomes.first_key_value().map(|(id, _)| id),
+            self.refused.first(),
+            self.aborted.first_key_value().map(|(id, _)| id),
+        ];
+        for id in first.into_iter().flatten() {
+            assert!(id.hlc > self.watermark, "{id} is remembered below the watermark {}", self.watermark);
+        }
+        assert_eq!(self.reservations.len(), self.prepared.len(), "prepared transactions, and no others, have reservations");
+        for id in self.prepared.keys() {
+            assert!(self.reservations.contains(*id), "{id} is prepared and holds nothing");
+            assert!(!self.unsettled.contains_key(id) && !self.aborted.contains_key(id), "{id} is prepared and decided");
+            assert!(!self.refused.contains(id), "{id} is prepared and refused");
+        }
+        for (id, unsettled) in &self.unsettled {
+            assert!(!self.aborted.contains_key(id) && !self.refused.contains(id), "{id} is committed and refused");
+            assert!(unsettled.at >= unsettled.vote, "{id} committed below its vote");
+            assert!(unsettled.at <= self.newest_outcome, "{id} committed above the newest outcome");
+        }
+        assert!(self.newest_outcome <= self.newest, "an outcome is a version");
+        self.reservations.invariant_indexes();
+    }
+
+    /// What holds after every entry of a log that primaries wrote: nothing was issued or promised above the lease's ceiling.
+    pub fn invariant_ceiling(&self) {
+        if self.bugs != PlantedBugs::NONE {
+            return;
+        }
+        let Some(lease) = &self.lease else {
+            assert!(self.newest == Timestamp::MIN && self.prepared.is_empty(), "a group without a lease has versions");
+            return;
+        };
+        let ceiling = lease.ceiling;
+        assert!(self.newest <= ceiling, "a version at {} above the ceiling {ceiling}", self.newest);
+        assert!(self.closed <= ceiling, "{} is closed, above the ceiling {ceiling}", self.closed);
+        for prepared in self.prepared.values() {
+            assert!(prepared.at <= ceiling, "{} is prepared at {} above the ceiling {ceiling}", prepared.id, prepared.at);
+        }
+    }
+
     /// How many outcomes are remembered.
     pub fn outcomes_len(&self) -> usize {
         self.outcomes.len()

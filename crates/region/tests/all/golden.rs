@@ -19,6 +19,11 @@
 //! > apply                  the log's next entry is durable and applied
 //! > lose                   the term ends; what was not applied is lost
 //! > closed | watermark     what the next record would carry
+//! > resign                 gives the lease up, and logs and applies that
+//! > restart                the group's state is written down and read back, as by a flush and a restart, or a snapshot
+//! > round T1 at 150        a round of a read-only transaction over several groups, of what T1 has read
+//! > may serve              whether an answer may still leave
+//! > settled                where a read-only transaction reads without waiting
 //! ```
 
 use crate::store::Store;
@@ -29,7 +34,8 @@ use meridian_base::{
     SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, SchemaCheck, Ticket, Turn, WaitFor,
+    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, Round, SchemaCheck, Ticket, Turn,
+    WaitFor,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -139,6 +145,34 @@ impl Script {
             ["replica", what] => {
                 let u = self.state.replica_read(&target(what), ColumnMask::ALL, self.state.closed());
                 self.say(format!("closed {}, reads at {}", show(self.state.closed()), show(u)));
+            }
+            ["resign"] => {
+                let Script { engine: Some(engine), clock, physical, .. } = self else { unreachable!("`primary` comes first") };
+                let lease = engine.give_up_lease(clock, *physical);
+                self.say(format!("ceiling {}", show(lease.ceiling)));
+                self.appended.push_back(Payload {
+                    records: vec![Record::Lease(lease)],
+                    closed: self.state.closed(),
+                    ..Payload::default()
+                });
+                while !self.appended.is_empty() {
+                    self.apply();
+                }
+            }
+            ["restart"] => {
+                let state = GroupState::decode(&self.state.encode(), PlantedBugs::NONE).expect("its own encoding");
+                assert!(state == self.state, "nothing is lost by a restart");
+                self.state = state;
+            }
+            ["round", who, "at", t] => self.round(who, Timestamp::from_micros(millis(t) * 1_000)),
+            ["may", "serve"] => {
+                let Script { engine: Some(engine), clock, physical, .. } = self else { unreachable!("`primary` comes first") };
+                let may = engine.may_serve(clock, *physical);
+                self.say(if may { "yes" } else { "no" });
+            }
+            ["settled"] => {
+                let settled = self.engine.as_ref().expect("`primary` comes first").settled_through(&self.state);
+                self.say(settled.map_or("not now".into(), show));
             }
             ["append"] => self.append(),
             ["apply"] => self.apply(),
@@ -316,6 +350,21 @@ impl Script {
             Deciding::NotReady(why) => self.not_ready(who, why),
         }
     }
+    fn round(&mut self, who: &str, t: Timestamp) {
+        let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
+            unreachable!("`primary` comes first")
+        };
+        match engine.read_round(state, store, &txns[who].request.reads, t, clock, *physical) {
+            Round::Passed => self.say("passed"),
+            Round::Wait(ticket) => self.wait(who, ticket),
+            Round::Refuse(refused) => {
+                let stale = refused.stale.iter().map(|(k, t)| format!("; {} is new as of {}", name(k), show(*t)));
+                let stale: String = stale.collect();
+                self.say(format!("{} on {}{stale}", refused.conflict.reason, name(&refused.conflict.key)));
+            }
+            Round::NotReady(why) => self.not_ready(who, why),
+        }
+    }
     fn closed(&mut self) -> Timestamp {
         let Script { engine: Some(engine), state, clock, physical, .. } = self else { unreachable!("`primary` comes first") };
         engine.closed_target(state, clock, *physical)
@@ -350,9 +399,12 @@ impl Script {
         }
         let index = self.state.applied().index + 1;
         self.state.apply(LogPosition { index, term: 1 }, &payload);
+        self.state.invariant_tables();
+        self.state.invariant_ceiling();
         let mut woken = Vec::new();
         if let Some(engine) = &mut self.engine {
             engine.applied(&self.state, &payload, &mut woken);
+            engine.invariant_engine(&self.state);
         }
         self.woken(woken);
     }

@@ -1,5 +1,8 @@
 //! Groups of several replicas over a network in memory, on paused time.
 
+mod incoming;
+mod leases;
+
 use crate::testing::{MemoryDisk, TestRuntime};
 use crate::*;
 use bytes::Bytes;

@@ -190,6 +190,54 @@ mod tests {
         assert_eq!(lease.until(), None);
     }
 
+    /// What each answer leaves of the lease, in a group of the voters 1, 2 and 3. Times are milliseconds.
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_are_late_repeated_or_of_another_term_lengthen_nothing() {
+        let at = |millis: u64| Duration::from_millis(millis);
+        #[rustfmt::skip]
+        let script: [(&str, u64, u32, u64, Option<u64>); 9] = [
+            // what, term, peer, sent, the lease lasts until
+            ("the first answer",                         2, 2, 100, Some(600)),
+            ("a later one",                              2, 3, 200, Some(700)),
+            ("one that was overtaken",                   2, 3, 150, Some(700)),
+            ("the slower peer's",                        2, 2, 120, Some(700)),
+            ("one of an earlier term",                   1, 2, 900, Some(700)),
+            ("somebody who is no voter",                 2, 9, 900, Some(700)),
+            ("of a later term, no voter: not yet",       3, 9, 950, None),
+            ("of a later term",                          3, 2, 300, Some(800)),
+            ("of the earlier term again",                2, 3, 999, Some(800)),
+        ];
+        let lease = leading();
+        let start = Instant::now();
+        for (what, term, peer, sent, until) in script {
+            lease.acknowledged(term, peer, start + at(sent), &[BTreeSet::from([1, 2, 3])]);
+            assert_eq!(lease.until(), until.map(|u| start + at(u)), "{what}");
+        }
+        lease.superseded(3);
+        assert!(lease.until().is_some(), "its own term supersedes nothing");
+        lease.give_up(2);
+        assert_eq!(lease.until(), None, "given up, whatever the term");
+    }
+
+    /// A leader that is not among the voters of a set needs a majority without itself.
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_leaves_does_not_count_itself() {
+        let lease = leading();
+        let configs = [BTreeSet::from([1, 2, 3]), BTreeSet::from([2, 3, 4])];
+        let start = Instant::now();
+        lease.acknowledged(1, 2, start + D, &configs);
+        assert_eq!(lease.until(), None, "one of 2, 3 and 4 is no majority");
+        lease.acknowledged(1, 4, start, &configs);
+        assert_eq!(lease.until(), Some(start + D));
+        // A voter by itself needs nobody; the other set does.
+        let lease = leading();
+        let configs = [BTreeSet::from([1]), BTreeSet::from([1, 2, 3])];
+        lease.acknowledged(1, 9, start, &configs);
+        assert_eq!(lease.until(), None);
+        lease.acknowledged(1, 3, start, &configs);
+        assert_eq!(lease.until(), Some(start + D));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_sole_voter_needs_nobody_but_must_lead() {
         let lease = Lease::new(1, D);

@@ -91,6 +91,11 @@ fn unexpected() -> RPCError<Types> {
 }
 
 impl Peer {
+    #[cfg(test)]
+    pub(crate) fn new(network: Arc<Network>, to: u32) -> Peer {
+        Peer { network, to }
+    }
+
     async fn call(&self, message: Bytes) -> Result<Response, RPCError<Types>> {
         self.network.call(self.to, message).await.map_err(|e| RPCError::Unreachable(unreachable(&e)))
     }
@@ -103,7 +108,7 @@ impl Peer {
     /// would take the silence for a lost quorum, and refuse to append, it is told that the peer is there when an answer to something
     /// sent earlier has come meanwhile. All that follows in the library from such an answer is that the leader appends, and votes
     /// for nobody, for a little longer: what a follower has of the log it is told by other messages.
-    fn append(&self, request: AppendEntriesRequest<Types>) -> BoxFuture<'static, Result<Response>> {
+    pub(crate) fn append(&self, request: AppendEntriesRequest<Types>) -> BoxFuture<'static, Result<Response>> {
         let (is_heartbeat, term) = (request.entries.is_empty(), request.vote.leader_id.term);
         let sending = self.send_append(request);
         match is_heartbeat {

@@ -1,0 +1,169 @@
+//! What a leader's lease rests on: who votes for whom and when, and which answers count.
+
+use super::*;
+use crate::consensus::message::{self, Call, Request, Response};
+use crate::consensus::network::{Network, Peer};
+use crate::consensus::{Types, Vote, lease::Lease, to_log_id};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
+use std::sync::OnceLock;
+
+/// How a voter answers a candidate of the next term whose log is longer than any.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Granted,
+    Denied,
+    /// It does not vote yet.
+    Silent,
+}
+use Answer::*;
+
+struct Candidate {
+    is_preliminary: bool,
+    /// The leader has asked it to take over.
+    is_sent_by_leader: bool,
+}
+
+async fn ask(group: &Group, candidate: &Candidate) -> Answer {
+    let term = group.role().term;
+    let last = to_log_id(LogPosition { index: 1_000, term });
+    let vote = VoteRequest::<Types> {
+        leadership_transfer: candidate.is_sent_by_leader,
+        ..VoteRequest::new(Vote::new(term + 1, 7), last)
+    };
+    let request = if candidate.is_preliminary { Request::PreVote(vote) } else { Request::Vote(vote) };
+    match group.handle(message::encode_request(&request)).await {
+        Err(e) => {
+            assert_eq!(e.message(), "this replica has just restarted and does not vote yet");
+            Silent
+        }
+        Ok(answer) => match message::decode_response(answer).unwrap() {
+            Response::Vote(answer) if answer.vote_granted => Granted,
+            Response::Vote(_) => Denied,
+            _ => panic!("not an answer to a candidate"),
+        },
+    }
+}
+
+/// `promise` is 500 ms. A voter that runs has the library's lease, of 900 ms; one that was restarted has forgotten it.
+#[tokio::test(start_paused = true)]
+async fn a_voter_keeps_its_promise_through_a_restart() {
+    let usual = |is_preliminary| Candidate { is_preliminary, is_sent_by_leader: false };
+    let sent = |is_preliminary| Candidate { is_preliminary, is_sent_by_leader: true };
+    #[rustfmt::skip]
+    let script = [
+        // restarted, milliseconds since it heard the leader, or since the restart; the candidate; the answer
+        (false, 10,    usual(false), Denied),
+        (false, 10,    usual(true),  Denied),
+        (false, 10,    sent(false),  Granted),
+        (false, 2_000, usual(false), Granted),
+        (false, 2_000, usual(true),  Granted),
+        (true,  0,     usual(false), Silent),
+        (true,  0,     usual(true),  Silent),
+        (true,  0,     sent(false),  Granted),
+        (true,  450,   usual(false), Silent),
+        (true,  450,   usual(true),  Silent),
+        (true,  500,   usual(false), Granted),
+        (true,  500,   usual(true),  Granted),
+    ];
+    for (at, (is_restarted, millis, candidate, expected)) in script.into_iter().enumerate() {
+        let mut cluster = Cluster::new(3, 40).await;
+        let leader = cluster.leader().await;
+        let voter = if leader == 1 { 2 } else { 1 };
+        cluster.propose(leader, "heard").await.unwrap();
+        sleep(Duration::from_millis(300)).await;
+        // Nobody else is heard from here on.
+        for id in 1..=3 {
+            cluster.net.cut(id);
+        }
+        if is_restarted {
+            let (disk, recorder) = cluster.kill(voter).await;
+            cluster.start(voter, disk, recorder).await;
+        }
+        sleep(Duration::from_millis(millis)).await;
+        assert_eq!(ask(cluster.group(voter), &candidate).await, expected, "line {at}");
+    }
+}
+
+/// A voter that never heard of anybody has promised nothing.
+#[tokio::test(start_paused = true)]
+async fn a_new_voter_votes_at_once() {
+    let mut cluster = Cluster { net: Arc::default(), nodes: BTreeMap::new(), seed: 41 };
+    cluster.start(2, MemoryDisk::default(), Arc::default()).await;
+    let candidate = Candidate { is_preliminary: false, is_sent_by_leader: false };
+    assert_eq!(ask(cluster.group(2), &candidate).await, Granted);
+}
+
+/// The leader votes for another one, as it does when it was told of a transfer: from that moment on it has no lease.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
+    let cluster = Cluster::new(3, 42).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "a").await.unwrap();
+    assert!(cluster.group(leader).lease_valid());
+    let candidate = Candidate { is_preliminary: false, is_sent_by_leader: true };
+    assert_eq!(ask(cluster.group(leader), &candidate).await, Granted);
+    // At once: no task of the replica has run since.
+    assert!(!cluster.group(leader).lease_valid());
+}
+
+/// Somebody whose vote is only asked about says nothing about the lease.
+#[tokio::test(start_paused = true)]
+async fn a_preliminary_vote_takes_no_lease_away() {
+    let cluster = Cluster::new(3, 43).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "a").await.unwrap();
+    let candidate = Candidate { is_preliminary: true, is_sent_by_leader: false };
+    assert_eq!(ask(cluster.group(leader), &candidate).await, Denied);
+    assert!(cluster.group(leader).lease_valid());
+}
+
+/// A peer that gives every message the same answer.
+struct Answers(AppendEntriesResponse<Types>);
+
+impl Transport for Answers {
+    fn call(&self, _to: NodeId, _group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+        assert!(matches!(message::decode_call(message), Ok(Call::Append(_))));
+        let answer = message::encode_response(&Response::Append(self.0.clone()));
+        async move {
+            sleep(Duration::from_millis(100)).await;
+            Ok(answer)
+        }
+        .boxed()
+    }
+}
+
+/// Any answer but a higher vote renews the lease, from when the message was *sent*.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_follows_another_leader_lengthens_no_lease() {
+    let term = 3;
+    let script = [
+        (AppendEntriesResponse::Success, true),
+        (AppendEntriesResponse::PartialSuccess(to_log_id(LogPosition { index: 4, term })), true),
+        (AppendEntriesResponse::Conflict, true),
+        (AppendEntriesResponse::HigherVote(Vote::new(term + 1, 2)), false),
+    ];
+    for (answer, counts) in script {
+        let duration = Duration::from_millis(450);
+        let network = Network {
+            group: G,
+            transport: Arc::new(Answers(answer.clone())),
+            timeout: Duration::from_secs(1),
+            lease: Lease::new(1, duration),
+            configs: OnceLock::new(),
+            snapshots: AtomicU64::new(0),
+        };
+        network.lease.set_leader(true);
+        let _ = network.configs.set(Box::new(|| vec![BTreeSet::from([1, 2, 3])]));
+        let network = Arc::new(network);
+        let request = AppendEntriesRequest {
+            vote: Vote::new_committed(term, 1),
+            prev_log_id: None,
+            entries: Vec::new(),
+            leader_commit: None,
+        };
+        let sent = Instant::now();
+        Peer::new(network.clone(), 2).append(request).await.unwrap();
+        assert!(sent.elapsed() >= Duration::from_millis(100));
+        assert_eq!(network.lease.until(), counts.then_some(sent + duration), "{answer:?}");
+    }
+}

@@ -643,7 +643,8 @@ impl<R: Runtime> Replica<R> {
     }
 
     fn lease_applied(&self, core: &mut Core, lease: &Lease) {
-        if lease.primary == self.node && !core.gave_up {
+        assert_eq!(lease.primary, self.node, "{}: a lease of another primary in this term", self.id);
+        if !core.gave_up {
             self.fast.ceiling.store(lease.ceiling.0, Ordering::Release);
             self.publish(core);
             self.set_serving(true);
@@ -870,6 +871,10 @@ impl<R: Runtime> SnapshotSink for Sink<R> {
         let (_, blob) = self.import.finish()?;
         {
             let mut core = self.replica.core.lock();
+            if core.engine.is_some() {
+                // It comes from a later term's leader, perhaps before the news of that. The engine's state is not this one.
+                self.replica.end_term(&mut core);
+            }
             (core.state, core.membership) = decode_flushed(&blob, self.replica.bugs)?;
         }
         if let Some(hook) = &self.replica.hook {

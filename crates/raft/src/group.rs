@@ -370,8 +370,6 @@ impl Group {
         let known = |raft: &Raft| -> BTreeSet<u32> {
             raft.server_metrics().borrow_watched().membership_config.membership().nodes().map(|(n, _)| *n).collect()
         };
-        // With a second voter the leader's word alone is not enough any more.
-        self.0.network.lease.set_sole(false);
         for node in wanted.difference(&known(raft)) {
             raft.add_learner(*node, EmptyNode::new(), false).await.map_err(change_error)?;
         }
@@ -380,7 +378,10 @@ impl Group {
                 raft.add_learner(*node, EmptyNode::new(), true).await.map_err(change_error)?;
             }
         }
-        raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), true).await.map_err(change_error)?;
+        {
+            let _changing = self.0.network.lease.changing_voters();
+            raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), true).await.map_err(change_error)?;
+        }
         let superfluous: BTreeSet<u32> = known(raft).difference(&wanted).copied().collect();
         if !superfluous.is_empty() {
             raft.change_membership(ChangeMembers::RemoveNodes(superfluous), false).await.map_err(change_error)?;

@@ -452,6 +452,26 @@ async fn the_log_is_truncated_and_a_restart_needs_only_the_rest() {
     assert_eq!(cluster.nodes[&1].recorder.payloads().len(), 1_000);
 }
 
+/// The log is read, and given to the state machine, 1,024 entries at a time.
+#[tokio::test(start_paused = true)]
+async fn a_restart_applies_more_entries_than_are_read_at_once() {
+    let mut cluster = Cluster::new(1, 12).await;
+    cluster.leader().await;
+    let mut position = LogPosition::default();
+    for part in 0..30 {
+        let propose = |i: u32| cluster.group(1).propose(Bytes::from((part * 100 + i).to_string())).unwrap();
+        for ticket in (0..100).map(propose).collect::<Vec<_>>() {
+            position = ticket.await.unwrap();
+        }
+    }
+    let (disk, _) = cluster.kill(1).await;
+    cluster.start(1, disk, Arc::default()).await;
+    cluster.leader().await;
+    cluster.applied(1, position).await;
+    let expected: Vec<String> = (0..3_000).map(|i| i.to_string()).collect();
+    assert_eq!(texts(&cluster.nodes[&1].recorder), expected);
+}
+
 #[tokio::test(start_paused = true)]
 async fn leadership_moves_on_request_and_the_lease_is_given_up_first() {
     let cluster = Cluster::new(3, 7).await;

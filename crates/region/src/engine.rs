@@ -431,7 +431,8 @@ impl Engine {
                     }
                 }
                 Record::Lease(lease) => {
-                    if lease.primary == self.node && self.lease_asked && self.phase == Phase::Serving {
+                    assert_eq!(lease.primary, self.node, "a lease of another primary in this term");
+                    if self.lease_asked && self.phase == Phase::Serving {
                         self.ceiling = lease.ceiling;
                         self.lease_asked = false;
                     }

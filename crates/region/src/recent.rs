@@ -85,7 +85,7 @@ impl Chunk {
 
     /// Positions of the writes in `start..end`, of a full chunk.
     fn between(&self, start: &IndexKey, end: &IndexKey) -> &[u16] {
-        debug_assert!(self.is_full(), "what is added later would be missed");
+        assert!(self.is_full(), "what is added later would be missed");
         let by_key = self.by_key.get_or_init(|| {
             let mut positions: Vec<u16> = (0..self.writes.len() as u16).collect();
             positions.sort_by(|a, b| self.key(*a).cmp(self.key(*b)));

@@ -591,6 +591,62 @@ mod tests {
         assert_eq!(state.ceiling(), Timestamp(150), "given up");
     }
 
+    /// Primaries never write a smaller one; a replica does not rely on that.
+    #[test]
+    fn what_is_promised_stays_promised() {
+        let mut state = GroupState::default();
+        let payload = |closed, watermark| Payload { closed: Timestamp(closed), watermark: Timestamp(watermark), records: vec![] };
+        for (index, (given, kept)) in [((50, 20), (50, 20)), ((40, 30), (50, 30)), ((60, 10), (60, 30))].into_iter().enumerate() {
+            assert!(state.apply(at(index as u64 + 1), &payload(given.0, given.1)));
+            assert_eq!((state.closed(), state.watermark()), (Timestamp(kept.0), Timestamp(kept.1)));
+        }
+        assert!(!state.apply(at(3), &payload(99, 99)), "an entry counts once");
+        assert_eq!(state.applied(), at(3));
+        state.skip(at(2));
+        assert_eq!(state.applied(), at(3), "nor does one that says nothing");
+    }
+
+    /// Of the ids 100 to 103, with a watermark that is set beside, below and above them: which are remembered, and as what.
+    #[test]
+    fn an_id_at_the_watermark_is_forgotten() {
+        let prepared = |of| ballot(0, of, 200 + of).expect("a record");
+        let (settled, ids) =
+            (Record::Settled((0..4).map(|of| id(100 + of, 3)).collect()), [0, 1, 2, 3].map(|of| id(100 + of, 3)));
+        for (watermark, remembered) in [(99, 4), (100, 3), (101, 2), (102, 1), (103, 0)] {
+            let (mut committed, mut refused, mut aborted, mut single) = Default::default();
+            let states: [&mut GroupState; 4] = [&mut committed, &mut refused, &mut aborted, &mut single];
+            for (what, state) in states.into_iter().enumerate() {
+                let records = (0..4).flat_map(|of| match what {
+                    0 => vec![prepared(of), Record::Outcome(Outcome { id: ids[of as usize], at: Some(Timestamp(300 + of)) })],
+                    1 => vec![Record::Refused(ids[of as usize])],
+                    2 => vec![prepared(of), Record::Outcome(Outcome { id: ids[of as usize], at: None })],
+                    _ => {
+                        let committed = Committed { id: ids[of as usize], at: Timestamp(200 + of), writes: vec![] };
+                        vec![Record::Batch(vec![committed])]
+                    }
+                });
+                state.apply(at(1), &Payload { records: records.collect(), ..Payload::default() });
+                // All participants know by then; before the watermark has passed, that ends nothing.
+                state.apply(at(2), &Payload { records: vec![settled.clone()], ..Payload::default() });
+                state.apply(at(3), &Payload { watermark: Timestamp(watermark), ..Payload::default() });
+                state.invariant_tables();
+            }
+            let count = |state: &GroupState, is: fn(Standing) -> bool| ids.iter().filter(|id| is(state.standing(**id))).count();
+            assert_eq!(count(&refused, |s| s == Standing::Refused), remembered, "refused, {watermark}");
+            assert_eq!(count(&aborted, |s| matches!(s, Standing::Decided { at: None, .. })), remembered, "aborted, {watermark}");
+            assert_eq!(
+                ids.iter().filter(|id| single.outcome(**id).is_some()).count(),
+                remembered,
+                "committed alone, {watermark}"
+            );
+            assert_eq!(count(&single, |s| s == Standing::Forgotten), 4 - remembered, "forgotten, {watermark}");
+            // Whoever has not heard of a commit yet asks for it: it is kept until all have, and the watermark has passed.
+            assert_eq!(count(&committed, |s| matches!(s, Standing::Decided { at: Some(_), .. })), 4, "committed, {watermark}");
+            committed.apply(at(4), &Payload { records: vec![settled.clone()], ..Payload::default() });
+            assert_eq!(committed.unsettled().len(), remembered, "settled, {watermark}");
+        }
+    }
+
     #[test]
     fn a_grant_with_a_smaller_number_is_ignored() {
         let grant = |seq, version| Payload {
@@ -603,6 +659,8 @@ mod tests {
             state.apply(at(1), &grant(2, 7));
             state.apply(at(2), &grant(1, 6));
             assert_eq!(state.grant().version, SchemaVersion(if bug { 6 } else { 7 }), "counterexample 19");
+            state.apply(at(3), &grant(2, 8));
+            assert_eq!(state.grant().version, SchemaVersion(if bug { 8 } else { 7 }), "the first with a number counts");
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::version::Version;
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
 use meridian_base::id::{GroupId, LogPosition};
+use meridian_base::invariants;
 use meridian_base::key::Key;
 use meridian_base::record::Committed;
 use meridian_base::time::Timestamp;
@@ -191,6 +192,9 @@ impl GroupStore {
     pub fn cut(&self, state: Bytes) {
         let (position, newest) = (self.applied(), self.applied_ts());
         let mut inner = self.inner.write();
+        if invariants::are_looked_at() {
+            inner.table.invariant_rows();
+        }
         inner.table.cut(position, newest, state, &mut self.pending.lock());
     }
 

@@ -338,6 +338,24 @@ impl Table {
         self.unit = Unit(self.unit.0 + 1);
     }
 
+    /// Rows are in the order of their timestamps, and the sums are what they are sums of.
+    pub fn invariant_rows(&self) {
+        let (mut dirty, mut clean) = (0, 0);
+        for (key, row) in &self.rows {
+            let older = row.slots().skip(1);
+            for (newer, older) in row.slots().zip(older) {
+                assert!(newer.at > older.at, "{key:?} has {} above {}", newer.at, older.at);
+                // What is durable is older than what is not: flushes take all versions up to a unit.
+                assert!(!newer.is_clean() || older.is_clean() || older.at <= self.spaces_newest, "{key:?} was flushed in part");
+            }
+            for slot in row.slots() {
+                assert!(slot.unit <= self.unit && slot.at <= self.newest, "{key:?} has a version of the future");
+                *(if slot.is_clean() { &mut clean } else { &mut dirty }) += slot.bytes(key);
+            }
+        }
+        assert_eq!((dirty, clean), (self.dirty_bytes, self.clean_bytes), "bytes of dirty and of clean versions");
+    }
+
     /// The oldest version applied since the last cut.
     pub fn oldest_uncut(&self) -> Timestamp {
         self.unit_oldest
@@ -352,7 +370,7 @@ impl Table {
     /// The spaces have a unit: its versions of these keys become clean. The caller raised the epoch.
     pub fn mark_clean(&mut self, keys: &[Key], unit: Unit, totals: &Totals) {
         for key in keys {
-            let Some(row) = self.rows.get_mut(key) else { continue };
+            let row = self.rows.get_mut(key).expect("a row with dirty versions is not evicted");
             let mut moved = 0;
             for slot in std::iter::once(&mut row.newest).chain(&mut row.older) {
                 if !slot.is_clean() && slot.unit <= unit {

@@ -8,11 +8,11 @@
 //!
 //! Three events end the protection early, and each withdraws the lease *before* it can matter: giving leadership away
 //! ([`Lease::give_up`], before the successor is told), voting for somebody else ([`Lease::superseded`], before the vote leaves
-//! this node), and adding voters to a group of one ([`Lease::set_sole`]).
+//! this node), and adding voters to a group of one ([`Lease::changing_voters`]).
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -26,8 +26,19 @@ pub(crate) struct Lease {
     until: AtomicU64,
     /// This replica leads.
     leader: AtomicBool,
-    /// This replica is the only voter.
+    /// This replica is the only voter, as last known.
     sole: AtomicBool,
+    /// Changes of voters under way: what is known of the voters may be out of date.
+    changes: AtomicU32,
+}
+
+/// While it lives, this replica does not count as the only voter.
+pub(crate) struct ChangingVoters<'a>(&'a Lease);
+
+impl Drop for ChangingVoters<'_> {
+    fn drop(&mut self) {
+        self.0.changes.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 #[derive(Default)]
@@ -49,6 +60,7 @@ impl Lease {
             until: AtomicU64::new(0),
             leader: AtomicBool::new(false),
             sole: AtomicBool::new(false),
+            changes: AtomicU32::new(0),
         }
     }
 
@@ -60,6 +72,13 @@ impl Lease {
     /// Whether this replica is the only voter.
     pub(crate) fn set_sole(&self, sole: bool) {
         self.sole.store(sole, Ordering::Release);
+    }
+
+    /// The voters are about to change. With a second voter the leader's word alone is not enough any more, and the new voters may elect
+    /// another leader before this replica has taken note of them.
+    pub(crate) fn changing_voters(&self) -> ChangingVoters<'_> {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        ChangingVoters(self)
     }
 
     /// `peer` accepted a message of this leader's `term`, sent at `sent`. `configs` are the sets of voters of which each needs
@@ -108,7 +127,7 @@ impl Lease {
         if !self.leader.load(Ordering::Acquire) {
             return None;
         }
-        if self.sole.load(Ordering::Acquire) {
+        if self.sole.load(Ordering::Acquire) && self.changes.load(Ordering::Acquire) == 0 {
             return Some(Instant::now() + self.duration);
         }
         let nanos = self.until.load(Ordering::Acquire);
@@ -219,6 +238,18 @@ mod tests {
         assert_eq!(lease.until(), None, "given up, whatever the term");
     }
 
+    /// An answer that was overtaken by a later one of the same peer does not take that back.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_peer_accepted_last_counts() {
+        let lease = leading();
+        let configs = [BTreeSet::from([1, 2, 3, 4, 5])];
+        let start = Instant::now();
+        lease.acknowledged(1, 2, start + 3 * D, &configs);
+        lease.acknowledged(1, 2, start + D, &configs);
+        lease.acknowledged(1, 3, start + 2 * D, &configs);
+        assert_eq!(lease.until(), Some(start + 2 * D + D));
+    }
+
     /// A leader that is not among the voters of a set needs a majority without itself.
     #[tokio::test(start_paused = true)]
     async fn a_leader_that_leaves_does_not_count_itself() {
@@ -228,6 +259,12 @@ mod tests {
         lease.acknowledged(1, 2, start + D, &configs);
         assert_eq!(lease.until(), None, "one of 2, 3 and 4 is no majority");
         lease.acknowledged(1, 4, start, &configs);
+        assert_eq!(lease.until(), Some(start + D));
+        // The set that was heard from last does not count for both.
+        let lease = leading();
+        let configs = [BTreeSet::from([2, 3, 4]), BTreeSet::from([1, 2, 3])];
+        lease.acknowledged(1, 4, start, &configs);
+        lease.acknowledged(1, 2, start + D, &configs);
         assert_eq!(lease.until(), Some(start + D));
         // A voter by itself needs nobody; the other set does.
         let lease = leading();
@@ -244,6 +281,11 @@ mod tests {
         lease.set_sole(true);
         assert_eq!(lease.until(), None);
         lease.set_leader(true);
+        assert!(lease.until().is_some());
+        let change = lease.changing_voters();
+        lease.set_sole(true);
+        assert_eq!(lease.until(), None, "what is known of the voters may be out of date");
+        drop(change);
         assert!(lease.until().is_some());
         lease.set_sole(false);
         assert_eq!(lease.until(), None);

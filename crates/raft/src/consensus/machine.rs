@@ -221,3 +221,20 @@ impl RaftSnapshotBuilder<Types> for DurableMark {
         Ok(Snapshot { meta, snapshot: SnapshotData::Durable })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the store is durable up to, never beyond what was applied, and never less than before.
+    #[test]
+    fn durable_follows_the_store_and_not_ahead_of_what_was_applied() {
+        let applied = Applied::default();
+        let at = |index| LogPosition { index, term: 1 };
+        applied.state.lock().applied = at(10);
+        for (told, durable) in [(4, 4), (2, 4), (12, 10), (0, 10)] {
+            applied.set_durable(at(told));
+            assert_eq!(applied.durable(), at(durable), "told {told}");
+        }
+    }
+}

@@ -96,6 +96,14 @@ impl Peer {
         Peer { network, to }
     }
 
+    #[cfg(test)]
+    pub(crate) fn pipeline<'s>(
+        &'s self,
+        input: impl Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
+    ) -> Answers<'s> {
+        Pipeline::new(self, input).answers().boxed()
+    }
+
     async fn call(&self, message: Bytes) -> Result<Response, RPCError<Types>> {
         self.network.call(self.to, message).await.map_err(|e| RPCError::Unreachable(unreachable(&e)))
     }
@@ -277,6 +285,8 @@ where
                 // The one before it was lost, or overtaken. That is no word about the peer's log.
                 Err(RPCError::Network(NetworkError::new(&Error::unavailable("a message arrived before its predecessor"))))
             }
+            // Nothing is before the first entry: no log disagrees with that.
+            Ok(Response::Append(AppendEntriesResponse::Conflict)) if sent.prev.is_none() => Err(unexpected()),
             Ok(Response::Append(answer)) => Ok(answer.into_stream_result(sent.prev, sent.last)),
             Ok(_) => Err(unexpected()),
             Err(e) => Err(RPCError::Unreachable(unreachable(&e))),

@@ -198,6 +198,49 @@ async fn a_missing_segment_is_refused() {
     assert!(error.message().contains("gap"), "{error}");
 }
 
+/// Of a batch that was never acknowledged the disk kept everything but the first frame. What is written next has the size of that frame:
+/// at its place it would be followed by the rest, which nobody may take for part of the log.
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    append(&log.group(G), vec![entry(1, 1, 100)]).await.unwrap();
+    let (path, mut before) = (segment_path(1), Vec::new());
+    disk.edit(&path, |bytes| before.clone_from(bytes));
+    append(&log.group(G), (2..=5).map(|i| entry(i, 1, 100)).collect()).await.unwrap();
+    let torn = disk.reboot();
+    torn.edit(&path, |bytes| {
+        let start = (0..bytes.len()).find(|i| bytes.get(*i) != before.get(*i)).expect("the batch") / 8 * 8;
+        bytes[start..start + frame::frame_bytes(entry(2, 1, 100).body.len())].fill(0);
+    });
+    let log = open(&torn).await.unwrap();
+    assert_eq!(log.group(G).bounds().1.index, 1, "the batch was not acknowledged");
+    append(&log.group(G), vec![entry(2, 2, 100)]).await.unwrap();
+    let log = open(&torn.reboot()).await.unwrap();
+    assert_eq!(all(&log.group(G)), [entry(1, 1, 100), entry(2, 2, 100)]);
+}
+
+/// Each of them is whole; only its name is another one's.
+#[tokio::test(start_paused = true)]
+async fn a_segment_under_the_name_of_another_one_is_refused() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    let group = log.group(G);
+    for i in 1..=60 {
+        append(&group, vec![entry(i, 1, 200)]).await.unwrap();
+    }
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    disk.edit(&segment_path(1), |bytes| first.clone_from(bytes));
+    disk.edit(&segment_path(2), |bytes| second.clone_from(bytes));
+    for (path, other) in [(segment_path(1), second), (segment_path(2), first)] {
+        let mixed = disk.reboot();
+        mixed.edit(&path, |bytes| *bytes = other);
+        let error = open(&mixed).await.err().expect("a segment of another number");
+        assert_eq!(error.kind(), ErrorKind::Fatal);
+        assert!(error.message().contains(path.as_str()), "{error}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_stops_the_log_with_the_files_name_and_loses_nothing() {
     let disk = MemoryDisk::default();

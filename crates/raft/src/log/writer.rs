@@ -272,7 +272,7 @@ impl<R: Runtime> Writer<R> {
         if self.contents.len() <= self.shared.options.segments_wanted_max {
             return;
         }
-        let Some((_, contents)) = self.contents.first_key_value() else { return };
+        let (_, contents) = self.contents.first_key_value().expect("the current segment, at least");
         let groups = self.shared.groups.lock();
         for (id, largest) in contents {
             if let Some(group) = groups.get(id) {

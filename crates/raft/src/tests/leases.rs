@@ -4,10 +4,13 @@ use super::*;
 use crate::consensus::message::{self, Call, Request, Response};
 use crate::consensus::network::{Network, Peer};
 use crate::consensus::{Types, Vote, lease::Lease, to_log_id};
+use futures::StreamExt;
+use openraft::errors::StreamAppendError;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-/// How a voter answers a candidate of the next term whose log is longer than any.
+/// How a voter answers a candidate of the term after `term` whose log is longer than any.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Granted,
@@ -23,8 +26,7 @@ struct Candidate {
     is_sent_by_leader: bool,
 }
 
-async fn ask(group: &Group, candidate: &Candidate) -> Answer {
-    let term = group.role().term;
+async fn ask(group: &Group, term: u64, candidate: &Candidate) -> Answer {
     let last = to_log_id(LogPosition { index: 1_000, term });
     let vote = VoteRequest::<Types> {
         leadership_transfer: candidate.is_sent_by_leader,
@@ -69,7 +71,7 @@ async fn a_voter_keeps_its_promise_through_a_restart() {
         let mut cluster = Cluster::new(3, 40).await;
         let leader = cluster.leader().await;
         let voter = if leader == 1 { 2 } else { 1 };
-        cluster.propose(leader, "heard").await.unwrap();
+        let term = cluster.propose(leader, "heard").await.unwrap().term;
         sleep(Duration::from_millis(300)).await;
         // Nobody else is heard from here on.
         for id in 1..=3 {
@@ -80,7 +82,7 @@ async fn a_voter_keeps_its_promise_through_a_restart() {
             cluster.start(voter, disk, recorder).await;
         }
         sleep(Duration::from_millis(millis)).await;
-        assert_eq!(ask(cluster.group(voter), &candidate).await, expected, "line {at}");
+        assert_eq!(ask(cluster.group(voter), term, &candidate).await, expected, "line {at}");
     }
 }
 
@@ -90,7 +92,7 @@ async fn a_new_voter_votes_at_once() {
     let mut cluster = Cluster { net: Arc::default(), nodes: BTreeMap::new(), seed: 41 };
     cluster.start(2, MemoryDisk::default(), Arc::default()).await;
     let candidate = Candidate { is_preliminary: false, is_sent_by_leader: false };
-    assert_eq!(ask(cluster.group(2), &candidate).await, Granted);
+    assert_eq!(ask(cluster.group(2), 1, &candidate).await, Granted);
 }
 
 /// The leader votes for another one, as it does when it was told of a transfer: from that moment on it has no lease.
@@ -98,10 +100,10 @@ async fn a_new_voter_votes_at_once() {
 async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
     let cluster = Cluster::new(3, 42).await;
     let leader = cluster.leader().await;
-    cluster.propose(leader, "a").await.unwrap();
+    let term = cluster.propose(leader, "a").await.unwrap().term;
     assert!(cluster.group(leader).lease_valid());
     let candidate = Candidate { is_preliminary: false, is_sent_by_leader: true };
-    assert_eq!(ask(cluster.group(leader), &candidate).await, Granted);
+    assert_eq!(ask(cluster.group(leader), term, &candidate).await, Granted);
     // At once: no task of the replica has run since.
     assert!(!cluster.group(leader).lease_valid());
 }
@@ -111,9 +113,9 @@ async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
 async fn a_preliminary_vote_takes_no_lease_away() {
     let cluster = Cluster::new(3, 43).await;
     let leader = cluster.leader().await;
-    cluster.propose(leader, "a").await.unwrap();
+    let term = cluster.propose(leader, "a").await.unwrap().term;
     let candidate = Candidate { is_preliminary: true, is_sent_by_leader: false };
-    assert_eq!(ask(cluster.group(leader), &candidate).await, Denied);
+    assert_eq!(ask(cluster.group(leader), term, &candidate).await, Denied);
     assert!(cluster.group(leader).lease_valid());
 }
 
@@ -166,4 +168,94 @@ async fn a_peer_that_follows_another_leader_lengthens_no_lease() {
         assert!(sent.elapsed() >= Duration::from_millis(100));
         assert_eq!(network.lease.until(), counts.then_some(sent + duration), "{answer:?}");
     }
+}
+
+/// A peer whose answers are given one after the other.
+struct Script(Mutex<VecDeque<Result<AppendEntriesResponse<Types>>>>);
+
+impl Transport for Script {
+    fn call(&self, _to: NodeId, _group: GroupId, _message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+        let answer = self.0.lock().pop_front().expect("no more messages than answers");
+        async move {
+            sleep(Duration::from_millis(20)).await;
+            Ok(message::encode_response(&Response::Append(answer?)))
+        }
+        .boxed()
+    }
+}
+
+/// Five messages of one entry each are on their way to a peer at the same time. What the library hears, until the stream ends: «4» is a
+/// match up to entry 4, «conflict» and «higher vote» are the peer's words, «again» lets it try again.
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_an_answer_that_is_not_a_full_success() {
+    use AppendEntriesResponse::{Conflict, HigherVote, PartialSuccess, Success};
+    let id = |index| to_log_id(LogPosition { index, term: 3 });
+    let lost = || Err(Error::unavailable("lost"));
+    let script = [
+        (vec![Ok(Success), Ok(Success), Ok(Success), Ok(Success), Ok(Success)], "2 3 4 5 6"),
+        (vec![Ok(Conflict), Ok(Success), Ok(Success), Ok(Success), Ok(Success)], "conflict"),
+        // The peer did not get the second message yet, or never: that says nothing about its log.
+        (vec![Ok(Success), Ok(Conflict), Ok(Success), Ok(Success), Ok(Success)], "2 again"),
+        (vec![Ok(Success), lost(), Ok(Success), Ok(Success), Ok(Success)], "2 again"),
+        (vec![Ok(Success), Ok(PartialSuccess(id(2))), Ok(Success), Ok(Success), Ok(Success)], "2 2"),
+        (vec![Ok(Success), Ok(HigherVote(Vote::new(9, 2))), Ok(Success), Ok(Success), Ok(Success)], "2 higher vote"),
+    ];
+    for (answers, expected) in script {
+        let network = Arc::new(Network {
+            group: G,
+            transport: Arc::new(Script(Mutex::new(answers.into()))),
+            timeout: Duration::from_secs(1),
+            lease: Lease::new(1, Duration::from_millis(450)),
+            configs: OnceLock::new(),
+            snapshots: AtomicU64::new(0),
+        });
+        let requests = (2..=6).map(move |index| AppendEntriesRequest::<Types> {
+            vote: Vote::new_committed(3, 1),
+            prev_log_id: to_log_id(LogPosition { index: index - 1, term: 3 }),
+            entries: vec![blank(index)],
+            leader_commit: None,
+        });
+        let peer = Peer::new(network, 2);
+        let heard: Vec<String> = peer
+            .pipeline(futures::stream::iter(requests))
+            .map(|answer| match answer {
+                Ok(Ok(matching)) => matching.map_or(0, |id| id.index + 1).to_string(),
+                Ok(Err(StreamAppendError::Conflict(_))) => "conflict".into(),
+                Ok(Err(StreamAppendError::HigherVote(_))) => "higher vote".into(),
+                Err(_) => "again".into(),
+            })
+            .collect()
+            .await;
+        assert_eq!(heard.join(" "), expected);
+    }
+}
+
+fn blank(index: u64) -> crate::consensus::Entry {
+    let position = LogPosition { index, term: 3 };
+    let entry = crate::log::LogEntry { position, kind: crate::log::EntryKind::Blank, body: Bytes::new() };
+    crate::consensus::from_log_entry(entry).unwrap()
+}
+
+/// A state machine that comes back with less than the log was truncated for has lost what it promised to keep.
+#[tokio::test(start_paused = true)]
+async fn a_state_that_lost_what_was_durable_does_not_start() {
+    let mut cluster = Cluster::new(1, 44).await;
+    cluster.leader().await;
+    for i in 0..100 {
+        cluster.propose(1, &format!("{i}")).await.unwrap();
+    }
+    let node = &cluster.nodes[&1];
+    node.group.set_truncatable(node.recorder.flush());
+    sleep(Duration::from_secs(1)).await;
+    let (disk, recorder) = cluster.kill(1).await;
+    let start = async |recorder: Arc<Recorder>| {
+        let runtime = TestRuntime::new(disk.clone(), 1);
+        let log = NodeLog::open(runtime.clone(), LogOptions::default()).await.unwrap();
+        let wire = Arc::new(Wire { net: Arc::default(), from: NodeId(1) });
+        let machine = Arc::new(RecorderMachine(recorder));
+        Group::start(GroupOptions::new(G, NodeId(1)), log, machine, wire, runtime).await.map(drop)
+    };
+    let lost = start(Arc::default()).await.unwrap_err();
+    assert!(lost.message().contains("the state lost data that was durable"), "{lost}");
+    start(recorder).await.unwrap();
 }

@@ -23,6 +23,7 @@
 //! > restart                the group's state is written down and read back, as by a flush and a restart, or a snapshot
 //! > round T1 at 150        a round of a read-only transaction over several groups, of what T1 has read
 //! > may serve              whether an answer may still leave
+//! > idle                   the same right after a promise, for a group in which nothing happens
 //! > settled                where a read-only transaction reads without waiting
 //! ```
 
@@ -169,6 +170,11 @@ impl Script {
                 let Script { engine: Some(engine), clock, physical, .. } = self else { unreachable!("`primary` comes first") };
                 let may = engine.may_serve(clock, *physical);
                 self.say(if may { "yes" } else { "no" });
+            }
+            ["idle"] => {
+                let closed = self.closed();
+                let settled = self.engine.as_ref().expect("`primary` comes first").settled_when_idle(&self.state, closed);
+                self.say(settled.map_or("not now".into(), show));
             }
             ["settled"] => {
                 let settled = self.engine.as_ref().expect("`primary` comes first").settled_through(&self.state);

@@ -8,9 +8,12 @@
 //! > primary 1              node 1 becomes primary of a new term
 //! > lease                  logs and applies a lease, if one is due
 //! > grant 3 until 900 changed 7@3      the catalog's next grant: version 3, bound 900, descriptor 7 changed in version 3
+//! > grant 3 until 900 later                the same, and its record is still on its way into the log
 //! > begin T1 [v3 uses 7]   a transaction, planned with a schema version and descriptors
 //! > read T1 a | a..c       a fresh read
 //! > write T1 a=x | a=      a value, or a tombstone
+//! > above T1 150           it has read a version at 150 in another group
+//! > global T1 until 400    it has read GLOBAL rows, which are known to hold until 400
 //! > commit T1              sends it (again)
 //! > prepare T1             the same as a slice of a transaction over several groups; a YES is durable at once
 //! > decide T1 at 150       the other groups' votes have come; or: abort
@@ -31,8 +34,8 @@ use crate::store::Store;
 use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitOutcome, CommitRequest, DescriptorId, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry,
-    SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
+    Clock, ColumnMask, CommitOutcome, CommitRequest, DescriptorId, GlobalReads, GroupId, Key, KeyRange, LogPosition, NodeId,
+    ReadEntry, SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
     Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, Round, SchemaCheck, Ticket, Turn,
@@ -137,6 +140,16 @@ impl Script {
             ["lease"] => self.lease(),
             ["grant", version, "until", bound, ref rest @ ..] => self.grant(version, millis(bound), rest),
             ["begin", who, ref rest @ ..] => self.begin(who, rest),
+            ["above", who, t] => {
+                let t = Timestamp::from_micros(millis(t) * 1_000);
+                self.txns.get_mut(who).expect("`begin` comes first").request.min_commit = t;
+            }
+            ["global", who, "until", t] => {
+                let entry = ReadEntry { target: target("g"), columns: ColumnMask::ALL, until: Timestamp::MIN };
+                let hold_until = Timestamp::from_micros(millis(t) * 1_000);
+                let global = GlobalReads { entries: vec![(GroupId(8), vec![entry])], hold_until };
+                self.txns.get_mut(who).expect("`begin` comes first").request.global = global;
+            }
             ["read", who, what] => self.read(who, what),
             ["write", who, what] => self.write(who, what),
             ["commit", who] => self.commit(who),
@@ -226,6 +239,7 @@ impl Script {
     }
     fn grant(&mut self, version: &str, bound: u64, rest: &[&str]) {
         self.seq += 1;
+        let is_later = rest == ["later"];
         let changed = rest.iter().filter_map(|w| w.split_once('@'));
         let number = |text: &str| text.parse::<u64>().expect("a number");
         let grant = SchemaGrant {
@@ -239,6 +253,14 @@ impl Script {
         match engine.grant(state, &grant) {
             Some(grant) => {
                 self.say(format!("answers {}", show(grant.bound)));
+                if is_later {
+                    let closed = self.state.closed();
+                    return self.appended.push_back(Payload {
+                        records: vec![Record::Schema(grant)],
+                        closed,
+                        ..Payload::default()
+                    });
+                }
                 self.log(vec![Record::Schema(grant)]);
             }
             None => self.say("ignored"),

@@ -1,8 +1,9 @@
 //! Builds every mutant of a set of files into one program.
 //!
-//! A mutation tool that compiles the program once for each mutant needs half a minute for each. Here all mutants are in the program and sleep:
-//! `a < b` becomes `meridian_base::mutants::lt(17, &(a), &(b))`, which answers `a <= b` in a process with `MERIDIAN_MUTANT=17`, and `a < b` in
-//! every other one. So a mutant costs one run of the tests, and the same binaries serve the simulator.
+//! A mutation tool that compiles the program once for each mutant needs half a minute for each. Here all mutants are in the
+//! program and sleep: `a < b` becomes `meridian_base::mutants::lt(17, &(a), &(b))`, which answers `a <= b` in a process with
+//! `MERIDIAN_MUTANT=17`, and `a < b` in every other one. So a mutant costs one run of the tests, and the same binaries serve
+//! the simulator.
 //!
 //! ```text
 //! meridian-mutator TREE LIST FILE…     rewrites the files below TREE, which is a copy, and writes a line for each mutant to LIST
@@ -19,8 +20,8 @@
 //! | a function without result | returns at once |
 //! | a function that gives `bool`, `Option` or `Vec` | gives `true`, `false`; `None`; nothing |
 //!
-//! Tests, macros, constants and `const fn` stay as they are, and what `.ci/mutator/skip` names: a file and a change, separated by a tab,
-//! where the change would not compile.
+//! Tests, macros, constants and `const fn` stay as they are, and what `.ci/mutator/skip` names: a file and a change,
+//! separated by a tab, where the change would not compile.
 
 use proc_macro2::Span;
 use std::fmt::Write;

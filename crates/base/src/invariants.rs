@@ -1,8 +1,8 @@
 //! Whether invariants that take time are looked at.
 //!
-//! An assertion that costs nothing is always on. One that walks through a structure is a function whose name begins with `invariant_`.
-//! These run after every event, such as a log entry that was applied, wherever this module says so: in builds with debug assertions,
-//! and in every simulation.
+//! An assertion that costs nothing is always on. One that walks through a structure is a function whose name begins with
+//! `invariant_`. These run after every event, such as a log entry that was applied, wherever this module says so: in builds
+//! with debug assertions, and in every simulation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

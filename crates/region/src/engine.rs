@@ -56,8 +56,8 @@ pub enum Certified {
     /// It passed and is in flight now, at this timestamp: append `Committed { id, at, writes }` to the next batch, in the
     /// order of these answers. Acknowledge it when [`Engine::applied`] has seen it.
     Append { at: Timestamp },
-    /// Something in flight or prepared, the clock or a grant must come first: certify again when the ticket wakes. It holds nothing
-    /// meanwhile. The caller bounds the wait; giving up is [`Engine::cancel`] and is not an outcome (see
+    /// Something in flight or prepared, the clock or a grant must come first: certify again when the ticket wakes. It holds
+    /// nothing meanwhile. The caller bounds the wait; giving up is [`Engine::cancel`] and is not an outcome (see
     /// [`Certified::NotReady`]).
     Wait(Ticket),
     /// The answer, now: committed earlier under the same id, nothing to write and all reads current, forgotten, or in
@@ -411,8 +411,8 @@ impl Engine {
         }
     }
 
-    /// Everything certified or prepared at or below `through` has been handed to the log, in order: closed timestamps may pass it.
-    /// Called when a batch is cut, before its payload's [`Engine::closed_target`] is taken.
+    /// Everything certified or prepared at or below `through` has been handed to the log, in order: closed timestamps may
+    /// pass it. Called when a batch is cut, before its payload's [`Engine::closed_target`] is taken.
     pub fn appended(&mut self, through: Timestamp) {
         self.appended = self.appended.max(through);
     }
@@ -559,8 +559,8 @@ fn schema_changed(request: &CommitRequest) -> Conflict {
 // --- what the group's records carry
 
 impl Engine {
-    /// The closed timestamp to promise now: below every certified transaction that is not in the log, at most the ceiling. What is
-    /// prepared *in the log* does not hold it back: the promise excepts those.
+    /// The closed timestamp to promise now: below every certified transaction that is not in the log, at most the ceiling.
+    /// What is prepared *in the log* does not hold it back: the promise excepts those.
     pub fn closed_target(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
         if !self.may_serve(clock, physical_micros) {
             return state.closed();

@@ -198,8 +198,8 @@ async fn a_missing_segment_is_refused() {
     assert!(error.message().contains("gap"), "{error}");
 }
 
-/// Of a batch that was never acknowledged the disk kept everything but the first frame. What is written next has the size of that frame:
-/// at its place it would be followed by the rest, which nobody may take for part of the log.
+/// Of a batch that was never acknowledged the disk kept everything but the first frame. What is written next has the size of
+/// that frame: at its place it would be followed by the rest, which nobody may take for part of the log.
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
     let disk = MemoryDisk::default();

@@ -184,8 +184,8 @@ impl Transport for Script {
     }
 }
 
-/// Five messages of one entry each are on their way to a peer at the same time. What the library hears, until the stream ends: «4» is a
-/// match up to entry 4, «conflict» and «higher vote» are the peer's words, «again» lets it try again.
+/// Five messages of one entry each are on their way to a peer at the same time. What the library hears, until the stream
+/// ends: «4» is a match up to entry 4, «conflict» and «higher vote» are the peer's words, «again» lets it try again.
 #[tokio::test(start_paused = true)]
 async fn nothing_follows_an_answer_that_is_not_a_full_success() {
     use AppendEntriesResponse::{Conflict, HigherVote, PartialSuccess, Success};

@@ -5,8 +5,7 @@ use crate::consensus::message::{self, Call, Request, Response};
 use crate::consensus::network::{Network, Peer};
 use crate::consensus::{Types, Vote, lease::Lease, to_log_id};
 use futures::StreamExt;
-use openraft::errors::StreamAppendError;
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, StreamAppendError, VoteRequest};
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 

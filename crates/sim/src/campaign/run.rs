@@ -15,7 +15,7 @@ use crate::cluster::{FaultPlan, Faults, Machines, Software, Topology};
 use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
 use meridian_base::limits::MAX_OFFSET_DEFAULT;
-use meridian_base::{Error, Result, invariants};
+use meridian_base::{Error, Result};
 use meridian_node::{PlantedBugs, Timing, commit};
 use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload, list_append};
 use parking_lot::Mutex;
@@ -71,7 +71,6 @@ impl Clients {
 
 /// Runs one seed in this process.
 pub fn run_seed(seed: u64, options: &Options) -> Report {
-    invariants::look();
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut topology = match options.shape {
         Some((regions, zones)) => Topology::new(regions, zones, rng.random_range(0.0..2.0)),

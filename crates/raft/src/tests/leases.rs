@@ -118,6 +118,21 @@ async fn a_preliminary_vote_takes_no_lease_away() {
     assert!(cluster.group(leader).lease_valid());
 }
 
+/// What node 1 shares between its connections, over a network that answers as the test wishes.
+fn network(transport: Arc<dyn Transport>, lease: Duration) -> Network {
+    Network {
+        group: G,
+        transport,
+        timeout: Duration::from_secs(1),
+        io: crate::io::Io::new(TestRuntime::new(MemoryDisk::default(), 1)),
+        heartbeat: Duration::from_secs(1),
+        lease: Lease::new(1, lease),
+        accepted: Mutex::default(),
+        configs: OnceLock::new(),
+        snapshots: AtomicU64::new(0),
+    }
+}
+
 /// A peer that gives every message the same answer.
 struct Answers(AppendEntriesResponse<Types>);
 
@@ -145,14 +160,7 @@ async fn a_peer_that_follows_another_leader_lengthens_no_lease() {
     ];
     for (answer, counts) in script {
         let duration = Duration::from_millis(450);
-        let network = Network {
-            group: G,
-            transport: Arc::new(Answers(answer.clone())),
-            timeout: Duration::from_secs(1),
-            lease: Lease::new(1, duration),
-            configs: OnceLock::new(),
-            snapshots: AtomicU64::new(0),
-        };
+        let network = network(Arc::new(Answers(answer.clone())), duration);
         network.lease.set_leader(true);
         let _ = network.configs.set(Box::new(|| vec![BTreeSet::from([1, 2, 3])]));
         let network = Arc::new(network);
@@ -200,14 +208,7 @@ async fn nothing_follows_an_answer_that_is_not_a_full_success() {
         (vec![Ok(Success), Ok(HigherVote(Vote::new(9, 2))), Ok(Success), Ok(Success), Ok(Success)], "2 higher vote"),
     ];
     for (answers, expected) in script {
-        let network = Arc::new(Network {
-            group: G,
-            transport: Arc::new(Script(Mutex::new(answers.into()))),
-            timeout: Duration::from_secs(1),
-            lease: Lease::new(1, Duration::from_millis(450)),
-            configs: OnceLock::new(),
-            snapshots: AtomicU64::new(0),
-        });
+        let network = Arc::new(network(Arc::new(Script(Mutex::new(answers.into()))), Duration::from_millis(450)));
         let requests = (2..=6).map(move |index| AppendEntriesRequest::<Types> {
             vote: Vote::new_committed(3, 1),
             prev_log_id: to_log_id(LogPosition { index: index - 1, term: 3 }),

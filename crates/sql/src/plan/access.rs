@@ -62,8 +62,7 @@ pub(crate) fn paths(
         let mut implied = Vec::new();
         if index.predicate.is_some() {
             let Some(conds) = predicates(at) else { continue };
-            let have: Vec<String> = filters.iter().map(|f| format!("{f:?}")).collect();
-            let positions: Option<Vec<usize>> = conds.iter().map(|c| have.iter().position(|h| *h == format!("{c:?}"))).collect();
+            let positions: Option<Vec<usize>> = conds.iter().map(|c| filters.iter().position(|f| f.is_same(c))).collect();
             let Some(positions) = positions else { continue };
             implied = positions;
         }

@@ -199,8 +199,7 @@ impl Binder<'_> {
         let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
         let ty = aggregate.result.clone();
         let call = AggCall { aggregate: Arc::new(aggregate), args, distinct, filter, order };
-        let key = format!("{call:?}");
-        if let Some((id, _, _)) = self.scope().aggs.iter().find(|(_, c, _)| format!("{c:?}") == key) {
+        if let Some((id, _, _)) = self.scope().aggs.iter().find(|(_, c, _)| c.is_one_value_with(&call)) {
             return Ok(Typed::new(Expr::Column(*id), ty));
         }
         let id = self.fresh();

@@ -466,8 +466,7 @@ impl Binder<'_> {
             out.push(OutCol { id, name, ty: item.ty, origin });
         }
         let find = |e: &Expr, exprs: &[(ColId, Expr)]| {
-            let key = format!("{e:?}");
-            exprs.iter().find(|(_, x)| format!("{x:?}") == key).map(|(id, _)| Expr::Column(*id))
+            exprs.iter().find(|(_, x)| x.is_same(e)).map(|(id, _)| Expr::Column(*id))
         };
         let visible = exprs.len();
         let mut on = None;
@@ -499,14 +498,16 @@ impl Binder<'_> {
             Some(Some(_)) => {
                 let on = on.unwrap_or_default();
                 // The rows of a group must meet: sort by the ON expressions first, unless ORDER BY does.
-                let leading = sort.iter().take(on.len()).map(|k| format!("{:?}", k.expr)).collect::<BTreeSet<_>>();
-                let wanted = on.iter().map(|e| format!("{e:?}")).collect::<BTreeSet<_>>();
-                if !sort.is_empty() && leading != wanted && sort.len() >= on.len() {
+                let leading: Vec<&Expr> = sort.iter().take(on.len()).map(|k| &k.expr).collect();
+                let leads = |e: &Expr| leading.iter().any(|l| l.is_same(e));
+                let are_those = leading.iter().all(|l| on.iter().any(|e| l.is_same(e))) && on.iter().all(leads);
+                if !sort.is_empty() && !are_those && sort.len() >= on.len() {
                     return Err(Error::sql("42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"));
                 }
-                let missing = on.iter().filter(|e| !leading.contains(&format!("{e:?}")));
+                let missing = on.iter().filter(|e| !leads(e));
                 let extra = missing.map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false });
-                sort.extend(extra.collect::<Vec<_>>());
+                let extra: Vec<SortKey> = extra.collect();
+                sort.extend(extra);
                 rel = Rel::Distinct {
                     input: Box::new(Rel::Sort { input: Box::new(rel), keys: std::mem::take(&mut sort) }),
                     on: Some(on),
@@ -644,8 +645,7 @@ impl Binder<'_> {
                 let is_input = clause == "GROUP BY" && self.scopes.last().is_some_and(|s| s.cols.iter().any(|c| c.name == name));
                 let mut named = items.iter().filter(|(_, n)| *n == name);
                 if !is_input && let Some((t, _)) = named.next() {
-                    let first = format!("{:?}", t.expr);
-                    if named.any(|(t, _)| format!("{:?}", t.expr) != first) {
+                    if named.any(|(other, _)| !other.expr.is_same(&t.expr)) {
                         return Err(self.at(Error::sql("42702", format!("{clause} \"{name}\" is ambiguous")), i.span));
                     }
                     return Ok(t.expr.clone());
@@ -746,8 +746,7 @@ fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<O
 
 /// Rewrites an expression over the groups: what equals a key is the key; any other input column is 42803.
 fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: &[ScopeCol]) -> Result<()> {
-    let mine = format!("{e:?}");
-    if let Some((id, _)) = keys.iter().find(|(_, k)| !matches!(k, Expr::Const(_)) && format!("{k:?}") == mine) {
+    if let Some((id, _)) = keys.iter().find(|(_, k)| !matches!(k, Expr::Const(_)) && k.is_same(e)) {
         *e = Expr::Column(*id);
         return Ok(());
     }

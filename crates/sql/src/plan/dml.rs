@@ -2,7 +2,7 @@
 
 use super::bind_query::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
-use super::expr::{ColId, Expr};
+use super::expr::{ColId, Expr, same_option};
 use super::rel::{Rel, visit_subqueries};
 use super::table::{ForeignKeys, TablePlan};
 use crate::catalog::lookup::{Name, TableRef, fold};
@@ -304,9 +304,9 @@ impl Binder<'_> {
         }
         for at in 0..targets.len() {
             let Some(id) = identity(&targets[at]) else { continue };
-            let default = format!("{:?}", plan.defaults[targets[at] as usize]);
+            let default = plan.defaults[targets[at] as usize].as_ref();
             let given = match input {
-                Rel::Values { rows, .. } => rows.iter().any(|r| format!("{:?}", Some(&r[at])) != default),
+                Rel::Values { rows, .. } => rows.iter().any(|r| !same_option(Some(&r[at]), default)),
                 _ => true,
             };
             if overriding == Some(Overriding::UserValue) {

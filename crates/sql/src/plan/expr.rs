@@ -143,6 +143,15 @@ pub(crate) struct RowMeets {
 }
 
 impl Meets {
+    fn is_same(&self, other: &Meets) -> bool {
+        let all = |a: &[Meets], b: &[Meets]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b));
+        match (self, other) {
+            (Meets::Compare(a), Meets::Compare(b)) => a == b,
+            (Meets::Call(a), Meets::Call(b)) => a.is_same(b),
+            (Meets::Row(a), Meets::Row(b)) => a.cmp == b.cmp && all(&a.equal, &b.equal) && all(&a.strict, &b.strict),
+            _ => false,
+        }
+    }
     /// Whether values meet that are the same, and no others.
     pub(crate) fn is_identity(&self) -> bool {
         match self {
@@ -216,6 +225,20 @@ pub(crate) enum SequenceTarget {
     /// An oid, as `regclass`.
     Computed(Expr),
     None,
+}
+
+/// [`Expr::is_same`] of lists.
+pub(crate) fn same_all(a: &[Expr], b: &[Expr]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+}
+
+/// [`Expr::is_same`] of what may not be there.
+pub(crate) fn same_option(a: Option<&Expr>, b: Option<&Expr>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.is_same(b),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 impl Expr {
@@ -392,6 +415,42 @@ impl Expr {
     pub(crate) fn is_foldable(&self) -> bool {
         let is_later = |e: &Expr| matches!(e, Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_));
         self.is_immutable() && !self.any(&is_later)
+    }
+    /// Whether both are written the same once names are resolved: then the one's value can stand for the other's, unless they are
+    /// volatile. `SELECT random() … GROUP BY random()` means one column; two calls of `sum(random())` do not (PostgreSQL's `equal()` and
+    /// `find_compatible_agg`): see [`super::rel::AggCall::is_one_value_with`].
+    pub(crate) fn is_same(&self, other: &Expr) -> bool {
+        use Expr as E;
+        let pair = |a: &(Expr, Expr), b: &(Expr, Expr)| a.0.is_same(&b.0) && a.1.is_same(&b.1);
+        let maybe = |a: &Option<Box<Expr>>, b: &Option<Box<Expr>>| same_option(a.as_deref(), b.as_deref());
+        match (self, other) {
+            (E::Const(a), E::Const(b)) => a.is_identical(b),
+            (E::Param(a), E::Param(b)) | (E::Slot(a), E::Slot(b)) | (E::Arg(a), E::Arg(b)) => a == b,
+            (E::Column(a), E::Column(b)) => a == b,
+            (E::Call(f, a), E::Call(g, b)) => f.is_same(g) && same_all(a, b),
+            (E::Compare(f, a), E::Compare(g, b)) => f == g && pair(a, b),
+            (E::Distinct(a), E::Distinct(b)) => pair(a, b),
+            (E::And(a), E::And(b)) | (E::Or(a), E::Or(b)) | (E::Coalesce(a), E::Coalesce(b)) => same_all(a, b),
+            (E::Not(a), E::Not(b)) | (E::IsNull(a), E::IsNull(b)) => a.is_same(b),
+            (E::IsBool(a, v), E::IsBool(b, w)) => v == w && a.is_same(b),
+            (E::Case(a, d), E::Case(b, e)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| pair(a, b)) && maybe(d, e)
+            }
+            (E::Extreme(v, a), E::Extreme(w, b)) => v == w && same_all(a, b),
+            (E::Cast(a), E::Cast(b)) => a.from == b.from && a.to == b.to && a.context == b.context && a.expr.is_same(&b.expr),
+            (E::Array(t, a), E::Array(u, b)) => t == u && same_all(a, b),
+            (E::Subscript(a, i), E::Subscript(b, j)) => a.is_same(b) && same_all(i, j),
+            (E::Slice(a, l, u), E::Slice(b, m, v)) => a.is_same(b) && maybe(l, m) && maybe(u, v),
+            (E::Row(s, a), E::Row(t, b)) => s.names == t.names && s.types == t.types && same_all(a, b),
+            (E::In(a, l), E::In(b, m)) => a.is_same(b) && same_all(l, m),
+            (E::Quantified(a), E::Quantified(b)) => {
+                a.all == b.all && a.left.is_same(&b.left) && a.array.is_same(&b.array) && a.meets.is_same(&b.meets)
+            }
+            // Numbered where they stand: another one is another one, whatever it says.
+            (E::Subquery(a), E::Subquery(b)) => a.slot == b.slot,
+            (E::Sequence(a), E::Sequence(b)) => a.slot == b.slot,
+            _ => false,
+        }
     }
     /// Splits a conjunction.
     pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {

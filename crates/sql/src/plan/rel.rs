@@ -1,7 +1,7 @@
 //! Logical plans: relations over columns named by [`ColId`]s.
 
 use super::dml::Dml;
-use super::expr::{ColId, Expr, SubqueryBody};
+use super::expr::{ColId, Expr, SubqueryBody, same_all, same_option};
 use crate::catalog::lookup::TableRef;
 use crate::catalog::show::Computed;
 use crate::env::Locking;
@@ -134,6 +134,24 @@ pub(crate) struct AggCall {
     pub(crate) distinct: bool,
     pub(crate) filter: Option<Expr>,
     pub(crate) order: Vec<SortKey>,
+}
+
+impl AggCall {
+    /// Whether computing one of them once gives both their values.
+    pub(crate) fn is_one_value_with(&self, other: &AggCall) -> bool {
+        let function = |call: &AggCall| (call.aggregate.name, call.aggregate.args.clone(), call.aggregate.result.clone());
+        let is_volatile = self.args.iter().chain(&self.filter).chain(self.order.iter().map(|k| &k.expr)).any(Expr::is_volatile);
+        let same_key = |(a, b): (&SortKey, &SortKey)| {
+            a.descending == b.descending && a.nulls_first == b.nulls_first && a.expr.is_same(&b.expr)
+        };
+        !is_volatile
+            && self.distinct == other.distinct
+            && same_all(&self.args, &other.args)
+            && same_option(self.filter.as_ref(), other.filter.as_ref())
+            && self.order.len() == other.order.len()
+            && self.order.iter().zip(&other.order).all(same_key)
+            && function(self) == function(other)
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -72,6 +72,14 @@ impl PartialOrd for Datum {
         Some(self.cmp(other))
     }
 }
+impl Datum {
+    /// Whether nobody can tell the two apart: equal, and written the same (`1.0` and `1.00` are equal, and two constants).
+    pub(crate) fn is_identical(&self, other: &Datum) -> bool {
+        let is_plain = |d: &Datum| matches!(d, Datum::Null | Datum::Bool(_) | Datum::Int(_) | Datum::Text(_) | Datum::Uuid(_));
+        self == other && rank(self) == rank(other) && (is_plain(self) || format!("{self:?}") == format!("{other:?}"))
+    }
+}
+
 impl PartialEq for Datum {
     fn eq(&self, other: &Datum) -> bool {
         self.cmp(other) == Ordering::Equal

@@ -59,6 +59,10 @@ pub struct Function {
 }
 
 impl Function {
+    /// Whether it is the same overload.
+    pub(crate) fn is_same(&self, other: &Function) -> bool {
+        self.name == other.name && self.args == other.args && self.result == other.result
+    }
     /// Calls it with arguments already cast.
     pub fn call(&self, ctx: &EvalContext, args: &[Datum]) -> Result<Datum> {
         if self.strict && args.iter().any(Datum::is_null) {

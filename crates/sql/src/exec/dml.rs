@@ -24,6 +24,7 @@ use crate::types::numeric::Numeric;
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Write};
+use std::collections::BTreeSet;
 
 /// What a statement did to its table, for the foreign keys: rows before and after.
 #[derive(Default)]
@@ -31,6 +32,8 @@ pub(crate) struct Changes {
     pub(crate) inserted: Vec<Row>,
     pub(crate) updated: Vec<(Row, Row)>,
     pub(crate) deleted: Vec<Row>,
+    /// Where the rows are that `INSERT … ON CONFLICT DO UPDATE` has put or changed: none is changed twice.
+    touched: BTreeSet<(GroupId, Key)>,
 }
 
 /// Runs the statement; returns the rows of `RETURNING`.
@@ -39,7 +42,7 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     let mut changes = Changes::default();
     let mut out = Vec::new();
     let mut changed = 0;
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     if let DmlPlanKind::Insert { targets, random, .. } = &plan.kind
         && plan.table.table.groups().any(|group| rt.txn.is_distant(group))
     {
@@ -209,6 +212,9 @@ async fn insert<T: Transaction>(
         return upsert(table, existing, row, set, filter.as_ref(), changes, frame, rt).await;
     }
     put_new(table, &row, rt)?;
+    if conflict.is_some_and(|c| c.update.is_some()) {
+        changes.touched.insert((table.group_of(&row)?, table.primary_key(&row)?));
+    }
     changes.inserted.push(row.clone());
     Ok(Some(row))
 }
@@ -226,8 +232,7 @@ async fn upsert<T: Transaction>(
     let bytes = rt.txn.get(group, &existing, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
     let Some(bytes) = bytes else { return Err(Error::internal("an index entry has no row")) };
     let old = table.decode_row(bytes)?;
-    let key = (&changes.inserted, &changes.updated);
-    if key.0.contains(&old) || key.1.iter().any(|(_, new)| *new == old) {
+    if changes.touched.contains(&(group, existing)) {
         return Err(Error::sql("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time")
             .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values."));
     }
@@ -237,6 +242,7 @@ async fn upsert<T: Transaction>(
     }
     let mut new = assign(set, &both, &old, frame, rt).await?;
     update(table, &old, &mut new, rt).await?;
+    changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
     changes.updated.push((old, new.clone()));
     Ok(Some(new))
 }

@@ -5,7 +5,7 @@ use crate::shared::{Route, Shared};
 use crate::txn::Txn;
 use crate::wire::{Changed, PreparedTransaction, Request, Response, Slice, Standing};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
+use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
@@ -21,6 +21,9 @@ const REACH_PATIENCE: Duration = Duration::from_secs(2);
 const STEP_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a change that came too late waits to see what was first.
 const RETRY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long `setval` tells a node that lives to forget what it has drawn.
+const FORGET_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A node that takes longer to say what is prepared there is left out.
 const TRANSACTIONS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -277,6 +280,29 @@ impl<R: Runtime> Environment for Env<R> {
                 sql_addr: n.sql_addr,
             })
             .collect()
+    }
+
+    async fn forget_drawn(&self, sequence: DescriptorId) -> Result<()> {
+        const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+        let shared = &self.0;
+        let others = shared.catalog.nodes().into_iter().map(|n| n.id).filter(|id| *id != shared.me());
+        let told = others.map(|node| async move {
+            let deadline = Instant::now() + FORGET_PATIENCE;
+            loop {
+                let e = match shared.rpc.call(node, Request::ForgetDrawn { sequence }, CALL_TIMEOUT).await {
+                    Ok(_) => return Ok(()),
+                    // Its sessions cannot plan for long: no primary confirms the catalog to a node that has no pings.
+                    Err(_) if !shared.is_live(node) => return Ok(()),
+                    Err(e) => e,
+                };
+                if Instant::now() > deadline {
+                    let message = format!("node {node} may go on for a while with numbers that it has drawn of the sequence");
+                    return Err(Error::unavailable(message).detail(e.message().to_string()));
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        futures::future::join_all(told).await.into_iter().collect()
     }
 
     fn sessions(&self) -> Vec<SessionRow> {

@@ -637,6 +637,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Read { group, .. }
         | Request::Commit { group, .. }
         | Request::Release { group, .. }
+        | Request::ReleaseKeys { group, .. }
         | Request::Grant { group, .. }
         | Request::ReadReplica { group, .. }
         | Request::ReadPast { group, .. }
@@ -658,6 +659,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::WaitsOf(_)
         | Request::Clock
         | Request::AdvanceClock { .. }
+        | Request::ForgetDrawn { .. }
         | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
@@ -723,6 +725,14 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         }
         Request::Release { group, owner } => {
             primary(group)?.release_locks(own(owner));
+            Ok(Response::Done)
+        }
+        Request::ForgetDrawn { sequence } => {
+            shared.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
+            Ok(Response::Done)
+        }
+        Request::ReleaseKeys { group, owner, keys } => {
+            primary(group)?.release_keys(own(owner), &keys);
             Ok(Response::Done)
         }
         Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),

@@ -464,6 +464,14 @@ impl<R: Runtime> Replica<R> {
         core.end_waits(ended);
     }
 
+    /// The transaction goes on without its entries of these keys.
+    pub fn release_keys(&self, owner: Owner, keys: &[Key]) {
+        let mut core = self.core.lock();
+        let mut ended = Vec::new();
+        keys.iter().for_each(|key| core.queues.release(owner, key, &mut ended));
+        core.end_waits(ended);
+    }
+
     /// Everybody that the waiter waits for in these queues.
     pub fn ahead_of(&self, waiter: Owner) -> Result<Vec<Owner>> {
         let core = self.core.lock();

@@ -8,7 +8,7 @@ use crate::rpc::{Place, Rpc};
 use crate::txn::{Protocol, Tally};
 use crate::wire::{GroupStatus, NodeStatus, PreparedTransaction};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, Error, GroupId, NodeId, Timestamp};
+use meridian_base::{Clock, DescriptorId, Error, GroupId, NodeId, Timestamp};
 use meridian_raft::NodeLog;
 use meridian_region::PlantedBugs;
 use meridian_sql::env::SessionRow;
@@ -87,6 +87,8 @@ pub struct Shared<R: Runtime> {
 pub trait Sessions: Send + Sync + 'static {
     fn list(&self) -> Vec<SessionRow>;
     fn cancel(&self, session: meridian_base::SessionId) -> bool;
+    /// Forgets the numbers drawn of a sequence.
+    fn forget_drawn(&self, sequence: DescriptorId);
 }
 
 /// What pings told of another node.

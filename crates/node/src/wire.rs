@@ -12,8 +12,8 @@
 use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
-    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, Error, Fresh, GroupId, Key, KeyRange, NodeId, ReadEntry,
-    Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
+    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, KeyRange,
+    NodeId, ReadEntry, Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
 };
 use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
@@ -190,6 +190,16 @@ pub enum Request {
     AdvanceClock {
         by: Duration,
     },
+    /// For a gateway: forget the numbers drawn of a sequence (`setval`).
+    ForgetDrawn {
+        sequence: DescriptorId,
+    },
+    /// For a group's primary: leave the queues of these keys; the transaction goes on.
+    ReleaseKeys {
+        group: GroupId,
+        owner: Owner,
+        keys: Vec<Key>,
+    },
 }
 
 impl Request {
@@ -218,6 +228,8 @@ impl Request {
             | Request::Reserved { .. }
             | Request::Release { .. }
             | Request::AheadOf { .. }
+            | Request::ForgetDrawn { .. }
+            | Request::ReleaseKeys { .. }
             | Request::WaitsOf(_) => true,
             Request::Raft { .. }
             | Request::Closed(_)

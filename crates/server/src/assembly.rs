@@ -139,6 +139,9 @@ impl Sessions for Registry {
     fn cancel(&self, session: meridian_base::SessionId) -> bool {
         self.0.cancel(session)
     }
+    fn forget_drawn(&self, sequence: meridian_base::DescriptorId) {
+        self.0.forget_drawn(sequence);
+    }
 }
 
 /// Nobody is authenticated yet, so a node that other machines can reach must be asked for.

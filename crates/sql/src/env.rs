@@ -69,6 +69,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn nodes(&self) -> Vec<NodeLocality>;
     /// What other sessions of this node do, for `pg_stat_activity`: (session, user, database, state, query).
     fn sessions(&self) -> Vec<SessionRow>;
+    /// Every node forgets the numbers that it has drawn of a sequence and not handed out. When this returns, none hands them out any more.
+    fn forget_drawn(&self, sequence: DescriptorId) -> impl Future<Output = Result<()>> + Send {
+        let _ = sequence;
+        async { Ok(()) }
+    }
     /// Cancels the running statement of another session of this node (`pg_cancel_backend`). Whether there was such a session.
     fn cancel(&self, session: SessionId) -> bool;
     /// What this node has counted since it started, by name: `SHOW METRICS`.

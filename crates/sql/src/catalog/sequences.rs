@@ -3,15 +3,17 @@
 //! The counter is one row of the sequence's group, at key `index id`. Drawing from it is a transaction of its own, so that, as in
 //! PostgreSQL (manual 9.17), a value once drawn is never drawn again, whatever becomes of the statement that drew it.
 
-use super::Sequence;
+use super::Catalog;
+use super::lookup::SequenceRef;
 use async_trait::async_trait;
 use meridian_base::{DescriptorId, Result};
 
 /// What `nextval`, `currval`, `lastval` and `setval` are evaluated with. One per session.
 #[async_trait]
 pub trait Sequences: Send + Sync {
-    async fn nextval(&self, sequence: &Sequence) -> Result<i64>;
-    async fn setval(&self, sequence: &Sequence, value: i64, is_called: bool) -> Result<i64>;
+    /// `catalog`: where the sequence was found.
+    async fn nextval(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<i64>;
+    async fn setval(&self, sequence: &SequenceRef, catalog: &Catalog, value: i64, is_called: bool) -> Result<i64>;
     /// 55000 if `nextval` was not called in this session.
     fn currval(&self, sequence: DescriptorId) -> Result<i64>;
     fn lastval(&self) -> Result<i64>;

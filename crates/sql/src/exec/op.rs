@@ -408,11 +408,11 @@ async fn draw<T: Transaction>(
     let found = target.and_then(|id| rt.ctx.catalog.sequence_by_id(id));
     let sequence = found.ok_or_else(|| Error::sql("42809", "this is not a sequence"))?;
     match (op, args) {
-        (SequenceOp::Next, _) => sequences.nextval(&sequence).await,
+        (SequenceOp::Next, _) => sequences.nextval(&sequence, rt.ctx.catalog).await,
         (SequenceOp::Current, _) => sequences.currval(sequence.id),
         (_, [Datum::Int(value), rest @ ..]) => {
             let is_called = !matches!(rest.first(), Some(Datum::Bool(false)));
-            sequences.setval(&sequence, *value, is_called).await
+            sequences.setval(&sequence, rt.ctx.catalog, *value, is_called).await
         }
         _ => Err(Error::internal("setval without a value")),
     }

@@ -1,6 +1,7 @@
 //! What statements declare to have read and written: certification rests on it.
 
 use super::*;
+use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::env::{Environment, TxnOptions};
 use crate::parse::parse_one_statement;
@@ -34,10 +35,10 @@ struct NoSequences;
 
 #[async_trait::async_trait]
 impl crate::catalog::sequences::Sequences for NoSequences {
-    async fn nextval(&self, _: &crate::catalog::Sequence) -> Result<i64> {
+    async fn nextval(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog) -> Result<i64> {
         Ok(7)
     }
-    async fn setval(&self, _: &crate::catalog::Sequence, value: i64, _: bool) -> Result<i64> {
+    async fn setval(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog, value: i64, _: bool) -> Result<i64> {
         Ok(value)
     }
     fn currval(&self, _: meridian_base::DescriptorId) -> Result<i64> {

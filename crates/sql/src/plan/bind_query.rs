@@ -465,9 +465,7 @@ impl Binder<'_> {
             exprs.push((id, item.expr));
             out.push(OutCol { id, name, ty: item.ty, origin });
         }
-        let find = |e: &Expr, exprs: &[(ColId, Expr)]| {
-            exprs.iter().find(|(_, x)| x.is_same(e)).map(|(id, _)| Expr::Column(*id))
-        };
+        let find = |e: &Expr, exprs: &[(ColId, Expr)]| exprs.iter().find(|(_, x)| x.is_same(e)).map(|(id, _)| Expr::Column(*id));
         let visible = exprs.len();
         let mut on = None;
         for e in distinct.iter().flatten().flatten() {

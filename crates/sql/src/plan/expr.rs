@@ -433,9 +433,7 @@ impl Expr {
             (E::And(a), E::And(b)) | (E::Or(a), E::Or(b)) | (E::Coalesce(a), E::Coalesce(b)) => same_all(a, b),
             (E::Not(a), E::Not(b)) | (E::IsNull(a), E::IsNull(b)) => a.is_same(b),
             (E::IsBool(a, v), E::IsBool(b, w)) => v == w && a.is_same(b),
-            (E::Case(a, d), E::Case(b, e)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| pair(a, b)) && maybe(d, e)
-            }
+            (E::Case(a, d), E::Case(b, e)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| pair(a, b)) && maybe(d, e),
             (E::Extreme(v, a), E::Extreme(w, b)) => v == w && same_all(a, b),
             (E::Cast(a), E::Cast(b)) => a.from == b.from && a.to == b.to && a.context == b.context && a.expr.is_same(&b.expr),
             (E::Array(t, a), E::Array(u, b)) => t == u && same_all(a, b),

@@ -3,10 +3,21 @@
 //! The counter is a row in the sequence's group: the number drawn last and whether any was drawn. A node draws a block at a
 //! time and hands it out from memory, so that `nextval` is seldom a transaction; a block that a stopped node still held is a gap,
 //! as with PostgreSQL's `CACHE`.
+//!
+//! A block is handed out only while the sequence is what it was when the block was drawn:
+//!
+//! * **`ALTER SEQUENCE`**, also one by another node: every `nextval` looks at the newest catalog, even in a block that reads an older one,
+//!   and only when that is known to be up to date ([`Environment::catch_up`]). A block drawn under another definition is not handed out.
+//! * **`RESTART`, `TRUNCATE … RESTART IDENTITY`**: the counter has a new key, and blocks are kept by that.
+//! * **`setval`** is answered when every node has forgotten its block ([`Environment::forget_drawn`]).
+//!
+//! What is left of such a block is given back if the counter still stands at its end, so that `ALTER SEQUENCE` leaves no gap where one
+//! node draws.
 
 use super::shared::Shared;
-use crate::catalog::Sequence;
+use crate::catalog::lookup::SequenceRef;
 use crate::catalog::sequences::Sequences;
+use crate::catalog::{Catalog, Sequence};
 use crate::env::{Environment, Locking, OnLocked, Transaction, TxnOptions};
 use async_trait::async_trait;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -22,11 +33,71 @@ const BLOCK: i64 = 32;
 
 /// What a node has drawn and not handed out yet, by sequence and counter.
 #[derive(Default)]
-pub(super) struct DrawnBlocks(Mutex<BTreeMap<(DescriptorId, u32), Drawn>>);
+pub(super) struct DrawnBlocks(Mutex<Blocks>);
+
+#[derive(Default)]
+struct Blocks {
+    drawn: BTreeMap<(DescriptorId, u32), Drawn>,
+    /// How often something was forgotten: a block that was being drawn meanwhile may be older than that.
+    forgets: u64,
+}
 
 struct Drawn {
     next: i64,
     left: i64,
+    /// What the sequence was.
+    shape: Shape,
+    /// The draw's number in the counter.
+    draw: u64,
+}
+
+/// What of a sequence decides which numbers come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    increment: i64,
+    min: i64,
+    max: i64,
+    cycle: bool,
+}
+
+impl Shape {
+    fn of(sequence: &Sequence) -> Shape {
+        Shape { increment: sequence.increment, min: sequence.min, max: sequence.max, cycle: sequence.cycle }
+    }
+}
+
+impl DrawnBlocks {
+    /// The next number of a block, if the sequence is still what it was.
+    fn take(&self, sequence: &Sequence) -> Option<i64> {
+        let mut blocks = self.0.lock();
+        let drawn = blocks.drawn.get_mut(&(sequence.id, sequence.index_id))?;
+        if drawn.left == 0 || drawn.shape != Shape::of(sequence) {
+            return None;
+        }
+        let value = drawn.next;
+        drawn.left -= 1;
+        drawn.next = value.wrapping_add(sequence.increment);
+        Some(value)
+    }
+    /// A new block is about to be drawn: what is left of the one before, and how often something was forgotten.
+    fn take_rest(&self, sequence: &Sequence) -> (Option<Drawn>, u64) {
+        let mut blocks = self.0.lock();
+        (blocks.drawn.remove(&(sequence.id, sequence.index_id)), blocks.forgets)
+    }
+    /// Keeps a block, unless something was forgotten while it was drawn.
+    fn keep(&self, sequence: &Sequence, drawn: Drawn, forgets: u64) {
+        let mut blocks = self.0.lock();
+        if blocks.forgets == forgets {
+            blocks.drawn.retain(|(id, index), _| *id != sequence.id || *index == sequence.index_id);
+            blocks.drawn.insert((sequence.id, sequence.index_id), drawn);
+        }
+    }
+    /// Forgets what was drawn of a sequence.
+    pub(super) fn forget(&self, sequence: DescriptorId) {
+        let mut blocks = self.0.lock();
+        blocks.drawn.retain(|(id, _), _| *id != sequence);
+        blocks.forgets += 1;
+    }
 }
 
 /// See the module's essay.
@@ -44,9 +115,12 @@ struct SessionDraws {
 }
 
 /// The counter as it is stored.
+#[derive(Clone, Copy)]
 struct Counter {
     last: i64,
     is_called: bool,
+    /// Names the block that was drawn last; 0 after `setval`.
+    draw: u64,
 }
 
 impl<E: Environment> SessionSequences<E> {
@@ -62,17 +136,17 @@ impl<E: Environment> SessionSequences<E> {
         drawn.current.insert(sequence, value);
         drawn.last = Some(sequence);
     }
-    /// Takes a number from the node's block.
-    fn take(&self, sequence: &Sequence) -> Option<i64> {
-        let mut blocks = self.shared.sequences.0.lock();
-        let drawn = blocks.get_mut(&(sequence.id, sequence.index_id))?;
-        if drawn.left == 0 {
-            return None;
+    /// The sequence as it is now, whatever a transaction block takes it for: it is no part of transactions (PostgreSQL manual, 9.17).
+    /// One that the block itself has made or changed is as the block has it.
+    async fn newest(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<SequenceRef> {
+        self.env.catch_up().await?;
+        let newest = self.env.catalog();
+        let changed_in = |c: &Catalog| c.changed_in.get(&sequence.id).copied();
+        if changed_in(&newest) <= changed_in(catalog) {
+            return Ok(sequence.clone());
         }
-        let value = drawn.next;
-        drawn.left -= 1;
-        drawn.next = value.wrapping_add(sequence.increment);
-        Some(value)
+        let gone = || Error::sql("42P01", format!("relation \"{}\" does not exist", sequence.name));
+        newest.sequence_by_id(sequence.id).ok_or_else(gone)
     }
     /// Changes the counter in a transaction of its own.
     async fn change<R: Send>(
@@ -120,16 +194,28 @@ impl<E: Environment> SessionSequences<E> {
 
 impl Counter {
     fn stored(&self) -> Bytes {
-        let mut bytes = BytesMut::with_capacity(9);
+        let mut bytes = BytesMut::with_capacity(17);
         bytes.put_i64(self.last);
         bytes.put_u8(self.is_called as u8);
+        bytes.put_u64(self.draw);
         bytes.freeze()
     }
     fn read(mut stored: Bytes) -> Result<Counter> {
-        if stored.len() != 9 {
+        // Counters used to end before the number of the draw.
+        if stored.len() != 9 && stored.len() != 17 {
             return Err(Error::sql("XX001", "the stored counter of a sequence is damaged"));
         }
-        Ok(Counter { last: stored.get_i64(), is_called: stored.get_u8() != 0 })
+        let (last, is_called) = (stored.get_i64(), stored.get_u8() != 0);
+        Ok(Counter { last, is_called, draw: stored.try_get_u64().unwrap_or(0) })
+    }
+    /// The same without what is left of the last block, if this is it.
+    fn without(self, rest: Option<&Drawn>) -> Counter {
+        match rest {
+            Some(rest) if rest.draw == self.draw && self.draw != 0 => {
+                Counter { last: rest.next.wrapping_sub(rest.shape.increment), ..self }
+            }
+            _ => self,
+        }
     }
 }
 
@@ -162,33 +248,39 @@ fn next_block(sequence: &Sequence, counter: Option<Counter>) -> Result<(i64, i64
 
 #[async_trait]
 impl<E: Environment> Sequences for SessionSequences<E> {
-    async fn nextval(&self, sequence: &Sequence) -> Result<i64> {
-        let value = match self.take(sequence) {
+    async fn nextval(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<i64> {
+        let sequence = &*self.newest(sequence, catalog).await?;
+        let blocks = &self.shared.sequences;
+        let value = match blocks.take(sequence) {
             Some(value) => value,
             None => {
+                let (rest, forgets) = blocks.take_rest(sequence);
+                let draw = self.env.random() | 1;
                 let (first, count) = self
                     .change(sequence, |counter| {
-                        let (first, count) = next_block(sequence, counter)?;
+                        let (first, count) = next_block(sequence, counter.map(|c| c.without(rest.as_ref())))?;
                         let last = first + (count - 1) * sequence.increment;
-                        Ok((Counter { last, is_called: true }, (first, count)))
+                        Ok((Counter { last, is_called: true, draw }, (first, count)))
                     })
                     .await?;
-                let rest = Drawn { next: first.wrapping_add(sequence.increment), left: count - 1 };
-                self.shared.sequences.0.lock().insert((sequence.id, sequence.index_id), rest);
+                let next = first.wrapping_add(sequence.increment);
+                blocks.keep(sequence, Drawn { next, left: count - 1, shape: Shape::of(sequence), draw }, forgets);
                 first
             }
         };
         self.remember(sequence.id, value);
         Ok(value)
     }
-    async fn setval(&self, sequence: &Sequence, value: i64, is_called: bool) -> Result<i64> {
+    async fn setval(&self, sequence: &SequenceRef, catalog: &Catalog, value: i64, is_called: bool) -> Result<i64> {
+        let sequence = &*self.newest(sequence, catalog).await?;
         if value < sequence.min || value > sequence.max {
             let (name, min, max) = (&sequence.name, sequence.min, sequence.max);
             let message = format!("setval: value {value} is out of bounds for sequence \"{name}\" ({min}..{max})");
             return Err(Error::sql("22003", message));
         }
-        self.change(sequence, |_| Ok((Counter { last: value, is_called }, ()))).await?;
-        self.shared.sequences.0.lock().remove(&(sequence.id, sequence.index_id));
+        self.change(sequence, |_| Ok((Counter { last: value, is_called, draw: 0 }, ()))).await?;
+        self.shared.sequences.forget(sequence.id);
+        self.env.forget_drawn(sequence.id).await?;
         if is_called {
             self.remember(sequence.id, value);
         }

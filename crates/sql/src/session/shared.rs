@@ -4,7 +4,7 @@ use super::plans::PlanCache;
 use super::sequences::DrawnBlocks;
 use crate::env::SessionRow;
 use crate::exec::Interrupt;
-use meridian_base::{Error, Result, SessionId};
+use meridian_base::{DescriptorId, Error, Result, SessionId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,6 +81,10 @@ impl Shared {
             }
             None => false,
         }
+    }
+    /// Forgets the numbers drawn of a sequence: for `Environment::forget_drawn`, on every node.
+    pub fn forget_drawn(&self, sequence: DescriptorId) {
+        self.sequences.forget(sequence);
     }
     /// Cancels what a session runs, or ends the session, by the number that clients know it by. Whether there is such a session.
     pub(super) fn stop(&self, number: i32, ends: bool) -> bool {

@@ -710,9 +710,9 @@ async fn append_or(statements: &mut Statements<'_>, home: &Home, step: Step, don
     Ok(())
 }
 
-/// No such database, schema, table, column or index: there was none then.
+/// No such database, schema, table, column, index or cluster: there was none then.
 fn is_of_another_time(error: &Error) -> bool {
-    matches!(error.sqlstate(), "3D000" | "3F000" | "42P01" | "42703" | "42704")
+    matches!(error.sqlstate(), "22023" | "3D000" | "3F000" | "42P01" | "42703" | "42704")
 }
 
 /// The row and the column of a key's list.

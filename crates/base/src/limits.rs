@@ -22,6 +22,22 @@ pub const CONFLICT_INDEX_ENTRIES_MAX: usize = 200_000;
 pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
 /// A frame between nodes; a snapshot is cut into pieces below it.
 pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
+/// Bytes that wait to be written to another node on one connection: two of the largest frames. A call that finds no room fails as if
+/// the node were not there; of a peer that does not read its answers, no more questions are read.
+pub const RPC_QUEUE_BYTES_MAX: usize = 2 * RPC_FRAME_BYTES_MAX;
+/// Frames that wait in the same way, between their maker and their writer.
+pub const RPC_QUEUE_FRAMES_MAX: usize = 1 << 20;
+/// Calls of one connection that are being answered; further ones are refused. Most wait for rows that others hold.
+pub const RPC_CALLS_MAX: usize = 1 << 16;
+/// Messages of commits over several groups that are on their way from this node; further ones are dropped, as the network may, and
+/// the protocol's timers ask again.
+pub const OUTBOX_MESSAGES_MAX: usize = 1 << 16;
+/// Votes for one transaction that its gateway has not looked at; one that finds no room is asked for again.
+pub const VOTES_WAITING_MAX: usize = 4_096;
+/// Nodes of a cluster, those that were decommissioned included: every node pings every other one.
+pub const NODES_MAX: usize = 1_024;
+/// Names of regions and zones, and addresses, as a node that joins gives them.
+pub const PLACE_BYTES_MAX: usize = 255;
 /// How far a lease ceiling lies ahead of the clock. A successor waits this long at most.
 pub const LEASE_AHEAD: Duration = Duration::from_millis(2_000);
 /// How long a primary that starts may have to wait for the clock before that is taken for a clock that was ahead once: several times

@@ -117,8 +117,7 @@ impl<R: Runtime> Replica<R> {
                 Action::Certify(id) => Work::Certify { group: self.id, id },
                 Action::Decide { id, at } => Work::Decide { group: self.id, id, at },
             };
-            // The receiver lives as long as the node.
-            let _ = self.outbox.send(work);
+            self.outbox.put(work);
         }
         self.pump(core);
         self.ticker.notify_one();

@@ -58,7 +58,7 @@ use tokio::time::Instant;
 
 const TICK: Duration = Duration::from_millis(100);
 /// A node that does not answer for as long is about to be taken for dead.
-const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const SPREAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// For clocks that run at different speeds.
 const SPREAD_MARGIN: Duration = Duration::from_millis(100);
 /// How long a gateway that was refused needs to come again, once it knows what came first.

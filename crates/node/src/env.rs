@@ -123,18 +123,18 @@ impl<R: Runtime> Env<R> {
 
     /// Somebody else's step came first: waits for what it made, from which the change is to be derived again.
     async fn await_what_came_first(&self, base: SchemaVersion) {
-        let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1))).await;
+        let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1), RETRY_PATIENCE)).await;
     }
 
     /// Waits until this node plans with a version that its own step made. The step has happened, whatever this comes to.
     async fn await_own(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
         let made = "the schema change has been made, and this node has not heard of it yet";
-        self.await_version(version).await.map_err(|_| Error::unknown_outcome(made).hint("Connect to another node."))
+        self.await_version(version, STEP_TIMEOUT).await.map_err(|_| Error::unknown_outcome(made).hint("Connect to another node."))
     }
 
     /// Waits until this node plans with `version` or a later one.
-    pub async fn await_version(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
-        let deadline = Instant::now() + STEP_TIMEOUT;
+    pub async fn await_version(&self, version: SchemaVersion, patience: Duration) -> Result<Arc<Catalog>> {
+        let deadline = Instant::now() + patience;
         loop {
             let catalog = self.catalog();
             if catalog.version >= version {

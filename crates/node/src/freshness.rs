@@ -4,9 +4,12 @@
 //! no primary certifies, and a copy may be old because the node was restarted, or cut off while a schema change was
 //! acknowledged. An error that rests on unverified state must not be sent (counterexample 16), so nothing is planned unless
 //!
-//! * the copy is at least as new as every version that this node has *heard* of, and
 //! * a primary that holds a schema lease (or the catalog's own) *confirmed*, less than [`CONFIRMED_FOR`] ago, what the newest
-//!   version is. A primary on this node confirms at once; the others do so with every ping.
+//!   version is. A primary on this node confirms at once; the others do so with every answer to a ping of this node, and
+//! * the copy is at least as new as every version that was confirmed.
+//!
+//! Nothing else that others say of versions is heard: whoever can reach the node's port could keep it from planning. A version that
+//! is ahead of the copy by more than [`AHEAD_MAX`] is not believed of a member either.
 //!
 //! It suffices because a schema change is acknowledged only when every group's primary knows it or has no lease any more, and
 //! every node plans with it by then, or since then [`CONFIRMED_FOR`] and the version's own time have passed (`ddl`): a primary that confirms the version before
@@ -22,8 +25,12 @@ use tokio::time::Instant;
 
 /// How long a confirmation is good for: a few pings.
 pub(crate) const CONFIRMED_FOR: Duration = Duration::from_secs(2);
-/// How long a statement waits for one: longer than a failover takes.
+/// How long after the last one a statement waits for the next: longer than a failover takes.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it waits in any case. Where no primary has been in reach for long, the client is told soon.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
+/// Versions that a copy may lag behind. Steps take a write to a log, so this many are not made in a year.
+const AHEAD_MAX: u64 = 1 << 36;
 const POLL: Duration = Duration::from_millis(2);
 
 /// What a node knows about the newest version. See the module's essay.
@@ -38,18 +45,22 @@ impl Freshness {
     pub fn new() -> Freshness {
         Freshness { base: Instant::now(), heard: AtomicU64::new(0), until: AtomicU64::new(0) }
     }
-    /// There is such a version.
-    pub fn hear(&self, version: SchemaVersion) {
-        self.heard.fetch_max(version.0, Ordering::AcqRel);
-    }
     /// At `when`, there was no version newer than this that had been acknowledged.
     pub fn confirm(&self, version: SchemaVersion, when: Instant) {
-        self.hear(version);
+        self.heard.fetch_max(version.0, Ordering::AcqRel);
         let until = (when + CONFIRMED_FOR).saturating_duration_since(self.base).as_nanos() as u64;
         self.until.fetch_max(until, Ordering::AcqRel);
     }
     fn is_confirmed(&self) -> bool {
         (self.base.elapsed().as_nanos() as u64) < self.until.load(Ordering::Acquire)
+    }
+    /// Until when a statement that asks now waits.
+    fn deadline(&self) -> Instant {
+        let lapsed = self.base + Duration::from_nanos(self.until.load(Ordering::Acquire));
+        let now = Instant::now();
+        // Confirmed, and the copy lags behind: it comes.
+        let since = if self.is_confirmed() { now } else { lapsed };
+        (since + PATIENCE).max(now + PATIENCE_MIN)
     }
     /// How long ago there was no newer version than what was heard of; `None`: nobody has said so yet.
     fn confirmed_ago(&self) -> Option<Duration> {
@@ -63,10 +74,16 @@ impl Freshness {
 }
 
 impl<R: Runtime> Shared<R> {
-    /// The newest version that this node has seen anywhere: for pings.
-    pub(crate) fn newest_schema(&self) -> SchemaVersion {
-        let of_groups = self.all_replicas().into_iter().map(|r| r.core.lock().state.grant().version).max();
-        self.catalog.newest().seen.max(of_groups.unwrap_or_default())
+    /// A member whose groups' primaries say so answered a ping that was sent at `when`.
+    pub(crate) fn confirmed(&self, version: SchemaVersion, when: Instant) {
+        if self.may_be_a_version(version) {
+            self.freshness.confirm(version, when);
+        }
+    }
+
+    /// Whether there can be such a version.
+    pub(crate) fn may_be_a_version(&self, version: SchemaVersion) -> bool {
+        version.0.saturating_sub(self.catalog.newest().version.0) <= AHEAD_MAX
     }
 
     /// The newest version that may have been acknowledged by now, if a primary here knows.
@@ -123,7 +140,7 @@ impl<R: Runtime> Shared<R> {
         if self.is_fresh() {
             return Ok(());
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = self.freshness.deadline();
         while !self.is_fresh() {
             if Instant::now() > deadline {
                 return Err(Error::unavailable("this node does not know the present schema")
@@ -151,7 +168,17 @@ mod tests {
         tokio::time::advance(CONFIRMED_FOR / 2).await;
         assert!(!freshness.is_confirmed(), "it counts from the question, not from the answer");
         freshness.confirm(SchemaVersion(2), Instant::now());
-        freshness.hear(SchemaVersion(4));
+        freshness.confirm(SchemaVersion(4), Instant::now());
         assert!(freshness.is_confirmed() && !freshness.covers(SchemaVersion(3)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failover_is_waited_for_and_a_lasting_loss_is_told_soon() {
+        let freshness = Freshness::new();
+        freshness.confirm(SchemaVersion(1), Instant::now());
+        tokio::time::advance(CONFIRMED_FOR + Duration::from_millis(1)).await;
+        assert!(freshness.deadline() - Instant::now() > PATIENCE / 2);
+        tokio::time::advance(PATIENCE * 2).await;
+        assert_eq!(freshness.deadline() - Instant::now(), PATIENCE_MIN);
     }
 }

@@ -10,7 +10,7 @@ use crate::replica::Replica;
 use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
 use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, NodeId, Timestamp};
+use meridian_base::{Error, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_placement as placement;
 use meridian_placement::{Health, Placement, Policy};
 use meridian_sql::catalog::Group;
@@ -101,7 +101,7 @@ async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
     };
     let round_trip = sent.elapsed();
     if let Some(version) = pong.certified {
-        shared.freshness.confirm(version, sent);
+        shared.confirmed(version, sent);
     }
     let offset = shared.clocks.measure(&shared.runtime, node, pong.physical_micros, sent);
     hear(shared, node, pong, Some((round_trip, offset)));
@@ -114,15 +114,29 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
         incarnation: shared.incarnation,
         leads: shared.leads(),
         holds: shared.holds(),
-        schema: shared.newest_schema(),
         certified: shared.certified_schema(),
         protected: shared.protected.oldest(),
     }
 }
 
-/// A ping or its answer arrived.
-pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, ping: Ping, measured: Option<(Duration, i64)>) {
-    shared.freshness.hear(ping.schema);
+/// Whether what a node says of itself is heard: it is known here, by the catalog, by who let this node in, or from before a restart,
+/// and is a member still. One that has just joined is heard when its record has come.
+fn is_heard<R: Runtime>(shared: &Shared<R>, node: NodeId) -> bool {
+    let is_out = |n: &NodeRecord| n.id == node && n.standing == Standing::Decommissioned;
+    node != shared.me() && shared.rpc.knows(node) && !shared.catalog.nodes().iter().any(is_out)
+}
+
+/// A ping or its answer arrived. What it says of groups that this node does not know is left out.
+pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping, measured: Option<(Duration, i64)>) {
+    if !is_heard(shared, node) {
+        return;
+    }
+    // Before the catalog has come nothing is known of any group.
+    if shared.catalog.newest().version > SchemaVersion(0) {
+        let groups: BTreeSet<GroupId> = shared.catalog.groups().into_iter().map(|g| g.id).chain([GroupId::CATALOG]).collect();
+        ping.leads.retain(|(group, _)| groups.contains(group));
+        ping.holds.retain(|group| groups.contains(group));
+    }
     for (group, term) in &ping.leads {
         shared.learn_leader(*group, node, *term);
     }

@@ -4,11 +4,12 @@ use crate::address_book;
 use crate::ask::Ask;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
 use crate::clocks::{self, Accepted};
-use crate::ddl::StepCall;
+use crate::ddl::{SPREAD_TIMEOUT, StepCall};
 use crate::departure::{self, Departures};
 use crate::env::Env;
 use crate::identity::{self, Identity};
 use crate::members;
+use crate::outbox::Outbox;
 use crate::primary::not_primary;
 use crate::ranges;
 use crate::replica::Replica;
@@ -20,6 +21,7 @@ use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
 use meridian_placement::Survival;
@@ -31,7 +33,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How a node is started.
@@ -133,7 +135,7 @@ impl<R: Runtime> Node<R> {
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
         identity::check_data(&runtime, known.as_ref(), &log, &store)?;
         let departures = Departures::load(&runtime)?;
-        let (outbox, work) = mpsc::unbounded_channel();
+        let (outbox, work) = Outbox::new();
         let shared = Shared::new(
             runtime.clone(),
             clock,
@@ -668,6 +670,9 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
 async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Result<Response> {
     let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
+    if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {
+        return Err(Error::unavailable(format!("node {from} is not known here")));
+    }
     match request {
         Request::Raft { group, message } => {
             if from == NodeId(0) {
@@ -746,12 +751,20 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             shared.ddl.change(call).await.map(Response::CatalogChanged)
         }
         Request::AwaitVersion { version } => {
-            Env(shared.clone()).await_version(version).await?;
+            if !shared.may_be_a_version(version) {
+                return Err(Error::unavailable("there cannot be such a version"));
+            }
+            Env(shared.clone()).await_version(version, SPREAD_TIMEOUT).await?;
             Ok(Response::Done)
         }
-        Request::Grant { group, grant } => Ok(Response::Granted { bound: primary(group)?.grant(grant).await? }),
+        Request::Grant { group, grant } => {
+            let replica = primary(group)?;
+            check_grant(shared, &replica, &grant)?;
+            Ok(Response::Granted { bound: replica.grant(grant).await? })
+        }
         Request::Join { node, addr, sql_addr, region, zone, is_passed_on } => {
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
+            check_record(shared, &record)?;
             let node = register(shared, record, is_passed_on).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
@@ -773,6 +786,61 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Done)
         }
     }
+}
+
+/// Whether a node that nobody knows may ask this: one that joins, an operator's command, and a voter of a group that has heard of a new
+/// node before the catalog's copy here has.
+fn is_for_strangers(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Raft { .. }
+            | Request::Join { .. }
+            | Request::Ping(_)
+            | Request::Status
+            | Request::Stand { .. }
+            | Request::Transactions
+            | Request::Groups
+            | Request::Clock
+            | Request::AdvanceClock { .. }
+    )
+}
+
+/// A grant that the catalog cannot have made would outlast every other one: the group would keep it for ever.
+fn check_grant<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, grant: &SchemaGrant) -> Result<()> {
+    const SEQ_AHEAD_MAX: u64 = 1 << 36;
+    let last = replica.core.lock().state.grant().seq;
+    let now = Timestamp::from_micros(shared.runtime.physical_micros());
+    let is_absurd = !shared.may_be_a_version(grant.version)
+        || grant.seq.saturating_sub(last) > SEQ_AHEAD_MAX
+        || grant.bound.since(now) > limits::SCHEMA_LEASE * 2;
+    if is_absurd { Err(Error::unavailable("the catalog cannot have granted that")) } else { Ok(()) }
+}
+
+/// 22023 if what a node says of itself cannot be true; 53300 if the cluster has as many nodes as it may.
+fn check_record<R: Runtime>(shared: &Shared<R>, record: &NodeRecord) -> Result<()> {
+    let absurd = |what: &str, value: &str| {
+        let shown: String = value.chars().take(64).collect();
+        Err(Error::sql("22023", format!("a node cannot join with {what} {shown:?}")))
+    };
+    for (what, name) in [("region", &record.region), ("zone", &record.zone)] {
+        if name.is_empty() || name.len() > limits::PLACE_BYTES_MAX || name.chars().any(char::is_control) {
+            return absurd(what, name);
+        }
+    }
+    for (what, addr) in [("address", &record.addr), ("SQL address", &record.sql_addr)] {
+        let is_addr = addr.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let is_plain = !addr.chars().any(|c| c.is_control() || c.is_whitespace());
+        if !is_addr || !is_plain || addr.len() > limits::PLACE_BYTES_MAX {
+            return absurd(what, addr);
+        }
+    }
+    if record.id == NodeId(0) && shared.catalog.nodes().len() >= limits::NODES_MAX {
+        return Err(Error::sql("53300", format!("the cluster has {} nodes, and may have no more", limits::NODES_MAX)));
+    }
+    if record.id != NodeId(0) && !shared.catalog.nodes().iter().any(|n| n.id == record.id) {
+        return Err(Error::unavailable(format!("node {} is not known here", record.id)));
+    }
+    Ok(())
 }
 
 /// Asks a node of any cluster for its cluster's status: for command lines, which are members of nothing.

@@ -8,8 +8,9 @@ use crate::shared::Shared;
 use crate::txn::{reserved, voted};
 use crate::wire::{Request, Response};
 use meridian_base::runtime::Runtime;
-use meridian_base::{BallotMessage, GroupId, NodeId, Peer, Result, Target, Timestamp, TxnId, Vote};
+use meridian_base::{BallotMessage, GroupId, NodeId, Peer, Result, Target, Timestamp, TxnId, Vote, limits};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -45,22 +46,61 @@ pub(crate) enum Work {
     },
 }
 
+/// Where replicas put it, under their lock.
+///
+/// Slices to certify and outcomes to log are as many as the transactions that a group has in hand. Messages are dropped above
+/// [`limits::OUTBOX_MESSAGES_MAX`].
+pub(crate) struct Outbox {
+    work: mpsc::UnboundedSender<Work>,
+    /// Messages that wait or are on their way.
+    messages: Arc<AtomicUsize>,
+}
+
+/// A message on its way.
+struct OnItsWay(Arc<AtomicUsize>);
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Outbox {
+    pub fn new() -> (Arc<Outbox>, mpsc::UnboundedReceiver<Work>) {
+        let (work, received) = mpsc::unbounded_channel();
+        (Arc::new(Outbox { work, messages: Arc::default() }), received)
+    }
+    pub fn put(&self, work: Work) {
+        let is_message = matches!(work, Work::Send { .. } | Work::TellReserved { .. });
+        if is_message && self.messages.fetch_add(1, Ordering::AcqRel) >= limits::OUTBOX_MESSAGES_MAX {
+            self.messages.fetch_sub(1, Ordering::AcqRel);
+            return;
+        }
+        // The receiver lives as long as the node.
+        let _ = self.work.send(work);
+    }
+}
+
 /// Does the work as it comes, each piece in a task of its own.
 pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc::UnboundedReceiver<Work>) {
+    let carry = |message: futures::future::BoxFuture<'static, ()>| {
+        let on_its_way = OnItsWay(shared.outbox.messages.clone());
+        shared.spawn(async move {
+            message.await;
+            drop(on_its_way);
+        });
+    };
     while let Some(work) = work.recv().await {
         match work {
-            Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {}
-            Work::Send { to: Peer::Group(group), message } => {
-                shared.spawn(deliver(shared.clone(), group, message));
+            Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {
+                drop(OnItsWay(shared.outbox.messages.clone()));
             }
-            Work::Send { to: Peer::Gateway(node), message } => {
-                shared.spawn(tell_gateway(shared.clone(), node, message));
-            }
-            Work::TellReserved { group, node, id, at, targets } => {
-                if let Some(replica) = shared.replica(group) {
-                    shared.spawn(tell_reserved(shared.clone(), replica, node, id, at, targets));
-                }
-            }
+            Work::Send { to: Peer::Group(group), message } => carry(Box::pin(deliver(shared.clone(), group, message))),
+            Work::Send { to: Peer::Gateway(node), message } => carry(Box::pin(tell_gateway(shared.clone(), node, message))),
+            Work::TellReserved { group, node, id, at, targets } => match shared.replica(group) {
+                Some(replica) => carry(Box::pin(tell_reserved(shared.clone(), replica, node, id, at, targets))),
+                None => drop(OnItsWay(shared.outbox.messages.clone())),
+            },
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.replica(group) {
                     shared.spawn(shared.clone().certify_slice(replica, id));

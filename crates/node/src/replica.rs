@@ -15,7 +15,7 @@
 //!    asks the new primary with the same transaction id.
 
 use crate::metrics::Metrics;
-use crate::outbox::Work;
+use crate::outbox::Outbox;
 use crate::tasks::Tasks;
 use crate::wire::ClosedPromise;
 use bytes::Bytes;
@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 /// Batches handed to the log and not yet applied. The log gathers what comes while it syncs; with fewer batches than that has
@@ -83,7 +83,7 @@ pub struct Replica<R: Runtime> {
     /// Held while entries are applied, so that a cut falls between two of them.
     applying: Mutex<()>,
     flusher: Arc<Notify>,
-    pub(crate) outbox: mpsc::UnboundedSender<Work>,
+    pub(crate) outbox: Arc<Outbox>,
     /// The commit protocol's next timer has moved.
     pub(crate) ticker: Notify,
     pub(crate) metrics: Arc<Metrics>,
@@ -175,7 +175,7 @@ impl<R: Runtime> Replica<R> {
         clock: Arc<Clock>,
         hook: Option<Arc<dyn ApplyHook>>,
         flusher: Arc<Notify>,
-        outbox: mpsc::UnboundedSender<Work>,
+        outbox: Arc<Outbox>,
         failure: watch::Sender<Option<Error>>,
         metrics: Arc<Metrics>,
         bugs: PlantedBugs,

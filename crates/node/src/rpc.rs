@@ -15,7 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -82,7 +82,7 @@ struct Peer {
 }
 
 struct Connection {
-    out: mpsc::UnboundedSender<Outgoing>,
+    out: Backlog,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
     next_call: AtomicU64,
     is_closed: AtomicBool,
@@ -98,11 +98,75 @@ struct Outgoing {
     frame: Bytes,
 }
 
+/// What memory a frame takes beside its bytes, at least.
+const FRAME_OVERHEAD: usize = 64;
+
+/// Frames that wait to be written to one connection, bounded by their bytes.
+#[derive(Clone)]
+struct Backlog {
+    frames: mpsc::Sender<Outgoing>,
+    gauge: Arc<Gauge>,
+}
+
+/// How much waits, and who waits for less.
+#[derive(Default)]
+struct Gauge {
+    bytes: AtomicUsize,
+    drained: Notify,
+}
+
+impl Backlog {
+    fn new() -> (Backlog, mpsc::Receiver<Outgoing>, Arc<Gauge>) {
+        let (frames, outgoing) = mpsc::channel(limits::RPC_QUEUE_FRAMES_MAX);
+        let gauge = Arc::new(Gauge::default());
+        (Backlog { frames, gauge: gauge.clone() }, outgoing, gauge)
+    }
+    /// `false`: too much waits already, and the frame is dropped.
+    fn send(&self, outgoing: Outgoing) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let bytes = outgoing.frame.len() + FRAME_OVERHEAD;
+        self.gauge.bytes.fetch_add(bytes, Ordering::AcqRel);
+        match self.frames.try_send(outgoing) {
+            Ok(()) => true,
+            // A closed writer means a closed connection; its reader fails everything that waits.
+            Err(mpsc::error::TrySendError::Closed(_)) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.gauge.written(bytes);
+                false
+            }
+        }
+    }
+    fn is_full(&self) -> bool {
+        self.gauge.bytes.load(Ordering::Acquire) >= limits::RPC_QUEUE_BYTES_MAX
+    }
+    /// Waits until there is room, or nobody writes any more.
+    async fn until_room(&self) {
+        loop {
+            let drained = self.gauge.drained.notified();
+            tokio::pin!(drained);
+            drained.as_mut().enable();
+            if !self.is_full() || self.frames.is_closed() {
+                return;
+            }
+            drained.await;
+        }
+    }
+}
+
+impl Gauge {
+    fn written(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.drained.notify_waiters();
+    }
+}
+
 impl Connection {
-    fn send(&self, frame: Bytes) {
+    /// `false`: too much waits to be sent.
+    fn send(&self, frame: Bytes) -> bool {
         let at = (!self.delay.is_zero()).then(|| Instant::now() + self.delay);
-        // A closed writer means a closed connection; its reader fails everything that waits.
-        let _ = self.out.send(Outgoing { at, frame });
+        self.out.send(Outgoing { at, frame })
     }
     /// Whether nothing came since `since`, and that is too long ago.
     fn is_silent(&self, since: Instant) -> bool {
@@ -163,6 +227,11 @@ impl<R: Runtime> Rpc<R> {
     /// The other nodes.
     pub(crate) fn known(&self) -> Vec<NodeId> {
         self.peers.read().keys().copied().collect()
+    }
+
+    /// Whether a node is known here.
+    pub fn knows(&self, node: NodeId) -> bool {
+        self.peers.read().contains_key(&node)
     }
 
     /// Whether a node is known and in this node's region.
@@ -244,7 +313,12 @@ impl<R: Runtime> Rpc<R> {
         let call = c.next_call.fetch_add(1, Ordering::Relaxed);
         let (tx, rx) = oneshot::channel();
         c.waiting.lock().insert(call, tx);
-        c.send(self.frame(CALL, call, &request)?);
+        let frame = self.frame(CALL, call, &request);
+        if !frame.as_ref().is_ok_and(|frame| c.send(frame.clone())) {
+            c.waiting.lock().remove(&call);
+            frame?;
+            return Err(unreachable(addr, "too much waits to be sent to it"));
+        }
         if c.is_closed.load(Ordering::Acquire) {
             c.waiting.lock().remove(&call);
             return Err(unreachable(addr, "connection closed"));
@@ -301,7 +375,7 @@ impl<R: Runtime> Rpc<R> {
         };
         let delay = self.delay_to(&me.place, &there);
         let (read, write) = tokio::io::split(stream);
-        let (out, outgoing) = mpsc::unbounded_channel();
+        let (out, outgoing, gauge) = Backlog::new();
         let connection = Arc::new(Connection {
             out,
             waiting: Mutex::default(),
@@ -311,7 +385,7 @@ impl<R: Runtime> Rpc<R> {
             closed: Notify::new(),
             delay,
         });
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, gauge));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
         self.tasks.spawn_protocol(async move {
             let why = tokio::select! {
@@ -391,7 +465,7 @@ impl<R: Runtime> Rpc<R> {
     }
 
     /// Whoever is refused tries again and again; it is said now and then.
-    fn say_refused(&self, from: &str, why: &io::Error) {
+    fn say_refused(&self, from: &str, why: &impl std::fmt::Display) {
         let mut said = self.refused.lock();
         if said.is_none_or(|at| at.elapsed() >= REFUSED_INTERVAL) {
             *said = Some(Instant::now());
@@ -414,10 +488,14 @@ impl<R: Runtime> Rpc<R> {
         let there = Place { region: hello.region, zone: hello.zone };
         let delay = self.delay_to(&me.place, &there);
         let (mut read, write) = tokio::io::split(stream);
-        let (out, outgoing) = mpsc::unbounded_channel();
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing));
+        let (out, outgoing, gauge) = Backlog::new();
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, gauge));
         let mut buffer = BytesMut::new();
-        while let Some(mut frame) = read_frame(&mut read, &mut buffer).await? {
+        let answering_now = Arc::new(AtomicUsize::new(0));
+        loop {
+            // Who does not read its answers is not asked for more questions.
+            out.until_room().await;
+            let Some(mut frame) = read_frame(&mut read, &mut buffer).await? else { break };
             let (kind, call, hlc) = take_header(&mut frame);
             if kind != CALL {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
@@ -439,14 +517,22 @@ impl<R: Runtime> Rpc<R> {
                     "the clock of {from} is {} ms ahead of this node's, more than max_offset",
                     e.ahead_by.as_millis()
                 ));
-                tracing::warn!("{e}");
+                rpc.say_refused(&from.to_string(), &e);
                 rpc.answer(&out, call, Response::Error(e), delay);
                 continue;
             }
             let (is_ordered, is_protocol) = (matches!(request, Request::Raft { .. }), request.is_of_protocol());
+            if answering_now.fetch_add(1, Ordering::AcqRel) >= limits::RPC_CALLS_MAX && !is_protocol {
+                answering_now.fetch_sub(1, Ordering::AcqRel);
+                let e = Error::unavailable("too many calls on one connection wait for their answers");
+                rpc.answer(&out, call, Response::Error(e), delay);
+                continue;
+            }
+            let answering_now = answering_now.clone();
             let answering = async move {
                 let response = handler.handle(from, request).await;
                 rpc.answer(&out, call, response, delay);
+                answering_now.fetch_sub(1, Ordering::AcqRel);
             };
             if !is_ordered {
                 match is_protocol {
@@ -464,11 +550,12 @@ impl<R: Runtime> Rpc<R> {
         Ok(())
     }
 
-    fn answer(&self, out: &mpsc::UnboundedSender<Outgoing>, call: u64, response: Response, delay: Duration) {
+    /// An answer that finds no room is dropped: whoever asked has not read the ones before it.
+    fn answer(&self, out: &Backlog, call: u64, response: Response, delay: Duration) {
         let frame = self.frame(ANSWER, call, &response).or_else(|e| self.frame(ANSWER, call, &Response::Error(e)));
         if let Ok(frame) = frame {
             let at = (!delay.is_zero()).then(|| Instant::now() + delay);
-            let _ = out.send(Outgoing { at, frame });
+            out.send(Outgoing { at, frame });
         }
     }
 }
@@ -516,10 +603,12 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut BytesMut)
 async fn write_loop<R: Runtime>(
     runtime: R,
     mut stream: impl AsyncWrite + Unpin,
-    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+    mut outgoing: mpsc::Receiver<Outgoing>,
+    gauge: Arc<Gauge>,
 ) {
     let mut queue = VecDeque::new();
     let mut buffer = BytesMut::new();
+    let mut frames = 0;
     loop {
         if queue.is_empty() {
             match outgoing.recv().await {
@@ -536,12 +625,18 @@ async fn write_loop<R: Runtime>(
         let now = Instant::now();
         while queue.front().is_some_and(|o| o.at.is_none_or(|at| at <= now)) && buffer.len() < 1 << 20 {
             buffer.extend_from_slice(&queue.pop_front().expect("a front").frame);
+            frames += 1;
         }
         if stream.write_all(&buffer).await.is_err() || stream.flush().await.is_err() {
             break;
         }
+        gauge.written(buffer.len() + frames * FRAME_OVERHEAD);
         buffer.clear();
+        frames = 0;
     }
+    // Whoever waits for room sees that there is nobody to make it.
+    drop(outgoing);
+    gauge.drained.notify_waiters();
     let _ = stream.shutdown().await;
 }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
@@ -62,7 +62,7 @@ pub struct Shared<R: Runtime> {
     pub(crate) ballots: crate::txn::Ballots,
     protocol: crate::txn::protocol::Choice,
     pub(crate) tally: parking_lot::Mutex<crate::txn::Tally>,
-    pub(crate) outbox: mpsc::UnboundedSender<crate::outbox::Work>,
+    pub(crate) outbox: Arc<crate::outbox::Outbox>,
     pub(crate) flusher: Arc<tokio::sync::Notify>,
     pub(crate) failure: watch::Sender<Option<Error>>,
     pub(crate) stopping: watch::Sender<bool>,
@@ -126,7 +126,7 @@ impl<R: Runtime> Shared<R> {
         timing: crate::timing::Timing,
         dead_after: Duration,
         departures: crate::departure::Departures,
-        outbox: mpsc::UnboundedSender<crate::outbox::Work>,
+        outbox: Arc<crate::outbox::Outbox>,
     ) -> Arc<Shared<R>> {
         let incarnation = runtime.random();
         Arc::new(Shared {

@@ -501,8 +501,6 @@ pub struct Ping {
     pub leads: Vec<(GroupId, u64)>,
     /// Groups the sender holds a replica of.
     pub holds: Vec<GroupId>,
-    /// The newest version of the catalog that the sender has seen.
-    pub schema: SchemaVersion,
     /// The newest version that may have been acknowledged, if a primary at the sender's knows.
     pub certified: Option<SchemaVersion>,
     /// The oldest moment that transactions at the sender may still read (see [`crate::protected`]).

@@ -25,7 +25,7 @@ const DECISION_PATIENCE: Duration = Duration::from_secs(5);
 const DECISION_PAUSE: Duration = Duration::from_millis(1);
 
 /// The votes for this node's transactions find their way by id.
-pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::UnboundedSender<Heard>>>;
+pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::Sender<Heard>>>;
 
 /// A participant's vote, to a reserving read with what was found.
 pub(crate) type Heard = (GroupId, Vote, Option<Found>);
@@ -41,12 +41,12 @@ pub(crate) struct Counted {
 struct Listening<R: Runtime> {
     shared: Arc<Shared<R>>,
     id: TxnId,
-    votes: mpsc::UnboundedReceiver<Heard>,
+    votes: mpsc::Receiver<Heard>,
 }
 
 impl<R: Runtime> Listening<R> {
     fn start(shared: &Arc<Shared<R>>, id: TxnId) -> Listening<R> {
-        let (tx, votes) = mpsc::unbounded_channel();
+        let (tx, votes) = mpsc::channel(limits::VOTES_WAITING_MAX);
         shared.ballots.lock().insert(id, tx);
         Listening { shared: shared.clone(), id, votes }
     }
@@ -72,7 +72,7 @@ pub(crate) fn reserved<R: Runtime>(shared: &Shared<R>, id: TxnId, from: GroupId,
 
 fn heard<R: Runtime>(shared: &Shared<R>, id: TxnId, what: Heard) {
     if let Some(waiting) = shared.ballots.lock().get(&id) {
-        let _ = waiting.send(what);
+        let _ = waiting.try_send(what);
     }
 }
 

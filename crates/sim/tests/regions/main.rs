@@ -8,6 +8,7 @@ mod past;
 mod schema;
 mod script;
 mod steps;
+mod strangers;
 mod versions;
 mod waits;
 

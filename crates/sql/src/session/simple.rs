@@ -101,7 +101,7 @@ impl<E: Environment> Session<E> {
         }
         match self.catch_up().now_or_never() {
             Some(done) => done,
-            None if super::as_of::says_so(text) => Ok(()),
+            None if super::as_of::says_so(text) || needs_no_catalog(text) => Ok(()),
             None => self.catch_up().await,
         }
     }
@@ -351,6 +351,37 @@ fn literal_types(print: &parse::Fingerprint) -> Vec<u32> {
 }
 
 /// Whether the text ends a transaction: that needs no catalog.
+/// Whether a text means the same whatever the catalog has: it begins a transaction, or computes from constants. It is what clients and
+/// pools ask to see whether a node is there. Anything else may name something.
+fn needs_no_catalog(text: &str) -> bool {
+    const WORDS: [&str; 17] = [
+        "select",
+        "begin",
+        "start",
+        "transaction",
+        "read",
+        "only",
+        "write",
+        "true",
+        "false",
+        "null",
+        "and",
+        "or",
+        "not",
+        "is",
+        "version",
+        "now",
+        "current_timestamp",
+    ];
+    const TEXT_MAX: usize = 200;
+    let text = text.trim();
+    let is_known = |word: &str| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty() && !w.starts_with(|c: char| c.is_ascii_digit()));
+    let is_plain = text.len() <= TEXT_MAX && text.chars().all(|c| is_word(c) || " ()+-*/%=<>,.;\n".contains(c));
+    is_plain && words.all(is_known)
+}
+
 fn ends_block(text: &str) -> bool {
     let word = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     ["commit", "end", "rollback", "abort"].iter().any(|end| word.eq_ignore_ascii_case(end))
@@ -374,5 +405,31 @@ pub(super) fn in_characters(error: Error, text: &str, offset: usize) -> Error {
             error.at(text[..end].chars().count() as u32 + 1)
         }
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod needs_no_catalog_tests {
+    use super::needs_no_catalog;
+
+    #[test]
+    fn what_names_something_waits_for_the_present_catalog() {
+        for text in
+            ["SELECT 1", "select 1;", "BEGIN", "START TRANSACTION READ ONLY", "SELECT 1 + 2 * (3 - 1)", "SELECT version()", ""]
+        {
+            assert!(needs_no_catalog(text), "{text}");
+        }
+        let texts = [
+            "SELECT 1 FROM t",
+            "SELECT * FROM t",
+            "SELECT 't'::regclass",
+            "SELECT f(1)",
+            "TABLE t",
+            "SELECT \"a\"",
+            "SELECT nextval('s')",
+        ];
+        for text in texts {
+            assert!(!needs_no_catalog(text), "{text}");
+        }
     }
 }

@@ -7,13 +7,15 @@
 //!   fails with 42703 only if at some moment it may not have been;
 //! * what was inserted is found by way of an index as surely as by reading the whole table, however the index came to be.
 //!
+//! Nobody else changes the schema, so «it exists already» is a lie unless an attempt before it ended without an answer.
+//!
 //! The column comes and goes in transactions that also change a row of another table, which says whether it is there: nobody may find
 //! one without the other.
 
 use crate::client::Value;
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;
-use crate::session::{Attempted, Session, Statements};
+use crate::session::{Attempted, Session, Statements, is_outcome_unknown, is_retryable};
 use crate::stats::StatsKey;
 use async_trait::async_trait;
 use meridian_base::Result;
@@ -119,6 +121,7 @@ impl SchemaSteps {
         if column.is_some() {
             self.lock().column.push((context.timer.now_micros(), None));
         }
+        let mut is_in_doubt = false;
         while !context.stop.is_stopped() {
             let result = match column {
                 None => session.execute(sql).await.map(|_| ()),
@@ -126,8 +129,19 @@ impl SchemaSteps {
             };
             let done = match result {
                 Ok(()) => true,
-                // It was done by an attempt whose answer was lost: 42701 and 42P07 exist already, 42703 and 42704 are gone.
-                Err(error) => matches!(error.sqlstate(), "42701" | "42703" | "42704" | "42P07"),
+                // 42701 and 42P07 exist already, 42703 and 42704 are gone: by an attempt of which nobody could say what became of it.
+                Err(error) if matches!(error.sqlstate(), "42701" | "42703" | "42704" | "42P07") => {
+                    if !is_in_doubt {
+                        let now = context.timer.now_micros();
+                        self.lock().missing.push(format!("at {now} µs, {sql}: {error}, although nobody else does that"));
+                    }
+                    true
+                }
+                Err(error) => {
+                    // What an index needs after its first step may be left half done.
+                    is_in_doubt |= is_outcome_unknown(&error) || (column.is_none() && !is_retryable(&error));
+                    false
+                }
             };
             if done {
                 let mut state = self.lock();

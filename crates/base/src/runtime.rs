@@ -75,6 +75,14 @@ pub trait Listener: Send + 'static {
     fn local_addr(&self) -> io::Result<String>;
 }
 
+/// How much a disk holds, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    /// Left for this process.
+    pub free: u64,
+}
+
 /// The files of one data directory. Paths are relative to it, with `/` between parts.
 pub trait Disk: Clone + Send + Sync + 'static {
     type File: DiskFile;
@@ -89,6 +97,8 @@ pub trait Disk: Clone + Send + Sync + 'static {
     fn sync_folder(&self, folder: &str) -> io::Result<()>;
     /// How a message to an operator names this file.
     fn describe(&self, path: &str) -> String;
+    /// The room on the disk that the directory is on.
+    fn space(&self) -> io::Result<Space>;
 }
 
 /// One open file. Positional, so a reader never disturbs a writer.
@@ -100,6 +110,8 @@ pub trait DiskFile: Send + Sync + 'static {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or zero-extends.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes the file at least as long, with all of its room on the disk taken. After an error it may have got a part of that.
+    fn allocate(&self, len: u64) -> io::Result<()>;
     /// Makes everything written so far durable (`fdatasync`). Blocks its thread in the server; takes simulated time in the
     /// simulator.
     fn sync(&self) -> impl Future<Output = io::Result<()>> + Send;

@@ -7,6 +7,7 @@
 
 use crate::clocks;
 use crate::replica::Replica;
+use crate::room::Left;
 use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
 use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::runtime::Runtime;
@@ -116,6 +117,8 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
         holds: shared.holds(),
         certified: shared.certified_schema(),
         protected: shared.protected.oldest(),
+        left: shared.room.left(),
+        full: shared.room.groups(),
     }
 }
 
@@ -152,6 +155,8 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
         incarnation: ping.incarnation,
         leads: Vec::new(),
         holds: Vec::new(),
+        left: Left::Plenty,
+        full: BTreeMap::new(),
         protected: Timestamp::MAX,
         clock_offset_micros: 0,
     });
@@ -160,6 +165,11 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
     peer.leads = ping.leads;
     peer.holds = ping.holds;
     peer.protected = ping.protected;
+    peer.left = ping.left;
+    peer.full = ping.full.into_iter().collect();
+    if !peer.full.is_empty() {
+        shared.room.heard_of_one();
+    }
     if let Some((round_trip, offset)) = measured {
         peer.round_trip = round_trip;
         peer.clock_offset_micros = offset;
@@ -264,7 +274,8 @@ async fn keep_members<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, want
     }
 }
 
-/// Hands leadership to a better primary: one in the home region, or else in the secondary one, or any if this node is none.
+/// Hands leadership to a better primary: one whose disk has room, and of those one in the home region, or else in the secondary one,
+/// or any if this node is none.
 /// Whether it tried.
 async fn move_leadership<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) -> bool {
     let group = shared.catalog.group(replica.id);
@@ -273,7 +284,8 @@ async fn move_leadership<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, w
         let region = nodes.iter().find(|n| n.id == node).map(|n| n.region.as_str());
         let is_elsewhere = |wished: Option<&str>| wished.is_some() && wished != region;
         let (home, secondary) = group.as_ref().map_or((None, None), |g| (Some(g.home.as_str()), g.secondary.as_deref()));
-        (!wanted.primaries.contains(&node), is_elsewhere(home), is_elsewhere(secondary))
+        let is_full = shared.left_at(node) > Left::Plenty;
+        (is_full, !wanted.primaries.contains(&node), is_elsewhere(home), is_elsewhere(secondary))
     };
     let mine = rank(shared.me());
     let progress = replica.raft().progress();

@@ -13,6 +13,7 @@ use crate::outbox::Outbox;
 use crate::primary::not_primary;
 use crate::ranges;
 use crate::replica::Replica;
+use crate::room::{self, RoomOptions};
 use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::shared::{DEAD_AFTER_DEFAULT, Shared};
 use crate::starting::{ensure_replica, start_groups, start_unknown};
@@ -48,6 +49,7 @@ pub struct NodeConfig {
     pub store: meridian_store::Backend,
     pub store_options: meridian_store::Options,
     pub log_options: raft::LogOptions,
+    pub room: RoomOptions,
     /// Delays injected between nodes.
     pub links: Option<Links>,
     /// Calls to other nodes that arrive twice; in the simulator.
@@ -79,6 +81,7 @@ impl NodeConfig {
             store,
             store_options: meridian_store::Options::default(),
             log_options: raft::LogOptions::default(),
+            room: RoomOptions::default(),
             links: None,
             echoes: None,
             max_offset: limits::MAX_OFFSET_DEFAULT,
@@ -131,6 +134,7 @@ impl<R: Runtime> Node<R> {
         })?;
         let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
         identity::check_log(&runtime, known.as_ref())?;
+        room::before_start(&runtime, config.room);
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
         identity::check_data(&runtime, known.as_ref(), &log, &store)?;
@@ -152,6 +156,7 @@ impl<R: Runtime> Node<R> {
             outbox,
         );
         shared.spawn(crate::outbox::work_loop(shared.clone(), work));
+        shared.spawn(room::keep(shared.clone(), config.room));
         let node = Node { shared, addr: addr.clone() };
         node.start_io(config.gc_ttl, config.gc_interval, config.protected_for_max);
         let record = NodeRecord {
@@ -354,6 +359,9 @@ impl<R: Runtime> Node<R> {
                 }
                 let now = shared.runtime.physical_micros();
                 let is_gc_due = now.saturating_sub(collected) >= gc_interval.as_micros() as u64;
+                if !room::may_flush(&shared) {
+                    continue;
+                }
                 if is_gc_due {
                     collected = now;
                 }

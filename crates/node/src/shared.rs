@@ -4,6 +4,7 @@ use crate::catalog::CatalogCache;
 use crate::freshness::Freshness;
 use crate::primary::not_primary;
 use crate::replica::Replica;
+use crate::room::Left;
 use crate::rpc::{Place, Rpc};
 use crate::txn::{Protocol, Tally};
 use crate::wire::{GroupStatus, NodeStatus, PreparedTransaction};
@@ -75,6 +76,8 @@ pub struct Shared<R: Runtime> {
     started: Instant,
     /// Groups that this node has left.
     pub(crate) departures: crate::departure::Departures,
+    /// How much room its disk has.
+    pub(crate) room: crate::room::Room,
     /// What this node's transactions may still read.
     pub(crate) protected: Arc<crate::protected::Protected>,
     /// The sessions of this node, kept by `server`.
@@ -99,6 +102,9 @@ pub(crate) struct PeerState {
     pub incarnation: u64,
     pub leads: Vec<(GroupId, u64)>,
     pub holds: Vec<GroupId>,
+    /// How much room its disk has, and groups that it leads for which that is not enough.
+    pub left: Left,
+    pub full: BTreeMap<GroupId, Left>,
     /// The oldest moment that its transactions may still read.
     pub protected: Timestamp,
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
@@ -165,6 +171,7 @@ impl<R: Runtime> Shared<R> {
             dead_after,
             started: Instant::now(),
             departures,
+            room: Default::default(),
             protected: Default::default(),
             sessions: RwLock::new(None),
         })

@@ -9,6 +9,7 @@
 //! The protocol has a version from the first day; nodes of another one are refused by name. A tag that is unknown is an error
 //! for that call, never for the connection.
 
+use crate::room::Left;
 use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{
@@ -505,6 +506,10 @@ pub struct Ping {
     pub certified: Option<SchemaVersion>,
     /// The oldest moment that transactions at the sender may still read (see [`crate::protected`]).
     pub protected: Timestamp,
+    /// How much room the sender's disk has.
+    pub left: Left,
+    /// Groups that the sender leads and that take no writes for want of room.
+    pub full: Vec<(GroupId, Left)>,
 }
 
 /// A transaction over several groups that is prepared at one of them.

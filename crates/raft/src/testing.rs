@@ -1,6 +1,6 @@
 //! Runtimes for this crate's tests: a disk in memory that can lose what was not synced, and real files.
 
-use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime};
+use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime, Space};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -111,6 +111,13 @@ impl Disk for MemoryDisk {
     fn describe(&self, path: &str) -> String {
         format!("memory/{path}")
     }
+    fn space(&self) -> io::Result<Space> {
+        let total = match self.0.capacity.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            capacity => capacity,
+        };
+        Ok(Space { total, free: total.saturating_sub(self.bytes()) })
+    }
 }
 
 impl DiskFile for MemoryFile {
@@ -141,6 +148,9 @@ impl DiskFile for MemoryFile {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.state.lock().current.resize(len as usize, 0);
         Ok(())
+    }
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if len > self.len()? { self.set_len(len) } else { Ok(()) }
     }
     async fn sync(&self) -> io::Result<()> {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -202,6 +212,9 @@ impl Disk for FileDisk {
     fn describe(&self, path: &str) -> String {
         self.path(path).display().to_string()
     }
+    fn space(&self) -> io::Result<Space> {
+        Ok(Space { total: u64::MAX, free: u64::MAX })
+    }
 }
 
 impl DiskFile for RealFile {
@@ -216,6 +229,9 @@ impl DiskFile for RealFile {
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if len > self.len()? { self.set_len(len) } else { Ok(()) }
     }
     async fn sync(&self) -> io::Result<()> {
         self.0.sync_data()

@@ -520,19 +520,36 @@ async fn a_learner_follows_and_is_promoted_and_a_voter_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_disk_fails_the_proposal_instead_of_acknowledging_it() {
+async fn a_full_disk_keeps_the_proposal_waiting_and_the_leader_leading() {
     let cluster = Cluster::new(1, 9).await;
     cluster.leader().await;
     cluster.propose(1, "fits").await.unwrap();
     let node = &cluster.nodes[&1];
     node.disk.set_capacity(node.disk.bytes());
     let big = "x".repeat(10_000);
-    let outcome = timeout(Duration::from_secs(10), cluster.propose(1, &big)).await.expect("an answer");
-    assert_eq!(outcome, Err(ProposeError::Stopped));
-    let failure = node.log.failure().borrow().clone().expect("the log says why");
-    assert!(failure.message().contains("memory/log/"), "{failure}");
-    assert!(!node.group.role().is_leader);
-    assert!(node.group.failure().is_some());
+    let mut proposal = Box::pin(cluster.propose(1, &big));
+    assert!(timeout(Duration::from_secs(10), &mut proposal).await.is_err(), "no answer");
+    assert!(node.log.failure().borrow().is_none() && node.group.role().is_leader);
+    node.disk.set_capacity(0);
+    timeout(Duration::from_secs(1), proposal).await.expect("an answer").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_with_a_full_disk_is_gone_without_and_catches_up() {
+    let cluster = Cluster::new(3, 10).await;
+    let leader = cluster.leader().await;
+    let full = [1, 2, 3].into_iter().find(|n| *n != leader).unwrap();
+    let disk = &cluster.nodes[&full].disk;
+    disk.set_capacity(disk.bytes());
+    let mut last = None;
+    for number in 0..40 {
+        last = Some(cluster.propose(leader, &format!("{number}{}", "x".repeat(1_000))).await.unwrap());
+    }
+    sleep(Duration::from_secs(20)).await;
+    assert!(*cluster.nodes[&full].log.waits_for_room().borrow());
+    assert_eq!(cluster.leader().await, leader);
+    disk.set_capacity(0);
+    cluster.applied(full, last.unwrap()).await;
 }
 
 /// A run with an election, a cut and a restart, as seen on the wire.

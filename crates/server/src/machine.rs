@@ -10,11 +10,14 @@
 use crate::alarms::Alarms;
 use crate::threads::{ProtocolThread, raise_priority};
 use meridian_base::SteadyClock;
-use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime};
+use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime, Space};
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::future::Future;
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -280,6 +283,18 @@ impl Disk for MachineDisk {
     fn describe(&self, path: &str) -> String {
         self.inner.root.join(path).display().to_string()
     }
+    fn space(&self) -> io::Result<Space> {
+        let path = CString::new(self.inner.root.as_os_str().as_bytes()).map_err(io::Error::other)?;
+        let mut found = MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: the path ends with a zero byte, and the buffer has the size of what is written to it.
+        if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has filled it.
+        let found = unsafe { found.assume_init() };
+        // Some blocks are kept for the superuser: `bavail` leaves them out.
+        Ok(Space { total: found.f_blocks * found.f_frsize, free: found.f_bavail * found.f_frsize })
+    }
 }
 
 /// An open file.
@@ -308,6 +323,14 @@ impl DiskFile for MachineFile {
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let len = libc::off_t::try_from(len).map_err(io::Error::other)?;
+        // SAFETY: the descriptor is open for the length of the call, which touches no memory.
+        match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), 0, len) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
     }
     async fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
@@ -345,6 +368,21 @@ mod tests {
         assert!(disk.open("log/a", false).is_err());
         assert!(disk.open("../outside", true).is_err());
         disk.sync_folder("log").unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_takes_room_before_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = MachineRuntime::open(dir.path()).unwrap();
+        let disk = runtime.disk();
+        let space = disk.space().unwrap();
+        assert!(space.free > 0 && space.free <= space.total, "{space:?}");
+        let file = disk.open("a", true).unwrap();
+        file.allocate(1 << 20).unwrap();
+        assert_eq!(file.len().unwrap(), 1 << 20);
+        let taken = std::os::unix::fs::MetadataExt::blocks(&file.file.metadata().unwrap()) * 512;
+        assert!(taken >= 1 << 20, "{taken} bytes");
+        assert!(file.allocate(space.total * 2).is_err());
     }
 
     #[tokio::test]

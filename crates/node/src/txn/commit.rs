@@ -84,6 +84,9 @@ impl<R: Runtime> Txn<R> {
             return self.confirm_reads().await.map(|()| None);
         }
         let touched: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].takes_part()).collect();
+        for part in touched.iter().map(|at| &self.parts[*at]).filter(|part| !part.writes.is_empty()) {
+            self.shared.check_room(part.group, part.writes.values().any(|w| w.value.is_some()))?;
+        }
         self.global.is_written = touched.iter().any(|at| self.parts[*at].is_global);
         if !self.global.is_written {
             // No participant's clock need wait for what was read.

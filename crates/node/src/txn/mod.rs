@@ -375,6 +375,7 @@ impl<R: Runtime> Transaction for Txn<R> {
         if self.options.read_only || self.options.as_of.is_some() {
             return Err(Error::sql("25006", "cannot write in a read-only transaction"));
         }
+        self.shared.check_room(group, write.value.is_some())?;
         if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {
             return Err(Error::sql("54000", "index row is too large").detail(format!(
                 "The key has {} bytes; the limit is {}.",

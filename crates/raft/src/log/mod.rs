@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use segment::{FIRST_FRAME, Segment, disk_error, segment_path};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 use writer::{Job, Work, Writer};
 
@@ -100,6 +100,9 @@ struct Shared<R: Runtime> {
     queued_bytes: AtomicUsize,
     counters: Counters,
     failure: watch::Sender<Option<Error>>,
+    waits_for_room: watch::Sender<bool>,
+    /// Nobody wants to wait any more.
+    closing: AtomicBool,
 }
 
 /// One group's part of the log.
@@ -167,6 +170,8 @@ impl<R: Runtime> NodeLog<R> {
             queued_bytes: AtomicUsize::new(0),
             counters: Counters { spares: AtomicUsize::new(spares.len()), ..Counters::default() },
             failure: watch::Sender::new(None),
+            waits_for_room: watch::Sender::new(false),
+            closing: AtomicBool::new(false),
         });
         let (sender, queue) = mpsc::unbounded_channel();
         let marks = recovered.marks;
@@ -199,9 +204,15 @@ impl<R: Runtime> NodeLog<R> {
     }
 
     /// The error that ended writing, once there is one: a failed write or sync. From then on nothing is acknowledged; the node
-    /// should stop. A failed `fdatasync` is never tried again, since the kernel may have dropped the dirty pages.
+    /// should stop. A failed `fdatasync` is never tried again, since the kernel may have dropped the dirty pages; a write that a
+    /// full disk refuses is ([`NodeLog::waits_for_room`]).
     pub fn failure(&self) -> watch::Receiver<Option<Error>> {
         self.shared.failure.subscribe()
+    }
+
+    /// Whether the writer waits for room on the disk. What is handed to it meanwhile is neither durable nor refused.
+    pub fn waits_for_room(&self) -> watch::Receiver<bool> {
+        self.shared.waits_for_room.subscribe()
     }
 
     /// Forgets a group whose replica was shut down and removed from this node; all but its vote, which it must not give again.
@@ -219,8 +230,9 @@ impl<R: Runtime> NodeLog<R> {
     }
 
     /// Waits until everything queued is durable, marks the log as closed in good order, and ends the writer. Later appends
-    /// fail. Shut the groups down first.
+    /// fail. Shut the groups down first. On a full disk it does not wait: what is queued fails.
     pub async fn close(&self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
         let group = GroupLog::new(GroupId(0), Entries::new(0));
         // The answer only says that there is nothing more to wait for: if the log has failed, `failure` told so.
         let _ = self.submit(&group, Work::Close).await;

@@ -7,10 +7,14 @@ use super::frame::{self, Content, EntryKind, SEGMENT_HEADER_BYTES, SegmentHeader
 use super::{LogEntry, Place};
 use bytes::Bytes;
 use meridian_base::runtime::{Disk, DiskFile};
-use meridian_base::{Error, GroupId, LogPosition, Result};
+use meridian_base::{Error, ErrorKind, GroupId, LogPosition, Result};
 use std::io;
 
 pub(super) const FOLDER: &str = "log";
+/// What is done to a file, for messages.
+pub(super) const SYNCING: &str = "syncing";
+/// `disk_full`.
+const DISK_FULL: &str = "53100";
 
 pub(super) fn segment_path(segment: u64) -> String {
     format!("{FOLDER}/{segment:016}.log")
@@ -32,12 +36,23 @@ pub(super) fn parse_spare_name(name: &str) -> Option<u64> {
 
 /// The error for an operation on a file of the log that failed.
 pub(super) fn disk_error<D: Disk>(disk: &D, path: &str, doing: &str, e: &io::Error) -> Error {
-    let error = Error::fatal(format!("{doing} log file {} failed: {e}", disk.describe(path)));
-    if e.kind() == io::ErrorKind::StorageFull || e.raw_os_error() == Some(libc::ENOSPC) {
-        error.hint("The disk is full. Nothing acknowledged is lost; free some space and start the node again.")
+    let what = format!("{doing} log file {} failed: {e}", disk.describe(path));
+    // What a sync was about may be lost, whatever the reason: it is not tried again.
+    if is_full(e) && doing != SYNCING {
+        Error::new(ErrorKind::Fatal, DISK_FULL, what)
+            .hint("The disk is full. Nothing acknowledged is lost; free some space and start the node again.")
     } else {
-        error
+        Error::fatal(what)
     }
+}
+
+fn is_full(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::StorageFull || e.raw_os_error() == Some(libc::ENOSPC)
+}
+
+/// Whether the same may succeed at the same place once the disk has room.
+pub(super) fn waits_for_room(e: &Error) -> bool {
+    e.sqlstate() == DISK_FULL
 }
 
 /// A segment file in use.
@@ -55,7 +70,7 @@ impl<D: Disk> Segment<D> {
         let file = disk.open(&from, true).map_err(|e| fail("creating", e))?;
         let header = SegmentHeader { segment: number, previous_end }.encode();
         file.write_at(0, &header).map_err(|e| fail("writing", e))?;
-        file.sync().await.map_err(|e| fail("syncing", e))?;
+        file.sync().await.map_err(|e| fail(SYNCING, e))?;
         let to = segment_path(number);
         disk.rename(&from, &to).map_err(|e| fail("renaming", e))?;
         let file = disk.open(&to, false).map_err(|e| disk_error(disk, &to, "opening", &e))?;

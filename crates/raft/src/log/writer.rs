@@ -1,16 +1,20 @@
 //! The log's writer: one loop on a thread of its own. It takes everything that is queued, writes it in one piece, syncs once,
 //! and reports to all who wait. While it syncs, the next batch gathers: the slower the disk, the larger the batches, and no
 //! timer is needed (group commit).
+//!
+//! On a full disk the loop waits, and writes the same bytes at the same place again: nobody has been told that they are durable,
+//! and nothing comes after them. The queue gathers meanwhile; its bound is the callers' ([`meridian_base::limits::LOG_QUEUE_BYTES_MAX`]).
 
 use super::frame::{self, Content, FRAME_HEADER_BYTES, Vote};
 use super::recover::Marks;
-use super::segment::{FIRST_FRAME, Segment, disk_error, segment_path, spare_path};
+use super::segment::{FIRST_FRAME, SYNCING, Segment, disk_error, segment_path, spare_path, waits_for_room};
 use super::{GroupLog, LogEntry, Place, Shared};
 use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Called with the fate of a job: durable, or the error that ended the log.
@@ -51,6 +55,9 @@ impl Work {
 
 /// Jobs taken from the queue at once: bounds the latency of the first of them, not throughput.
 const JOBS_PER_BATCH_MAX: usize = 4_096;
+
+/// How often a full disk is tried again.
+const ROOM_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The writer's own state; nobody else writes to the segments.
 pub(super) struct Writer<R: Runtime> {
@@ -121,7 +128,7 @@ impl<R: Runtime> Writer<R> {
         let first = jobs[0].work.bytes() as u64;
         if !self.fresh
             && self.tail + first > self.shared.options.segment_bytes
-            && let Err(e) = self.roll().await
+            && let Err(e) = self.roll_with_room().await
         {
             self.fail_first(jobs, &e);
             return Err(e);
@@ -143,7 +150,7 @@ impl<R: Runtime> Writer<R> {
             }
         }
         let bytes = std::mem::take(&mut batch.bytes);
-        let result = self.persist(&bytes, batch.frames).await;
+        let result = self.persist_with_room(&bytes, batch.frames).await;
         self.shared.queued_bytes.fetch_sub(batch.job_bytes, Ordering::Relaxed);
         if result.is_ok() {
             self.fresh = false;
@@ -169,6 +176,44 @@ impl<R: Runtime> Writer<R> {
         }
     }
 
+    async fn persist_with_room(&mut self, bytes: &[u8], frames: u64) -> Result<()> {
+        loop {
+            let written = self.persist(bytes, frames).await;
+            if self.is_worth_another_try(&written).await {
+                continue;
+            }
+            return written;
+        }
+    }
+
+    async fn roll_with_room(&mut self) -> Result<()> {
+        loop {
+            let rolled = self.roll().await;
+            if self.is_worth_another_try(&rolled).await {
+                continue;
+            }
+            return rolled;
+        }
+    }
+
+    /// After a full disk's refusal, when it is time to try again; unless somebody wants the log to end.
+    async fn is_worth_another_try(&self, result: &Result<()>) -> bool {
+        let waits = match result {
+            Err(e) if waits_for_room(e) => {
+                if !*self.shared.waits_for_room.borrow() {
+                    tracing::warn!("{e}; the log goes on as soon as there is room");
+                }
+                !self.shared.closing.load(Ordering::Relaxed) && !self.queue.is_closed()
+            }
+            _ => false,
+        };
+        self.shared.waits_for_room.send_if_modified(|w| std::mem::replace(w, waits) != waits);
+        if waits {
+            tokio::time::sleep(ROOM_INTERVAL).await;
+        }
+        waits
+    }
+
     /// One write, one sync.
     async fn persist(&mut self, bytes: &[u8], frames: u64) -> Result<()> {
         let disk = self.shared.runtime.disk();
@@ -177,13 +222,19 @@ impl<R: Runtime> Writer<R> {
         if end > self.prepared {
             let ahead = (end + self.shared.options.prepare_bytes).min(self.shared.options.segment_bytes).max(end);
             let zeros = vec![0; (ahead - end) as usize];
-            if !zeros.is_empty() {
-                self.current.file.write_at(end, &zeros).map_err(|e| disk_error(disk, &path, "writing", &e))?;
-            }
-            self.prepared = ahead;
+            let is_prepared = match self.current.file.write_at(end, &zeros).map_err(|e| disk_error(disk, &path, "writing", &e)) {
+                // There may be room for what counts.
+                Err(e) if waits_for_room(&e) => false,
+                other => other.map(|()| true)?,
+            };
+            self.prepared = if is_prepared { ahead } else { end };
         }
-        self.current.file.write_at(self.tail, bytes).map_err(|e| disk_error(disk, &path, "writing", &e))?;
-        self.current.file.sync().await.map_err(|e| disk_error(disk, &path, "syncing", &e))?;
+        let written = self.current.file.write_at(self.tail, bytes);
+        if written.is_err() {
+            self.prepared = self.tail;
+        }
+        written.map_err(|e| disk_error(disk, &path, "writing", &e))?;
+        self.current.file.sync().await.map_err(|e| disk_error(disk, &path, SYNCING, &e))?;
         let c = &self.shared.counters;
         c.syncs.fetch_add(1, Ordering::Relaxed);
         c.frames.fetch_add(frames, Ordering::Relaxed);
@@ -253,8 +304,9 @@ impl<R: Runtime> Writer<R> {
     /// Goes on in a new segment.
     async fn roll(&mut self) -> Result<()> {
         let disk = self.shared.runtime.disk();
-        let spare = self.spares.pop();
+        let spare = self.spares.last().copied();
         let segment = Segment::create(disk, self.current.number + 1, self.tail, spare).await?;
+        self.spares.pop();
         let path = segment_path(segment.number);
         self.prepared = segment.file.len().map_err(|e| disk_error(disk, &path, "reading", &e))?;
         self.tail = FIRST_FRAME;

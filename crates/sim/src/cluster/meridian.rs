@@ -93,6 +93,7 @@ impl Meridian {
         config.ballot_bugs = self.tuning.ballot_bugs;
         // Small segments and little memory, so that a short run sees many of them come and go.
         config.log_options = LogOptions { segment_bytes: 256 << 10, prepare_bytes: 32 << 10, ..LogOptions::default() };
+        config.room.reserve_bytes = 64 << 10;
         config.store_options = StoreOptions { dirty_bytes_max: 256 << 10, ..StoreOptions::default() };
         config
     }

@@ -10,7 +10,7 @@
 //! of power; one removed may be back.
 
 use super::host::Host;
-use meridian_base::runtime::{Disk, DiskFile};
+use meridian_base::runtime::{Disk, DiskFile, Space};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -22,6 +22,9 @@ const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 /// See [`FileData::rot`]: more than what is written at once, as a rule.
 const ROTS_NOT_IN_LAST: usize = 3;
+
+/// The size of a disk without a limit.
+const ROOMY: u64 = 1 << 40;
 
 type Block = Box<[u8; BLOCK]>;
 
@@ -202,6 +205,10 @@ impl Platter {
     fn used(&self) -> u64 {
         self.names.values().filter_map(|id| self.files.get(id)).map(|f| f.len).sum()
     }
+    fn space(&self) -> Space {
+        let total = self.capacity.unwrap_or(ROOMY);
+        Space { total, free: total.saturating_sub(self.used()) }
+    }
     fn has_room(&self, more: u64) -> bool {
         more == 0 || self.capacity.is_none_or(|capacity| self.used() + more <= capacity)
     }
@@ -339,6 +346,10 @@ impl Disk for SimDisk {
     fn describe(&self, path: &str) -> String {
         format!("{}:/{path}", self.0.name)
     }
+
+    fn space(&self) -> io::Result<Space> {
+        Ok(self.0.platter.lock().space())
+    }
 }
 
 impl SimFile {
@@ -383,6 +394,10 @@ impl DiskFile for SimFile {
         }
         self.with(|file| file.set_len(len));
         Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if len > self.len()? { self.set_len(len) } else { Ok(()) }
     }
 
     async fn sync(&self) -> io::Result<()> {

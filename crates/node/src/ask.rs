@@ -30,6 +30,9 @@ pub(crate) trait Ask<R: Runtime>: Send + Sync {
     fn answer(response: Response) -> Option<Self::Answer>;
     /// This node's own answer, as the primary.
     fn here(&self, shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> impl Future<Output = Result<Self::Answer>> + Send;
+    /// Whether the question is dropped when the group is lost ([`crate::reach`]): one whose answer is of no use later, and which
+    /// changes nothing. What may have been done already has to be asked for.
+    const IS_DROPPED: bool = false;
     /// Whether another node may be asked. Two nodes that take each other for the primary must not pass a question to and fro.
     fn may_travel(&self) -> bool {
         true
@@ -47,6 +50,9 @@ impl<R: Runtime> Shared<R> {
         let deadline = Instant::now() + patience;
         let mut attempt = 0;
         loop {
+            if A::IS_DROPPED {
+                self.check_reach(group)?;
+            }
             match self.try_primary(group, attempt, ask).await {
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     // A node that is not the primary may have said who is. Every other time that is not believed: two nodes

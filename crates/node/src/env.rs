@@ -60,10 +60,15 @@ impl<R: Runtime> Env<R> {
     /// Has a step made, or learns that it never will be: see [`crate::ddl`]. One id for as long as it takes.
     async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
         let shared = &self.0;
+        shared.check_homes_reach(change)?;
         let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
         let begun = Instant::now();
         let (mut attempt, mut is_again) = (0, false);
         loop {
+            // Of a step that may have been taken, only the catalog knows.
+            if !is_again {
+                shared.check_reach(GroupId::CATALOG)?;
+            }
             let call = StepCall { id, from: shared.me(), base, change: change.clone(), with: with.to_vec(), is_again };
             let why = match self.try_coordinator(call, attempt).await {
                 Tried::Answered(Changed::Unknown) => {

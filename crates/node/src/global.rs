@@ -109,6 +109,7 @@ impl<R: Runtime> Shared<R> {
                 Err(e) if e.is_unavailable() => {}
                 other => return other.map(|reply| (reply, round_trips)),
             }
+            self.check_reach(group)?;
             let far = match self.route(group, attempt) {
                 Some(Route::Local(replica)) => question.at(&replica, PRIMARY_PATIENCE).await,
                 Some(Route::Remote(node)) => {

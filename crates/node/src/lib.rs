@@ -41,6 +41,7 @@ mod ranges;
 pub mod replica;
 pub mod rpc;
 pub mod shared;
+mod reach;
 mod room;
 mod small_file;
 mod starting;

@@ -117,6 +117,7 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
         holds: shared.holds(),
         certified: shared.certified_schema(),
         protected: shared.protected.oldest(),
+        hears: shared.hears(),
         left: shared.room.left(),
         full: shared.room.groups(),
     }
@@ -151,6 +152,8 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
     let mut peers = shared.peers.write();
     let peer = peers.entry(node).or_insert_with(|| PeerState {
         heard: Instant::now(),
+        answered: Instant::now(),
+        hears: Vec::new(),
         round_trip: Duration::ZERO,
         incarnation: ping.incarnation,
         leads: Vec::new(),
@@ -165,20 +168,22 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
     peer.leads = ping.leads;
     peer.holds = ping.holds;
     peer.protected = ping.protected;
+    peer.hears = ping.hears;
     peer.left = ping.left;
     peer.full = ping.full.into_iter().collect();
     if !peer.full.is_empty() {
         shared.room.heard_of_one();
     }
     if let Some((round_trip, offset)) = measured {
+        peer.answered = Instant::now();
         peer.round_trip = round_trip;
         peer.clock_offset_micros = offset;
     }
 }
 
 fn lost_contact<R: Runtime>(shared: &Shared<R>, node: NodeId) {
-    let is_gone = shared.peers.read().get(&node).is_some_and(|p| p.heard.elapsed() >= LIVENESS_TIMEOUT);
-    if is_gone {
+    // One that a third node hears may be served through that.
+    if shared.peers.read().contains_key(&node) && shared.silence(node) >= LIVENESS_TIMEOUT {
         // Its sessions cannot be heard of: what they hold in wait queues is given to others.
         shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
     }

@@ -289,6 +289,7 @@ impl<R: Runtime> Node<R> {
         }
         shared.spawn(start_groups(shared.clone()));
         shared.spawn_protocol(members::ping_loop(shared.clone()));
+        shared.spawn_protocol(crate::reach::detour_loop(shared.clone()));
         shared.spawn(address_book::keep(shared.clone()));
         shared.spawn(members::placement_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
@@ -642,6 +643,11 @@ impl<R: Runtime> Handler for NodeHandler<R> {
 type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<GroupId>)>;
 
 async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Answer {
+    // Only members connect with an id, and they pass on what members have sent them.
+    let (from, request) = match request {
+        Request::Relayed { from: sender, request } if from != NodeId(0) && request.may_be_relayed() => (sender, *request),
+        request => (from, request),
+    };
     let about = match &request {
         Request::Raft { group, .. }
         | Request::Read { group, .. }
@@ -670,6 +676,8 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Clock
         | Request::AdvanceClock { .. }
         | Request::ForgetDrawn { .. }
+        | Request::Relay { .. }
+        | Request::Relayed { .. }
         | Request::Ballot { group: None, .. } => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
@@ -776,6 +784,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             let node = register(shared, record, is_passed_on).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
+        Request::Relay { to, patience, request } => shared.relay(from, to, patience, *request).await,
+        Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
         Request::Status => {
             let mut status = shared.status(&ranges::everywhere(shared).await);
             clocks::add_reports(shared, &mut status).await;

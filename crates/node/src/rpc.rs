@@ -58,6 +58,8 @@ pub struct Rpc<R: Runtime> {
     clock: Arc<Clock>,
     me: RwLock<Me>,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
+    /// Nodes that are reached through others ([`crate::reach`]).
+    detours: RwLock<BTreeMap<NodeId, NodeId>>,
     links: Option<Links>,
     echoes: Option<Echoes>,
     /// The node's.
@@ -193,6 +195,7 @@ impl<R: Runtime> Rpc<R> {
             clock,
             me: RwLock::default(),
             peers: RwLock::default(),
+            detours: RwLock::default(),
             links,
             echoes,
             refused: Mutex::new(None),
@@ -253,6 +256,41 @@ impl<R: Runtime> Rpc<R> {
     }
 
     async fn call_once(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
+        match self.way(to) {
+            Some(through) if request.may_be_relayed() => {
+                let relay = Request::Relay { to, patience: timeout, request: Box::new(request) };
+                self.call_directly(through, relay, timeout).await
+            }
+            _ => self.call_directly(to, request, timeout).await,
+        }
+    }
+
+    fn way(&self, to: NodeId) -> Option<NodeId> {
+        self.detours.read().get(&to).copied()
+    }
+
+    /// From now on a node is called through another one, or directly again. What waits for an answer on a way that is given up
+    /// waits in vain: it is told so, and asks again.
+    pub(crate) fn set_detour(&self, to: NodeId, through: Option<NodeId>) {
+        if self.way(to) == through {
+            return;
+        }
+        let before = match through {
+            Some(through) => self.detours.write().insert(to, through),
+            None => self.detours.write().remove(&to),
+        };
+        tracing::info!("node {to} is reached {}", through.map_or("directly again".into(), |n| format!("through node {n}")));
+        let peer = self.peers.read().get(&to).cloned();
+        if before.is_none()
+            && let Some(peer) = peer
+            && let Some(connection) = peer.connection.try_lock().ok().and_then(|mut slot| slot.take())
+        {
+            connection.close(&unreachable(&peer.addr.read(), "it does not answer"));
+        }
+    }
+
+    /// Asks a node without a detour.
+    pub(crate) async fn call_directly(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
         if peer.is_remote_region.load(Ordering::Relaxed) && request.is_of_transaction() {
@@ -281,6 +319,7 @@ impl<R: Runtime> Rpc<R> {
 
     /// Whether there is a connection to a node, or can be. If not, nothing that is sent to it now is ever delivered.
     pub async fn reach(self: &Arc<Self>, to: NodeId, timeout: Duration) -> Result<()> {
+        let to = self.way(to).unwrap_or(to);
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
         let addr = peer.addr.read().clone();

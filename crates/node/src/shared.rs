@@ -73,7 +73,9 @@ pub struct Shared<R: Runtime> {
     /// See [`DEAD_AFTER_DEFAULT`].
     pub(crate) dead_after: Duration,
     /// When this process began to listen for others.
-    started: Instant,
+    pub(crate) started: Instant,
+    /// Bounds what it passes on for others at once.
+    pub(crate) relaying: tokio::sync::Semaphore,
     /// Groups that this node has left.
     pub(crate) departures: crate::departure::Departures,
     /// How much room its disk has.
@@ -98,6 +100,10 @@ pub trait Sessions: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub(crate) struct PeerState {
     pub heard: Instant,
+    /// When it last answered a ping of this node.
+    pub answered: Instant,
+    /// Whom it hears both ways.
+    pub hears: Vec<NodeId>,
     pub round_trip: Duration,
     pub incarnation: u64,
     pub leads: Vec<(GroupId, u64)>,
@@ -170,6 +176,7 @@ impl<R: Runtime> Shared<R> {
             timing,
             dead_after,
             started: Instant::now(),
+            relaying: tokio::sync::Semaphore::new(crate::reach::RELAYED_MAX),
             departures,
             room: Default::default(),
             protected: Default::default(),
@@ -329,14 +336,6 @@ impl<R: Runtime> Shared<R> {
     pub(crate) fn oldest_protected_elsewhere(&self) -> Vec<(NodeId, Timestamp)> {
         let peers = self.peers.read();
         peers.iter().filter(|(_, p)| p.heard.elapsed() < self.dead_after).map(|(node, p)| (*node, p.protected)).collect()
-    }
-
-    /// How long a node has not been heard of. This node hears itself.
-    pub(crate) fn silence(&self, node: NodeId) -> Duration {
-        if node == self.me() {
-            return Duration::ZERO;
-        }
-        self.peers.read().get(&node).map_or(self.started, |p| p.heard).elapsed()
     }
 
     /// The measured round trip to a live node; zero for others.

@@ -201,6 +201,18 @@ pub enum Request {
         owner: Owner,
         keys: Vec<Key>,
     },
+    /// For a node that the sender does not reach, while the receiver does ([`crate::reach`]).
+    Relay {
+        to: NodeId,
+        /// How long the sender waits.
+        patience: Duration,
+        request: Box<Request>,
+    },
+    /// The same, passed on.
+    Relayed {
+        from: NodeId,
+        request: Box<Request>,
+    },
 }
 
 impl Request {
@@ -232,6 +244,7 @@ impl Request {
             | Request::ForgetDrawn { .. }
             | Request::ReleaseKeys { .. }
             | Request::WaitsOf(_) => true,
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_transaction(),
             Request::Raft { .. }
             | Request::Closed(_)
             | Request::Join { .. }
@@ -247,6 +260,20 @@ impl Request {
             | Request::AdvanceClock { .. }
             | Request::Stand { .. } => false,
         }
+    }
+
+    /// Whether a third node may pass it on. Pings measure the way itself; the consensus protocol has its own quorums, and times its
+    /// leases by what they answer.
+    pub(crate) fn may_be_relayed(&self) -> bool {
+        !matches!(
+            self,
+            Request::Raft { .. }
+                | Request::Ping(_)
+                | Request::Clock
+                | Request::AdvanceClock { .. }
+                | Request::Relay { .. }
+                | Request::Relayed { .. }
+        )
     }
 }
 
@@ -506,6 +533,8 @@ pub struct Ping {
     pub certified: Option<SchemaVersion>,
     /// The oldest moment that transactions at the sender may still read (see [`crate::protected`]).
     pub protected: Timestamp,
+    /// Whom the sender hears both ways: they have answered it a moment ago.
+    pub hears: Vec<NodeId>,
     /// How much room the sender's disk has.
     pub left: Left,
     /// Groups that the sender leads and that take no writes for want of room.

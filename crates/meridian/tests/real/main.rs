@@ -12,6 +12,7 @@ mod client;
 mod conversions;
 mod dependencies;
 mod documents;
+mod full_disk;
 mod kills;
 mod process;
 mod refusals;

@@ -61,6 +61,7 @@ struct Check<'a> {
 impl<R: Runtime> Ask<R> for Check<'_> {
     type Answer = Checked;
     const TIMEOUT: Duration = CALL_TIMEOUT;
+    const IS_DROPPED: bool = true;
     fn request(&self) -> Request {
         Request::Check { group: self.group, entries: self.entries.to_vec(), schema: self.schema.clone(), at: self.at }
     }
@@ -87,6 +88,8 @@ impl<R: Runtime> Txn<R> {
         for part in touched.iter().map(|at| &self.parts[*at]).filter(|part| !part.writes.is_empty()) {
             self.shared.check_room(part.group, part.writes.values().any(|w| w.value.is_some()))?;
         }
+        // Nothing was sent yet; once something is, only the votes know.
+        touched.iter().try_for_each(|at| self.shared.check_reach(self.parts[*at].group))?;
         self.global.is_written = touched.iter().any(|at| self.parts[*at].is_global);
         if !self.global.is_written {
             // No participant's clock need wait for what was read.

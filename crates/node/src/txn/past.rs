@@ -65,7 +65,10 @@ impl<R: Runtime> Txn<R> {
         let mut attempt = 0;
         loop {
             let found = match self.ask_past_near(group, at, &ops).await {
-                Err(e) if e.is_unavailable() => self.ask_past_far(group, at, &ops, attempt).await,
+                Err(e) if e.is_unavailable() => {
+                    self.shared.check_reach(group)?;
+                    self.ask_past_far(group, at, &ops, attempt).await
+                }
                 other => other,
             };
             match found {

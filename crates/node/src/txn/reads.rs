@@ -272,6 +272,7 @@ impl<R: Runtime> Txn<R> {
         let ops = vec![op];
         let mut attempt = 0;
         loop {
+            self.shared.check_reach(group)?;
             let asked = Instant::now();
             let answer = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {

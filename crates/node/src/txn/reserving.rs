@@ -203,6 +203,7 @@ impl<R: Runtime> Txn<R> {
         if targets > limits::RESERVED_TARGETS_MAX {
             return Err(too_large(format!("{targets} keys and ranges; the limit is {}.", limits::RESERVED_TARGETS_MAX)));
         }
+        script.iter().try_for_each(|(group, _)| self.shared.check_reach(*group))?;
         self.shared.metrics.add(Counter::ReservingReads);
         let id = self.new_id();
         let slice = |footprint: &Footprint| CommitRequest {

@@ -5,6 +5,7 @@ mod columns;
 mod global;
 mod jobs;
 mod past;
+mod reach;
 mod schema;
 mod script;
 mod steps;

@@ -336,6 +336,11 @@ impl Cluster {
         let _ = self.machines.take_ended();
     }
 
+    /// A node's disk is full, or has room again.
+    pub fn fill(&mut self, node: &str, full: bool) {
+        self.machines.set_full(node, full);
+    }
+
     pub fn restart(&mut self, node: &str) {
         self.machines.restart(node);
     }

@@ -155,7 +155,9 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
             continue;
         }
         attempts += 1;
-        let may_pass = e.is_unavailable() || e.is_retry() || e.kind() == ErrorKind::Unknown;
+        // A group that is lost, too: nobody waits for it there, but a job does.
+        let is_lost = e.sqlstate() == "57P03";
+        let may_pass = e.is_unavailable() || e.is_retry() || e.kind() == ErrorKind::Unknown || is_lost;
         if may_pass && attempts < ATTEMPTS {
             tracing::info!(error = %e, job = id.0, "a job tries again");
             tokio::time::sleep(ATTEMPT_PAUSE).await;

@@ -1,0 +1,165 @@
+//! What clients get while something is out of reach: a region, a link, room on a disk.
+
+use crate::script::{ASIA, Cluster, EU, US};
+use meridian_sim::cluster::meridian::Tuning;
+use std::time::Duration;
+
+/// Runs statements on a new connection: the rows or the error, and how long it took.
+fn timed(c: &mut Cluster, region: &str, sql: &str) -> (meridian_base::Result<Vec<Vec<String>>>, Duration) {
+    let began = c.elapsed();
+    let result = c.try_sql(region, "d", sql);
+    (result, c.elapsed() - began)
+}
+
+#[test]
+fn what_needs_a_lost_region_fails_at_once_and_the_rest_is_answered() {
+    const AT_ONCE: Duration = Duration::from_millis(1_500);
+    let mut c = Cluster::start(3, 1, 171, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE far PRIMARY REGION \"{ASIA}\" REGIONS \"{EU}\", \"{US}\""));
+    c.sql(US, "far", "CREATE TABLE g (id INT8 PRIMARY KEY, v INT8) LOCALITY GLOBAL; INSERT INTO g VALUES (1, 10)");
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE here (id INT8 PRIMARY KEY, v INT8)");
+    c.sql(US, "d", &format!("CREATE TABLE there (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY TABLE IN \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE r (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY ROW");
+    c.sql(US, "d", "INSERT INTO here VALUES (1, 10); INSERT INTO there VALUES (1, 20); INSERT INTO r VALUES (1, 30)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    c.kill_region(ASIA);
+    c.pass(Duration::from_secs(6));
+
+    for sql in [
+        "SELECT v FROM there WHERE id = 1",
+        "INSERT INTO there VALUES (2, 1)",
+        "UPDATE there SET v = 1",
+        "SELECT v FROM far.public.g WHERE id = 1",
+        "SELECT v FROM there AS OF SYSTEM TIME '-1s'",
+        "INSERT INTO r VALUES (2, 1)",
+        "SELECT v FROM r WHERE id = 77",
+    ] {
+        let (result, took) = timed(&mut c, US, sql);
+        let e = result.expect_err(sql);
+        assert_eq!(e.sqlstate(), "57P03", "{sql}: {e}");
+        assert!(took < AT_ONCE, "{sql}: {took:?}, {e}");
+        assert!(e.message().contains(ASIA), "{sql}: {e}");
+        assert!(e.get_detail().is_some_and(|d| d.contains("have not been heard of for")), "{sql}: {e}");
+        assert!(e.get_hint().is_some_and(|h| h.contains("AS OF SYSTEM TIME '-")), "{sql}: {:?}", e.get_hint());
+    }
+    // After a little more the hint is still what can be read.
+    let hint = c.try_sql(US, "d", "SELECT v FROM there").unwrap_err().get_hint().unwrap().to_string();
+    let past = hint.split("AS OF SYSTEM TIME ").nth(1).and_then(|h| h.split(' ').next()).unwrap().to_string();
+    for (sql, v) in [
+        (format!("SELECT v FROM there AS OF SYSTEM TIME {past}"), "20"),
+        ("SELECT v FROM there AS OF SYSTEM TIME with_max_staleness('1h')".to_string(), "20"),
+        ("SELECT v FROM here".to_string(), "10"),
+        ("SELECT v FROM here AS OF SYSTEM TIME '-1s'".to_string(), "10"),
+        ("SELECT v FROM r WHERE id = 1".to_string(), "30"),
+    ] {
+        let (result, took) = timed(&mut c, US, &sql);
+        assert_eq!(result.unwrap_or_else(|e| panic!("{sql}: {e}")), [[v]]);
+        assert!(took < AT_ONCE, "{sql}: {took:?}");
+    }
+    let create = format!("CREATE TABLE x (id INT8 PRIMARY KEY) LOCALITY REGIONAL BY TABLE IN \"{ASIA}\"");
+    let (result, took) = timed(&mut c, US, &create);
+    assert_eq!(result.expect_err("its home is lost").sqlstate(), "57P03");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+
+    // It comes back, and so does everything else.
+    c.restart_region(ASIA);
+    c.pass(Duration::from_secs(10));
+    assert_eq!(c.sql(US, "d", "SELECT v FROM there WHERE id = 1"), [["20"]]);
+    c.sql(US, "d", "INSERT INTO r VALUES (2, 1)");
+    c.sql(US, "d", &create);
+}
+
+#[test]
+fn one_cut_link_costs_a_detour_and_no_availability() {
+    let mut c = Cluster::start(3, 1, 172, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE u (id INT8 PRIMARY KEY, v INT8)");
+    c.sql(US, "d", &format!("CREATE TABLE e (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY TABLE IN \"{EU}\""));
+    c.sql(US, "d", "INSERT INTO u VALUES (1, 0); INSERT INTO e VALUES (1, 0)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+
+    c.cut("n1", "n2");
+    let before = c.repeat(EU, "d", "UPDATE u SET v = v + 1 WHERE id = 1", 10);
+    let across = c.repeat(ASIA, "d", "WITH a AS (UPDATE u SET v = v + 1 RETURNING 1) UPDATE e SET v = v + 1", 1);
+    c.pass(Duration::from_secs(12));
+    for (result, took) in before.lock().iter().chain(across.lock().iter()) {
+        assert_eq!(*result, Ok(()));
+        assert!(*took < Duration::from_millis(3_000), "{took:?}");
+    }
+    assert_eq!((before.lock().len(), across.lock().len()), (10, 1));
+    // A new connection, both protocols' ways: votes, reads of the present, a block over both.
+    for gateway in [EU, US, ASIA] {
+        let began = c.elapsed();
+        c.sql(gateway, "d", "BEGIN; UPDATE u SET v = v + 1; UPDATE e SET v = v + 1; COMMIT");
+        assert!(c.elapsed() - began < Duration::from_secs(3), "{gateway}: {:?}", c.elapsed() - began);
+    }
+    c.pass(Duration::from_secs(3));
+    assert_eq!(c.sql(ASIA, "d", "SHOW TRANSACTIONS"), [[""; 0]; 0]);
+    assert_eq!(c.sql(US, "d", "SELECT v FROM e"), [["4"]]);
+
+    c.mend("n1", "n2");
+    c.pass(Duration::from_secs(3));
+    let began = c.elapsed();
+    assert_eq!(c.sql(EU, "d", "SELECT v FROM u"), [["14"]]);
+    assert!(c.elapsed() - began < Duration::from_secs(1));
+}
+
+#[test]
+fn a_full_disk_refuses_what_adds_and_serves_the_rest() {
+    let mut c = Cluster::start(1, 1, 173, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE DATABASE d");
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); CREATE TABLE gone (id INT8 PRIMARY KEY)");
+    c.sql(US, "d", "INSERT INTO t SELECT i, i FROM generate_series(1, 100) AS g(i); INSERT INTO gone VALUES (1)");
+    c.fill("n1", true);
+    c.pass(Duration::from_secs(1));
+    for sql in ["INSERT INTO t VALUES (200, 1)", "UPDATE t SET v = 0", "BEGIN; DELETE FROM t; INSERT INTO t VALUES (1, 1); COMMIT"] {
+        let e = c.try_sql(US, "d", sql).expect_err(sql);
+        assert_eq!(e.sqlstate(), "53100", "{sql}: {e}");
+        assert!(e.get_hint().is_some(), "{sql}");
+    }
+    c.sql(US, "d", "DELETE FROM t WHERE id > 50");
+    c.sql(US, "d", "TRUNCATE gone");
+    // Leases and promises go on for as long as the reserve lasts.
+    c.pass(Duration::from_secs(20));
+    assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["50", "1275"]]);
+    c.fill("n1", false);
+    c.pass(Duration::from_secs(1));
+    c.sql(US, "d", "INSERT INTO t VALUES (200, 1)");
+    c.pass(Duration::from_secs(30));
+    c.kill("n1");
+    c.restart("n1");
+    c.pass(Duration::from_secs(5));
+    assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["51", "1276"]]);
+}
+
+/// As long as a quorum has room, writes go on there: leadership leaves the full node, whose log may wait for as long as it takes.
+#[test]
+fn one_full_disk_of_three_stops_nobody() {
+    let mut c = Cluster::start(1, 3, 174, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE DATABASE d");
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v STRING)");
+    c.sql(US, "d", "INSERT INTO t VALUES (0, '')");
+    for full in ["n1", "n2", "n3"] {
+        c.fill(full, true);
+        let before = c.elapsed();
+        let mut refused = 0;
+        while c.elapsed() - before < Duration::from_secs(30) {
+            match c.try_sql(US, "d", "INSERT INTO t SELECT max(id) + 1, repeat('x', 2000) FROM t") {
+                Ok(_) => {}
+                Err(e) if c.elapsed() - before < Duration::from_secs(8) => {
+                    assert!(["53100", "57P03"].contains(&e.sqlstate()), "{e}");
+                    refused += 1;
+                }
+                Err(e) => panic!("{full}: {e} after {:?}", c.elapsed() - before),
+            }
+        }
+        println!("{full}: {refused} refused");
+        c.fill(full, false);
+        c.pass(Duration::from_secs(10));
+    }
+    let rows = c.sql(US, "d", "SELECT count(*), max(id) + 1 FROM t");
+    assert_eq!(rows[0][0], rows[0][1]);
+}

@@ -106,7 +106,7 @@ fn kept(options: RoomOptions, space: Space) -> u64 {
 /// Gives the reserve back if the disk has nothing else: a store that is opened may have to write.
 pub(crate) fn before_start<R: Runtime>(runtime: &R, options: RoomOptions) {
     let disk = runtime.disk();
-    let is_full = disk.space().is_ok_and(|space| space.free < kept(options, space) / PARTS);
+    let is_full = disk.space().is_ok_and(|space| space.free < options.reserve_bytes);
     if is_full && let Ok(file) = disk.open(RESERVE_FILE, false) {
         // If it fails, so does what needs the room.
         let _ = file.set_len(0);
@@ -140,8 +140,9 @@ fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -
     let needed = kept.saturating_add(owed(shared));
     // Some more than what ends it, so that it does not begin again at once.
     let enough = needed.saturating_add(kept / 4);
-    if log_waits || space.free < kept / PARTS {
-        has = has.saturating_sub((wanted / PARTS).max(1));
+    let part = (wanted / PARTS).max(1);
+    if has > 0 && (log_waits || space.free < part) {
+        has = has.saturating_sub(part);
         file.set_len(has)?;
     } else if has < wanted && space.free >= enough.saturating_add(wanted - has) {
         // Others may have been quicker.
@@ -151,8 +152,10 @@ fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -
         has = wanted;
     }
     let before = room.left();
+    // Deletions are written as well: what memory takes of them has to get to the disk one day.
+    let is_stuck = log_waits || (shared.store.over_budget() && !fits(shared));
     let left = match before {
-        _ if log_waits || (has == 0 && wanted > 0 && space.free < kept / 8) => Left::Nothing,
+        _ if is_stuck || (has == 0 && space.free < part) => Left::Nothing,
         _ if has < wanted || space.free < needed => Left::Reserve,
         Left::Plenty => Left::Plenty,
         _ if space.free >= enough => Left::Plenty,
@@ -169,7 +172,7 @@ fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -
             _ => tracing::warn!("the disk of {place} is full ({} MiB are left): writes are refused", now >> 20),
         }
     }
-    if room.owes_flush.swap(false, Ordering::AcqRel) {
+    if room.owes_flush.load(Ordering::Acquire) && fits(shared) {
         shared.flusher.notify_one();
     }
     let led = shared.all_replicas().into_iter().filter(|r| r.is_serving());
@@ -205,11 +208,15 @@ fn left_for<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, own: Left) -> 
 /// Whether the store may write what memory holds. A background write that is refused in the middle leaves the backend unusable
 /// until the process starts again, so none is begun that may not fit.
 pub(crate) fn may_flush<R: Runtime>(shared: &Shared<R>) -> bool {
-    let Ok(space) = shared.runtime.disk().space() else { return true };
-    let kept = shared.room.kept.load(Ordering::Relaxed);
-    let may = space.free >= (kept / 2).max(owed(shared));
+    let may = fits(shared);
     shared.room.owes_flush.store(!may, Ordering::Release);
     may
+}
+
+fn fits<R: Runtime>(shared: &Shared<R>) -> bool {
+    let Ok(space) = shared.runtime.disk().space() else { return true };
+    let kept = shared.room.kept.load(Ordering::Relaxed);
+    space.free >= (kept / 2).max(owed(shared))
 }
 
 impl<R: Runtime> Shared<R> {

@@ -110,7 +110,8 @@ fn is_there_already(error: &Error) -> bool {
 
 /// Whether another try may succeed.
 fn is_passing(error: &Error) -> bool {
-    is_retryable(error) || is_outcome_unknown(error) || error.kind() == ErrorKind::Unavailable
+    let is_to_come = matches!(error.sqlstate(), "57P03" | "53100");
+    is_retryable(error) || is_outcome_unknown(error) || is_to_come || error.kind() == ErrorKind::Unavailable
 }
 
 /// Runs one statement until it has taken effect; «it exists already» and «the row is already there» count as that. A node of

@@ -23,7 +23,7 @@ const SECTOR: usize = 512;
 /// See [`FileData::rot`]: more than what is written at once, as a rule.
 const ROTS_NOT_IN_LAST: usize = 3;
 
-/// The size of a disk without a limit.
+/// The size of a disk.
 const ROOMY: u64 = 1 << 40;
 
 type Block = Box<[u8; BLOCK]>;
@@ -206,8 +206,9 @@ impl Platter {
         self.names.values().filter_map(|id| self.files.get(id)).map(|f| f.len).sum()
     }
     fn space(&self) -> Space {
-        let total = self.capacity.unwrap_or(ROOMY);
-        Space { total, free: total.saturating_sub(self.used()) }
+        // A disk that is full is so because of other files on it.
+        let capacity = self.capacity.unwrap_or(ROOMY);
+        Space { total: ROOMY, free: capacity.saturating_sub(self.used()) }
     }
     fn has_room(&self, more: u64) -> bool {
         more == 0 || self.capacity.is_none_or(|capacity| self.used() + more <= capacity)

@@ -4,10 +4,11 @@ use crate::script::{ASIA, Cluster, EU, US};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
-/// Runs statements on a new connection: the rows or the error, and how long it took.
+/// Runs a statement on a new connection: the rows or the error, and how long it took.
 fn timed(c: &mut Cluster, region: &str, sql: &str) -> (meridian_base::Result<Vec<Vec<String>>>, Duration) {
     let began = c.elapsed();
-    let result = c.try_sql(region, "d", sql);
+    let database = if sql.contains(" FROM g") { "far" } else { "d" };
+    let result = c.try_sql(region, database, sql);
     (result, c.elapsed() - began)
 }
 
@@ -31,7 +32,7 @@ fn what_needs_a_lost_region_fails_at_once_and_the_rest_is_answered() {
         "SELECT v FROM there WHERE id = 1",
         "INSERT INTO there VALUES (2, 1)",
         "UPDATE there SET v = 1",
-        "SELECT v FROM far.public.g WHERE id = 1",
+        "SELECT v FROM g WHERE id = 1",
         "SELECT v FROM there AS OF SYSTEM TIME '-1s'",
         "INSERT INTO r VALUES (2, 1)",
         "SELECT v FROM r WHERE id = 77",
@@ -90,10 +91,10 @@ fn one_cut_link_costs_a_detour_and_no_availability() {
         assert!(*took < Duration::from_millis(3_000), "{took:?}");
     }
     assert_eq!((before.lock().len(), across.lock().len()), (10, 1));
-    // A new connection, both protocols' ways: votes, reads of the present, a block over both.
+    // On new connections, from everywhere. What was read at a replica may be out of date once.
     for gateway in [EU, US, ASIA] {
         let began = c.elapsed();
-        c.sql(gateway, "d", "BEGIN; UPDATE u SET v = v + 1; UPDATE e SET v = v + 1; COMMIT");
+        c.sql(gateway, "d", "WITH a AS (UPDATE u SET v = v + 1 RETURNING 1) UPDATE e SET v = v + 1");
         assert!(c.elapsed() - began < Duration::from_secs(3), "{gateway}: {:?}", c.elapsed() - began);
     }
     c.pass(Duration::from_secs(3));
@@ -115,7 +116,9 @@ fn a_full_disk_refuses_what_adds_and_serves_the_rest() {
     c.sql(US, "d", "INSERT INTO t SELECT i, i FROM generate_series(1, 100) AS g(i); INSERT INTO gone VALUES (1)");
     c.fill("n1", true);
     c.pass(Duration::from_secs(1));
-    for sql in ["INSERT INTO t VALUES (200, 1)", "UPDATE t SET v = 0", "BEGIN; DELETE FROM t; INSERT INTO t VALUES (1, 1); COMMIT"] {
+    for sql in
+        ["INSERT INTO t VALUES (200, 1)", "UPDATE t SET v = 0", "BEGIN; DELETE FROM t; INSERT INTO t VALUES (1, 1); COMMIT"]
+    {
         let e = c.try_sql(US, "d", sql).expect_err(sql);
         assert_eq!(e.sqlstate(), "53100", "{sql}: {e}");
         assert!(e.get_hint().is_some(), "{sql}");
@@ -138,28 +141,20 @@ fn a_full_disk_refuses_what_adds_and_serves_the_rest() {
 /// As long as a quorum has room, writes go on there: leadership leaves the full node, whose log may wait for as long as it takes.
 #[test]
 fn one_full_disk_of_three_stops_nobody() {
+    const MOVED_WITHIN: Duration = Duration::from_secs(8);
     let mut c = Cluster::start(1, 3, 174, Tuning::default());
     c.sql(US, "defaultdb", "CREATE DATABASE d");
     c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v STRING)");
     c.sql(US, "d", "INSERT INTO t VALUES (0, '')");
     for full in ["n1", "n2", "n3"] {
         c.fill(full, true);
-        let before = c.elapsed();
-        let mut refused = 0;
-        while c.elapsed() - before < Duration::from_secs(30) {
-            match c.try_sql(US, "d", "INSERT INTO t SELECT max(id) + 1, repeat('x', 2000) FROM t") {
-                Ok(_) => {}
-                Err(e) if c.elapsed() - before < Duration::from_secs(8) => {
-                    assert!(["53100", "57P03"].contains(&e.sqlstate()), "{e}");
-                    refused += 1;
-                }
-                Err(e) => panic!("{full}: {e} after {:?}", c.elapsed() - before),
-            }
+        c.pass(MOVED_WITHIN);
+        for _ in 0..20 {
+            c.sql(US, "d", "INSERT INTO t SELECT max(id) + 1, repeat('x', 10000) FROM t");
+            c.pass(Duration::from_millis(200));
         }
-        println!("{full}: {refused} refused");
         c.fill(full, false);
         c.pass(Duration::from_secs(10));
     }
-    let rows = c.sql(US, "d", "SELECT count(*), max(id) + 1 FROM t");
-    assert_eq!(rows[0][0], rows[0][1]);
+    assert_eq!(c.sql(US, "d", "SELECT count(*), max(id) FROM t"), [["61", "60"]]);
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub(crate) const LINK_SILENT: Duration = Duration::from_millis(1_300);
 /// A group is lost when a quorum of its voters is silent for so long. An election needs a quorum that lives, so this is not about
 /// failovers: it is the longest that a link or a machine may pause without being given up.
-const LOST_AFTER: Duration = Duration::from_secs(3);
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(4);
 /// How often detours are looked for.
 const DETOUR_INTERVAL: Duration = Duration::from_millis(200);
 /// Requests that a node passes on at once; more are refused, and their senders try again.

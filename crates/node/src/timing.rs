@@ -8,6 +8,7 @@ use crate::closed::{LEAD_MAX, PROMISE_TIMEOUT};
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{PING_INTERVAL, PING_TIMEOUT};
 use crate::primary::WAIT_MAX;
+use crate::reach::{LINK_SILENT, LOST_AFTER};
 use crate::replica::TICK;
 use crate::rpc::{CONNECT_TIMEOUT, SILENCE_MAX};
 use crate::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, PRIMARY_HEARD_FOR};
@@ -70,6 +71,10 @@ const _: () =
     assert!(!less(PING_TIMEOUT, SILENCE_MAX), "the silent connection ends before the ping: the next one gets a new connection");
 const _: () =
     assert!(less(plus(PING_TIMEOUT, plus(CONNECT_TIMEOUT, PING_INTERVAL)), LIVENESS_TIMEOUT), "one lost connection is no death");
+const _: () = assert!(!less(LOST_AFTER, plus(PING_TIMEOUT, plus(CONNECT_TIMEOUT, PING_INTERVAL))), "nor is a group lost by it");
+const _: () = assert!(!less(LIVENESS_TIMEOUT, LOST_AFTER), "what is lost has nobody live to elect a primary");
+const _: () = assert!(less(times(PING_INTERVAL, 2), LINK_SILENT), "a link is not given up for one ping");
+const _: () = assert!(less(LINK_SILENT, SILENCE_MAX), "a detour is known when the connection is given up");
 const _: () = assert!(less(times(LIVENESS_TIMEOUT, 4), DEAD_AFTER_DEFAULT), "a restart is no death");
 const _: () = assert!(less(COMPARE_CALL, COMPARE_MAX), "a node that starts asks more than once");
 

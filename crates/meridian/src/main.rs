@@ -32,6 +32,8 @@ enum Command {
     Demo(demo::Args),
     /// Start a node: alone, or as a member of a cluster.
     Start(start::Args),
+    /// Found a cluster with the nodes that are up, when others of their --join lists stay away.
+    Init(status::Asked),
     /// Run SQL: typed, piped, or from the command line.
     Sql(sql::Args),
     /// Run a workload against nodes, and check what must hold.
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         }
         Command::Demo(args) => Box::pin(demo::run(args)),
         Command::Start(args) => Box::pin(start::run(args)),
+        Command::Init(asked) => Box::pin(status::init(asked)),
         Command::Sql(args) => Box::pin(sql::run(args)),
         Command::Workload(args) => Box::pin(workload::run(args)),
         Command::Bench(command) => Box::pin(bench::run(command)),

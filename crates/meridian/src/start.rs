@@ -9,6 +9,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Members ping each other twice a second.
+const FOUNDING_PAUSE: Duration = Duration::from_millis(1_200);
+
 #[derive(ClapArgs)]
 pub struct Args {
     /// Where this node is: region=…,zone=…
@@ -23,7 +26,8 @@ pub struct Args {
     /// Where clients connect.
     #[arg(long, default_value = "127.0.0.1:26257")]
     sql_listen: String,
-    /// Nodes of the cluster, as they --listen. The first one founds it; without --join the node is a cluster by itself.
+    /// Nodes of the cluster, as they --listen; the same list for all of them is best. A new node joins the cluster of any of them, or
+    /// founds one with them as soon as all are up. Without --join it founds a cluster by itself.
     #[arg(long, value_delimiter = ',', value_parser = host_and_port)]
     join: Vec<String>,
     /// Listen on addresses that other machines can reach, though nobody is authenticated yet.
@@ -74,6 +78,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         listen: args.listen,
         sql_listen: args.sql_listen,
         join: args.join,
+        founding_pause: FOUNDING_PAUSE,
         insecure: args.insecure,
         links: None,
         max_offset: base::limits::MAX_OFFSET_DEFAULT,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use meridian_server::MachineRuntime;
 use meridian_server::node::base::{Error, GroupId, NodeId, Result};
 use meridian_server::node::wire::{NodeStatus, Standing};
-use meridian_server::node::{accept_clock_at, stand_at, status_of};
+use meridian_server::node::{accept_clock_at, init_at, stand_at, status_of};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -105,6 +105,14 @@ pub async fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
+/// `meridian init`.
+pub async fn init(asked: Asked) -> Result<ExitCode> {
+    let (_scratch, runtime) = scratch()?;
+    init_at(runtime, &asked.node).await?;
+    println!("the node at {} has founded a cluster; the others join it", asked.node);
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Asking needs a runtime, and a runtime a directory; an empty one for the moment.
 fn scratch() -> Result<(tempfile::TempDir, MachineRuntime)> {
     let scratch = tempfile::tempdir().map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
@@ -181,7 +189,7 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
     ];
     for n in &nodes {
         let leads: Vec<String> = n.leads.iter().map(ToString::to_string).collect();
-        let is_gone = n.node.standing == Standing::Decommissioned;
+        let is_gone = matches!(n.node.standing, Standing::Decommissioned | Standing::Lost);
         lines.push([
             n.node.id.to_string(),
             n.node.region.clone(),

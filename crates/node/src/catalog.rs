@@ -12,6 +12,7 @@
 //! | 3 | node id | [`NodeRecord`] |
 //! | 4 | group id | `region::Granted`: the schema lease |
 //! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
+//! | 6 | token of a new node | the id it was given, for ever: whoever asks twice gets one identity |
 
 use crate::replica::ApplyHook;
 use crate::wire::NodeRecord;
@@ -38,6 +39,8 @@ const STEPS: u32 = 5;
 /// Versions whose steps are remembered: more than are made while a gateway asks what became of one ([`crate::env`]), were each to
 /// take no longer than one write to a log.
 pub(crate) const STEPS_KEPT: u64 = 10_000;
+
+const TOKENS: u32 = 6;
 
 /// The catalog's own row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +69,12 @@ pub(crate) fn descriptor_key(id: DescriptorId) -> Key {
 }
 pub(crate) fn node_key(id: NodeId) -> Key {
     numbered(NODES, id.0)
+}
+pub(crate) fn token_key(token: u128) -> Key {
+    let mut key = Vec::new();
+    encode::index(&mut key, TOKENS);
+    key.extend_from_slice(&token.to_be_bytes());
+    key.into()
 }
 pub(crate) fn lease_key(id: GroupId) -> Key {
     numbered(LEASES, id.0)

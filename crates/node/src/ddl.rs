@@ -30,7 +30,7 @@
 use crate::ask::Ask;
 use crate::catalog::{
     Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
-    step_of, stored_meta,
+    step_of, stored_meta, token_key,
 };
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
@@ -99,9 +99,10 @@ pub(crate) enum Job {
         call: StepCall,
         reply: Reply,
     },
-    /// A new node (id 0), or a node with a new address.
+    /// A new node (id 0) with its token, or a node that says where it is.
     Register {
         record: NodeRecord,
+        token: u128,
         reply: oneshot::Sender<Result<NodeId>>,
     },
     /// What the operator wants of a node.
@@ -312,8 +313,8 @@ impl<R: Runtime> Coordinator<R> {
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
         match job {
             Job::Change { call, reply } => self.take_step(call, reply),
-            Job::Register { record, reply } => {
-                let registered = self.register(record).await;
+            Job::Register { record, token, reply } => {
+                let registered = self.register(record, token).await;
                 let _ = reply.send(registered);
             }
             Job::Stand { node, standing, reply } => {
@@ -685,22 +686,69 @@ impl<R: Runtime> Coordinator<R> {
         }
     }
 
-    async fn register(&mut self, mut record: NodeRecord) -> Result<NodeId> {
+    /// Gives a new node its identity, or takes note where a node is.
+    ///
+    /// An identity goes with a directory, and never with an address: whoever has an empty directory has forgotten what the node that was
+    /// there before had promised. A new node is known by its token.
+    async fn register(&mut self, mut record: NodeRecord, token: u128) -> Result<NodeId> {
+        let nodes = self.shared.catalog.nodes();
         let mut meta = self.meta.clone();
+        let mut writes = Vec::new();
         if record.id == NodeId(0) {
-            // A node that asks again because the answer was lost gets the identity it was given.
-            if let Some(known) = self.shared.catalog.nodes().into_iter().find(|n| n.addr == record.addr) {
-                return Ok(known.id);
+            match self.given(token)? {
+                // It asks again, since the answer was lost.
+                Some(id) => record.id = id,
+                None => {
+                    record.id = NodeId(meta.next_node);
+                    meta.next_node += 1;
+                    writes.push(row(token_key(token), &record.id)?);
+                }
             }
-            record.id = NodeId(meta.next_node);
-            meta.next_node += 1;
         }
-        self.write_node(meta, &record).await?;
+        let known = nodes.iter().find(|n| n.id == record.id);
+        record.standing = match known.map(|n| n.standing) {
+            Some(Standing::Decommissioned) => return Err(decommissioned(record.id)),
+            // A node that is started again takes part.
+            Some(Standing::Active | Standing::Draining | Standing::Lost) => Standing::Active,
+            Some(Standing::Decommissioning) => Standing::Decommissioning,
+            None if writes.is_empty() => {
+                return Err(Error::fatal(format!("node {} is not known in this cluster", record.id))
+                    .hint("Start it with an empty data directory to add it as a new node."));
+            }
+            None => Standing::Active,
+        };
+        if known != Some(&record) {
+            writes.push(row(node_key(record.id), &record)?);
+        }
+        let has_lost = |n: &&NodeRecord| {
+            n.addr == record.addr && n.id != record.id && !matches!(n.standing, Standing::Decommissioned | Standing::Lost)
+        };
+        for other in nodes.iter().filter(has_lost) {
+            tracing::warn!(
+                "node {} is at {} now, which was the address of node {}: that one's directory counts as lost, and its replicas move",
+                record.id,
+                record.addr,
+                other.id
+            );
+            writes.push(row(node_key(other.id), &NodeRecord { standing: Standing::Lost, ..other.clone() })?);
+        }
+        if !writes.is_empty() {
+            self.write_nodes(meta, writes).await?;
+        }
         Ok(record.id)
     }
 
-    async fn write_node(&mut self, meta: Meta, record: &NodeRecord) -> Result<()> {
-        let writes = vec![row(meta_key(), &meta)?, row(node_key(record.id), record)?];
+    /// The identity that was given for a token.
+    fn given(&self, token: u128) -> Result<Option<NodeId>> {
+        if token == 0 {
+            return Err(Error::fatal("a new node did not say who it is"));
+        }
+        let row = self.replica.store.newest(token_key(token).as_bytes())?;
+        row.and_then(|row| row.value).map(|bytes| read_row::<NodeId>(&bytes)).transpose()
+    }
+
+    async fn write_nodes(&mut self, meta: Meta, mut writes: Vec<Write>) -> Result<()> {
+        writes.push(row(meta_key(), &meta)?);
         let read_at = self.read_at()?;
         self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await?;
         self.meta = meta;
@@ -709,27 +757,39 @@ impl<R: Runtime> Coordinator<R> {
 
     /// A node may change its mind until it is no member any more.
     async fn stand(&mut self, node: NodeId, standing: Standing) -> Result<()> {
-        let known = self.shared.catalog.nodes().into_iter().find(|n| n.id == node);
-        let Some(mut record) = known else {
+        let nodes = self.shared.catalog.nodes();
+        let Some(mut record) = nodes.iter().find(|n| n.id == node).cloned() else {
             return Err(Error::sql("42704", format!("there is no node {node}")).hint("`meridian node status` lists them."));
         };
         if record.standing == standing {
             return Ok(());
         }
+        let stays = |n: &NodeRecord| n.id != node && matches!(n.standing, Standing::Active | Standing::Draining);
         match (record.standing, standing) {
             (Standing::Decommissioned, _) => {
                 return Err(Error::sql("55000", format!("node {node} was decommissioned"))
                     .hint("To add it again, start it with an empty data directory."));
             }
+            (_, Standing::Lost) => return Err(Error::sql("55000", "a node is lost when another one has its address")),
+            // It is on its way out already, and goes by itself when nothing counts on it.
+            (Standing::Lost, Standing::Decommissioning) => return Ok(()),
+            (Standing::Lost, Standing::Draining | Standing::Active) => {
+                return Err(Error::sql("55000", format!("another node has the address of node {node}"))
+                    .hint("A lost node takes part again when it is started with its data directory."));
+            }
+            (_, Standing::Decommissioning) if !nodes.iter().any(stays) => {
+                return Err(Error::sql("55000", format!("node {node} cannot be decommissioned: no other node would stay"))
+                    .hint("Add a node first, which takes over what this one holds."));
+            }
             (Standing::Decommissioning, Standing::Draining) => {
                 return Err(Error::sql("55000", format!("node {node} is being decommissioned already")));
             }
-            (before, Standing::Decommissioned) if before != Standing::Decommissioning => {
+            (before, Standing::Decommissioned) if !matches!(before, Standing::Decommissioning | Standing::Lost) => {
                 return Err(Error::sql("55000", format!("node {node} has not been decommissioned")));
             }
             _ => record.standing = standing,
         }
-        self.write_node(self.meta.clone(), &record).await
+        self.write_nodes(self.meta.clone(), vec![row(node_key(node), &record)?]).await
     }
 
     async fn write(&mut self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {
@@ -766,6 +826,11 @@ pub(crate) async fn commit_catalog<R: Runtime>(
 
 fn entry(key: meridian_base::Key, until: Timestamp) -> ReadEntry {
     ReadEntry { target: Target::Key(key), columns: ColumnMask::ALL, until }
+}
+
+fn decommissioned(node: NodeId) -> Error {
+    Error::fatal(format!("this node ({node}) was decommissioned: it is no member of the cluster any more"))
+        .hint("To add it again, start it with an empty data directory.")
 }
 
 fn delays<R: Runtime>(shared: &Shared<R>, commit: Duration) -> Delays {

@@ -76,6 +76,11 @@ impl Departures {
         self.known.lock().contains_key(&group)
     }
 
+    /// Groups that it left and has not been taken into again.
+    pub fn left(&self) -> BTreeSet<GroupId> {
+        self.known.lock().iter().filter(|(_, d)| !d.is_back).map(|(group, _)| *group).collect()
+    }
+
     fn get(&self, group: GroupId) -> Option<Departure> {
         self.known.lock().get(&group).copied()
     }
@@ -135,11 +140,11 @@ impl<R: Runtime> Shared<R> {
 
 /// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its files say.
 pub(crate) async fn finish<R: Runtime>(shared: &Arc<Shared<R>>) -> Result<BTreeSet<GroupId>> {
-    let left: BTreeSet<GroupId> =
-        shared.departures.known.lock().iter().filter(|(_, d)| !d.is_back).map(|(group, _)| *group).collect();
+    let left = shared.departures.left();
     for group in &left {
         shared.store.drop_group(*group)?;
         shared.log.forget(*group).await?;
+        shared.holdings.remove(&shared.runtime, *group).await?;
     }
     Ok(left)
 }
@@ -149,6 +154,10 @@ pub(crate) async fn departure_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     let mut mistimed: BTreeMap<GroupId, u32> = BTreeMap::new();
     loop {
         tokio::time::sleep(INTERVAL).await;
+        if let Err(e) = note_holdings(&shared).await {
+            shared.fail(e);
+            return;
+        }
         for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
             let done = match replica.made.elapsed() > AGE_MIN && is_superfluous(&shared, replica.id).await {
                 true => depart(&shared, &replica).await,
@@ -160,6 +169,14 @@ pub(crate) async fn departure_loop<R: Runtime>(shared: Arc<Shared<R>>) {
             }
         }
     }
+}
+
+/// Replicas that were made for a message of their group's primary have something by now.
+async fn note_holdings<R: Runtime>(shared: &Arc<Shared<R>>) -> Result<()> {
+    let _making = shared.making_replica.lock().await;
+    let replicas = shared.all_replicas();
+    let filled = replicas.iter().filter(|r| r.raft().last_position().index > 0).map(|r| r.id);
+    shared.holdings.add(&shared.runtime, filled).await
 }
 
 /// Whether the group is gone, or its primary says that this node is no member.
@@ -200,7 +217,8 @@ async fn delete<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) 
     replica.raft().shutdown().await;
     shared.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
     shared.store.drop_group(group)?;
-    shared.log.forget(group).await
+    shared.log.forget(group).await?;
+    shared.holdings.remove(&shared.runtime, group).await
 }
 
 /// A group whose voters are in several regions wants longer timeouts, and its survival goal may have changed. Followers start

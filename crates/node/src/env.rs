@@ -201,14 +201,10 @@ impl<R: Runtime> Environment for Env<R> {
                 waits_for: g.waits_for,
                 step: g.step.map(|wait| StepRow { groups: wait.groups, left: wait.left }),
             },
-            None => GroupRow {
-                group: id,
-                primary: None,
-                voters: Vec::new(),
-                non_voters: Vec::new(),
-                waits_for: Some("no primary answers".to_string()),
-                step: None,
-            },
+            None => {
+                let (voters, why) = crate::ranges::without_primary(&self.0, id);
+                GroupRow { group: id, primary: None, voters, non_voters: Vec::new(), waits_for: Some(why), step: None }
+            }
         };
         Ok(std::iter::once(GroupId::CATALOG).chain(self.0.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())
     }

@@ -1,9 +1,10 @@
 //! Who a data directory belongs to: the file `node`.
 
 use meridian_base::runtime::{Disk, DiskFile, Runtime};
-use meridian_base::{Error, NodeId, Result};
+use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_raft::NodeLog;
 use meridian_store::Store;
+use std::collections::BTreeSet;
 
 const FILE: &str = "node";
 /// The version of the data directory's layout as a whole, and of the catalog's rows.
@@ -14,6 +15,9 @@ const FORMAT: u32 = 3;
 pub struct Identity {
     pub cluster: u128,
     pub node: NodeId,
+    /// This node founds the cluster, and the catalog's first rows may not be there yet. Nobody else ever begins a catalog: a node
+    /// whose copy of it is gone would otherwise begin an empty one.
+    pub is_founding: bool,
 }
 
 /// Reads the identity; `None` in an empty directory. A directory of another version is refused.
@@ -43,7 +47,7 @@ pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
     }
 }
 
-const LOST_HINT: &str =
+pub(crate) const LOST_HINT: &str =
     "Bring the file back, or remove this node from the cluster and add it again with an empty data directory.";
 
 /// A directory that says whose it is has had a log from the first start on. To begin an empty one would be to forget what was acknowledged.
@@ -64,6 +68,19 @@ pub fn check_data<R: Runtime>(runtime: &R, known: Option<&Identity>, log: &NodeL
     Err(Error::fatal(format!("{place} is missing, although the data directory holds data")).hint(LOST_HINT))
 }
 
+/// A group that the node holds a replica of has left something in its log or its store.
+pub fn check_holdings<R: Runtime>(runtime: &R, held: BTreeSet<GroupId>, log: &NodeLog<R>, store: &Store) -> Result<()> {
+    let stored: BTreeSet<GroupId> = store.groups().into_iter().collect();
+    match held.into_iter().find(|group| log.is_empty(*group) && !stored.contains(group)) {
+        None => Ok(()),
+        Some(group) => {
+            let place = runtime.disk().describe("");
+            Err(Error::fatal(format!("the replica of group {group} is gone from {place}, although this node held one"))
+                .hint(LOST_HINT))
+        }
+    }
+}
+
 /// Writes the identity, durably and all at once.
 pub async fn save<R: Runtime>(runtime: &R, identity: Identity) -> Result<()> {
     let disk = runtime.disk();
@@ -78,11 +95,13 @@ pub async fn save<R: Runtime>(runtime: &R, identity: Identity) -> Result<()> {
 }
 
 const CHECKSUM: &str = "checksum ";
+const FOUNDING: &str = "founding\n";
 
 /// With a checksum of the lines before it: another id is another node's.
 fn text(identity: Identity) -> String {
     let lines =
         format!("meridian data directory\nformat {FORMAT}\ncluster {:032x}\nnode {}\n", identity.cluster, identity.node.0);
+    let lines = if identity.is_founding { lines + FOUNDING } else { lines };
     let checksum = crc32c::crc32c(lines.as_bytes());
     format!("{lines}{CHECKSUM}{checksum:08x}\n")
 }
@@ -111,7 +130,7 @@ fn parse(text: &str) -> std::result::Result<Identity, Unusable> {
     }
     let cluster = field("cluster ").and_then(|v| u128::from_str_radix(v, 16).ok()).ok_or(Damaged("it has no cluster id"))?;
     let node = field("node ").and_then(|v| v.parse().ok()).ok_or(Damaged("it has no node id"))?;
-    Ok(Identity { cluster, node: NodeId(node) })
+    Ok(Identity { cluster, node: NodeId(node), is_founding: lines.ends_with(FOUNDING) })
 }
 
 #[cfg(test)]
@@ -120,7 +139,9 @@ mod tests {
 
     #[test]
     fn an_identity_is_read_back_and_bad_files_are_told_apart() {
-        let identity = Identity { cluster: 255, node: NodeId(3) };
+        let identity = Identity { cluster: 255, node: NodeId(3), is_founding: false };
+        let founder = Identity { is_founding: true, ..identity };
+        assert_eq!(parse(&text(founder)), Ok(founder));
         let text = text(identity);
         assert_eq!(parse(&text), Ok(identity));
         assert_eq!(parse(&text.replace("format 3", "format 4")), Err(Unusable::Newer(4)));

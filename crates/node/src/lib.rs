@@ -14,6 +14,7 @@
 //! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
 //!   may be planned with. * `address_book`: where the others
 //!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
+//! * `founding`: how a new process comes to an identity. * `identity`, `holdings`, `departure`: what its directory says of it.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
 //! settled snapshot take no lock at all.
@@ -28,8 +29,10 @@ mod ddl;
 mod departure;
 pub mod env;
 mod follower;
+mod founding;
 mod freshness;
 mod global;
+mod holdings;
 mod identity;
 mod members;
 pub mod metrics;
@@ -54,7 +57,7 @@ pub mod wire;
 pub use clocks::Accepted;
 pub use env::Env;
 pub use meridian_base as base;
-pub use node::{Node, NodeConfig, accept_clock_at, stand_at, status_of};
+pub use node::{Node, NodeConfig, accept_clock_at, cannot_listen, init_at, stand_at, status_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
 pub use shared::{Sessions, Shared};

@@ -2,8 +2,8 @@
 //!
 //! Every node pings every other one twice a second. A group's primary compares the group's members with what `placement`
 //! wants and changes them one step at a time; it hands leadership to the home region when it finds itself elsewhere. A node that is
-//! silent for a moment keeps its replicas; one that stays silent ([`DEAD_AFTER_DEFAULT`]), or is decommissioned, loses them to
-//! others.
+//! silent for a moment keeps its replicas; one that stays silent ([`DEAD_AFTER_DEFAULT`]), is decommissioned, or has lost its
+//! directory ([`Standing::Lost`]), loses them to others.
 
 use crate::clocks;
 use crate::replica::Replica;
@@ -27,6 +27,8 @@ pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// A ping that fails sooner was refused, not lost.
 const PING_REFUSED: Duration = Duration::from_secs(1);
 const PLACEMENT_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the catalog's primary looks whether nodes that were lost are still counted on.
+const LOST_INTERVAL: Duration = Duration::from_secs(3);
 /// A new voter that has not caught up by then is waited for in the next round.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Leadership is not moved again within this time: a transfer that failed should not be repeated at once.
@@ -42,7 +44,7 @@ pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::
 /// How well a node is: what the operator wants of it, and what pings tell.
 fn health<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) -> Health {
     match node.standing {
-        Standing::Decommissioning | Standing::Decommissioned => Health::Leaving,
+        Standing::Decommissioning | Standing::Decommissioned | Standing::Lost => Health::Leaving,
         _ if shared.silence(node.id) >= shared.dead_after => Health::Leaving,
         Standing::Active if shared.is_live(node.id) => Health::Live,
         Standing::Active | Standing::Draining => Health::Resting,
@@ -65,7 +67,7 @@ fn stop_if_decommissioned<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) {
     if node.standing == Standing::Decommissioned {
         let e = Error::fatal(format!("this node ({}) was decommissioned: it is no member of the cluster any more", node.id))
             .hint("To add it again, start it with an empty data directory.");
-        shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+        shared.fail(e);
     }
 }
 
@@ -81,6 +83,10 @@ pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
                 continue;
             }
             shared.rpc.learn(&node);
+            // Somebody else is there. If it comes back it says so.
+            if node.standing == Standing::Lost {
+                continue;
+            }
             let shared = shared.clone();
             shared.clone().spawn_protocol(async move { ping(&shared, node.id).await });
         }
@@ -221,6 +227,56 @@ pub(crate) async fn placement_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     }
 }
 
+/// Says so when so many voters of a group lost their directories that nobody can lead it.
+async fn warn_of_stuck_groups<R: Runtime>(shared: &Arc<Shared<R>>) {
+    let led = crate::ranges::everywhere(shared).await;
+    for group in shared.catalog.groups().into_iter().filter(|g| !led.contains_key(&g.id)) {
+        let (_, why) = crate::ranges::without_primary(shared, group.id);
+        tracing::warn!("group {}: {why}", group.id);
+    }
+}
+
+/// Now and then.
+#[derive(Default)]
+struct Rarely(Option<Instant>);
+
+impl Rarely {
+    fn is_due(&mut self) -> bool {
+        const INTERVAL: Duration = Duration::from_secs(30);
+        let is_due = self.0.is_none_or(|at| at.elapsed() >= INTERVAL);
+        if is_due {
+            self.0 = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// Ends the membership of lost nodes that no group counts on any more; where the catalog's primary is.
+pub(crate) async fn lost_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+    let mut stuck = Rarely::default();
+    loop {
+        tokio::time::sleep(LOST_INTERVAL).await;
+        if shared.local_primary(GroupId::CATALOG).is_none() {
+            continue;
+        }
+        let lost: Vec<NodeRecord> = shared.catalog.nodes().into_iter().filter(|n| n.standing == Standing::Lost).collect();
+        if !lost.is_empty() && stuck.is_due() {
+            warn_of_stuck_groups(&shared).await;
+        }
+        for node in lost {
+            if let Err(e) = crate::node::refuse_member(&shared, node.id).await {
+                tracing::debug!("node {} lost its directory, and stays for now: {e}", node.id);
+                continue;
+            }
+            let (node, standing) = (node.id, Standing::Decommissioned);
+            match shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await {
+                Ok(()) => tracing::info!("node {node}, whose address another node has, holds nothing and is no member any more"),
+                Err(e) => tracing::debug!("node {node}: {e}"),
+            }
+        }
+    }
+}
+
 async fn tend<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, care: &Care) {
     let Some(wanted) = wanted(shared, replica) else { return };
     keep_members(shared, replica, &wanted).await;
@@ -241,7 +297,9 @@ pub(crate) fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Op
     if replica.id == GroupId::CATALOG {
         let mut wanted = placement::place_catalog(&nodes, &current);
         // Every node plans from its own copy of the catalog.
-        wanted.non_voters = nodes.iter().map(|n| n.id).filter(|n| !wanted.voters.contains(n)).collect();
+        let is_lost = |id: NodeId| shared.catalog.nodes().iter().any(|n| n.id == id && n.standing == Standing::Lost);
+        let others = nodes.iter().map(|n| n.id).filter(|n| !wanted.voters.contains(n) && !is_lost(*n));
+        wanted.non_voters = others.collect();
         return Some(wanted);
     }
     let group = shared.catalog.group(replica.id)?;

@@ -7,6 +7,8 @@ use crate::clocks::{self, Accepted};
 use crate::ddl::{SPREAD_TIMEOUT, StepCall};
 use crate::departure::{self, Departures};
 use crate::env::Env;
+use crate::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, starting};
+use crate::holdings::Holdings;
 use crate::identity::{self, Identity};
 use crate::members;
 use crate::outbox::Outbox;
@@ -15,7 +17,7 @@ use crate::ranges;
 use crate::replica::Replica;
 use crate::room::{self, RoomOptions};
 use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
-use crate::shared::{DEAD_AFTER_DEFAULT, Shared};
+use crate::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
 use crate::starting::{ensure_replica, start_groups, start_unknown};
 use crate::timing::Timing;
 use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
@@ -44,8 +46,11 @@ pub struct NodeConfig {
     pub listen: String,
     /// Where clients connect; told to others, served by `server`.
     pub sql_addr: String,
-    /// Nodes to ask for membership. Empty, or this node's own address first: found a new cluster, if the directory is empty.
+    /// Nodes of the cluster, for a node whose directory is empty: it joins them, or founds the cluster with them (see
+    /// [`crate::founding`]). Without others it founds a cluster by itself.
     pub join: Vec<String>,
+    /// For so long a node that founds a cluster listens first whether somebody takes it for a member of one.
+    pub founding_pause: Duration,
     pub store: meridian_store::Backend,
     pub store_options: meridian_store::Options,
     pub log_options: raft::LogOptions,
@@ -55,7 +60,7 @@ pub struct NodeConfig {
     /// Calls to other nodes that arrive twice; in the simulator.
     pub echoes: Option<Echoes>,
     pub max_offset: Duration,
-    /// What keeps the node from coming up, while something does that only an operator can change.
+    /// What keeps the node from coming up, for clients.
     pub hindrance: watch::Sender<Option<Error>>,
     pub timing: Timing,
     pub gc_ttl: Duration,
@@ -78,6 +83,7 @@ impl NodeConfig {
             listen: listen.into(),
             sql_addr: sql_addr.into(),
             join: Vec::new(),
+            founding_pause: Duration::ZERO,
             store,
             store_options: meridian_store::Options::default(),
             log_options: raft::LogOptions::default(),
@@ -109,17 +115,19 @@ impl<R: Runtime> Clone for Node<R> {
     }
 }
 
-/// How often a node that waits for somebody to let it in says so.
-const JOIN_NOTICE: Duration = Duration::from_secs(3);
-/// How long joining may take before the node gives up with an error.
-const JOIN_PATIENCE: Duration = Duration::from_secs(30);
-const JOIN_CALL: Duration = Duration::from_secs(10);
+/// How long an operator's command may take.
+const OPERATOR_CALL: Duration = Duration::from_secs(30);
+/// A node that waits for the catalog says so after this.
+const CATALOG_NOTICE: Duration = Duration::from_secs(5);
+/// How often a node says where it is until that is written down, or when somebody else has its address.
+const ANNOUNCE_PAUSE: Duration = Duration::from_millis(500);
 /// How long a change of a node's record looks for the catalog's primary before whoever asked is told.
 const REGISTER_PATIENCE: Duration = Duration::from_secs(1);
 const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 
 impl<R: Runtime> Node<R> {
-    /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements.
+    /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements, however
+    /// long that takes.
     pub async fn start(runtime: R, config: NodeConfig) -> Result<Node<R>> {
         config.timing.check()?;
         let known = identity::load(&runtime)?;
@@ -128,10 +136,8 @@ impl<R: Runtime> Node<R> {
         let clock = Arc::new(Clock::new(config.max_offset));
         let catalog = CatalogCache::new(clock.clone());
         let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone(), config.echoes.clone());
-        let listener = runtime.listen(&config.listen).await.map_err(|e| {
-            Error::fatal(format!("cannot listen on {} for other nodes: {e}", config.listen))
-                .hint("Is another process using the port? Choose one with --listen.")
-        })?;
+        let listener =
+            runtime.listen(&config.listen).await.map_err(|e| cannot_listen(&config.listen, "other nodes", "--listen", &e))?;
         let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
         identity::check_log(&runtime, known.as_ref())?;
         room::before_start(&runtime, config.room);
@@ -139,6 +145,9 @@ impl<R: Runtime> Node<R> {
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
         identity::check_data(&runtime, known.as_ref(), &log, &store)?;
         let departures = Departures::load(&runtime)?;
+        let holdings = Holdings::load(&runtime)?;
+        let held = holdings.all().difference(&departures.left()).copied().collect();
+        identity::check_holdings(&runtime, held, &log, &store)?;
         let (outbox, work) = Outbox::new();
         let shared = Shared::new(
             runtime.clone(),
@@ -146,6 +155,7 @@ impl<R: Runtime> Node<R> {
             rpc.clone(),
             catalog,
             config.place.clone(),
+            addr.clone(),
             log,
             store,
             config.bugs,
@@ -153,6 +163,7 @@ impl<R: Runtime> Node<R> {
             config.timing,
             config.dead_after,
             departures,
+            holdings,
             outbox,
         );
         shared.spawn(crate::outbox::work_loop(shared.clone(), work));
@@ -179,16 +190,16 @@ impl<R: Runtime> Node<R> {
 
     /// Everything that may fail once there are files and tasks.
     async fn begin(&self, known: Option<Identity>, config: &NodeConfig, record: NodeRecord, listener: R::Listener) -> Result<()> {
-        let identity = match known {
-            Some(identity) => {
-                self.shared.rpc.identify(identity.cluster, identity.node, config.place.clone());
-                let others = config.join.iter().filter(|a| **a != record.addr && **a != config.listen).cloned().collect();
-                self.shared.spawn(join_same_cluster(self.shared.clone(), others));
-                identity
-            }
-            None if is_founder(&config.join, &record.addr, &config.listen) => self.found().await?,
-            None => self.join(&config.join, &record).await?,
-        };
+        let shared = &self.shared;
+        let is_other = |addr: &&String| **addr != record.addr && **addr != config.listen;
+        let others: Vec<String> = config.join.iter().filter(is_other).cloned().collect();
+        match known {
+            Some(identity) => shared.set_identity(identity),
+            None => shared.begin_founding(&record.addr, others.is_empty()).await?,
+        }
+        // Others are answered from here on: those that have no identity either, and those that must not take this node for another.
+        let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
+        shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
         let mut failure = self.failure();
         let broken = async {
             let error = failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
@@ -197,73 +208,30 @@ impl<R: Runtime> Node<R> {
                 None => std::future::pending().await,
             }
         };
+        let started = async {
+            let identity = match known {
+                Some(identity) => {
+                    shared.spawn(join_same_cluster(shared.clone(), others));
+                    identity
+                }
+                None => {
+                    let (hindrance, pause) = (&config.hindrance, config.founding_pause);
+                    Newcoming { shared, others, record: &record, hindrance, pause }.identity().await?
+                }
+            };
+            self.run(identity, record.clone(), &config.hindrance).await
+        };
         // A disk that fails meanwhile leaves nothing to wait for.
         tokio::select! {
             biased;
-            started = self.run(identity, record, listener, &config.hindrance) => started,
+            started = started => started,
             error = broken => Err(error),
         }
     }
 
-    async fn found(&self) -> Result<Identity> {
-        let random = |r: &R| u128::from(r.random()) << 64 | u128::from(r.random()) | 1;
-        let identity = Identity { cluster: random(&self.shared.runtime), node: NodeId(1) };
-        identity::save(&self.shared.runtime, identity).await?;
-        Ok(identity)
-    }
-
-    async fn join(&self, addrs: &[String], record: &NodeRecord) -> Result<Identity> {
-        self.shared.rpc.identify(0, NodeId(0), Place::default());
-        let deadline = Instant::now() + JOIN_PATIENCE;
-        let mut next_notice = Instant::now() + JOIN_NOTICE;
-        loop {
-            let mut last = None;
-            for addr in addrs.iter().filter(|a| **a != record.addr) {
-                let ask = Request::Join {
-                    node: NodeId(0),
-                    addr: record.addr.clone(),
-                    sql_addr: record.sql_addr.clone(),
-                    region: record.region.clone(),
-                    zone: record.zone.clone(),
-                    is_passed_on: false,
-                };
-                match self.shared.rpc.call_addr(addr, ask, JOIN_CALL).await {
-                    Ok(Response::Joined(joined)) => {
-                        let identity = Identity { cluster: joined.cluster, node: joined.node };
-                        identity::save(&self.shared.runtime, identity).await?;
-                        self.shared.id.store(joined.node.0, Ordering::Relaxed);
-                        joined.nodes.iter().for_each(|n| self.shared.rpc.learn(n));
-                        address_book::save(&self.shared.runtime, &joined.nodes).await;
-                        return Ok(identity);
-                    }
-                    Ok(_) => last = Some(Error::unavailable(format!("node at {addr} is not ready"))),
-                    Err(e) => last = Some(e),
-                }
-            }
-            let last = last.unwrap_or_else(|| Error::fatal("--join names no other node"));
-            if Instant::now() > next_notice {
-                tracing::info!("joining the cluster takes long: {last}");
-                next_notice = Instant::now() + JOIN_NOTICE;
-            }
-            if Instant::now() > deadline || last.kind() == ErrorKind::Fatal {
-                return Err(Error::fatal("cannot join the cluster").detail(last.to_string()));
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    async fn run(
-        &self,
-        identity: Identity,
-        mut record: NodeRecord,
-        listener: R::Listener,
-        hindrance: &watch::Sender<Option<Error>>,
-    ) -> Result<()> {
+    async fn run(&self, identity: Identity, mut record: NodeRecord, hindrance: &Hindrance) -> Result<()> {
         let shared = &self.shared;
         record.id = identity.node;
-        shared.id.store(identity.node.0, Ordering::Relaxed);
-        shared.rpc.identify(identity.cluster, identity.node, shared.place.clone());
-        let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
         let mut groups: BTreeSet<GroupId> = shared.log.groups().into_iter().chain(shared.store.groups()).collect();
         groups.insert(GroupId::CATALOG);
         for left in departure::finish(shared).await? {
@@ -273,8 +241,8 @@ impl<R: Runtime> Node<R> {
         // The catalog first: its content tells where the other nodes are now.
         ensure_replica(shared, GroupId::CATALOG).await?;
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
+        shared.is_open.store(true, Ordering::Release);
         shared.spawn_protocol(clocks::compare(shared.clone()));
-        shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
         // What a replica is depends on its group's descriptor, which may have come shortly before the node stopped.
         let (known, unknown): (Vec<GroupId>, Vec<GroupId>) =
             groups.into_iter().partition(|g| *g == GroupId::CATALOG || shared.catalog.group(*g).is_some());
@@ -284,18 +252,20 @@ impl<R: Runtime> Node<R> {
         if !unknown.is_empty() {
             shared.spawn(start_unknown(shared.clone(), unknown));
         }
-        if identity.node == NodeId(1) {
+        if identity.is_founding {
             self.found_catalog(identity.cluster, &record).await?;
+            identity::save(&shared.runtime, Identity { is_founding: false, ..identity }).await?;
         }
         shared.spawn(start_groups(shared.clone()));
         shared.spawn_protocol(members::ping_loop(shared.clone()));
         shared.spawn_protocol(crate::reach::detour_loop(shared.clone()));
         shared.spawn(address_book::keep(shared.clone()));
         shared.spawn(members::placement_loop(shared.clone()));
+        shared.spawn(members::lost_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
         shared.spawn_protocol(crate::closed::promise_loop(shared.clone()));
-        self.await_catalog(hindrance).await?;
-        shared.spawn(keep_record(shared.clone(), record));
+        shared.spawn(announce(shared.clone(), record));
+        self.await_catalog(hindrance).await;
         Ok(())
     }
 
@@ -329,23 +299,20 @@ impl<R: Runtime> Node<R> {
         Ok(())
     }
 
-    async fn await_catalog(&self, hindrance: &watch::Sender<Option<Error>>) -> Result<()> {
-        let mut deadline = Instant::now() + JOIN_PATIENCE;
-        while self.env().0.catalog.at(self.shared.runtime.physical_micros()).version == SchemaVersion(0) {
-            if let Some(e) = &*self.shared.failure.borrow() {
-                return Err(e.clone());
-            }
+    /// The catalog's primary sends it, once there is one.
+    async fn await_catalog(&self, hindrance: &Hindrance) {
+        let (begun, mut notice) = (Instant::now(), Notice::default());
+        while self.shared.catalog.at(self.shared.runtime.physical_micros()).version == SchemaVersion(0) {
             if let Some(behind) = clocks::say_behind(&self.shared) {
                 // Until its clock gets there, or an operator moves it: nothing else is in the way.
-                deadline = Instant::now() + JOIN_PATIENCE;
                 hindrance.send_replace(Some(behind));
-            }
-            if Instant::now() > deadline {
-                return Err(Error::fatal("the catalog did not reach this node in time"));
+            } else if begun.elapsed() > CATALOG_NOTICE {
+                let waits = format!("node {} waits for the catalog, which its primary sends", self.shared.me());
+                hindrance.send_replace(Some(starting(&waits)));
+                notice.say(waits);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        Ok(())
     }
 
     /// Flushing and garbage collection, on a thread of their own.
@@ -393,7 +360,7 @@ impl<R: Runtime> Node<R> {
                             return;
                         }
                         if let Some(e) = log_failure.borrow_and_update().clone() {
-                            shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+                            shared.fail(e);
                         }
                     }
                     () = tokio::time::sleep(gc_interval) => shared.flusher.notify_one(),
@@ -497,43 +464,84 @@ async fn join_same_cluster<R: Runtime>(shared: Arc<Shared<R>>, addrs: Vec<String
             let e = Error::fatal(format!("the node at {addr} refuses this one"))
                 .detail(e.message())
                 .hint("Choose the --data-dir of that cluster, or leave --join out.");
-            shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+            shared.fail(e);
             return;
         }
     }
 }
 
-fn is_founder(join: &[String], addr: &str, listen: &str) -> bool {
-    join.first().is_none_or(|first| first == addr || first == listen)
-}
-
-/// Tells the catalog when this node's addresses are not what it says.
+/// Tells the catalog's primary that this node runs, and where; again when the catalog says that somebody else has its address.
 ///
-/// A node that is started again is not drained any more; one that is being decommissioned stays what it is.
-async fn keep_record<R: Runtime>(shared: Arc<Shared<R>>, mut record: NodeRecord) {
+/// A node that is started again is not drained any more, nor lost; one that is being decommissioned stays what it is.
+async fn announce<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
+    let mut changed = shared.catalog.watch();
+    let mut notice = Notice::default();
     loop {
-        let known = shared.catalog.nodes().into_iter().find(|n| n.id == record.id);
-        record.standing = match known.as_ref().map(|k| k.standing) {
-            None | Some(Standing::Draining) => Standing::Active,
-            Some(other) => other,
+        let told = match register(&shared, record.clone(), 0, false).await {
+            Err(e) if e.is_unavailable() => announce_through(&shared, &record).await,
+            told => told.map(|_| ()),
         };
-        if known.as_ref() == Some(&record) {
-            return;
+        match told {
+            Ok(()) => {}
+            // Whoever says so knows better: this node has no part in the cluster, or cannot be where it is.
+            Err(e) if is_final(&e) => {
+                shared.fail(e);
+                return;
+            }
+            Err(e) => {
+                notice.say(format!("node {} is not registered at {} yet: {e}", record.id, record.addr));
+                tokio::time::sleep(ANNOUNCE_PAUSE).await;
+                continue;
+            }
         }
-        if let Err(e) = register(&shared, record.clone(), false).await {
-            tracing::info!("this node's addresses are not registered yet: {e}");
+        let is_lost =
+            |shared: &Shared<R>| shared.catalog.nodes().iter().any(|n| n.id == record.id && n.standing == Standing::Lost);
+        loop {
+            changed.borrow_and_update();
+            if is_lost(&shared) {
+                break;
+            }
+            if changed.changed().await.is_err() {
+                return;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(LIVENESS_TIMEOUT).await;
     }
+}
+
+/// Tells it through any node whose address is known: this one may know nothing else, and nobody may tell it the catalog any more.
+async fn announce_through<R: Runtime>(shared: &Arc<Shared<R>>, record: &NodeRecord) -> Result<()> {
+    let mut known = shared.catalog.nodes();
+    known.extend(address_book::load(&shared.runtime));
+    let addrs: BTreeSet<String> = known.into_iter().map(|n| n.addr).filter(|addr| *addr != record.addr).collect();
+    let mut last = Error::unavailable("no other node is known");
+    for addr in addrs {
+        let NodeRecord { id: node, addr: own, sql_addr, region, zone, standing: _ } = record.clone();
+        let ask = Request::Join { node, token: 0, addr: own, sql_addr, region, zone, is_passed_on: false };
+        match shared.rpc.call_addr(&addr, ask, JOIN_CALL).await {
+            Ok(Response::Joined(_)) => return Ok(()),
+            Ok(_) => {}
+            Err(e) if is_final(&e) => return Err(e),
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
+}
+
+/// Whether a member was told something that will not change. A stranger at another member's address has nothing to say.
+fn is_final(e: &Error) -> bool {
+    e.kind() == ErrorKind::Fatal && e.sqlstate() != "08004"
 }
 
 /// Registers a node with the catalog's primary, wherever that is.
-async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord, is_passed_on: bool) -> Result<NodeId> {
-    shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Registration { record, is_passed_on }).await
+async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord, token: u128, is_passed_on: bool) -> Result<NodeId> {
+    shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Registration { record, token, is_passed_on }).await
 }
 
 struct Registration {
     record: NodeRecord,
+    /// See [`Request::Join`].
+    token: u128,
     is_passed_on: bool,
 }
 
@@ -542,22 +550,37 @@ impl<R: Runtime> Ask<R> for Registration {
     const TIMEOUT: Duration = JOIN_CALL;
     fn request(&self) -> Request {
         let NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ } = self.record.clone();
-        Request::Join { node, addr, sql_addr, region, zone, is_passed_on: true }
+        Request::Join { node, token: self.token, addr, sql_addr, region, zone, is_passed_on: true }
     }
     fn answer(response: Response) -> Option<NodeId> {
         if let Response::Joined(joined) = response { Some(joined.node) } else { None }
     }
     async fn here(&self, shared: &Arc<Shared<R>>, _: &Arc<Replica<R>>) -> Result<NodeId> {
-        shared.ddl.ask(|reply| crate::ddl::Job::Register { record: self.record.clone(), reply }).await
+        refuse_taken_address(shared, &self.record).await?;
+        let (record, token) = (self.record.clone(), self.token);
+        shared.ddl.ask(|reply| crate::ddl::Job::Register { record, token, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
     }
 }
 
+/// An address that a node of the cluster has and answers at is nobody else's: whoever says that it is there listens in another network,
+/// or on its own machine only. A node that does not answer at its address any more has lost it.
+async fn refuse_taken_address<R: Runtime>(shared: &Arc<Shared<R>>, record: &NodeRecord) -> Result<()> {
+    for other in shared.catalog.nodes().into_iter().filter(|n| n.id != record.id && n.addr == record.addr) {
+        let has_it = !matches!(other.standing, Standing::Decommissioned | Standing::Lost);
+        if has_it && (other.id == shared.me() || shared.rpc.is_at(other.id, &other.addr).await) {
+            return Err(Error::fatal(format!("the address {} is that of node {}, which answers there", other.addr, other.id))
+                .hint("Start this node with an address in --listen that the others reach it at."));
+        }
+    }
+    Ok(())
+}
+
 /// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any more, and what it alone holds would be
 /// lost. It gets no more replicas once it is being decommissioned.
-async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) -> Result<()> {
+pub(crate) async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) -> Result<()> {
     let refused = |why: String| Err(Error::sql("55000", format!("node {node} cannot leave the cluster yet: {why}")));
     let groups = ranges::everywhere(shared).await;
     for group in shared.catalog.groups() {
@@ -679,6 +702,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Relay { .. }
         | Request::Relayed { .. }
         | Request::Ballot { group: None, .. } => None,
+        Request::Muster { .. } | Request::Init => None,
     };
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
 }
@@ -686,10 +710,17 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
 async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Result<Response> {
     let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
+    let is_open = shared.is_open.load(Ordering::Acquire);
     if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {
         return Err(Error::unavailable(format!("node {from} is not known here")));
     }
     match request {
+        Request::Muster { from, ask } => Ok(Response::Mustered(shared.mustered(&from, ask).await?)),
+        Request::Init => {
+            shared.init().await?;
+            Ok(Response::Done)
+        }
+        _ if !is_open => Err(not_open(shared)),
         Request::Raft { group, message } => {
             if from == NodeId(0) {
                 return Err(Error::unavailable("only members take part in the consensus protocol"));
@@ -778,10 +809,10 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             check_grant(shared, &replica, &grant)?;
             Ok(Response::Granted { bound: replica.grant(grant).await? })
         }
-        Request::Join { node, addr, sql_addr, region, zone, is_passed_on } => {
+        Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on } => {
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
             check_record(shared, &record)?;
-            let node = register(shared, record, is_passed_on).await?;
+            let node = register(shared, record, token, is_passed_on).await?;
             Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
         }
         Request::Relay { to, patience, request } => shared.relay(from, to, patience, *request).await,
@@ -813,6 +844,8 @@ fn is_for_strangers(request: &Request) -> bool {
         request,
         Request::Raft { .. }
             | Request::Join { .. }
+            | Request::Muster { .. }
+            | Request::Init
             | Request::Ping(_)
             | Request::Status
             | Request::Stand { .. }
@@ -852,13 +885,34 @@ fn check_record<R: Runtime>(shared: &Shared<R>, record: &NodeRecord) -> Result<(
             return absurd(what, addr);
         }
     }
-    if record.id == NodeId(0) && shared.catalog.nodes().len() >= limits::NODES_MAX {
+    let members = shared.catalog.nodes().iter().filter(|n| n.standing != Standing::Decommissioned).count();
+    if record.id == NodeId(0) && members >= limits::NODES_MAX {
         return Err(Error::sql("53300", format!("the cluster has {} nodes, and may have no more", limits::NODES_MAX)));
     }
     if record.id != NodeId(0) && !shared.catalog.nodes().iter().any(|n| n.id == record.id) {
         return Err(Error::unavailable(format!("node {} is not known here", record.id)));
     }
     Ok(())
+}
+
+/// The answer of a process that does not know who it is yet, or has not read what it knows.
+fn not_open<R: Runtime>(shared: &Shared<R>) -> Error {
+    match shared.me() {
+        NodeId(0) => Error::unavailable(format!("the process at {} is not a member of a cluster yet", shared.addr))
+            .hint("Its log says what it waits for."),
+        node => Error::unavailable(format!("node {node} is starting")),
+    }
+}
+
+/// Why an address cannot be listened on, for `option` of the command line.
+pub fn cannot_listen(addr: &str, whom: &str, option: &str, e: &std::io::Error) -> Error {
+    let hint = match e.kind() {
+        std::io::ErrorKind::AddrInUse => format!("Another process uses the port. Choose one with {option}."),
+        std::io::ErrorKind::AddrNotAvailable => format!("{option} takes an address of this machine."),
+        std::io::ErrorKind::PermissionDenied => format!("The system keeps the port to itself. Choose one with {option}."),
+        _ => format!("{option} takes HOST:PORT, where HOST is a name or an address of this machine."),
+    };
+    Error::fatal(format!("cannot listen on {addr} for {whom}")).detail(e.to_string()).hint(hint)
 }
 
 /// Asks a node of any cluster for its cluster's status: for command lines, which are members of nothing.
@@ -871,7 +925,15 @@ pub async fn status_of<R: Runtime>(runtime: R, addr: &str) -> Result<Vec<crate::
 
 /// Asks a node of a cluster to write down what the operator wants of one of its nodes.
 pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing: Standing) -> Result<()> {
-    match stranger(runtime).call_addr(addr, Request::Stand { node, standing, is_passed_on: false }, JOIN_PATIENCE).await? {
+    match stranger(runtime).call_addr(addr, Request::Stand { node, standing, is_passed_on: false }, OPERATOR_CALL).await? {
+        Response::Done => Ok(()),
+        _ => Err(Error::internal("a node gave an answer of another kind")),
+    }
+}
+
+/// Has a process that waits for others found a cluster without those that do not answer. 55000 if there is a cluster.
+pub async fn init_at<R: Runtime>(runtime: R, addr: &str) -> Result<()> {
+    match stranger(runtime).call_addr(addr, Request::Init, OPERATOR_CALL).await? {
         Response::Done => Ok(()),
         _ => Err(Error::internal("a node gave an answer of another kind")),
     }

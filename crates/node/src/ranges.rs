@@ -40,6 +40,28 @@ pub(crate) async fn everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> BTreeMap<
     found
 }
 
+/// The voters of a group that no primary speaks for, as far as this node knows them, and why nobody may be able to lead it.
+pub(crate) fn without_primary<R: Runtime>(shared: &Shared<R>, group: GroupId) -> (Vec<NodeId>, String) {
+    let founders = || shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
+    let voters: Vec<NodeId> = match shared.replica(group) {
+        Some(replica) => replica.raft().members().voters.into_iter().collect(),
+        None => founders(),
+    };
+    let nodes = shared.catalog.nodes();
+    let lost: Vec<String> =
+        nodes.iter().filter(|n| n.standing == Standing::Lost && voters.contains(&n.id)).map(|n| n.id.to_string()).collect();
+    let why = match lost.len() * 2 >= voters.len() && !lost.is_empty() {
+        true => format!(
+            "no primary answers: of its {} voters {} lost their directories, and a majority must have theirs. It is served again when \
+             enough of them are started with their directories",
+            voters.len(),
+            lost.join(" and ")
+        ),
+        false => "no primary answers".to_string(),
+    };
+    (voters, why)
+}
+
 fn status<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> GroupStatus {
     let members = replica.raft().members();
     let waits_for = wanted(shared, replica).and_then(|wanted| waits_for(shared, replica, &wanted));

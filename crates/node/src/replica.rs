@@ -715,6 +715,11 @@ impl<R: Runtime> Replica<R> {
         Ok(())
     }
 
+    /// Whether the store has nothing of the group.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.store.recovered().is_none_or(|(position, _)| position == LogPosition::default())
+    }
+
     pub(crate) fn fail(&self, e: Error) {
         self.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
     }

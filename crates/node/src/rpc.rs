@@ -66,6 +66,8 @@ pub struct Rpc<R: Runtime> {
     pub(crate) tasks: Arc<Tasks>,
     /// When a refusal was last said.
     refused: Mutex<Option<Instant>>,
+    /// The last member of a cluster that took this process, which has no identity, for a node of its own.
+    claimed: Mutex<Option<(Instant, Claim)>>,
     /// Messages of transactions to other regions, for the budget «0 cross-region messages on a local transaction's path».
     pub(crate) far_messages: AtomicU64,
 }
@@ -75,9 +77,22 @@ struct Me {
     cluster: u128,
     node: NodeId,
     place: Place,
+    addr: String,
+}
+
+/// A member of a cluster takes this process for one, which it is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub cluster: u128,
+    /// Who, and where it listens.
+    pub by: NodeId,
+    pub addr: String,
+    /// For whom; 0: for anybody.
+    pub as_node: NodeId,
 }
 
 struct Peer {
+    id: NodeId,
     addr: RwLock<String>,
     is_remote_region: AtomicBool,
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
@@ -199,13 +214,24 @@ impl<R: Runtime> Rpc<R> {
             links,
             echoes,
             refused: Mutex::new(None),
+            claimed: Mutex::new(None),
             far_messages: AtomicU64::new(0),
         })
     }
 
-    /// Who this node is, once it knows.
-    pub fn identify(&self, cluster: u128, node: NodeId, place: Place) {
-        *self.me.write() = Me { cluster, node, place };
+    /// Who this node is and where it listens, once it knows.
+    pub fn identify(&self, cluster: u128, node: NodeId, place: Place, addr: &str) {
+        *self.me.write() = Me { cluster, node, place, addr: addr.to_string() };
+    }
+
+    /// This node's cluster; 0: it is a member of none.
+    pub(crate) fn cluster(&self) -> u128 {
+        self.me.read().cluster
+    }
+
+    /// Who took this process for a member of a cluster less than `within` ago, while it was none.
+    pub(crate) fn claimed(&self, within: Duration) -> Option<Claim> {
+        self.claimed.lock().as_ref().filter(|(at, _)| at.elapsed() < within).map(|(_, claim)| claim.clone())
     }
 
     /// Learns (or corrects) where a node is.
@@ -218,6 +244,7 @@ impl<R: Runtime> Rpc<R> {
         let mut peers = self.peers.write();
         let peer = peers.entry(record.id).or_insert_with(|| {
             Arc::new(Peer {
+                id: record.id,
                 addr: RwLock::new(record.addr.clone()),
                 is_remote_region: AtomicBool::new(is_remote),
                 connection: tokio::sync::Mutex::new(None),
@@ -333,16 +360,27 @@ impl<R: Runtime> Rpc<R> {
         match &*slot {
             Some(c) if !c.is_closed.load(Ordering::Acquire) => Ok(c.clone()),
             _ => {
-                let c = self.connect(addr).await?;
+                let c = self.connect(addr, peer.id).await?;
                 *slot = Some(c.clone());
                 Ok(c)
             }
         }
     }
 
+    /// Whether a node answers at an address.
+    pub(crate) async fn is_at(self: &Arc<Self>, node: NodeId, addr: &str) -> bool {
+        match self.connect(addr, node).await {
+            Ok(connection) => {
+                connection.close(&unreachable(addr, "closed"));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Asks whoever listens at an address: for joining, and for the status.
     pub async fn call_addr(self: &Arc<Self>, addr: &str, request: Request, timeout: Duration) -> Result<Response> {
-        let connection = self.connect(addr).await?;
+        let connection = self.connect(addr, NodeId(0)).await?;
         let answer = self.ask(&connection, addr, request, Instant::now() + timeout).await;
         connection.close(&unreachable(addr, "closed"));
         answer
@@ -391,7 +429,8 @@ impl<R: Runtime> Rpc<R> {
         Ok(frame.freeze())
     }
 
-    async fn connect(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
+    /// Connects to a node, or with 0 to whoever listens there.
+    async fn connect(self: &Arc<Self>, addr: &str, to: NodeId) -> Result<Arc<Connection>> {
         let me = self.me.read().clone();
         let handshake = async {
             let mut stream = self.runtime.connect(addr).await.map_err(|e| unreachable(addr, e))?;
@@ -401,6 +440,8 @@ impl<R: Runtime> Rpc<R> {
                 node: me.node,
                 region: me.place.region.clone(),
                 zone: me.place.zone.clone(),
+                to,
+                addr: me.addr.clone(),
             };
             write_plain(&mut stream, &hello).await.map_err(|e| unreachable(addr, e))?;
             let welcome: Welcome = read_plain(&mut stream).await.map_err(|e| unreachable(addr, e))?;
@@ -409,7 +450,12 @@ impl<R: Runtime> Rpc<R> {
         let (stream, welcome) =
             tokio::time::timeout(CONNECT_TIMEOUT, handshake).await.map_err(|_| unreachable(addr, "timed out"))??;
         let there = match welcome {
+            Welcome::Accepted { node, .. } | Welcome::Elsewhere(node) if to != NodeId(0) && node != to => {
+                let is = if node == NodeId(0) { "no member of a cluster".to_string() } else { format!("node {node}") };
+                return Err(unreachable(addr, format!("who answers there is {is}, and not node {to}")));
+            }
             Welcome::Accepted { region, zone, .. } => Place { region, zone },
+            Welcome::Elsewhere(_) => return Err(unreachable(addr, "it takes itself for somebody else")),
             Welcome::Refused(why) => return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why)),
         };
         let delay = self.delay_to(&me.place, &there);
@@ -513,14 +559,30 @@ impl<R: Runtime> Rpc<R> {
     }
 
     async fn serve_connection(self: Arc<Self>, mut stream: R::Stream, handler: Arc<dyn Handler>) -> io::Result<()> {
-        let hello: Hello = match tokio::time::timeout(CONNECT_TIMEOUT, read_plain(&mut stream)).await {
-            Ok(hello) => hello?,
+        let greeting: Bytes = match tokio::time::timeout(CONNECT_TIMEOUT, read_body(&mut stream)).await {
+            Ok(greeting) => greeting?,
             Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no greeting")),
         };
+        // The version comes first, whatever follows it in another one.
+        let (protocol, _) = postcard::take_from_bytes::<u32>(&greeting).map_err(io::Error::other)?;
+        if protocol != PROTOCOL {
+            let why = format!("protocol version {protocol} between nodes is not this node's ({PROTOCOL})");
+            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let hello: Hello = postcard::from_bytes(&greeting).map_err(io::Error::other)?;
         let me = self.me.read().clone();
+        if hello.cluster != 0 && me.cluster == 0 {
+            let claim = Claim { cluster: hello.cluster, by: hello.node, addr: hello.addr.clone(), as_node: hello.to };
+            *self.claimed.lock() = Some((Instant::now(), claim));
+        }
         if let Some(why) = refuse(&hello, &me) {
             write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        if hello.to != NodeId(0) && hello.to != me.node {
+            write_plain(&mut stream, &Welcome::Elsewhere(me.node)).await?;
+            return Err(io::Error::new(io::ErrorKind::NotConnected, format!("{} asks for node {} here", hello.node, hello.to)));
         }
         let welcome = Welcome::Accepted { node: me.node, region: me.place.region.clone(), zone: me.place.zone.clone() };
         write_plain(&mut stream, &welcome).await?;
@@ -600,9 +662,6 @@ impl<R: Runtime> Rpc<R> {
 }
 
 fn refuse(hello: &Hello, me: &Me) -> Option<String> {
-    if hello.protocol != PROTOCOL {
-        return Some(format!("protocol version {} between nodes is not this node's ({PROTOCOL})", hello.protocol));
-    }
     if hello.cluster != 0 && me.cluster != 0 && hello.cluster != me.cluster {
         return Some(format!(
             "wrong cluster: {} belongs to cluster {:032x}, this node to {:032x}",
@@ -690,11 +749,15 @@ async fn write_plain<S: AsyncWrite + Unpin, T: serde::Serialize>(stream: &mut S,
 }
 
 async fn read_plain<S: AsyncRead + Unpin, T: serde::de::DeserializeOwned>(stream: &mut S) -> io::Result<T> {
+    postcard::from_bytes(&read_body(stream).await?).map_err(io::Error::other)
+}
+
+async fn read_body<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Bytes> {
     let len = stream.read_u32().await? as usize;
     if len > GREETING_BYTES_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a Meridian node"));
     }
     let mut body = vec![0; len];
     stream.read_exact(&mut body).await?;
-    postcard::from_bytes(&body).map_err(io::Error::other)
+    Ok(body.into())
 }

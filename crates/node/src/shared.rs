@@ -36,6 +36,8 @@ pub struct Shared<R: Runtime> {
     pub rpc: Arc<Rpc<R>>,
     pub catalog: Arc<CatalogCache>,
     pub place: Place,
+    /// Where other nodes connect.
+    pub(crate) addr: String,
     pub(crate) id: AtomicU32,
     pub(crate) incarnation: u64,
     pub(crate) log: NodeLog<R>,
@@ -80,6 +82,12 @@ pub struct Shared<R: Runtime> {
     pub(crate) departures: crate::departure::Departures,
     /// How much room its disk has.
     pub(crate) room: crate::room::Room,
+    /// Groups that this node holds a replica of, whatever its files say.
+    pub(crate) holdings: crate::holdings::Holdings,
+    /// What this process answers while it has no identity.
+    pub(crate) founding: crate::founding::Founding,
+    /// It knows who it is, and takes messages for it.
+    pub(crate) is_open: std::sync::atomic::AtomicBool,
     /// What this node's transactions may still read.
     pub(crate) protected: Arc<crate::protected::Protected>,
     /// The sessions of this node, kept by `server`.
@@ -131,6 +139,7 @@ impl<R: Runtime> Shared<R> {
         rpc: Arc<Rpc<R>>,
         catalog: Arc<CatalogCache>,
         place: Place,
+        addr: String,
         log: NodeLog<R>,
         store: Store,
         bugs: PlantedBugs,
@@ -138,6 +147,7 @@ impl<R: Runtime> Shared<R> {
         timing: crate::timing::Timing,
         dead_after: Duration,
         departures: crate::departure::Departures,
+        holdings: crate::holdings::Holdings,
         outbox: Arc<crate::outbox::Outbox>,
     ) -> Arc<Shared<R>> {
         let incarnation = runtime.random();
@@ -147,6 +157,7 @@ impl<R: Runtime> Shared<R> {
             rpc,
             catalog,
             place,
+            addr,
             id: AtomicU32::new(0),
             incarnation,
             log,
@@ -179,9 +190,17 @@ impl<R: Runtime> Shared<R> {
             relaying: tokio::sync::Semaphore::new(crate::reach::RELAYED_MAX),
             departures,
             room: Default::default(),
+            holdings,
+            founding: Default::default(),
+            is_open: Default::default(),
             protected: Default::default(),
             sessions: RwLock::new(None),
         })
+    }
+
+    /// The node cannot go on. The first error is the one that is told.
+    pub(crate) fn fail(&self, e: Error) {
+        self.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
     }
 
     /// Starts a task that ends with the node.
@@ -192,6 +211,12 @@ impl<R: Runtime> Shared<R> {
     /// The same for what others count on in time.
     pub(crate) fn spawn_protocol(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.rpc.tasks.spawn_protocol(task);
+    }
+
+    /// From now on this node is this one.
+    pub(crate) fn set_identity(&self, identity: crate::identity::Identity) {
+        self.rpc.identify(identity.cluster, identity.node, self.place.clone(), &self.addr);
+        self.id.store(identity.node.0, Ordering::Release);
     }
 
     /// This node's id.

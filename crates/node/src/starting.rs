@@ -4,7 +4,7 @@ use crate::departure;
 use crate::node::{RaftTransport, is_across_regions};
 use crate::replica::{ApplyHook, Replica};
 use crate::shared::Shared;
-use meridian_base::runtime::Runtime;
+use meridian_base::runtime::{Disk, Runtime};
 use meridian_base::{Clock, Error, GroupId, NodeId, Result};
 use meridian_raft as raft;
 use std::collections::BTreeSet;
@@ -51,6 +51,16 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
     )?;
     let mut options = raft::GroupOptions::new(group, shared.me());
     options.founders = founders(shared, group);
+    let is_empty = shared.log.is_empty(group) && replica.is_empty();
+    if is_empty && shared.holdings.has(group) {
+        let place = shared.runtime.disk().describe("");
+        return Err(Error::fatal(format!("the replica of group {group} is gone from {place}, although this node had one"))
+            .hint(crate::identity::LOST_HINT));
+    }
+    if is_empty && !options.founders.is_empty() {
+        raft::found(&shared.log, group, &options.founders).await?;
+        shared.holdings.add(&shared.runtime, [group]).await?;
+    }
     let timing = if is_across_regions { shared.timing.across_regions() } else { shared.timing };
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;

@@ -35,6 +35,11 @@ pub struct Hello {
     pub node: NodeId,
     pub region: String,
     pub zone: String,
+    /// Whom the sender takes the receiver for; 0: whoever listens there. Nobody answers for somebody else: the node that had an address
+    /// may be gone, and another one be there.
+    pub to: NodeId,
+    /// Where the sender listens, if it is a member.
+    pub addr: String,
 }
 
 /// The answer to [`Hello`].
@@ -47,6 +52,8 @@ pub enum Welcome {
     },
     /// Another cluster, another protocol.
     Refused(String),
+    /// The receiver is not [`Hello::to`] but this node; 0: no member of a cluster yet.
+    Elsewhere(NodeId),
 }
 
 /// A question to a node.
@@ -124,6 +131,8 @@ pub enum Request {
     Join {
         /// 0: new. Said here, since whoever is asked passes it on to the catalog's primary, and the sender is not the node then.
         node: NodeId,
+        /// Of a new node: drawn at random and kept in its directory before it asks. Whoever asks again with it gets the same identity.
+        token: u128,
         addr: String,
         sql_addr: String,
         region: String,
@@ -132,6 +141,13 @@ pub enum Request {
         /// pass it to and fro for ever.
         is_passed_on: bool,
     },
+    /// From a process without an identity to whoever listens at an address that it was told.
+    Muster {
+        from: Newcomer,
+        ask: Ask,
+    },
+    /// From an operator to a process without an identity: found a cluster.
+    Init,
     Ping(Ping),
     /// A step of a schema change, for the catalog's primary. See [`crate::ddl`].
     ChangeCatalog {
@@ -248,6 +264,8 @@ impl Request {
             Request::Raft { .. }
             | Request::Closed(_)
             | Request::Join { .. }
+            | Request::Muster { .. }
+            | Request::Init
             | Request::Ping(_)
             | Request::ChangeCatalog { .. }
             | Request::AwaitVersion { .. }
@@ -292,6 +310,7 @@ pub enum Response {
     Checked(std::result::Result<(), (Conflict, Vec<Fresh>)>),
     Done,
     Joined(Joined),
+    Mustered(Mustered),
     Pong(Ping),
     CatalogChanged(Changed),
     Granted {
@@ -482,6 +501,47 @@ pub struct Joined {
     pub nodes: Vec<NodeRecord>,
 }
 
+/// A process without an identity (see [`crate::founding`]).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Newcomer {
+    /// Where it listens.
+    pub addr: String,
+    /// Drawn at random, once for an empty directory.
+    pub token: u128,
+}
+
+/// What a process without an identity asks another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ask {
+    Who,
+    /// Promise to found no cluster, and to help nobody else to found one, until this candidacy is over.
+    Pledge {
+        candidacy: u64,
+    },
+    /// Whether a candidacy of the receiver's is over, so that nothing can come of it any more.
+    IsOver {
+        candidacy: u64,
+    },
+}
+
+/// The answer to [`Ask`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mustered {
+    /// The receiver is a member of this cluster.
+    Member {
+        cluster: u128,
+        node: NodeId,
+    },
+    /// It has no identity either.
+    Newcomer(Newcomer),
+    Pledged,
+    /// It does not pledge itself.
+    Refused {
+        why: String,
+    },
+    Over(bool),
+}
+
 /// A node as the catalog knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
@@ -504,6 +564,9 @@ pub enum Standing {
     Decommissioning,
     /// It has none and is no member any more. For ever: a process with this identity refuses to serve.
     Decommissioned,
+    /// Another node has its address. Its directory is taken for lost: its replicas move elsewhere at once, and when it has none it is
+    /// decommissioned. If it starts again before that, with its directory, it is active again.
+    Lost,
 }
 
 impl Standing {
@@ -514,6 +577,7 @@ impl Standing {
             Standing::Draining => "draining",
             Standing::Decommissioning => "decommissioning",
             Standing::Decommissioned => "decommissioned",
+            Standing::Lost => "lost",
         }
     }
 }

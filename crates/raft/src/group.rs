@@ -9,7 +9,6 @@ use crate::consensus::storage::Storage;
 use crate::consensus::{CommittedLeaderId, Entry, LogId, Membership, Payload, Raft, Types, option_to_position, to_log_entry};
 use crate::incoming::Incoming;
 use crate::io::Io;
-use crate::log::GroupHandle;
 use crate::ticket::InFlight;
 use crate::watch::{self as tasks, RoleFollower, Truncator};
 use crate::{GroupOptions, Members, NodeLog, Progress, ProposeError, ProposeTicket, Role, StateMachine, Transport};
@@ -109,10 +108,10 @@ impl Group {
         }
         let node = options.node.0;
         let is_new = handle.bounds().1 == LogPosition::default() && applied.position() == LogPosition::default();
-        let founds = is_new && options.founders.contains(&options.node);
-        if founds {
-            found(&handle, &options.founders).await?;
+        if is_new && options.founders.contains(&options.node) {
+            found(&log, options.group, &options.founders).await?;
         }
+        let founds = !options.founders.is_empty() && handle.vote().is_none() && handle.bounds().1 == FIRST;
         let votes_from = match handle.vote() {
             Some(_) => Instant::now() + options.promise,
             None => Instant::now(),
@@ -470,15 +469,18 @@ impl Group {
     }
 }
 
-/// Writes the first entry of a group's log. It is the same on every founder, so it never has to be sent; the library's own way,
+/// Where the entry is that founds a group.
+const FIRST: LogPosition = LogPosition { index: 1, term: 0 };
+
+/// Writes the first entry of a group's log, durably; for a founder whose log is empty. It is the same on every founder, so it never has to be sent; the library's own way,
 /// by a call to the running replica, is closed to a founder that has voted, and one that votes for another and never hears of
 /// it again would know no members for ever.
-async fn found<R: Runtime>(log: &GroupHandle<R>, founders: &[NodeId]) -> Result<()> {
+pub async fn found<R: Runtime>(log: &NodeLog<R>, group: GroupId, founders: &[NodeId]) -> Result<()> {
     let members: BTreeMap<u32, EmptyNode> = founders.iter().map(|n| (n.0, EmptyNode::new())).collect();
     let first = LogId { leader_id: CommittedLeaderId::new(0), index: 0 };
     let entry = Entry { log_id: first, payload: EntryPayload::Membership(Membership::from(members)) };
     let (tell, told) = oneshot::channel();
-    log.append(vec![to_log_entry(&entry)], move |done| drop(tell.send(done)));
+    log.group(group).append(vec![to_log_entry(&entry)], move |done| drop(tell.send(done)));
     told.await.unwrap_or_else(|_| Err(Error::unavailable("the log is closed")))
 }
 

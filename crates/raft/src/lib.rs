@@ -26,7 +26,7 @@ mod tests;
 mod ticket;
 mod watch;
 
-pub use group::Group;
+pub use group::{Group, found};
 pub use log::{LOG_THREAD, LogOptions, LogStatus, NodeLog};
 pub use machine::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
 pub use options::{GroupOptions, Members, Progress, ProposeError, Role, Transport};

@@ -1,11 +1,11 @@
 //! A whole node of this machine: data directory, node, SQL server, and how they start and stop together.
 
 use crate::machine::MachineRuntime;
-use crate::pgwire::{PgServer, ServerOptions, hindered};
+use crate::pgwire::{PgServer, ServerOptions, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Error, NodeId, Result};
-use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, session};
+use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, cannot_listen, session};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,10 @@ pub struct ServerConfig {
     pub listen: String,
     /// `host:port` for clients.
     pub sql_listen: String,
-    /// Nodes to ask for membership.
+    /// Nodes of the cluster, this one among them or not; see [`NodeConfig::join`].
     pub join: Vec<String>,
+    /// See [`NodeConfig::founding_pause`].
+    pub founding_pause: Duration,
     /// Allow addresses that other machines can reach, though nobody is authenticated yet.
     pub insecure: bool,
     /// Delays injected between nodes, for demonstrations.
@@ -67,14 +69,14 @@ impl Server {
         let runtime = MachineRuntime::open(&config.data_dir).map_err(|e| Error::fatal(e.to_string()))?;
         let runtime = runtime.with_protocol(&config.protocol);
         // The SQL port is taken first: its number is told to other nodes.
-        let mut listener = runtime.listen(&config.sql_listen).await.map_err(|e| {
-            Error::fatal(format!("cannot listen on {} for clients: {e}", config.sql_listen))
-                .hint("Is another process using the port? Choose one with --sql-listen.")
-        })?;
+        let sql_listen = &config.sql_listen;
+        let listening = runtime.listen(sql_listen).await;
+        let mut listener = listening.map_err(|e| cannot_listen(sql_listen, "clients", "--sql-listen", &e))?;
         let sql_addr = listener.local_addr().map_err(|e| Error::fatal(e.to_string()))?;
         let store = Backend::Fjall { path: config.data_dir.join("store") };
         let mut node_config = NodeConfig::new(config.place, &config.listen, &sql_addr, store);
         node_config.join = config.join;
+        node_config.founding_pause = config.founding_pause;
         node_config.links = config.links;
         node_config.max_offset = config.max_offset;
         node_config.gc_ttl = config.gc_ttl;
@@ -85,10 +87,7 @@ impl Server {
             node_config.store_options.dirty_bytes_max = 64 << 20;
         }
         let hindrance = node_config.hindrance.subscribe();
-        let node = tokio::select! {
-            node = Node::start(runtime, node_config) => node?,
-            () = hindered::refuse(&mut listener, hindrance) => return Err(Error::internal("the refusing of clients never ends")),
-        };
+        let node = refuse_while(&mut listener, &hindrance, Node::start(runtime, node_config)).await?;
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
         node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));

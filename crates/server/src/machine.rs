@@ -136,10 +136,9 @@ impl Runtime for MachineRuntime {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     async fn listen(&self, addr: &str) -> io::Result<MachineListener> {
-        let at = addr.to_string();
-        let bound = self.protocol.spawn(async move { TcpListener::bind(at).await }).await.map_err(io::Error::other)?;
-        let listener = bound.map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {addr}: {e}")))?;
-        Ok(MachineListener { listener })
+        let addr = addr.to_string();
+        let bound = self.protocol.spawn(async move { TcpListener::bind(addr).await }).await.map_err(io::Error::other)?;
+        Ok(MachineListener { listener: bound? })
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
     async fn connect(&self, addr: &str) -> io::Result<TcpStream> {

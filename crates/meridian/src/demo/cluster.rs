@@ -145,6 +145,7 @@ impl Cluster {
                 listen: seat.listen.clone(),
                 sql_listen: seat.sql_listen.clone(),
                 join: join.to_vec(),
+                founding_pause: Duration::ZERO,
                 insecure: false,
                 links: Some(distances.links()),
                 max_offset: self.max_offset,

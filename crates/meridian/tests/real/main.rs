@@ -13,6 +13,7 @@ mod conversions;
 mod dependencies;
 mod documents;
 mod full_disk;
+mod identity;
 mod kills;
 mod process;
 mod refusals;

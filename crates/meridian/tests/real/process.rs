@@ -65,21 +65,13 @@ impl Spec {
 
     /// Starts a node and waits until it serves.
     pub async fn start(&self) -> Node {
+        self.launch().served().await
+    }
+
+    /// Starts a node; its addresses are what it was told.
+    pub fn launch(&self) -> Node {
         let log = Log::new(&self.dir, "log");
-        let mut node = Node { child: self.spawn(&log), log, addr: String::new(), sql_addr: String::new() };
-        let deadline = Instant::now() + READY_PATIENCE;
-        loop {
-            let text = node.log.text();
-            let after = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(|v| v.trim().to_string());
-            if let (Some(addr), Some(url)) = (after("nodes"), after("clients")) {
-                node.addr = addr;
-                node.sql_addr = url.trim_start_matches("postgresql://root@").trim_end_matches("/defaultdb").to_string();
-                return node;
-            }
-            assert!(node.child.try_wait().expect("a child").is_none(), "the node ended: {text}");
-            assert!(Instant::now() < deadline, "the node does not serve: {text}");
-            tokio::time::sleep(POLL).await;
-        }
+        Node { child: self.spawn(&log), log, addr: self.listen.clone(), sql_addr: self.sql_listen.clone() }
     }
 }
 
@@ -111,6 +103,22 @@ pub struct Node {
 }
 
 impl Node {
+    /// Waits until it serves.
+    pub async fn served(mut self) -> Node {
+        let deadline = Instant::now() + READY_PATIENCE;
+        loop {
+            let text = self.log.text();
+            let after = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(|v| v.trim().to_string());
+            if let (Some(addr), Some(url)) = (after("nodes "), after("clients ")) {
+                self.addr = addr;
+                self.sql_addr = url.trim_start_matches("postgresql://root@").trim_end_matches("/defaultdb").to_string();
+                return self;
+            }
+            assert!(self.child.try_wait().expect("a child").is_none(), "the node ended: {text}");
+            assert!(Instant::now() < deadline, "the node does not serve: {text}");
+            tokio::time::sleep(POLL).await;
+        }
+    }
     pub fn url(&self) -> String {
         format!("postgresql://root@{}/defaultdb", self.sql_addr)
     }

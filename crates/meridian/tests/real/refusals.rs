@@ -76,7 +76,10 @@ async fn a_stranger_at_a_members_address_is_no_member() {
     let second = second.start().await;
     let address = second.addr.clone();
     second.kill();
-    let stranger = Spec { listen: address, ..Spec::alone(&dir.path().join("stranger")) }.start().await;
+    // It has a cluster of its own.
+    let stranger = Spec::alone(&dir.path().join("stranger"));
+    drop(stranger.start().await);
+    let stranger = Spec { listen: address, ..stranger }.start().await;
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
     while !stranger.log().contains("wrong cluster") {
         assert!(tokio::time::Instant::now() < deadline, "it was not refused: {}", stranger.log());

@@ -180,6 +180,15 @@ impl<R: Runtime> NodeLog<R> {
         Ok(NodeLog { shared, queue: sender })
     }
 
+    /// Whether the log has nothing of a group: no entry, and none that was purged.
+    pub fn is_empty(&self, group: GroupId) -> bool {
+        let known = self.shared.groups.lock().get(&group).cloned();
+        known.is_none_or(|known| {
+            let entries = known.entries.lock();
+            entries.last() == LogPosition::default() && entries.purged() == LogPosition::default()
+        })
+    }
+
     /// Groups that have anything in this log, in order.
     pub fn groups(&self) -> Vec<GroupId> {
         self.shared.groups.lock().keys().copied().collect()

@@ -14,7 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 /// Serves one connection from its first byte to its end.
 pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer<E>, stream: S, peer: &str) {
     let mut wire = Wire::new(stream);
-    let request = match tokio::time::timeout(server.options().startup_timeout, startup::request(&mut wire, server)).await {
+    let asked = startup::request(&mut wire, |pid, key| server.cancel(pid, key));
+    let request = match tokio::time::timeout(server.options().startup_timeout, asked).await {
         Ok(Ok(Some(request))) => request,
         Ok(Ok(None)) => return,
         Ok(Err(error)) => return refuse(&mut wire, peer, &error).await,
@@ -41,6 +42,14 @@ pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(serve
         let _ = connection.wire.send().await;
     }
     connection.wire.close().await;
+}
+
+/// Tells a client that the node cannot serve it yet.
+pub async fn refuse_early<S: AsyncRead + AsyncWrite + Unpin + Send>(stream: S, peer: &str, why: Error) {
+    let mut wire = Wire::new(stream);
+    if let Ok(Some(_)) = startup::request(&mut wire, |_, _| ()).await {
+        refuse(&mut wire, peer, &why).await;
+    }
 }
 
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, peer: &str, error: &Error) {

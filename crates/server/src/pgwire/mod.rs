@@ -11,7 +11,7 @@
 //! * [`wire`] writes answers, with `pgwire`'s message types for all that is not a row.
 //! * [`startup`] is everything before the first `ReadyForQuery`.
 //! * [`connection`] is the loop after it.
-//! * [`hindered`] answers clients of a node that cannot come up.
+//! * [`refuse_while`] answers clients of a node that has not come up.
 //! * [`server`] accepts connections, counts them, routes cancel requests and ends them.
 //!
 //! **Trust.** Any user may connect, without a password: until security lands a node listens on loopback only, or says
@@ -21,9 +21,8 @@
 
 mod connection;
 mod frontend;
-pub(crate) mod hindered;
 mod server;
 mod startup;
 mod wire;
 
-pub use server::{PgServer, ServerOptions};
+pub use server::{PgServer, ServerOptions, refuse_while};

@@ -5,7 +5,9 @@ use super::wire::same_key;
 use crate::machine::MachineListener;
 use crate::threads::SessionThreads;
 use bytes::Bytes;
-use meridian_base::SessionId;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use meridian_base::{Error, SessionId};
 use meridian_base::runtime::Listener;
 use meridian_sql::env::Environment;
 use meridian_sql::session::{self, CancelHandle, Shared, TransactionStatus};
@@ -15,6 +17,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+
+/// Clients that are told at once that the node is starting; more wait for their turn.
+const EARLY_MAX: usize = 100;
+/// How long such a client may take to say who it is.
+const EARLY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Does some work, and meanwhile answers clients that come too early with what hinders it, or 57P03.
+pub async fn refuse_while<T>(
+    listener: &mut MachineListener,
+    hindrance: &watch::Receiver<Option<Error>>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut early = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(_) = early.next(), if !early.is_empty() => {}
+            accepted = listener.accept(), if early.len() < EARLY_MAX => match accepted {
+                Ok((stream, peer)) => {
+                    let starting = || Error::sql("57P03", "the database system is starting up");
+                    let why = hindrance.borrow().clone().unwrap_or_else(starting);
+                    let told = async move { connection::refuse_early(stream, &peer, why).await };
+                    early.push(tokio::time::timeout(EARLY_PATIENCE, told));
+                }
+                Err(e) => {
+                    tracing::warn!("cannot accept a client: {e}");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            },
+        }
+    }
+}
 
 /// How a server behaves.
 #[derive(Clone, Debug)]

@@ -24,9 +24,9 @@ pub struct Request {
 
 /// Answers requests for encryption and cancel requests until a startup message comes. `None`: the connection was for
 /// something else, or ended.
-pub async fn request<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
+pub async fn request<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
-    server: &PgServer<E>,
+    cancel: impl Fn(i32, &Bytes),
 ) -> Result<Option<Request>> {
     let (mut asked_ssl, mut asked_gss) = (false, false);
     loop {
@@ -47,7 +47,7 @@ pub async fn request<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
             }
             First::Ssl | First::GssEncryption => return Err(frontend::violation("encryption was asked for twice")),
             First::Cancel { pid, key } => {
-                server.cancel(pid, &key);
+                cancel(pid, &key);
                 return Ok(None);
             }
             First::Startup { major: 3, minor, parameters } => return Ok(Some(Request { minor, parameters })),

@@ -22,6 +22,9 @@ use std::time::Duration;
 /// The port of messages between nodes.
 pub const NODE_PORT: u16 = 7000;
 
+/// Members ping each other twice a second.
+const FOUNDING_PAUSE: Duration = Duration::from_millis(1_200);
+
 /// How often an operator looks.
 const OPERATOR_POLL: Duration = Duration::from_millis(500);
 
@@ -82,7 +85,8 @@ impl Meridian {
         let addr = |port: u16| format!("{}:{port}", spec.name);
         let store = Backend::Memory(self.disk(&spec.name));
         let mut config = NodeConfig::new(place, &addr(NODE_PORT), &addr(SQL_PORT), store);
-        config.join = vec![format!("{}:{NODE_PORT}", spec.founder)];
+        config.join = spec.founders.iter().map(|name| format!("{name}:{NODE_PORT}")).collect();
+        config.founding_pause = FOUNDING_PAUSE;
         config.max_offset = self.tuning.max_offset;
         config.timing = self.tuning.timing;
         config.gc_ttl = self.tuning.gc_ttl;
@@ -207,7 +211,8 @@ impl Software for Meridian {
 /// One look at a node that is to be decommissioned, and what comes next; as `meridian node decommission` does it. Whether it is.
 async fn towards_retirement(operator: &SimRuntime, asked: &str, node: &str) -> Result<bool> {
     let nodes = meridian_node::status_of(operator.clone(), asked).await?;
-    let status = nodes.into_iter().find(|n| n.node.addr == node);
+    // Of the nodes that ever had the address, the last one.
+    let status = nodes.into_iter().filter(|n| n.node.addr == node).max_by_key(|n| n.node.id);
     let status = status.ok_or_else(|| Error::unavailable("the node is not known yet"))?;
     let is_empty = status.holds.iter().all(|g| *g == GroupId::CATALOG);
     let next = match status.node.standing {

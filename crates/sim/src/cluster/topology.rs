@@ -16,8 +16,8 @@ pub struct NodeSpec {
     pub name: String,
     pub region: String,
     pub zone: String,
-    /// The first node founds the cluster; the others join it.
-    pub founder: String,
+    /// The nodes that found the cluster together; any other one joins them.
+    pub founders: Vec<String>,
 }
 
 /// A cluster's shape.
@@ -43,11 +43,12 @@ impl Topology {
         let regions: Vec<String> = REGIONS[..zones.len()].iter().map(|r| r.to_string()).collect();
         let of_region = |(region, zones): (_, usize)| (0..zones).map(move |zone| (region, zone));
         let places = regions.iter().zip(zones.iter().copied()).flat_map(of_region);
+        let founders: Vec<String> = (1..=zones.iter().sum()).map(|n: usize| format!("n{n}")).collect();
         let nodes = places.enumerate().map(|(index, (region, zone))| NodeSpec {
             name: format!("n{}", index + 1),
             region: region.clone(),
             zone: format!("{region}-{}", (b'a' + zone as u8) as char),
-            founder: "n1".to_string(),
+            founders: founders.clone(),
         });
         Topology { nodes: nodes.collect(), regions, zones: zones.to_vec(), jitter }
     }

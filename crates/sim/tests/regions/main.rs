@@ -2,6 +2,7 @@
 
 mod clocks;
 mod columns;
+mod disks;
 mod global;
 mod jobs;
 mod past;

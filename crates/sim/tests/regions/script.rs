@@ -186,6 +186,16 @@ impl Cluster {
         conversation
     }
 
+    /// The process dies, and the machine's disk is gone. It does not start again by itself.
+    pub fn lose_disk(&mut self, name: &str) {
+        if self.machines.host(name).is_up() {
+            self.machines.kill(name);
+        }
+        self.machines.replace_disk(name);
+    }
+    pub fn standing(&mut self, asked: &str, node: NodeId) -> Option<Standing> {
+        self.status(asked).into_iter().find(|n| n.node.id == node).map(|n| n.node.standing)
+    }
     /// Nothing passes between two nodes any more.
     pub fn cut(&mut self, a: &str, b: &str) {
         self.machines.cut(a, b);
@@ -295,6 +305,8 @@ impl Cluster {
                         Ok(Ok(_)) => {
                             acknowledged.lock().insert(id - 1, Duration::from_micros(world.micros()));
                         }
+                        // Its node is gone; there are others.
+                        Ok(Err(e)) if e.sqlstate() == "08006" => break,
                         Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
                         Err(_) => break,
                     }
@@ -395,9 +407,14 @@ impl Cluster {
 
     /// The node whose machine has this name: ids are given in the order of joining, which names do not tell.
     pub fn id_of(&mut self, name: &str) -> NodeId {
+        self.id_at("n1", name)
+    }
+    /// As another node than the first one says.
+    pub fn id_at(&mut self, asked: &str, name: &str) -> NodeId {
         let addr = format!("{name}:{NODE_PORT}");
-        let found =
-            self.status("n1").into_iter().find(|n| n.node.addr == addr || n.node.sql_addr.starts_with(&format!("{name}:")));
+        let is_there = |n: &NodeStatus| n.node.addr == addr || n.node.sql_addr.starts_with(&format!("{name}:"));
+        // The last one of those that were ever there.
+        let found = self.status(asked).into_iter().filter(is_there).max_by_key(|n| n.node.id);
         found.unwrap_or_else(|| panic!("no node {name}")).node.id
     }
 

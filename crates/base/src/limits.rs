@@ -34,7 +34,7 @@ pub const RPC_CALLS_MAX: usize = 1 << 16;
 pub const OUTBOX_MESSAGES_MAX: usize = 1 << 16;
 /// Votes for one transaction that its gateway has not looked at; one that finds no room is asked for again.
 pub const VOTES_WAITING_MAX: usize = 4_096;
-/// Nodes of a cluster, those that were decommissioned included: every node pings every other one.
+/// Nodes of a cluster: every node pings every other one. Those that were decommissioned are listed for ever and count no more.
 pub const NODES_MAX: usize = 1_024;
 /// Names of regions and zones, and addresses, as a node that joins gives them.
 pub const PLACE_BYTES_MAX: usize = 255;

@@ -79,7 +79,7 @@ enum Phase {
     /// Unknown: the caller certifies, until `due` at the latest.
     Certifying(Box<Prepare>),
     /// `Prepared` is on its way into the log.
-    Preparing,
+    Preparing { participants: Vec<GroupId> },
     /// `Refused` is on its way into the log; then these are told.
     Refusing { participants: Vec<GroupId>, refusal: Refusal },
     /// Prepared, in the log; votes are missing.
@@ -179,6 +179,20 @@ impl Participant {
         }
     }
 
+    /// The groups that may still be asked for a vote or an acknowledgement from here: every participant of what is prepared, of what
+    /// is certified and on its way into the log, and of what has committed and is not settled. A group that is not among them is
+    /// named by nothing that was certified here so far.
+    pub fn names(&self, ledger: &impl Ledger) -> BTreeSet<GroupId> {
+        let mut names: BTreeSet<GroupId> =
+            ledger.unsettled().into_iter().flat_map(|id| ledger.participants(id).to_vec()).collect();
+        for ballot in self.ballots.values() {
+            if let Phase::Preparing { participants } = &ballot.phase {
+                names.extend(participants);
+            }
+        }
+        names
+    }
+
     /// How many transactions are in memory here.
     pub fn len(&self) -> usize {
         self.ballots.len()
@@ -241,7 +255,7 @@ impl Participant {
     /// A Prepare is here, or a record is on its way into the log.
     fn is_voting(&self, id: TxnId) -> bool {
         let voting =
-            |phase: &Phase| matches!(phase, Phase::Held(_) | Phase::Certifying(_) | Phase::Preparing | Phase::Refusing { .. });
+            |phase: &Phase| matches!(phase, Phase::Held(_) | Phase::Certifying(_) | Phase::Preparing { .. } | Phase::Refusing { .. });
         self.ballots.get(&id).is_some_and(|b| voting(&b.phase))
     }
 
@@ -282,7 +296,7 @@ impl Participant {
             self.tell(id, &participants, &Vote::Yes(at), out);
         }
         if let Some(mut ballot) = self.remove(id) {
-            ballot.phase = Phase::Preparing;
+            ballot.phase = Phase::Preparing { participants };
             ballot.due = Timestamp::MAX;
             self.insert(id, ballot);
         }
@@ -563,7 +577,9 @@ impl Participant {
                 self.again_after(id, OUTCOME_ACK_AFTER, now);
                 self.settle_if_acknowledged(ledger, id, out);
             }
-            Phase::Preparing | Phase::Refusing { .. } | Phase::Deciding | Phase::Settling => self.set_due(id, Timestamp::MAX),
+            Phase::Preparing { .. } | Phase::Refusing { .. } | Phase::Deciding | Phase::Settling => {
+                panic!("{id} has a timer in {:?}, which waits for the log alone", ballot.phase)
+            }
         }
     }
 

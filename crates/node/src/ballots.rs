@@ -17,8 +17,8 @@ use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, Key, KeyRange, Peer, ReadEntry, Refusal, Result, SchemaUse,
-    Target, Timestamp, TxnId, Vote, Write, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Peer, ReadEntry, Refusal, Result,
+    SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
@@ -87,6 +87,16 @@ impl<R: Runtime> Replica<R> {
             waits_for: participant.waits_for(&core.state, p.id),
         });
         prepared.collect()
+    }
+
+    /// The version of the catalog that this primary certifies with, and the groups that anything names which it certified with an
+    /// earlier one and that is not over: both of one moment. `catalog`: the version as of now, for the catalog's own group, which is
+    /// granted nothing: its steps are certified against its rows.
+    pub(crate) fn names(&self, catalog: SchemaVersion) -> (SchemaVersion, Vec<GroupId>) {
+        let core = self.core.lock();
+        let Some(participant) = &core.participant else { return (SchemaVersion::default(), Vec::new()) };
+        let version = if self.id == GroupId::CATALOG { catalog } else { core.state.grant().version };
+        (version, participant.names(&core.state).into_iter().collect())
     }
 
     /// See [`crate::shared::Shared::remembered`].

@@ -201,32 +201,27 @@ impl CatalogCache {
         self.meta.read().cluster
     }
 
-    /// A group's descriptor.
+    /// The descriptor of a group, which may be leaving.
     pub fn group(&self, id: GroupId) -> Option<Group> {
-        match self.newest().descriptors.get(&DescriptorId(id.0)).map(|d| &**d) {
-            Some(Descriptor::Group(g)) => Some(g.clone()),
-            _ => None,
-        }
+        self.newest().descriptors.get(&DescriptorId(id.0))?.replicated().cloned()
+    }
+
+    /// Whether there was such a group and is none any more: no id is used twice.
+    pub fn has_deleted(&self, id: GroupId) -> bool {
+        let newest = self.newest();
+        id != GroupId::CATALOG && id.0 < newest.next_id && !newest.descriptors.contains_key(&DescriptorId(id.0))
     }
 
     /// Whether a group holds GLOBAL tables. A group's kind never changes.
     pub fn is_global(&self, id: GroupId) -> bool {
         let newest = self.newest();
         let descriptor = newest.descriptors.get(&DescriptorId(id.0));
-        matches!(descriptor.map(|d| &**d), Some(Descriptor::Group(g)) if g.kind == GroupKind::Global)
+        descriptor.and_then(|d| d.replicated()).is_some_and(|g| g.kind == GroupKind::Global)
     }
 
-    /// Every group but the catalog's.
+    /// Every group but the catalog's, those that are leaving included.
     pub fn groups(&self) -> Vec<Group> {
-        let newest = self.newest();
-        newest
-            .descriptors
-            .values()
-            .filter_map(|d| match &**d {
-                Descriptor::Group(g) => Some(g.clone()),
-                _ => None,
-            })
-            .collect()
+        self.newest().descriptors.values().filter_map(|d| d.replicated().cloned()).collect()
     }
 
     /// Counts the changes of anything here.

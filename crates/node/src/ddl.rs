@@ -387,6 +387,11 @@ impl<R: Runtime> Coordinator<R> {
                 self.write_unseen(step).await?;
                 continue;
             }
+            if let Some(group) = self.still_needed(&step.call.change) {
+                let e = Error::internal(format!("a schema change deletes group {group}, which has not left"));
+                self.refuse_for_good(step, Err(e));
+                continue;
+            }
             if let Err(e) = self.choose_voters(&mut step.call.change) {
                 self.refuse_for_good(step, Err(e));
                 continue;
@@ -487,6 +492,16 @@ impl<R: Runtime> Coordinator<R> {
     /// What the groups are granted.
     fn seen(&self) -> (SchemaVersion, Timestamp) {
         (self.leases.current().version, self.leases.current().committed_at)
+    }
+
+    /// A group that the change deletes although others may need its votes (`sql::catalog::jobs::doomed`).
+    fn still_needed(&self, change: &CatalogChange) -> Option<GroupId> {
+        let catalog = self.shared.catalog.newest();
+        let group = |id: &DescriptorId| match catalog.descriptors.get(id).map(|d| &**d) {
+            Some(Descriptor::Group(group)) => Some(group.id),
+            _ => None,
+        };
+        change.delete.iter().find_map(group)
     }
 
     /// New groups get the voters that found them, first the one that should be the primary.

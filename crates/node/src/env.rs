@@ -199,11 +199,22 @@ impl<R: Runtime> Environment for Env<R> {
                 voters: g.voters,
                 non_voters: g.non_voters,
                 waits_for: g.waits_for,
+                certifies_with: g.certifies_with,
+                names: g.names,
                 step: g.step.map(|wait| StepRow { groups: wait.groups, left: wait.left }),
             },
             None => {
                 let (voters, why) = crate::ranges::without_primary(&self.0, id);
-                GroupRow { group: id, primary: None, voters, non_voters: Vec::new(), waits_for: Some(why), step: None }
+                GroupRow {
+                    group: id,
+                    primary: None,
+                    voters,
+                    non_voters: Vec::new(),
+                    waits_for: Some(why),
+                    certifies_with: SchemaVersion::default(),
+                    names: Vec::new(),
+                    step: None,
+                }
             }
         };
         Ok(std::iter::once(GroupId::CATALOG).chain(self.0.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())

@@ -65,8 +65,11 @@ pub(crate) fn without_primary<R: Runtime>(shared: &Shared<R>, group: GroupId) ->
 fn status<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> GroupStatus {
     let members = replica.raft().members();
     let waits_for = wanted(shared, replica).and_then(|wanted| waits_for(shared, replica, &wanted));
+    let (certifies_with, names) = replica.names(shared.catalog.newest().version);
     GroupStatus {
         group: replica.id,
+        certifies_with,
+        names,
         primary: shared.me(),
         voters: members.voters.into_iter().collect(),
         non_voters: members.learners.into_iter().collect(),

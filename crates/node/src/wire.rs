@@ -656,6 +656,10 @@ pub struct GroupStatus {
     pub non_voters: Vec<NodeId>,
     /// What keeps the replicas from being where they belong, if they are not.
     pub waits_for: Option<String>,
+    /// The version of the catalog that it certifies with.
+    pub certifies_with: SchemaVersion,
+    /// See `commit::Participant::names`.
+    pub names: Vec<GroupId>,
     /// Of the catalog's: what the schema step under way waits for.
     pub step: Option<StepWait>,
 }

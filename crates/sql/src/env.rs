@@ -126,6 +126,10 @@ pub struct GroupRow {
     pub non_voters: Vec<NodeId>,
     /// What keeps the replicas from being where they belong, if they are not.
     pub waits_for: Option<String>,
+    /// The version of the catalog that the group certifies with.
+    pub certifies_with: SchemaVersion,
+    /// The groups that something names which is prepared here, or has committed here and is not acknowledged by all.
+    pub names: Vec<GroupId>,
     /// Of the catalog's group: the schema step under way waits for the schema leases of groups that do not answer.
     pub step: Option<StepRow>,
 }

@@ -5,6 +5,7 @@ mod columns;
 mod disks;
 mod global;
 mod jobs;
+mod leaving;
 mod past;
 mod reach;
 mod schema;

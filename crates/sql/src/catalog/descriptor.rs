@@ -20,6 +20,9 @@ pub enum Descriptor {
     Sequence(Sequence),
     Group(Group),
     Job(JobRecord),
+    /// A group that holds no rows any more. It still answers for the transactions that it voted in, and is deleted when no other
+    /// group names it ([`super::jobs::doomed`]). Nothing is homed there.
+    Leaving(Group),
 }
 
 impl Descriptor {
@@ -30,7 +33,7 @@ impl Descriptor {
             Descriptor::Table(d) => d.id,
             Descriptor::View(d) => d.id,
             Descriptor::Sequence(d) => d.id,
-            Descriptor::Group(d) => DescriptorId(d.id.0),
+            Descriptor::Group(d) | Descriptor::Leaving(d) => DescriptorId(d.id.0),
             Descriptor::Job(d) => d.id,
         }
     }
@@ -42,16 +45,23 @@ impl Descriptor {
             Descriptor::Table(d) => Some(&d.name),
             Descriptor::View(d) => Some(&d.name),
             Descriptor::Sequence(d) => Some(&d.name),
-            Descriptor::Group(_) | Descriptor::Job(_) => None,
+            Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) => None,
         }
     }
     pub fn parent(&self) -> DescriptorId {
         match self {
-            Descriptor::Database(_) | Descriptor::Group(_) | Descriptor::Job(_) => ROOT,
+            Descriptor::Database(_) | Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) => ROOT,
             Descriptor::Schema(d) => d.database,
             Descriptor::Table(d) => d.schema,
             Descriptor::View(d) => d.schema,
             Descriptor::Sequence(d) => d.schema,
+        }
+    }
+    /// A group that has replicas, whether rows are homed there or it is leaving.
+    pub fn replicated(&self) -> Option<&Group> {
+        match self {
+            Descriptor::Group(group) | Descriptor::Leaving(group) => Some(group),
+            _ => None,
         }
     }
 }

@@ -14,7 +14,7 @@ pub mod system;
 pub mod zones;
 
 pub use descriptor::*;
-use meridian_base::{DescriptorId, SchemaVersion, Timestamp};
+use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,6 +57,11 @@ impl CatalogChange {
     /// Whether transactions can tell its version from the one before: nobody plans with the record of a job.
     pub fn is_seen(&self) -> bool {
         !self.delete.is_empty() || !self.put.iter().all(|d| matches!(d, Descriptor::Job(_)))
+    }
+    /// The groups that begin to leave with it.
+    pub fn leaving(&self) -> Vec<GroupId> {
+        let leaving = |d: &Descriptor| if let Descriptor::Leaving(group) = d { Some(group.id) } else { None };
+        self.put.iter().filter_map(leaving).collect()
     }
     /// This change, then another one derived from its result: what a transaction block with several DDL statements commits.
     pub fn merge(&mut self, later: CatalogChange) {

@@ -2,9 +2,9 @@
 
 use super::{Deriver, Job};
 use crate::catalog::lookup::{Name, fold};
-use crate::catalog::{Database, Descriptor, Schema, bootstrap, system};
+use crate::catalog::{Database, Descriptor, Group, Schema, bootstrap, system};
 use crate::parse::{AlterDatabase, NewRegions};
-use meridian_base::{DescriptorId, Error, Result};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
 use meridian_placement::Survival;
 use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName};
 
@@ -86,10 +86,11 @@ impl Deriver<'_> {
             self.drop_schema_contents(schema)?;
             self.delete(schema);
         }
-        // Its replicas leave their nodes when these hear of it.
-        let groups: Vec<DescriptorId> = self.catalog.groups_of(id).map(|g| DescriptorId(g.id.0)).collect();
-        self.jobs.retain(|j| !matches!(j, Job::Discard { group, .. } if groups.contains(&DescriptorId(group.0))));
-        groups.into_iter().for_each(|group| self.delete(group));
+        let groups: Vec<Group> = self.catalog.groups_of(id).cloned().collect();
+        let ids: Vec<GroupId> = groups.iter().map(|g| g.id).collect();
+        self.jobs.retain(|j| !matches!(j, Job::Discard { group, .. } if ids.contains(group)));
+        groups.into_iter().for_each(|group| self.put(Descriptor::Leaving(group)));
+        self.jobs.push(Job::RemoveGroups { groups: ids });
         self.delete(id);
         Ok(())
     }
@@ -200,7 +201,7 @@ pub(super) fn kind(d: &Descriptor) -> &'static str {
         Descriptor::Table(_) => "table",
         Descriptor::View(_) => "view",
         Descriptor::Sequence(_) => "sequence",
-        Descriptor::Group(_) => "group",
+        Descriptor::Group(_) | Descriptor::Leaving(_) => "group",
         Descriptor::Job(_) => "job",
     }
 }

@@ -112,6 +112,9 @@ pub enum Job {
     /// Keeps columns that the statement added and everybody sees. If anything before it failed they go, unless somebody has built on
     /// them meanwhile.
     KeepColumns { table: DescriptorId, ordinals: Vec<u32> },
+    /// Deletes groups that are leaving, when no other group has anything prepared or unsettled that names them, however long that
+    /// takes. Cannot fail.
+    RemoveGroups { groups: Vec<GroupId> },
 }
 
 impl Job {
@@ -139,6 +142,7 @@ impl Job {
             Job::FillColumns { table, .. } => format!("computing new columns of {}", name(table)),
             Job::ShowColumns { table, .. } => format!("showing new columns of {}", name(table)),
             Job::KeepColumns { table, .. } => format!("keeping new columns of {}", name(table)),
+            Job::RemoveGroups { groups } => format!("removing {}", super::jobs::listed(groups)),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::catalog::{
 use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive, parse_one_statement};
 use crate::plan::{PlanContext, TablePlan, prepare};
 use crate::types::{EvalContext, Type};
-use meridian_base::{DescriptorId, Error, GroupId, Result};
+use meridian_base::{Error, GroupId, Result};
 use meridian_placement::Survival;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -117,8 +117,11 @@ impl Deriver<'_> {
     fn put_with_groups(&mut self, database: Database) {
         let change = with_groups(&self.catalog, database, self.change.next_id);
         self.change.next_id = change.next_id;
+        let leaving = change.leaving();
         change.put.into_iter().for_each(|d| self.put(d));
-        change.delete.into_iter().for_each(|id| self.delete(id));
+        if !leaving.is_empty() {
+            self.jobs.push(Job::RemoveGroups { groups: leaving });
+        }
     }
 
     /// Whether there is anything to do.
@@ -308,7 +311,7 @@ pub(in crate::catalog) fn with_groups(catalog: &Catalog, database: Database, nex
         let mut group = before.clone();
         let follows = group.kind.follows_primary();
         if !follows && !database.regions.contains(&group.home) {
-            change.delete.push(DescriptorId(group.id.0));
+            change.put.push(Descriptor::Leaving(group));
             continue;
         }
         group.regions = database.regions.clone();

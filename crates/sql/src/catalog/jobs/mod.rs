@@ -11,6 +11,7 @@
 
 mod backfill;
 mod discard;
+mod doomed;
 mod fill;
 mod move_table;
 mod record;
@@ -19,6 +20,7 @@ mod runner;
 mod validate;
 mod waits;
 
+pub use doomed::listed;
 pub use record::{JobRecord, JobState};
 pub use runner::{Control, Running, adopt, control};
 pub use waits::{fraction, waits_for};
@@ -76,6 +78,13 @@ impl JobContext {
     /// The same with the newest catalog.
     fn now(&self, catalog: &Arc<Catalog>) -> JobContext {
         JobContext { eval: self.eval.with_catalog(catalog), ..self.clone() }
+    }
+
+    /// The job's record with a task that comes right after the present one.
+    fn with_next_task(&self, catalog: &Catalog, task: Job) -> Option<Descriptor> {
+        let mut job = catalog.job(self.job?.0)?.clone();
+        job.tasks.insert((job.done as usize + 1).min(job.tasks.len()), task);
+        Some(Descriptor::Job(job))
     }
 
     /// The job's record with more tasks.
@@ -241,6 +250,7 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
         Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
         Job::KeepColumns { .. } => step_of(env, context, 1, |_| None).await,
+        Job::RemoveGroups { groups } => doomed::remove(env, groups, context).await,
     }
 }
 
@@ -327,7 +337,8 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         | Job::ValidateCheck { keep: true, .. }
         | Job::ValidateForeignKey { keep: true, .. }
         | Job::Discard { .. }
-        | Job::AwaitPlacement { .. } => Ok(()),
+        | Job::AwaitPlacement { .. }
+        | Job::RemoveGroups { .. } => Ok(()),
     }
 }
 

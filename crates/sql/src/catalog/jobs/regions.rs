@@ -3,7 +3,7 @@
 
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause, step_of, validate};
-use crate::catalog::ddl::{Notice, with_groups};
+use crate::catalog::ddl::{Job, Notice, with_groups};
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Database};
 use crate::env::{Environment, GroupRow, Locking, Scan, Transaction};
@@ -67,7 +67,15 @@ async fn change_database<E: Environment>(
         let before = catalog.database_by_id(id)?;
         let mut after = before.clone();
         change(&mut after);
-        (after != *before).then(|| with_groups(catalog, after, catalog.next_id))
+        if after == *before {
+            return None;
+        }
+        let mut step = with_groups(catalog, after, catalog.next_id);
+        let groups = step.leaving();
+        if !groups.is_empty() {
+            step.put.extend(context.with_next_task(catalog, Job::RemoveGroups { groups }));
+        }
+        Some(step)
     })
     .await
 }

@@ -305,6 +305,7 @@ fn in_background(job: &JobRecord, verb: &str) -> Error {
         Some(Job::AwaitPlacement { .. }) => refused
             .detail("Its change is made, and the replicas follow it by themselves.")
             .hint("Make the opposite change to move them back."),
+        Some(Job::RemoveGroups { .. }) => refused.detail("Its change is made, and the groups hold nothing any more."),
         _ => refused.detail("It only deletes what nobody can reach any more."),
     }
 }

@@ -3,6 +3,7 @@
 //! A job works on rows, and so needs the primaries of the groups that hold them; everything else that it needs is the catalog. What
 //! is missing is computed from the record and from who answers now, on whatever node is asked: nobody has to be alive to tell.
 
+use super::doomed;
 use super::record::{JobRecord, JobState};
 use super::regions::{Placed, placed};
 use crate::catalog::ddl::Job;
@@ -41,7 +42,9 @@ fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         Job::DropRegion { database, region } => {
             catalog.groups_of(*database).filter(|g| g.home == *region && !g.kind.follows_primary()).map(|g| g.id).collect()
         }
-        Job::AwaitPlacement { .. } | Job::ShowColumns { .. } | Job::KeepColumns { .. } => BTreeSet::new(),
+        Job::AwaitPlacement { .. } | Job::ShowColumns { .. } | Job::KeepColumns { .. } | Job::RemoveGroups { .. } => {
+            BTreeSet::new()
+        }
     }
 }
 
@@ -75,6 +78,10 @@ pub fn waits_for(catalog: &Catalog, job: &JobRecord, groups: &[GroupRow], nodes:
     let task = job.present_task().filter(|_| job.state == JobState::Running)?;
     if let Job::AwaitPlacement { database } = task {
         let waits = placed(catalog, *database, groups).waits;
+        return (!waits.is_empty()).then(|| waits.join("; "));
+    }
+    if let Job::RemoveGroups { groups: leaving } = task {
+        let waits = doomed::needed_by(catalog, leaving, groups);
         return (!waits.is_empty()).then(|| waits.join("; "));
     }
     missing(catalog, &needed(catalog, task), groups)

@@ -28,6 +28,9 @@ const SETTLED_PER_RECORD_MAX: usize = 512;
 /// each of its transactions.
 const DOUBLINGS_MAX: u32 = 3;
 
+/// Said where a ballot was looked at, or put there, a moment ago.
+const BALLOT: &str = "the ballot is in memory";
+
 /// What the caller does for a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -179,6 +182,15 @@ impl Participant {
         }
     }
 
+    /// What a transaction that is prepared here waits for, in words.
+    pub fn stage(&self, id: TxnId) -> &'static str {
+        match self.ballots.get(&id).map(|ballot| &ballot.phase) {
+            Some(Phase::Prepared) => "votes are missing",
+            Some(Phase::Deciding) => "its outcome is known and on its way into the log, or waits until the clock is there",
+            _ => "its outcome is being applied",
+        }
+    }
+
     /// The groups that may still be asked for a vote or an acknowledgement from here: every participant of what is prepared, of what
     /// is certified and on its way into the log, and of what has committed and is not settled. A group that is not among them is
     /// named by nothing that was certified here so far.
@@ -261,23 +273,20 @@ impl Participant {
 
     /// The hold is over, or somebody asks for the vote already.
     fn certify(&mut self, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(mut ballot) = self.remove(id) else { return };
-        if let Phase::Held(prepare) = &ballot.phase
-            && prepare.is_last
-            && !ballot.misses_only_own(prepare)
-        {
-            let participants = prepare.participants.clone();
+        let mut ballot = self.remove(id).expect(BALLOT);
+        let Phase::Held(prepare) = std::mem::replace(&mut ballot.phase, Phase::Early) else {
+            panic!("{id} is to be certified and was not held back")
+        };
+        if prepare.is_last && !ballot.misses_only_own(&prepare) {
             self.insert(id, ballot);
-            return self.refuse(id, participants, Refusal::default(), out);
+            return self.refuse(id, prepare.participants, Refusal::default(), out);
         }
-        if let Phase::Held(prepare) = ballot.phase {
-            ballot.phase = Phase::Certifying(prepare);
-            ballot.due = match self.bugs.has(PlantedBug::WaitWithoutBound) {
-                true => Timestamp::MAX,
-                false => now.plus(PREPARE_WAIT_MAX),
-            };
-            out.push(Action::Certify(id));
-        }
+        ballot.phase = Phase::Certifying(prepare);
+        ballot.due = match self.bugs.has(PlantedBug::WaitWithoutBound) {
+            true => Timestamp::MAX,
+            false => now.plus(PREPARE_WAIT_MAX),
+        };
+        out.push(Action::Certify(id));
         self.insert(id, ballot);
     }
 
@@ -295,11 +304,8 @@ impl Participant {
         if self.bugs.has(PlantedBug::VoteBeforeDurable) || is_unlogged {
             self.tell(id, &participants, &Vote::Yes(at), out);
         }
-        if let Some(mut ballot) = self.remove(id) {
-            ballot.phase = Phase::Preparing { participants };
-            ballot.due = Timestamp::MAX;
-            self.insert(id, ballot);
-        }
+        let ballot = self.remove(id).expect(BALLOT);
+        self.insert(id, Ballot { phase: Phase::Preparing { participants }, due: Timestamp::MAX, ..ballot });
         if !is_unlogged {
             out.push(Action::Log(Record::Prepared(Box::new(prepared))));
         }
@@ -322,7 +328,7 @@ impl Participant {
             self.make_room(now);
             self.insert(id, Ballot::new(Phase::Early, now.plus(EARLY_VOTES_KEPT)));
         }
-        let Some(ballot) = self.ballots.get_mut(&id) else { return };
+        let ballot = self.ballots.get_mut(&id).expect(BALLOT);
         let at = match vote {
             Vote::Yes(at) => Some(at),
             Vote::No(_) | Vote::Forgotten => None,
@@ -356,9 +362,7 @@ impl Participant {
         } else if matches!(self.ballots.get(&id), Some(Ballot { phase: Phase::Held(_), .. })) {
             self.certify(id, now, out);
         }
-        if let Some(ballot) = self.ballots.get_mut(&id) {
-            ballot.askers.insert(from);
-        }
+        self.ballots.get_mut(&id).expect(BALLOT).askers.insert(from);
     }
 
     fn outcome_ack(&mut self, ledger: &impl Ledger, id: TxnId, from: GroupId, reply: bool, out: &mut Vec<Action>) {
@@ -380,7 +384,7 @@ impl Participant {
             Standing::Prepared(vote) | Standing::Decided { vote, .. } => Vote::Yes(vote),
             Standing::Refused => Vote::No(Refusal::default()),
             Standing::Forgotten => Vote::Forgotten,
-            Standing::Unknown => return,
+            Standing::Unknown => panic!("the log has no answer about {id}"),
         };
         self.send_vote(to, id, vote, out);
     }
@@ -423,7 +427,10 @@ fn prepared(prepare: &Prepare, at: Timestamp) -> Prepared {
 impl Participant {
     /// Prepared: if the votes give an outcome, takes it.
     fn decide(&mut self, ledger: &impl Ledger, id: TxnId, out: &mut Vec<Action>) {
-        let (Standing::Prepared(own), Some(ballot)) = (ledger.standing(id), self.ballots.get(&id)) else { return };
+        let ballot = self.ballots.get(&id).expect(BALLOT);
+        let Standing::Prepared(own) = ledger.standing(id) else {
+            panic!("{id} is {:?} in memory and {:?} in the log", ballot.phase, ledger.standing(id))
+        };
         let others = || ledger.participants(id).iter().filter(|g| **g != self.group);
         let is_no = |g: &GroupId| ballot.votes.get(g) == Some(&None);
         let votes: Option<Vec<Timestamp>> = others().map(|g| ballot.votes.get(g).copied().flatten()).collect();
@@ -436,14 +443,29 @@ impl Participant {
     }
 
     fn take_outcome(&mut self, ledger: &impl Ledger, id: TxnId, at: Option<Timestamp>, out: &mut Vec<Action>) {
-        let Some(mut ballot) = self.remove(id) else { return };
-        ballot.phase = Phase::Deciding;
-        ballot.due = Timestamp::MAX;
-        self.insert(id, ballot);
+        let ballot = self.remove(id).expect(BALLOT);
+        self.insert(id, Ballot { phase: Phase::Deciding, due: Timestamp::MAX, ..ballot });
         out.push(Action::Decide { id, at });
         if self.bugs.has(PlantedBug::AckBeforeDurable) && at.is_some() {
             self.acknowledge(ledger, id, out);
         }
+    }
+
+    /// An operator ends what is prepared here and in doubt: nothing else is known to. If the votes have given an outcome meanwhile,
+    /// that one counts. A last resort, which may contradict a participant that nobody can reach (T5); the caller has asked all
+    /// others.
+    pub fn end_in_doubt(&mut self, ledger: &impl Ledger, id: TxnId, at: Option<Timestamp>, out: &mut Vec<Action>) {
+        let Standing::Prepared(vote) = ledger.standing(id) else { return };
+        if self.ballots.get(&id).is_none_or(|ballot| ballot.phase != Phase::Prepared) {
+            return;
+        }
+        assert!(at.is_none_or(|at| at >= vote), "{id} would commit at {at:?}, below this group's vote {vote}");
+        self.take_outcome(ledger, id, at, out);
+    }
+
+    /// The votes of others that have come; `None` is a NO.
+    pub fn votes(&self, id: TxnId) -> BTreeMap<GroupId, Option<Timestamp>> {
+        self.ballots.get(&id).map(|ballot| ballot.votes.clone()).unwrap_or_default()
     }
 
     /// Tells the other participants that this group will not ask for votes again.
@@ -472,35 +494,35 @@ impl Participant {
     }
 
     fn prepared_applied(&mut self, ledger: &impl Ledger, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
-        let (Standing::Prepared(vote), Some(mut ballot)) = (ledger.standing(id), self.remove(id)) else { return };
-        ballot.phase = Phase::Prepared;
-        ballot.due = now.plus(VOTE_REQUEST_AFTER);
-        self.insert(id, ballot);
+        let (Standing::Prepared(vote), Some(ballot)) = (ledger.standing(id), self.remove(id)) else {
+            // The record is of this term, whose participant had it logged, and no other vote can be in the log.
+            assert!(self.bugs != PlantedBugs::NONE, "{id} was prepared by nobody, or has voted before: {:?}", ledger.standing(id));
+            return;
+        };
+        self.insert(id, Ballot { phase: Phase::Prepared, due: now.plus(VOTE_REQUEST_AFTER), ..ballot });
         self.tell(id, ledger.participants(id), &Vote::Yes(vote), out);
-        if let Some(ballot) = self.ballots.get_mut(&id) {
-            ballot.askers.clear();
-        }
+        self.ballots.get_mut(&id).expect(BALLOT).askers.clear();
         self.decide(ledger, id, out);
     }
 
     fn refused_applied(&mut self, id: TxnId, out: &mut Vec<Action>) {
-        let Some(ballot) = self.ballots.get(&id) else { return };
-        if let Phase::Refusing { participants, refusal } = &ballot.phase {
-            self.tell(id, participants, &Vote::No(refusal.clone()), out);
+        match self.ballots.get(&id).map(|ballot| &ballot.phase) {
+            Some(Phase::Refusing { participants, refusal }) => self.tell(id, participants, &Vote::No(refusal.clone()), out),
+            other => assert!(self.bugs != PlantedBugs::NONE, "{id} was refused by nobody: {other:?}"),
         }
         self.remove(id);
     }
 
     fn outcome_applied(&mut self, ledger: &impl Ledger, outcome: &Outcome, now: Timestamp, out: &mut Vec<Action>) {
         let id = outcome.id;
-        let Some(mut ballot) = self.remove(id) else { return };
+        let Some(ballot) = self.remove(id) else {
+            assert!(self.bugs != PlantedBugs::NONE, "{id} has an outcome and was not prepared");
+            return;
+        };
         if outcome.at.is_none() {
             return;
         }
-        ballot.phase = Phase::Committed;
-        ballot.due = now.plus(OUTCOME_ACK_AFTER);
-        ballot.tries = 0;
-        self.insert(id, ballot);
+        self.insert(id, Ballot { phase: Phase::Committed, due: now.plus(OUTCOME_ACK_AFTER), tries: 0, ..ballot });
         self.acknowledge(ledger, id, out);
         self.settle_if_acknowledged(ledger, id, out);
     }
@@ -522,9 +544,7 @@ impl Participant {
             && let Some(id) = self.acknowledged.first().copied().filter(|id| id.hlc <= ledger.watermark())
         {
             self.acknowledged.pop_first();
-            if let Some(ballot) = self.ballots.get_mut(&id) {
-                ballot.phase = Phase::Settling;
-            }
+            self.ballots.get_mut(&id).expect(BALLOT).phase = Phase::Settling;
             ids.push(id);
         }
         if !ids.is_empty() {
@@ -550,7 +570,7 @@ impl Participant {
     }
 
     fn due(&mut self, ledger: &impl Ledger, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(ballot) = self.ballots.get(&id) else { return };
+        let ballot = self.ballots.get(&id).expect(BALLOT);
         match &ballot.phase {
             Phase::Early => {
                 self.remove(id);
@@ -584,17 +604,15 @@ impl Participant {
     }
 
     fn again_after(&mut self, id: TxnId, after: Duration, now: Timestamp) {
-        let Some(ballot) = self.ballots.get_mut(&id) else { return };
+        let ballot = self.ballots.get_mut(&id).expect(BALLOT);
         let tries = ballot.tries.min(DOUBLINGS_MAX);
         ballot.tries += 1;
         self.set_due(id, now.plus(after * (1 << tries)));
     }
 
     fn set_due(&mut self, id: TxnId, due: Timestamp) {
-        if let Some(mut ballot) = self.remove(id) {
-            ballot.due = due;
-            self.insert(id, ballot);
-        }
+        let ballot = self.remove(id).expect(BALLOT);
+        self.insert(id, Ballot { due, ..ballot });
     }
 
     fn insert(&mut self, id: TxnId, ballot: Ballot) {
@@ -621,6 +639,43 @@ impl Participant {
         let from = (now, TxnId::default());
         if let Some((_, id)) = self.timers.range(from..).find(is_early).copied() {
             self.remove(id);
+        }
+    }
+}
+
+// --- what always holds
+
+impl Participant {
+    /// Panics if memory and log contradict each other, or memory itself. Between any two calls of the functions above none does; the
+    /// simulator and the model look after every event.
+    pub fn invariant(&self, ledger: &impl Ledger) {
+        if self.bugs != PlantedBugs::NONE {
+            return;
+        }
+        for (id, ballot) in &self.ballots {
+            let standing = ledger.standing(*id);
+            let agrees = match ballot.phase {
+                Phase::Early => !matches!(standing, Standing::Prepared(_)),
+                Phase::Held(_) | Phase::Certifying(_) | Phase::Preparing { .. } | Phase::Refusing { .. } => {
+                    matches!(standing, Standing::Unknown | Standing::Forgotten)
+                }
+                Phase::Prepared | Phase::Deciding => matches!(standing, Standing::Prepared(_)),
+                Phase::Committed | Phase::Settling => matches!(standing, Standing::Decided { at: Some(_), .. }),
+            };
+            assert!(agrees, "{id} is {:?} in memory and {standing:?} in the log", ballot.phase);
+            let has_timer = self.timers.contains(&(ballot.due, *id));
+            assert!(has_timer == (ballot.due != Timestamp::MAX), "{id} is due at {} and has no such timer", ballot.due);
+        }
+        let timed = self.ballots.values().filter(|ballot| ballot.due != Timestamp::MAX).count();
+        assert!(timed == self.timers.len(), "{} timers of {timed} transactions", self.timers.len());
+        let early = self.ballots.values().filter(|ballot| ballot.phase == Phase::Early).count();
+        assert!(early == self.early, "{} early votes are counted, there are {early}", self.early);
+        for id in ledger.unsettled() {
+            assert!(self.ballots.contains_key(&id), "{id} is {:?} in the log and nobody cares", ledger.standing(id));
+        }
+        for id in &self.acknowledged {
+            let phase = self.ballots.get(id).map(|ballot| &ballot.phase);
+            assert!(phase == Some(&Phase::Committed), "{id} is acknowledged by all and is {phase:?}");
         }
     }
 }

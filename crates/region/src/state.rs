@@ -331,6 +331,26 @@ impl GroupState {
     }
 }
 
+// --- what always holds
+
+impl GroupState {
+    /// Panics if the tables contradict each other.
+    pub fn invariant(&self) {
+        let ids = self.prepared.keys().chain(self.unsettled.keys()).chain(self.aborted.keys()).chain(&self.refused);
+        let mut seen = BTreeSet::new();
+        for id in ids {
+            assert!(seen.insert(*id), "{id} stands in two of the tables");
+        }
+        let is_kept = |id: &TxnId| id.hlc > self.watermark;
+        let kept = self.outcomes.keys().chain(self.aborted.keys()).chain(&self.refused);
+        if let Some(id) = kept.into_iter().find(|id| !is_kept(id)) {
+            panic!("{id} is kept below the watermark {}", self.watermark);
+        }
+        let (held, prepared) = (self.reservations.len(), self.prepared.len());
+        assert!(held == prepared, "{prepared} transactions are prepared and {held} hold reservations");
+    }
+}
+
 impl Ledger for GroupState {
     fn standing(&self, id: TxnId) -> Standing {
         if let Some(prepared) = self.prepared.get(&id) {

@@ -347,6 +347,9 @@ impl World {
                 }
             }
         }
+        let group = &self.groups[n].0;
+        group.participant.invariant(&group.state);
+        group.state.invariant();
         self.groups[n].1 = self.groups[n].0.fingerprint();
         for (to, message) in sent {
             let is_ack = matches!(message, BallotMessage::OutcomeAck { .. });

@@ -494,9 +494,13 @@ impl<R: Runtime> Replica<R> {
     /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id. `None`: what it read of
     /// GLOBAL rows has to be looked at again.
     pub async fn commit(&self, request: &CommitRequest) -> Result<Option<CommitOutcome>> {
+        let deadline = Instant::now() + WAIT_MAX;
         while self.over_budget() {
-            // What is applied or appended waits for the disk; so do commits, with nothing held. No answer would be right: an earlier
-            // copy of the request may have committed.
+            // What is applied or appended waits for the disk; so do commits, with nothing held. Neither YES nor NO would be right: an
+            // earlier copy of the request may have committed.
+            if Instant::now() >= deadline {
+                return Err(Error::unavailable(format!("the disk of the primary of group {} is too slow", self.id)));
+            }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let certified = self
@@ -526,10 +530,13 @@ impl<R: Runtime> Replica<R> {
             .await?;
         match certified {
             InFlight::Done(outcome) => Ok(outcome),
-            // A dropped sender means that the term ended: the gateway asks again with the same id.
-            InFlight::Applied(at, applied) => {
-                applied.await.map(|()| Some(CommitOutcome::Committed(at))).map_err(|_| not_primary(self.id))
-            }
+            // The gateway asks again with the same id, for as long as it has patience. A dropped sender means that the term ended; a log
+            // without a quorum may be as long without a word.
+            InFlight::Applied(at, applied) => match tokio::time::timeout(WAIT_MAX, applied).await {
+                Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
+                Ok(Err(_)) => Err(not_primary(self.id)),
+                Err(_) => Err(Error::unavailable(format!("the log of group {} has no quorum, or is too slow", self.id))),
+            },
         }
     }
 

@@ -289,7 +289,7 @@ impl<R: Runtime> Txn<R> {
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };
             // A wait in a queue is no part of the patience.
-            if asked.elapsed() > READ_PATIENCE {
+            if locking != Locking::None && asked.elapsed() > READ_PATIENCE {
                 deadline = Instant::now() + READ_PATIENCE;
             }
             match answer {

@@ -10,6 +10,11 @@ use tokio::time::Instant;
 const UNAVAILABLE_MAX: Duration = Duration::from_secs(10);
 /// For how long work is tried again however often it was refused: a node may need as long to hear of a new schema.
 const REFUSED_MIN: Duration = Duration::from_secs(3);
+/// And for how long at most, unless the work itself takes that long: whoever is refused again and again because of a transaction in
+/// doubt, a second or more each time, is told.
+const REFUSED_MAX: Duration = Duration::from_secs(20);
+/// Work that takes longer is tried again so often.
+const RETRIES_MIN: u32 = 3;
 /// The first pause; each further one is twice as long, and all are drawn at random up to that.
 const PAUSE_FIRST: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -42,7 +47,9 @@ impl Attempts {
         match error.kind() {
             ErrorKind::Retry => {
                 self.retries += 1;
-                self.retries <= limits::RETRIES_MAX || self.began.elapsed() < REFUSED_MIN
+                let elapsed = self.began.elapsed();
+                let may = self.retries <= limits::RETRIES_MAX && (elapsed < REFUSED_MAX || self.retries <= RETRIES_MIN);
+                may || elapsed < REFUSED_MIN
             }
             ErrorKind::Unavailable | ErrorKind::NotPrimary => {
                 self.retries += 1;

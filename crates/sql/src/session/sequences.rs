@@ -14,6 +14,7 @@
 //! What is left of such a block is given back if the counter still stands at its end, so that `ALTER SEQUENCE` leaves no gap where one
 //! node draws.
 
+use super::retry::Attempts;
 use super::shared::Shared;
 use crate::catalog::lookup::SequenceRef;
 use crate::catalog::sequences::Sequences;
@@ -22,7 +23,7 @@ use crate::env::{Environment, Locking, OnLocked, Transaction, TxnOptions};
 use async_trait::async_trait;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meridian_base::key::encode;
-use meridian_base::{ColumnMask, DescriptorId, Error, Key, Result, SessionId, Write, limits};
+use meridian_base::{ColumnMask, DescriptorId, Error, Key, Result, SessionId, Write};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -157,7 +158,9 @@ impl<E: Environment> SessionSequences<E> {
         let mut key = Vec::with_capacity(4);
         encode::index(&mut key, sequence.index_id);
         let key = Key::from(key);
-        for attempt in 0..=limits::RETRIES_MAX {
+        let mut attempts = Attempts::default();
+        loop {
+            let attempt = attempts.count();
             let catalog = self.env.catalog();
             let mut txn = self.env.begin(TxnOptions {
                 session: self.session,
@@ -181,14 +184,17 @@ impl<E: Environment> SessionSequences<E> {
                 Ok::<R, Error>(result)
             };
             match once.await {
-                Err(e) if e.is_retry() || e.is_unavailable() => {
+                Err(e) if attempts.allow(&e) => {
                     let longest = 100u64 << attempt.min(9);
                     tokio::time::sleep(Duration::from_micros(1 + self.env.random() % longest)).await;
+                }
+                Err(e) if e.is_retry() => {
+                    let message = format!("could not draw from sequence \"{}\": others came first, again and again", sequence.name);
+                    return Err(Error::retry(message));
                 }
                 done => return done,
             }
         }
-        Err(Error::retry(format!("could not draw from sequence \"{}\": others came first, again and again", sequence.name)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::shell::Shell;
 use crate::shell::target::{Target, URL_DEFAULT};
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use meridian_server::node::base;
 use std::process::ExitCode;
 
@@ -34,13 +34,45 @@ pub enum Debug {
         #[command(flatten)]
         asked: crate::status::Asked,
     },
+    /// Ends a transaction in doubt: a last resort, for when a participant's nodes are lost for good. Refused while the protocol can end
+    /// it; where somebody knows the outcome, that is the outcome. Else the lost participant may have done the opposite, and
+    /// half of the transaction stays applied for ever.
+    EndTransaction {
+        /// As `meridian debug txn` shows it.
+        id: String,
+        /// What becomes of it.
+        #[arg(long = "as", value_enum)]
+        outcome: Outcome,
+        /// Ends it although that may leave it half applied.
+        #[arg(long)]
+        i_know_it_may_be_half_applied: bool,
+        /// postgresql://user@host:port/database
+        #[arg(default_value = URL_DEFAULT)]
+        url: String,
+    },
+}
+
+/// See [`Debug::EndTransaction`].
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Outcome {
+    Commit,
+    Abort,
 }
 
 pub async fn debug(command: Debug) -> base::Result<ExitCode> {
-    match command {
-        Debug::Txn { url } => run(Args { url, commands: vec!["SHOW TRANSACTIONS".into()], file: None }).await,
-        Debug::AcceptClock { asked } => crate::status::accept_clock(&asked).await,
-    }
+    let (url, statement) = match command {
+        Debug::AcceptClock { asked } => return crate::status::accept_clock(&asked).await,
+        Debug::Txn { url } => (url, "SHOW TRANSACTIONS".to_string()),
+        Debug::EndTransaction { id, outcome, i_know_it_may_be_half_applied, url } => {
+            let outcome = match outcome {
+                Outcome::Commit => "COMMIT",
+                Outcome::Abort => "ABORT",
+            };
+            let unsafely = if i_know_it_may_be_half_applied { " UNSAFE" } else { "" };
+            (url, format!("RESOLVE TRANSACTION '{}' AS {outcome}{unsafely}", id.replace('\'', "''")))
+        }
+    };
+    run(Args { url, commands: vec![statement], file: None }).await
 }
 
 pub async fn run(args: Args) -> base::Result<ExitCode> {

@@ -12,13 +12,13 @@
 use crate::outbox::Work;
 use crate::primary::Step;
 use crate::replica::{Core, Pending, Replica, StoreVersions};
-use crate::wire::{Found, PreparedTransaction};
+use crate::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Peer, ReadEntry, Refusal, Result,
-    SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Vote, Write, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal, Result,
+    SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
@@ -34,6 +34,8 @@ const DECIDE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Reserving reads whose vote is not given yet; of more the oldest are told their vote alone, and are run again.
 const READING_MAX: usize = 1_024;
+/// In builds with assertions, memory and log are compared after every step of the protocol while there are no more transactions.
+const LOOKED_AT_MAX: usize = 64;
 /// Rows read at a time.
 const PAGE_ROWS_MAX: usize = 1_024;
 
@@ -75,6 +77,34 @@ impl<R: Runtime> Replica<R> {
         self.core.lock().state.prepared().len() > 0
     }
 
+    /// What the log says of a transaction, and the votes that have come. `None`: this is not the primary, or it knows nothing.
+    pub(crate) fn known(&self, id: TxnId) -> Option<Known> {
+        let core = self.core.lock();
+        let participant = core.participant.as_ref()?;
+        let said = match core.state.standing(id) {
+            Standing::Unknown | Standing::Forgotten => Said::Nothing,
+            Standing::Prepared(vote) => Said::Yes(vote),
+            Standing::Refused => Said::No,
+            Standing::Decided { vote, at: Some(at) } => Said::Committed { vote, at },
+            Standing::Decided { at: None, .. } => Said::Aborted,
+        };
+        let participants = core.state.participants(id).to_vec();
+        Some(Known { group: self.id, said, participants, votes: participant.votes(id), is_old: id.hlc <= core.state.watermark() })
+    }
+
+    /// See [`meridian_commit::Participant::end_in_doubt`].
+    pub(crate) fn end_in_doubt(&self, id: TxnId, at: Option<Timestamp>) -> Result<()> {
+        self.check_lease()?;
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
+        tracing::warn!("{}: an operator ends {id}, which is in doubt: {}", self.id, if at.is_some() { "commit" } else { "abort" });
+        let mut actions = Vec::new();
+        participant.end_in_doubt(&core.state, id, at, &mut actions);
+        self.act(core, actions);
+        Ok(())
+    }
+
     /// What is prepared here, and what it waits for.
     pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
         let core = self.core.lock();
@@ -85,6 +115,7 @@ impl<R: Runtime> Replica<R> {
             age_micros: self.now().since(p.id.hlc).as_micros() as u64,
             participants: p.participants.clone(),
             waits_for: participant.waits_for(&core.state, p.id),
+            stage: participant.stage(p.id).to_string(),
         });
         prepared.collect()
     }
@@ -107,6 +138,12 @@ impl<R: Runtime> Replica<R> {
 
     /// What the protocol wants done.
     pub(crate) fn act(&self, core: &mut Core, actions: Vec<Action>) {
+        if cfg!(debug_assertions)
+            && let Some(participant) = core.participant.as_ref().filter(|p| p.len() <= LOOKED_AT_MAX)
+        {
+            participant.invariant(&core.state);
+            core.state.invariant();
+        }
         for action in actions {
             let work = match action {
                 Action::Log(Record::Prepared(prepared)) => {

@@ -1,9 +1,10 @@
 //! The node as SQL sees it.
 
 use crate::ddl::StepCall;
+use crate::in_doubt;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
-use crate::wire::{Changed, PreparedTransaction, Request, Response, Slice, Standing};
+use crate::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::runtime::Runtime;
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
@@ -24,9 +25,6 @@ const RETRY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long `setval` tells a node that lives to forget what it has drawn.
 const FORGET_PATIENCE: Duration = Duration::from_secs(10);
-
-/// A node that takes longer to say what is prepared there is left out.
-const TRANSACTIONS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One try to have a step made.
 enum Tried {
@@ -104,9 +102,10 @@ impl<R: Runtime> Env<R> {
         let shared = &self.0;
         let node = match shared.route(GroupId::CATALOG, attempt) {
             Some(Route::Local(_)) => {
-                return match shared.ddl.change(call).await {
-                    Ok(changed) => Tried::Answered(changed),
-                    Err(e) => Tried::NotTaken(e),
+                return match tokio::time::timeout(STEP_TIMEOUT, shared.ddl.change(call)).await {
+                    Ok(Ok(changed)) => Tried::Answered(changed),
+                    Ok(Err(e)) => Tried::NotTaken(e),
+                    Err(_) => Tried::Lost(Error::unavailable("the step takes too long")),
                 };
             }
             Some(Route::Remote(node)) => node,
@@ -187,7 +186,11 @@ impl<R: Runtime> Environment for Env<R> {
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionRow>> {
-        Ok(transactions_everywhere(&self.0).await)
+        Ok(in_doubt::everywhere(&self.0).await)
+    }
+
+    async fn resolve_transaction(&self, id: &str, commit: bool, is_unsafe: bool) -> Result<Vec<String>> {
+        in_doubt::resolve(&self.0, id, commit, is_unsafe).await
     }
 
     async fn groups(&self) -> Result<Vec<GroupRow>> {
@@ -334,30 +337,4 @@ impl<R: Runtime> Environment for Env<R> {
     fn cancel(&self, session: SessionId) -> bool {
         self.0.sessions.read().as_ref().is_some_and(|s| s.cancel(session))
     }
-}
-
-/// What is prepared at the groups that live nodes lead. A node that does not answer is left out.
-async fn transactions_everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> Vec<TransactionRow> {
-    let mut prepared = shared.transactions();
-    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
-    let asked = others.map(|n| {
-        let shared = shared.clone();
-        async move { shared.rpc.call(n.id, Request::Transactions, TRANSACTIONS_TIMEOUT).await }
-    });
-    for answer in futures::future::join_all(asked).await {
-        if let Ok(Response::Transactions(theirs)) = answer {
-            prepared.extend(theirs);
-        }
-    }
-    prepared.sort_by_key(|t| (t.id.hlc, t.id.gateway, t.group));
-    let names = |groups: Vec<GroupId>| groups.iter().map(ToString::to_string).collect();
-    let row = |t: PreparedTransaction| TransactionRow {
-        id: t.id.to_string(),
-        gateway: t.id.gateway,
-        group: t.group.to_string(),
-        age_micros: t.age_micros,
-        participants: names(t.participants),
-        waits_for: names(t.waits_for),
-    };
-    prepared.into_iter().map(row).collect()
 }

@@ -34,6 +34,7 @@ mod freshness;
 mod global;
 mod holdings;
 mod identity;
+mod in_doubt;
 mod members;
 pub mod metrics;
 pub mod node;

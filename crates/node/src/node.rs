@@ -10,6 +10,7 @@ use crate::env::Env;
 use crate::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, starting};
 use crate::holdings::Holdings;
 use crate::identity::{self, Identity};
+use crate::in_doubt;
 use crate::members;
 use crate::outbox::Outbox;
 use crate::primary::not_primary;
@@ -684,6 +685,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::Holds { group, .. }
         | Request::Check { group, .. }
         | Request::IsMember { group }
+        | Request::EndInDoubt { group, .. }
         | Request::AheadOf { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
@@ -701,6 +703,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
         | Request::ForgetDrawn { .. }
         | Request::Relay { .. }
         | Request::Relayed { .. }
+        | Request::Knows(_)
         | Request::Ballot { group: None, .. } => None,
         Request::Muster { .. } | Request::Init => None,
     };
@@ -830,6 +833,11 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::Transactions => Ok(Response::Transactions(shared.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
         Request::IsMember { group } => Ok(Response::IsMember(shared.is_member(group, from)?)),
+        Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(shared, id))),
+        Request::EndInDoubt { group, id, at } => {
+            primary(group)?.end_in_doubt(id, at)?;
+            Ok(Response::Done)
+        }
         Request::Stand { node, standing, is_passed_on } => {
             stand(shared, node, standing, is_passed_on).await?;
             Ok(Response::Done)

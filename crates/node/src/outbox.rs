@@ -122,8 +122,22 @@ fn withholds<R: Runtime>(shared: &Shared<R>, message: &BallotMessage) -> bool {
 
 /// Hands a message to a group's primary, wherever that is.
 pub(crate) async fn deliver<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, message: BallotMessage) {
+    if shared.catalog.has_deleted(group) {
+        return answer_for_deleted(&shared, group, &message);
+    }
     if let Err(e) = shared.call_primary(group, DELIVERY_PATIENCE, &Delivery { group, message }).await {
         tracing::debug!("a message for group {group} is lost: {e}");
+    }
+}
+
+/// Nobody asks a group that was deleted for anything that it owes (`sql::catalog::jobs::doomed`), except where an operator has ended a
+/// transaction in its place. It will ask for nothing either: so it counts as having acknowledged.
+fn answer_for_deleted<R: Runtime>(shared: &Shared<R>, group: GroupId, message: &BallotMessage) {
+    if let BallotMessage::OutcomeAck { id, from, reply: true } = message
+        && let Some(replica) = shared.replica(*from)
+    {
+        // A primary of another term asks again.
+        let _ = replica.ballot(BallotMessage::OutcomeAck { id: *id, from: group, reply: false });
     }
 }
 

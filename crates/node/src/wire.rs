@@ -229,6 +229,14 @@ pub enum Request {
         from: NodeId,
         request: Box<Request>,
     },
+    /// What the groups that the node asked leads know of a transaction, and whether it counts the transaction's votes.
+    Knows(TxnId),
+    /// For a group's primary, from an operator: what is prepared and in doubt ends so.
+    EndInDoubt {
+        group: GroupId,
+        id: TxnId,
+        at: Option<Timestamp>,
+    },
 }
 
 impl Request {
@@ -276,6 +284,8 @@ impl Request {
             | Request::IsMember { .. }
             | Request::Clock
             | Request::AdvanceClock { .. }
+            | Request::Knows(_)
+            | Request::EndInDoubt { .. }
             | Request::Stand { .. } => false,
         }
     }
@@ -328,6 +338,7 @@ pub enum Response {
     Owners(Vec<Owner>),
     WaitsOf(Vec<(Owner, Vec<GroupId>)>),
     Clock(ClockReport),
+    Knows(Knowledge),
 }
 
 /// A transaction's slice for one group, on its way to the coordinator of a schema change that commits with it.
@@ -615,6 +626,40 @@ pub struct PreparedTransaction {
     pub participants: Vec<GroupId>,
     /// Whose votes are missing.
     pub waits_for: Vec<GroupId>,
+    /// What it waits for if no vote is missing.
+    pub stage: String,
+}
+
+/// What a node knows of a transaction over several groups.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Knowledge {
+    /// It is the gateway, and still counts the votes.
+    pub is_counting: bool,
+    /// What the log says of each group that the node leads, with the votes of others that have come.
+    pub groups: Vec<Known>,
+}
+
+/// See [`Knowledge`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Known {
+    pub group: GroupId,
+    pub said: Said,
+    /// While it is prepared, or committed and not acknowledged by all; else empty.
+    pub participants: Vec<GroupId>,
+    /// `None` is a NO.
+    pub votes: BTreeMap<GroupId, Option<Timestamp>>,
+    /// The id is not new here any more: who asks for a vote that is not in the log is told «forgotten».
+    pub is_old: bool,
+}
+
+/// [`meridian_base::Standing`], on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    Nothing,
+    Yes(Timestamp),
+    No,
+    Committed { vote: Timestamp, at: Timestamp },
+    Aborted,
 }
 
 /// What a node's physical clock shows.

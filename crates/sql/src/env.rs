@@ -3,7 +3,7 @@
 use crate::catalog::{Catalog, CatalogChange};
 use bytes::Bytes;
 use meridian_base::{
-    ColumnMask, DescriptorId, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, SessionId, Timestamp, Write,
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, SessionId, Timestamp, Write,
 };
 use std::future::Future;
 use std::sync::Arc;
@@ -38,6 +38,12 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// change of regions waits for.
     fn groups(&self) -> impl Future<Output = Result<Vec<GroupRow>>> + Send {
         async { Ok(Vec::new()) }
+    }
+    /// Ends a transaction that is in doubt because a participant cannot be reached. What becomes of it at each group. 55000 if the
+    /// participants can still end it themselves, or if it might be torn apart and `is_unsafe` does not allow that.
+    fn resolve_transaction(&self, id: &str, commit: bool, is_unsafe: bool) -> impl Future<Output = Result<Vec<String>>> + Send {
+        let _ = (id, commit, is_unsafe);
+        async { Err(Error::unsupported("there are no transactions over several groups here")) }
     }
     /// Starts a transaction. Touches nothing yet: its snapshot at a group is taken at the first read there.
     fn begin(&self, options: TxnOptions) -> Self::Txn;
@@ -114,6 +120,8 @@ pub struct TransactionRow {
     pub participants: Vec<String>,
     /// Whose votes are missing.
     pub waits_for: Vec<String>,
+    /// Why they are, for each; or what else it waits for.
+    pub why: Vec<String>,
 }
 
 /// A group and its replicas. See [`Environment::groups`].

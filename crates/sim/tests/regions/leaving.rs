@@ -60,3 +60,72 @@ fn a_group_that_leaves_answers_whoever_is_in_doubt() {
     until(&mut c, "its replica to leave", |c| c.status("n1").iter().all(|n| n.holds.iter().all(|g| g.to_string() != left)));
     assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["3", "601"]]);
 }
+
+/// How long a statement may take that meets a transaction in doubt or a group without a quorum: what it waits for has a bound, and so
+/// has how often it is tried again.
+const TOLD_WITHIN: Duration = Duration::from_secs(45);
+
+/// What is said to a client within the bound.
+fn told(c: &mut Cluster, region: &str, statement: &str) -> Result<(), String> {
+    let ended = c.repeat(region, "d", statement, 1);
+    let end = c.elapsed() + TOLD_WITHIN;
+    while ended.lock().is_empty() {
+        assert!(c.elapsed() < end, "{statement}: neither an answer nor an error in {TOLD_WITHIN:?}");
+        c.pass(Duration::from_millis(200));
+    }
+    let (result, _) = ended.lock()[0].clone();
+    result
+}
+
+/// Europe's nodes are lost for good, and with them the vote that Asia misses. What meets the row fails in time; who operates the
+/// cluster sees why, is kept from ending what may end by itself, and in the end ends it.
+#[test]
+fn a_transaction_in_doubt_is_seen_and_ended() {
+    let mut c = move_in_doubt(72);
+    c.kill_region(EU);
+    c.restart_region(ASIA);
+    until(&mut c, "Asia to serve", |c| c.try_sql(ASIA, "d", "SELECT v FROM t WHERE k = 2").is_ok());
+    for statement in ["UPDATE t SET v = v + 1 WHERE k IN (2, 3)", "UPDATE t SET v = v + 1 WHERE k = 1", "SELECT sum(v) FROM t"] {
+        assert!(told(&mut c, ASIA, statement).is_err(), "{statement}");
+    }
+    let rows = c.sql(US, "d", "SHOW TRANSACTIONS");
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert!(row[6].starts_with("no primary of group ") && row[6].contains(EU), "{row:?}");
+    let resolve = |how: &str| format!("RESOLVE TRANSACTION '{}' AS {how}", row[0]);
+    let e = c.try_sql(US, "d", &resolve("COMMIT")).expect_err("it may be half applied");
+    assert_eq!((e.sqlstate(), e.get_detail().is_some_and(|d| d.contains("half of it"))), ("55000", true), "{e}");
+    let e = c.try_sql(US, "d", "RESOLVE TRANSACTION 't1.1' AS ABORT").expect_err("there is no such transaction");
+    assert_eq!(e.sqlstate(), "42704");
+    // Europe was heard to say YES by the gateway alone.
+    c.sql(US, "d", &resolve("COMMIT UNSAFE"));
+    until(&mut c, "its end", |c| c.sql(US, "d", "SHOW TRANSACTIONS").is_empty());
+    assert_eq!(c.sql(ASIA, "d", "SELECT v FROM t WHERE k = 1 AND crdb_region = 'asia-northeast1'"), [["100"]]);
+    // And when Europe is back after all, it has done the same.
+    c.restart_region(EU);
+    until(&mut c, "Europe to serve", |c| c.try_sql(EU, "d", "SELECT sum(v) FROM t").is_ok());
+    assert_eq!(c.sql(EU, "d", "SELECT count(*), sum(v) FROM t"), [["3", "600"]]);
+    assert!(c.sql(US, "d", "SHOW TRANSACTIONS").is_empty());
+}
+
+/// One of three nodes is decommissioned, another one dies.
+#[test]
+fn without_a_quorum_clients_are_told_in_time() {
+    let mut c = Cluster::start(1, 3, 73, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE DATABASE d; CREATE SEQUENCE d.public.s");
+    c.sql(US, "d", "CREATE TABLE t (k INT8 PRIMARY KEY, v INT8 NOT NULL); INSERT INTO t VALUES (1, 1)");
+    c.settled(US, "d");
+    c.kill("n2");
+    c.kill("n3");
+    let statements = [
+        "SELECT v FROM t",
+        "UPDATE t SET v = v + 1",
+        "INSERT INTO t VALUES (2, 2)",
+        "SELECT nextval('s')",
+        "BEGIN; SELECT v FROM t FOR UPDATE",
+        "CREATE TABLE u (k INT8 PRIMARY KEY)",
+    ];
+    for statement in statements {
+        let told = told(&mut c, US, statement);
+        assert!(told.is_err(), "{statement}");
+    }
+}

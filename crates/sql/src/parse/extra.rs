@@ -20,6 +20,14 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["pause", "job"]) => Kind::ControlJob { what: Control::Pause, id: job(c)? },
         _ if c.take(&["resume", "job"]) => Kind::ControlJob { what: Control::Resume, id: job(c)? },
         _ if c.take(&["cancel", "job"]) => Kind::ControlJob { what: Control::Cancel, id: job(c)? },
+        _ if c.take(&["resolve", "transaction"]) => {
+            let id = c.value()?;
+            let commit = c.take(&["as", "commit"]);
+            if !commit {
+                c.expect(&["as", "abort"])?;
+            }
+            Kind::ResolveTransaction { id, commit, is_unsafe: c.take(&["unsafe"]) }
+        }
         _ if c.take(&["fetch"]) => Kind::Fetch(fetch(c, false)?),
         _ if c.take(&["move"]) => Kind::Fetch(fetch(c, true)?),
         _ if c.take(&["begin"]) => {

@@ -76,6 +76,8 @@ pub enum Kind {
     ShowObjects(ShowObjects),
     /// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`, with the job's number.
     ControlJob { what: Control, id: u32 },
+    /// `RESOLVE TRANSACTION 'id' AS COMMIT | ABORT [UNSAFE]`: how a transaction in doubt ends.
+    ResolveTransaction { id: String, commit: bool, is_unsafe: bool },
     /// `FETCH` and `MOVE`.
     Fetch(Fetch),
     /// `BEGIN` and `START TRANSACTION`.

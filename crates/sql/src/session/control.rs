@@ -70,6 +70,15 @@ impl<E: Environment> Session<E> {
                 jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
                 out.command_complete(tag);
             }
+            Kind::ResolveTransaction { id, commit, is_unsafe } => {
+                const TAG: &str = "RESOLVE TRANSACTION";
+                self.refuse_in_block(TAG)?;
+                self.commit_block().await?;
+                for line in self.env.resolve_transaction(id, *commit, *is_unsafe).await? {
+                    self.notice(out, "NOTICE", "00000", line);
+                }
+                out.command_complete(TAG);
+            }
             Kind::Vacuum => {
                 self.refuse_in_block("VACUUM")?;
                 out.command_complete("VACUUM");

@@ -218,7 +218,7 @@ impl Show {
             Show::LocalityFromTable { .. } => texts(&["table_name", "locality"]),
             Show::Ranges(_) => ranges::columns(),
             Show::Jobs(_) => jobs::columns(),
-            Show::Transactions => texts(&["transaction", "gateway", "group", "age", "participants", "waits_for"]),
+            Show::Transactions => texts(&["transaction", "gateway", "group", "age", "participants", "waits_for", "why"]),
             Show::Metrics => vec![("name", Type::Text), ("value", Type::Int8)],
             Show::Settings => texts(&["name", "setting", "description"]),
             Show::CreateDatabase { .. } => texts(&["database_name", "create_statement"]),
@@ -325,7 +325,8 @@ impl Show {
 fn transaction(t: TransactionRow) -> Vec<Datum> {
     let age = format!("{:.3} s", t.age_micros as f64 / 1e6);
     let list = |of: Vec<String>| text(of.join(", "));
-    vec![text(t.id), text(t.gateway.to_string()), text(t.group), text(age), list(t.participants), list(t.waits_for)]
+    let why = text(t.why.join("; "));
+    vec![text(t.id), text(t.gateway.to_string()), text(t.group), text(age), list(t.participants), list(t.waits_for), why]
 }
 
 fn text(s: impl AsRef<str>) -> Datum {

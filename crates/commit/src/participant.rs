@@ -266,8 +266,9 @@ impl Participant {
 
     /// A Prepare is here, or a record is on its way into the log.
     fn is_voting(&self, id: TxnId) -> bool {
-        let voting =
-            |phase: &Phase| matches!(phase, Phase::Held(_) | Phase::Certifying(_) | Phase::Preparing { .. } | Phase::Refusing { .. });
+        let voting = |phase: &Phase| {
+            matches!(phase, Phase::Held(_) | Phase::Certifying(_) | Phase::Preparing { .. } | Phase::Refusing { .. })
+        };
         self.ballots.get(&id).is_some_and(|b| voting(&b.phase))
     }
 
@@ -496,7 +497,11 @@ impl Participant {
     fn prepared_applied(&mut self, ledger: &impl Ledger, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
         let (Standing::Prepared(vote), Some(ballot)) = (ledger.standing(id), self.remove(id)) else {
             // The record is of this term, whose participant had it logged, and no other vote can be in the log.
-            assert!(self.bugs != PlantedBugs::NONE, "{id} was prepared by nobody, or has voted before: {:?}", ledger.standing(id));
+            assert!(
+                self.bugs != PlantedBugs::NONE,
+                "{id} was prepared by nobody, or has voted before: {:?}",
+                ledger.standing(id)
+            );
             return;
         };
         self.insert(id, Ballot { phase: Phase::Prepared, due: now.plus(VOTE_REQUEST_AFTER), ..ballot });

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal, Result,
-    SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal,
+    Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
@@ -98,7 +98,11 @@ impl<R: Runtime> Replica<R> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
-        tracing::warn!("{}: an operator ends {id}, which is in doubt: {}", self.id, if at.is_some() { "commit" } else { "abort" });
+        tracing::warn!(
+            "{}: an operator ends {id}, which is in doubt: {}",
+            self.id,
+            if at.is_some() { "commit" } else { "abort" }
+        );
         let mut actions = Vec::new();
         participant.end_in_doubt(&core.state, id, at, &mut actions);
         self.act(core, actions);

@@ -69,6 +69,8 @@ const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a grant looks for the group's primary. It is sent again by the state machine's own timer in any case.
 const SEND_PATIENCE: Duration = Duration::from_millis(100);
+/// Before a write to the catalog whose outcome has not come is asked about again.
+const COMMIT_AGAIN: Duration = Duration::from_millis(10);
 const DECISION_POLL: Duration = Duration::from_millis(1);
 /// Copies of one step that wait for its answer: a gateway sends the next one when it has given the last one up.
 const COPIES_MAX: usize = 16;
@@ -832,7 +834,17 @@ pub(crate) async fn commit_catalog<R: Runtime>(
     let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
     let request =
         CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default(), global: Default::default() };
-    match shared.commit_at(replica, &request).await? {
+    // Whoever writes goes on from what became of it: for as long as the term lasts, that is waited for.
+    let term = replica.serving_term();
+    let outcome = loop {
+        match shared.commit_at(replica, &request).await {
+            Err(e) if e.is_unavailable() && term.is_some() && replica.serving_term() == term => {
+                tokio::time::sleep(COMMIT_AGAIN).await;
+            }
+            outcome => break outcome?,
+        }
+    };
+    match outcome {
         CommitOutcome::Committed(at) => Ok(at),
         CommitOutcome::Conflict(c) => Err(conflict_error(&c)),
         CommitOutcome::Forgotten => Err(Error::unknown_outcome("a write to the catalog took too long")),

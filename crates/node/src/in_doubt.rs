@@ -164,7 +164,9 @@ pub(crate) async fn resolve<R: Runtime>(shared: &Arc<Shared<R>>, id: &str, commi
                 let contrary = if commit { "aborted" } else { "committed" };
                 return Err(refused(id, format!("{missing} cannot be asked"))
                     .detail(format!("If {missing} has {contrary} it, half of it is applied and the other half is not, for ever."))
-                    .hint("Bring the nodes of the group back if that is possible at all. If they are lost for good, say UNSAFE."));
+                    .hint(
+                        "Bring the nodes of the group back if that is possible at all. If they are lost for good, say UNSAFE.",
+                    ));
             }
             (commit.then_some(at), "by the operator's decision")
         }

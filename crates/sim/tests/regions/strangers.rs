@@ -4,6 +4,7 @@ use crate::script::{Cluster, US};
 use meridian_base::record::SchemaGrant;
 use meridian_base::{Clock, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_node::rpc::{Place, Rpc};
+use meridian_node::room::Left;
 use meridian_node::wire::{Ping, Request};
 use meridian_sim::cluster::meridian::{NODE_PORT, Tuning};
 use meridian_sim::world::SimRuntime;
@@ -24,6 +25,9 @@ fn draw(rng: &mut SmallRng) -> Request {
             holds: (0..1_000).map(GroupId).collect(),
             certified: Some(version),
             protected: Timestamp(rng.random()),
+            hears: (0..1_000).map(NodeId).collect(),
+            left: Left::Nothing,
+            full: vec![(group, Left::Nothing)],
         }),
         3 => Request::AwaitVersion { version },
         4 => Request::Grant {
@@ -32,6 +36,7 @@ fn draw(rng: &mut SmallRng) -> Request {
         },
         5 => Request::Join {
             node: NodeId(0),
+            token: 0,
             addr: "nowhere".into(),
             sql_addr: "x".repeat(10_000),
             region: "\n".into(),
@@ -40,6 +45,7 @@ fn draw(rng: &mut SmallRng) -> Request {
         },
         6 => Request::Join {
             node: NodeId(4_000),
+            token: 0,
             addr: "10.9.9.9:1".into(),
             sql_addr: "10.9.9.9:2".into(),
             region: US.into(),
@@ -60,7 +66,7 @@ fn what_strangers_claim_stops_nobody() {
             let mut rng = SmallRng::seed_from_u64(seed);
             let rpc = Rpc::new(SimRuntime::new(host), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
             // Of no cluster: nobody refuses that.
-            rpc.identify(0, id, Place::default());
+            rpc.identify(0, id, Place::default(), "");
             loop {
                 let to = format!("n{}:{NODE_PORT}", rng.random_range(1..4));
                 let _ = rpc.call_addr(&to, draw(&mut rng), Duration::from_millis(200)).await;

@@ -189,7 +189,8 @@ impl<E: Environment> SessionSequences<E> {
                     tokio::time::sleep(Duration::from_micros(1 + self.env.random() % longest)).await;
                 }
                 Err(e) if e.is_retry() => {
-                    let message = format!("could not draw from sequence \"{}\": others came first, again and again", sequence.name);
+                    let message =
+                        format!("could not draw from sequence \"{}\": others came first, again and again", sequence.name);
                     return Err(Error::retry(message));
                 }
                 done => return done,

@@ -82,7 +82,9 @@ pub(super) fn needed_by(catalog: &Catalog, groups: &[GroupId], rows: &[GroupRow]
     let leaving = still_leaving(catalog, groups);
     let since = since(catalog, &leaving);
     let why = |group: GroupId| match rows.iter().find(|row| row.group == group).filter(|row| row.primary.is_some()) {
-        None => Some(format!("the primary of {}, which does not answer and may have a transaction in doubt", named(catalog, group))),
+        None => {
+            Some(format!("the primary of {}, which does not answer and may have a transaction in doubt", named(catalog, group)))
+        }
         Some(row) if confirms(row, &leaving, since) => None,
         Some(row) if row.certifies_with < since => {
             Some(format!("{}, which has not heard of the change yet", named(catalog, group)))

@@ -366,6 +366,8 @@ impl<R: Runtime> Replica<R> {
             WireLocking::None => return Ok(Queued::Granted),
             WireLocking::Exclusive(b) => (Mode::Exclusive, b),
             WireLocking::Shared(b) => (Mode::Shared, b),
+            WireLocking::KeyKept(b) => (Mode::KeyKept, b),
+            WireLocking::KeyShared(b) => (Mode::KeyShared, b),
         };
         let owner = Owner { gateway, session: view.session, began: view.began, since: view.since };
         let (place, ended) = {

@@ -446,6 +446,8 @@ pub enum WireLocking {
     None,
     Exclusive(WireBusy),
     Shared(WireBusy),
+    KeyKept(WireBusy),
+    KeyShared(WireBusy),
 }
 
 /// What to do about a taken key.
@@ -471,6 +473,8 @@ impl From<Locking> for WireLocking {
             Locking::None => WireLocking::None,
             Locking::Exclusive(o) => WireLocking::Exclusive(busy(o)),
             Locking::Shared(o) => WireLocking::Shared(busy(o)),
+            Locking::KeyKept(o) => WireLocking::KeyKept(busy(o)),
+            Locking::KeyShared(o) => WireLocking::KeyShared(busy(o)),
         }
     }
 }

@@ -41,18 +41,29 @@ impl Owner {
     }
 }
 
-/// What an entry excludes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an entry excludes (PostgreSQL manual, 13.3.2): each mode excludes what the weaker ones do, and more.
+///
+/// | | `KeyShared` | `Shared` | `KeyKept` | `Exclusive` |
+/// | --- | --- | --- | --- | --- |
+/// | `KeyShared` | | | | × |
+/// | `Shared` | | | × | × |
+/// | `KeyKept` | | × | × | × |
+/// | `Exclusive` | × | × | × | × |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Everybody else: `UPDATE`, `DELETE`, `FOR UPDATE`.
-    Exclusive,
-    /// Exclusive entries only: `FOR SHARE`, escrow deltas.
+    /// `FOR KEY SHARE`.
+    KeyShared,
+    /// `FOR SHARE`, escrow deltas.
     Shared,
+    /// `FOR NO KEY UPDATE`, an `UPDATE` that leaves the row's keys as they are.
+    KeyKept,
+    /// `FOR UPDATE`, `DELETE`, any other `UPDATE`.
+    Exclusive,
 }
 
 impl Mode {
     fn conflicts(self, other: Mode) -> bool {
-        self == Mode::Exclusive || other == Mode::Exclusive
+        self as u8 + other as u8 >= Mode::Exclusive as u8
     }
 }
 
@@ -117,7 +128,7 @@ pub struct Queues {
     over: BTreeSet<Owner>,
 }
 
-/// Invariant: two holders never conflict; the first waiter cannot be granted.
+/// Invariant: two holders never conflict; every waiter conflicts with a holder or with a waiter before it.
 #[derive(Debug, Default)]
 struct Line {
     holders: Vec<(Owner, Mode)>,
@@ -148,9 +159,7 @@ impl Line {
     fn hold(&mut self, owner: Owner, mode: Mode) -> bool {
         match self.holders.iter_mut().find(|(o, _)| *o == owner) {
             Some((_, held)) => {
-                if mode == Mode::Exclusive {
-                    *held = mode;
-                }
+                *held = mode.max(*held);
                 false
             }
             None => {
@@ -158,6 +167,15 @@ impl Line {
                 true
             }
         }
+    }
+    /// The first waiter that neither a holder nor a waiter before it stands in the way of.
+    fn next(&self) -> Option<usize> {
+        let is_next = |(at, me): &(usize, &Waiter)| {
+            self.free_for(me.owner, me.mode) && !self.waiting.iter().take(*at).any(|w| w.mode.conflicts(me.mode))
+        };
+        // Nobody passes whoever wants the key alone.
+        let last = self.waiting.iter().position(|w| w.mode == Mode::Exclusive).map_or(self.waiting.len(), |at| at + 1);
+        self.waiting.iter().take(last).enumerate().find(is_next).map(|(at, _)| at)
     }
     /// Whom a waiter waits for: holders and earlier waiters that conflict with it.
     fn blockers(&self, place: Place) -> Vec<Owner> {
@@ -171,7 +189,7 @@ impl Line {
 
 impl Queues {
     /// Takes the key for the owner, or queues up for it. Of a cycle the youngest aborts.
-    /// Asking again for what one has is granted; turning a shared entry into an exclusive one waits at the head. A wait that
+    /// Asking again for what one has, or for less, is granted; turning an entry into a stronger one waits at the head. A wait that
     /// the owner had elsewhere is cancelled. The waits of others that a deadlock ended are added to `ended`.
     pub fn acquire(&mut self, owner: Owner, key: &Key, mode: Mode, if_busy: IfBusy, ended: &mut Vec<Ended>) -> Enqueued {
         if self.over.contains(&owner) {
@@ -180,10 +198,11 @@ impl Queues {
         self.abandon_wait(owner, ended);
         let line = self.lines.get(key);
         let held = line.and_then(|line| line.mode_of(owner));
-        if held == Some(Mode::Exclusive) || held == Some(mode) {
+        if held.is_some_and(|held| held >= mode) {
             return Enqueued::Granted;
         }
-        let free = line.is_none_or(|line| line.free_for(owner, mode) && (held.is_some() || line.waiting.is_empty()));
+        let passes = |line: &Line| held.is_some() || !line.waiting.iter().any(|w| w.mode.conflicts(mode));
+        let free = line.is_none_or(|line| line.free_for(owner, mode) && passes(line));
         if free {
             if self.held < HELD_MAX {
                 self.state(owner);
@@ -284,9 +303,9 @@ impl Queues {
         found
     }
 
-    /// Whether somebody has the key to itself.
+    /// Whether somebody is about to write the key, and has kept other writers away.
     pub fn is_held_exclusively(&self, key: &Key) -> bool {
-        self.lines.get(key).is_some_and(|line| line.holders.iter().any(|(_, mode)| *mode == Mode::Exclusive))
+        self.lines.get(key).is_some_and(|line| line.holders.iter().any(|(_, mode)| *mode >= Mode::KeyKept))
     }
 
     /// What holds between two calls.
@@ -299,10 +318,8 @@ impl Queues {
                 assert!(line.holders[..i].iter().all(|(b, m)| a != b && !m.conflicts(*mode)), "two holders conflict");
                 assert!(self.owners[a].holds.contains(key), "a holder knows what it holds");
             }
-            match line.waiting.front() {
-                Some(first) => assert!(!line.free_for(first.owner, first.mode), "the first waiter could go on"),
-                None => assert!(!line.holders.is_empty(), "an empty line is forgotten"),
-            }
+            assert_eq!(line.next(), None, "a waiter could go on");
+            assert!(!line.holders.is_empty(), "whoever is first holds the key");
         }
     }
 
@@ -372,16 +389,15 @@ impl Queues {
         self.forget_idle(owner);
     }
 
-    /// Grants the key to the waiters at the head, as far as they agree with each other.
+    /// Grants the key to the waiters that nobody stands in the way of any more.
     fn advance(&mut self, key: &Key, ended: &mut Vec<Ended>) {
         while let Some(line) = self.lines.get_mut(key) {
-            let Some(next) = line.waiting.front().copied().filter(|w| line.free_for(w.owner, w.mode)) else {
+            let Some(next) = line.next().and_then(|at| line.waiting.remove(at)) else {
                 if line.holders.is_empty() && line.waiting.is_empty() {
                     self.lines.remove(key);
                 }
                 return;
             };
-            line.waiting.pop_front();
             let state = self.owners.get_mut(&next.owner).expect("a waiter has a state");
             let (_, place, until) = state.waits.take().expect("a waiter waits");
             self.places.remove(&place);
@@ -519,6 +535,35 @@ mod tests {
     }
 
     #[test]
+    fn modes_conflict_as_in_postgresql() {
+        let modes = [Mode::KeyShared, Mode::Shared, Mode::KeyKept, Mode::Exclusive];
+        let conflicts = [[false, false, false, true], [false, false, true, true], [false, true, true, true], [true; 4]];
+        for (i, held) in modes.into_iter().enumerate() {
+            for (j, wanted) in modes.into_iter().enumerate() {
+                let mut t = Table::new();
+                t.take(1, 7, held);
+                let expected = if conflicts[i][j] { Enqueued::Wait(Place(1)) } else { Enqueued::Granted };
+                assert_eq!(t.take(2, 7, wanted), expected, "{held:?} is held, {wanted:?} wanted");
+                assert_eq!(t.take(1, 7, wanted.min(held)), Enqueued::Granted, "it has as much already");
+            }
+        }
+    }
+
+    #[test]
+    fn who_only_wants_the_key_kept_passes_those_who_keep_it() {
+        let mut t = Table::new();
+        t.take(1, 7, Mode::KeyKept);
+        assert_eq!(t.take(2, 7, Mode::KeyKept), Enqueued::Wait(Place(1)));
+        assert_eq!(t.take(3, 7, Mode::KeyShared), Enqueued::Granted);
+        assert_eq!(t.take(4, 7, Mode::Exclusive), Enqueued::Wait(Place(2)));
+        assert_eq!(t.take(5, 7, Mode::KeyShared), Enqueued::Wait(Place(3)), "not those who would delete it");
+        t.queues.cancel(Place(2), &mut t.ended);
+        assert_eq!(t.ended(), [(5, Ending::Granted)]);
+        t.queues.release_all(owner(1), &mut t.ended);
+        assert_eq!(t.ended(), [(2, Ending::Granted)]);
+    }
+
+    #[test]
     fn the_youngest_of_a_cycle_aborts_whoever_closes_it() {
         for young_closes in [true, false] {
             let mut t = Table::new();
@@ -570,7 +615,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Acquire { who: u64, began: u64, key: u8, exclusive: bool, until: Option<u64> },
+        Acquire { who: u64, began: u64, key: u8, mode: Mode, until: Option<u64> },
         Release { who: u64, began: u64, key: u8 },
         ReleaseAll { who: u64, began: u64 },
         Expire { now: u64 },
@@ -578,9 +623,10 @@ mod tests {
     }
     fn step() -> impl Strategy<Value = Step> {
         let who = 0..6u64;
+        let mode = prop::sample::select(vec![Mode::KeyShared, Mode::Shared, Mode::KeyKept, Mode::Exclusive]);
         prop_oneof![
-            6 => (who.clone(), 0..3u64, 0..4u8, any::<bool>(), prop::option::of(0..99u64))
-                .prop_map(|(who, began, key, exclusive, until)| Step::Acquire { who, began, key, exclusive, until }),
+            6 => (who.clone(), 0..3u64, 0..4u8, mode, prop::option::of(0..99u64))
+                .prop_map(|(who, began, key, mode, until)| Step::Acquire { who, began, key, mode, until }),
             1 => (who.clone(), 0..3u64, 0..4u8).prop_map(|(who, began, key)| Step::Release { who, began, key }),
             1 => (who.clone(), 0..3u64).prop_map(|(who, began)| Step::ReleaseAll { who, began }),
             1 => (0..99u64).prop_map(|now| Step::Expire { now }),
@@ -596,8 +642,7 @@ mod tests {
             for step in steps {
                 let mut ended = Vec::new();
                 match step {
-                    Step::Acquire { who, began, key: k, exclusive, until } => {
-                        let mode = if exclusive { Mode::Exclusive } else { Mode::Shared };
+                    Step::Acquire { who, began, key: k, mode, until } => {
                         let if_busy = IfBusy::Wait { until: until.map_or(Timestamp::MAX, Timestamp) };
                         let answer = q.acquire(of(who, began), &key(k), mode, if_busy, &mut ended);
                         if let Enqueued::Wait(place) = answer { out.insert(place); }

@@ -199,6 +199,24 @@ pub enum Locking {
     Exclusive(OnLocked),
     /// The shared entry: `FOR SHARE`.
     Shared(OnLocked),
+    /// The entry of who writes the row and leaves its keys as they are: `FOR NO KEY UPDATE`, most `UPDATE`s.
+    KeyKept(OnLocked),
+    /// The entry of who needs the row to stay there, and its keys: `FOR KEY SHARE`.
+    KeyShared(OnLocked),
+}
+
+impl Locking {
+    /// What to do if somebody else holds the entry; `None` if none is taken.
+    pub fn if_busy(self) -> Option<OnLocked> {
+        match self {
+            Locking::None => None,
+            Locking::Exclusive(on) | Locking::Shared(on) | Locking::KeyKept(on) | Locking::KeyShared(on) => Some(on),
+        }
+    }
+    /// Whether it is that of who is about to write the row.
+    pub fn is_to_write(self) -> bool {
+        matches!(self, Locking::Exclusive(_) | Locking::KeyKept(_))
+    }
 }
 
 /// What to do if somebody else holds the entry.
@@ -303,10 +321,28 @@ pub trait Transaction: Send + 'static {
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
     /// Names the descriptors the transaction depends on; it is certified that none of them changed.
     fn uses(&mut self, descriptors: &[DescriptorId]);
-    /// Marks a place in the write buffer.
+    /// Marks a place in the write buffer, and among the entries in wait queues.
     fn savepoint(&mut self) -> Savepoint;
-    /// Forgets the writes since the mark. What was read stays read.
+    /// Forgets the writes since the mark, and leaves the queues that were entered since. What was read stays read.
     fn rollback_to(&mut self, to: Savepoint);
+    /// Whether reads of this group take entries in its wait queues: a replica that is not the primary has none.
+    fn takes_entries(&self, group: GroupId, locking: Locking) -> bool {
+        let _ = group;
+        locking != Locking::None
+    }
+    /// Leaves the queues of these keys, as far as they were entered since the mark: their rows were not what was looked for.
+    fn leave_queues_of(&mut self, group: GroupId, keys: &[Key], since: Savepoint) {
+        let _ = (group, keys, since);
+    }
+    /// How much was read in a group so far.
+    fn reads_in(&self, group: GroupId) -> usize {
+        let _ = group;
+        0
+    }
+    /// Forgets what was read in a group since there were so many: it is going to be read again, and nothing rests on it.
+    fn forget_reads(&mut self, group: GroupId, to: usize) {
+        let _ = (group, to);
+    }
     /// Round trips to other regions: those made so far, and those that a commit would take now.
     fn round_trips(&self) -> (u32, u32) {
         (0, 0)
@@ -324,6 +360,11 @@ pub trait Transaction: Send + 'static {
     fn has_writes(&self) -> bool;
 }
 
-/// A place in a transaction's write buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Savepoint(pub usize);
+/// A place in what a transaction does; the default is its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Savepoint {
+    /// How many writes were buffered.
+    pub writes: usize,
+    /// How many entries in wait queues were taken.
+    pub entries: usize,
+}

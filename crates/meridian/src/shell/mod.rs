@@ -82,6 +82,12 @@ pub struct Shell {
 
 const INCLUDE_DEPTH_MAX: u32 = 16;
 
+/// The command that a line means which is a word without a backslash, as in psql.
+fn bare_command(line: &str) -> Option<&'static str> {
+    let word = line.trim().trim_end_matches(';').trim_end();
+    [("help", "help"), ("quit", "quit"), ("exit", "quit")].into_iter().find(|(w, _)| word.eq_ignore_ascii_case(w)).map(|(_, c)| c)
+}
+
 impl Shell {
     /// Connects.
     pub async fn connect(target: Target, extras: Vec<Extra>) -> Result<Shell> {
@@ -188,6 +194,12 @@ impl Shell {
 
     /// One line of somebody or of a script.
     async fn typed(&mut self, line: &str, input: &Input) -> Flow {
+        if self.is_interactive
+            && self.splitter.is_empty()
+            && let Some(command) = bare_command(line)
+        {
+            return self.command(command).await;
+        }
         self.splitter.feed(line);
         while let Some(piece) = self.splitter.next() {
             let flow = match piece {
@@ -440,7 +452,13 @@ fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::marked;
+    use super::{bare_command, marked};
+
+    #[test]
+    fn words_that_nobody_means_as_sql_are_commands() {
+        let meant = ["help", " Help; ", "exit", "quit", "helper", "help me"].map(bare_command);
+        assert_eq!(meant, [Some("help"), Some("help"), Some("quit"), Some("quit"), None, None]);
+    }
 
     #[test]
     fn the_mark_is_below_the_place() {

@@ -129,6 +129,7 @@ impl<R: Runtime> Txn<R> {
             schema: self.schema.clone(),
             parts: vec![std::mem::replace(&mut self.parts[at], stand_in)],
             undo: Vec::new(),
+            entries: Vec::new(),
             bytes: 0,
             newest: Timestamp::MIN,
             failed: None,

@@ -39,11 +39,13 @@ use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
 use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use part::Part;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
 const RELEASE_ATTEMPTS: u32 = 20;
+const KEYS_RELEASED_AT_ONCE: usize = 4_096;
 /// Pages of a single statement that are read long before they might be garbage.
 const PAGES_UNPROTECTED: u32 = 16;
 const BACKOFF_MAX: Duration = Duration::from_millis(100);
@@ -63,6 +65,8 @@ pub struct Txn<R: Runtime> {
     parts: Vec<Part>,
     /// What each write replaced, and in which part, for savepoints.
     undo: Vec<(usize, Key, Option<Write>)>,
+    /// The entries in wait queues that it has taken, by part, in their order, for savepoints.
+    entries: Vec<(usize, Key)>,
     bytes: usize,
     /// The largest version timestamp read.
     newest: Timestamp,
@@ -109,6 +113,7 @@ impl<R: Runtime> Txn<R> {
             schema,
             parts: Vec::with_capacity(1),
             undo: Vec::new(),
+            entries: Vec::new(),
             bytes: 0,
             newest: Timestamp::MIN,
             failed: None,
@@ -200,6 +205,41 @@ impl<R: Runtime> Txn<R> {
     /// What it is called in wait queues.
     fn owner(&self) -> Owner {
         Owner { gateway: self.shared.me(), session: self.options.session, began: self.began, since: self.since }
+    }
+
+    /// It has entered the queues of these keys.
+    fn note_entries(&mut self, at: usize, keys: impl IntoIterator<Item = Key>) {
+        for key in keys {
+            if self.parts[at].entries.insert(key.clone()) {
+                self.entries.push((at, key));
+            }
+        }
+    }
+
+    /// Leaves the queues of these keys, and goes on.
+    fn leave_keys(&mut self, at: usize, keys: Vec<Key>) {
+        if keys.is_empty() {
+            return;
+        }
+        let owner = self.owner();
+        let part = &mut self.parts[at];
+        keys.iter().for_each(|key| {
+            part.entries.remove(key);
+        });
+        let group = part.group;
+        for node in &part.queued_at {
+            if *node == self.shared.me() {
+                self.shared.replica(group).into_iter().for_each(|replica| replica.release_keys(owner, &keys));
+                continue;
+            }
+            for keys in keys.chunks(KEYS_RELEASED_AT_ONCE) {
+                let (shared, node, keys) = (self.shared.clone(), *node, keys.to_vec());
+                self.shared.spawn(async move {
+                    // If it is lost, the entries end with the transaction.
+                    let _ = shared.rpc.call(node, Request::ReleaseKeys { group, owner, keys }, RELEASE_TIMEOUT).await;
+                });
+            }
+        }
     }
 
     /// An entry is in the memory of the primary that gave it, and nowhere else. If that leads the group no more, it has no queues.
@@ -409,17 +449,53 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 
     fn savepoint(&mut self) -> Savepoint {
-        Savepoint(self.undo.len())
+        Savepoint { writes: self.undo.len(), entries: self.entries.len() }
     }
 
     fn rollback_to(&mut self, to: Savepoint) {
-        while self.undo.len() > to.0 {
+        while self.undo.len() > to.writes {
             let (at, key, before) = self.undo.pop().expect("longer than the mark");
             let writes = &mut self.parts[at].writes;
             match before {
                 Some(write) => writes.insert(key, write),
                 None => writes.remove(&key),
             };
+        }
+        let mut left: BTreeMap<usize, Vec<Key>> = BTreeMap::new();
+        for (at, key) in self.entries.split_off(to.entries.min(self.entries.len())) {
+            left.entry(at).or_default().push(key);
+        }
+        left.into_iter().for_each(|(at, keys)| self.leave_keys(at, keys));
+    }
+
+    fn takes_entries(&self, group: GroupId, locking: Locking) -> bool {
+        locking != Locking::None && !self.reads_at_replica(group, locking)
+    }
+
+    fn leave_queues_of(&mut self, group: GroupId, keys: &[Key], since: Savepoint) {
+        let Some(at) = self.parts.iter().position(|p| p.group == group) else { return };
+        let keys: BTreeSet<&Key> = keys.iter().filter(|key| self.parts[at].entries.contains(*key)).collect();
+        if keys.is_empty() {
+            return;
+        }
+        let mut left = Vec::new();
+        let later = self.entries.split_off(since.entries.min(self.entries.len()));
+        for (of, key) in later {
+            match of == at && keys.contains(&key) {
+                true => left.push(key),
+                false => self.entries.push((of, key)),
+            }
+        }
+        self.leave_keys(at, left);
+    }
+
+    fn reads_in(&self, group: GroupId) -> usize {
+        self.parts.iter().find(|p| p.group == group).map_or(0, |p| p.view.entries.len())
+    }
+
+    fn forget_reads(&mut self, group: GroupId, to: usize) {
+        if let Some(part) = self.parts.iter_mut().find(|p| p.group == group) {
+            part.view.entries.truncate(to);
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Part {
     pub writes: BTreeMap<Key, Write>,
     /// The primaries whose queues were asked for entries. They are given up there, whoever leads the group by then.
     pub queued_at: BTreeSet<NodeId>,
+    /// The keys whose queues it has entered, as far as it knows.
+    pub entries: BTreeSet<Key>,
     /// Values fetched ahead with their `until`, at the present snapshot.
     pub prefetched: BTreeMap<Key, (Option<Bytes>, Timestamp)>,
     pub prefetched_columns: ColumnMask,
@@ -31,6 +33,7 @@ impl Part {
             replica_snapshot: None,
             writes: BTreeMap::new(),
             queued_at: BTreeSet::new(),
+            entries: BTreeSet::new(),
             prefetched: BTreeMap::new(),
             prefetched_columns: ColumnMask::NONE,
         }

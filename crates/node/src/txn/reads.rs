@@ -66,6 +66,9 @@ impl<R: Runtime> Txn<R> {
                     if std::mem::take(&mut part.view.skipped).is_empty() {
                         let until = part.view.snapshot.expect("a read has a snapshot");
                         part.record(Target::Key(key.clone()), columns, until);
+                        if locking != Locking::None {
+                            self.note_entries(at, [key.clone()]);
+                        }
                     }
                     self.note_newest(at, version.as_ref().map_or(Timestamp::MIN, |v| v.at));
                     return Ok(version.and_then(|v| v.value));
@@ -205,10 +208,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     pub(super) fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
-        let waits_or_none = match locking {
-            Locking::None => true,
-            Locking::Exclusive(busy) | Locking::Shared(busy) => matches!(busy, OnLocked::Wait | OnLocked::Briefly),
-        };
+        let waits_or_none = locking.if_busy().is_none_or(|busy| matches!(busy, OnLocked::Wait | OnLocked::Briefly));
         waits_or_none && self.may_read_at_replicas() && !self.shared.is_primary_near(group)
     }
 
@@ -224,10 +224,22 @@ impl<R: Runtime> Txn<R> {
             return Ok(found);
         }
         let watch = self.before_wait(at, locking);
+        let mut entered = match &op {
+            ReadOp::Get { keys, .. } if locking != Locking::None => keys.clone(),
+            _ => Vec::new(),
+        };
         let result = match unless_deadlocked(watch, self.ask_primary(at, op, locking)).await {
             Ok(result) => result,
             Err(e) => return Err(self.note_failure(e)),
         };
+        if locking != Locking::None {
+            if let ReadResult::Page { rows, .. } = &result {
+                entered.extend(rows.iter().map(|(key, _)| key.clone()));
+            }
+            let skipped = &self.parts[at].view.skipped;
+            entered.retain(|key| !skipped.contains(key));
+            self.note_entries(at, entered);
+        }
         let until = self.parts[at].view.snapshot.ok_or_else(another_question)?;
         let untils = match &result {
             ReadResult::Values(values) => vec![until; values.len()],

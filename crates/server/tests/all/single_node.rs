@@ -136,3 +136,107 @@ async fn the_past_is_read_as_it_was() {
     drop(s);
     node.shutdown().await;
 }
+
+/// The SQLSTATE of a statement that must fail.
+async fn refused(session: &mut meridian_node::Session<MachineRuntime>, sql: &str) -> String {
+    session.query_text(sql).await.map(|r| format!("{r:?}")).expect_err(sql).sqlstate().to_string()
+}
+
+/// PostgreSQL manual, 13.3.2, and `ROLLBACK TO SAVEPOINT`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_locked_as_strongly_and_as_long_as_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
+    let shared = Shared::new();
+    let (mut a, mut b) = (session(&node, &shared, 1), session(&node, &shared, 2));
+    rows(&mut a, "CREATE TABLE t (id int PRIMARY KEY, name text, v int, other int, INDEX (v))").await;
+    rows(&mut a, "INSERT INTO t SELECT g, 'n' || g, 0, 0 FROM generate_series(1, 20) g").await;
+    let lock = |id: u32, how: &str| format!("SELECT id FROM t WHERE id = {id} FOR {how} NOWAIT");
+
+    // A condition that no index answers, or that an index answers in part: only rows that match are locked.
+    for change in ["UPDATE t SET id = id + 100 WHERE name = 'n7'", "DELETE FROM t WHERE v = 0 AND name = 'n7'"] {
+        rows(&mut a, &format!("BEGIN; {change}")).await;
+        for id in (1..=20).filter(|id| *id != 7) {
+            rows(&mut b, &lock(id, "UPDATE")).await;
+        }
+        assert_eq!(refused(&mut b, &lock(7, "KEY SHARE")).await, "55P03", "{change}");
+        rows(&mut a, "ROLLBACK").await;
+        rows(&mut b, &lock(7, "UPDATE")).await;
+    }
+    rows(&mut a, "BEGIN; SELECT id FROM t WHERE id = 7 AND name = 'other' FOR UPDATE").await;
+    rows(&mut b, &lock(7, "UPDATE")).await;
+    rows(&mut a, "ROLLBACK").await;
+    // Nor is anybody waited for whose row does not match.
+    rows(&mut a, "BEGIN; SELECT id FROM t WHERE id = 7 FOR UPDATE").await;
+    rows(&mut b, "SET lock_timeout = '2s'; UPDATE t SET other = 1 WHERE name = 'n8'").await;
+    assert_eq!(refused(&mut b, "UPDATE t SET other = 1 WHERE name = 'n7'").await, "55P03");
+    let free = rows(&mut b, "SELECT id FROM t WHERE name IN ('n6', 'n7', 'n8') ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED").await;
+    assert_eq!(free, [[Some("6".to_string())], [Some("8".to_string())]]);
+    rows(&mut a, "COMMIT").await;
+
+    // Who keeps the keys and who needs them kept do not wait for each other.
+    rows(&mut a, "BEGIN; UPDATE t SET other = 2 WHERE id = 3").await;
+    rows(&mut b, &lock(3, "KEY SHARE")).await;
+    for stronger in ["SHARE", "NO KEY UPDATE", "UPDATE"] {
+        assert_eq!(refused(&mut b, &lock(3, stronger)).await, "55P03", "{stronger}");
+    }
+    rows(&mut a, "COMMIT").await;
+    rows(&mut a, &format!("BEGIN; {}", lock(3, "SHARE"))).await;
+    rows(&mut b, &lock(3, "SHARE")).await;
+    assert_eq!(refused(&mut b, &lock(3, "NO KEY UPDATE")).await, "55P03");
+    rows(&mut a, "COMMIT").await;
+
+    // What was locked after a savepoint is let go with it; what was locked before stays.
+    rows(&mut a, &format!("BEGIN; {}", lock(4, "UPDATE"))).await;
+    rows(&mut a, "SAVEPOINT s; UPDATE t SET other = 3 WHERE id IN (4, 5); UPDATE t SET other = 3 WHERE name = 'n6'").await;
+    for id in [4, 5, 6] {
+        assert_eq!(refused(&mut b, &lock(id, "UPDATE")).await, "55P03", "{id}");
+    }
+    rows(&mut a, "ROLLBACK TO s").await;
+    rows(&mut b, &lock(5, "UPDATE")).await;
+    rows(&mut b, &lock(6, "UPDATE")).await;
+    assert_eq!(refused(&mut b, &lock(4, "UPDATE")).await, "55P03");
+    rows(&mut a, "COMMIT").await;
+    assert_eq!(rows(&mut a, "SELECT sum(other) FROM t WHERE id IN (4, 5, 6)").await, [[Some("0".to_string())]]);
+
+    // Who waits for a row that then matches no more goes on without it.
+    rows(&mut a, "BEGIN; UPDATE t SET name = 'gone' WHERE id = 9").await;
+    let waits = tokio::spawn(async move {
+        let changed = rows(&mut b, "SET lock_timeout = 0; UPDATE t SET other = 9 WHERE name = 'n9' RETURNING id").await;
+        (b, changed)
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    rows(&mut a, "COMMIT").await;
+    let (b, changed) = waits.await.unwrap();
+    assert!(changed.is_empty(), "{changed:?}");
+    drop((a, b));
+    node.shutdown().await;
+}
+
+/// Nobody hands out a number that was drawn before `ALTER SEQUENCE` or `setval` was acknowledged, on whichever node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drawn_numbers_end_with_what_was_said_of_the_sequence() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
+    // Two registries are two nodes, as far as drawn blocks go.
+    let (mut a, mut b) = (session(&node, &Shared::new(), 1), session(&node, &Shared::new(), 2));
+    let one = |rows: Vec<Vec<Option<String>>>| rows[0][0].clone().unwrap().parse::<i64>().unwrap();
+    rows(&mut a, "CREATE SEQUENCE q").await;
+    assert_eq!(one(rows(&mut a, "SELECT nextval('q')").await), 1);
+    assert_eq!(one(rows(&mut b, "SELECT nextval('q')").await), 33);
+    // A block that began before does not see the old one either.
+    rows(&mut b, "BEGIN; SELECT 1 FROM pg_class LIMIT 1").await;
+    rows(&mut a, "ALTER SEQUENCE q INCREMENT 1000").await;
+    let drawn = one(rows(&mut b, "SELECT nextval('q')").await);
+    assert_eq!(drawn, 1033, "b gives back what is left of its block, the last one drawn");
+    rows(&mut b, "COMMIT").await;
+    let drawn = one(rows(&mut a, "SELECT nextval('q')").await);
+    assert!(drawn > 1033 && drawn % 1000 == 33, "{drawn}");
+    rows(&mut a, "ALTER SEQUENCE q MAXVALUE 1500 START 1 RESTART WITH 5 INCREMENT 1").await;
+    let (x, y) = (one(rows(&mut a, "SELECT nextval('q')").await), one(rows(&mut b, "SELECT nextval('q')").await));
+    assert_eq!((x, y), (5, 37));
+    rows(&mut a, "DROP SEQUENCE q; CREATE SEQUENCE q START 7").await;
+    assert_eq!(one(rows(&mut b, "SELECT nextval('q')").await), 7);
+    drop((a, b));
+    node.shutdown().await;
+}

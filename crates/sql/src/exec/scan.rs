@@ -7,16 +7,16 @@
 
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
-use super::op::{Frame, Op, Row, State, eval_scalar, filter};
+use super::op::{Frame, Op, Row, State, all_true, eval_scalar, filter};
 use super::{BATCH, Runtime};
-use crate::env::{Locking, Transaction};
+use crate::env::{Locking, OnLocked, Savepoint, Transaction};
 use crate::plan::physical::{KeyPart, KeyRangeParts, Scalar, Scan};
 use crate::types::keys::encode_key_column;
 use crate::types::{ArrayValue, Datum, RowView, Type};
 use bytes::Bytes;
 use meridian_base::key::encode;
 use meridian_base::{Error, GroupId, Key, KeyRange, Result};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Where a scan is.
 pub(crate) struct ScanState {
@@ -43,6 +43,8 @@ struct Cursor {
 /// An entry of an index and where it was.
 type Found = (GroupId, Key, Bytes);
 
+/// How often a page is read again because others changed its rows while they were being locked.
+const RELOCKS_MAX: u32 = 100;
 /// How many keys an `IN` list may multiply to.
 const KEYS_MAX: usize = 100_000;
 
@@ -62,25 +64,158 @@ pub(crate) async fn next<T: Transaction>(
             Work::Points { keys, .. } if keys.is_empty() => return Ok(None),
             Work::Points { groups, keys } => {
                 let page: Vec<Key> = keys.drain(..keys.len().min(state.page)).collect();
-                points(s, groups, &page, rt).await?.into_iter().flatten().collect()
+                let since = rt.txn.savepoint();
+                let rows = points(s, groups, &page, rt).await?;
+                match s.index {
+                    0 => {
+                        let places = page.into_iter().flat_map(|key| groups.iter().map(move |group| (group, key.clone())));
+                        let each = groups.iter().count().max(1);
+                        matching(s, places, each, rows, since, &op.frame, rt).await?
+                    }
+                    _ => filter(rows.into_iter().flatten().collect(), &s.filter, &op.frame, rt).await?,
+                }
+            }
+            Work::Ranges { cursors, .. } if locks_matching(s, cursors, rt) => {
+                match locked_page(s, &mut cursors[0], state.page, want, &op.frame, rt).await? {
+                    Some(rows) => rows,
+                    None => return Ok(None),
+                }
             }
             Work::Ranges { cursors, near } => {
+                let since = rt.txn.savepoint();
                 let found = match s.is_merged {
                     true => merged_page(s, cursors, state.page, rt).await?,
                     false => page(s, cursors, *near, state.page, rt).await?,
                 };
                 let Some(found) = found else { return Ok(None) };
-                entries(s, found, rt).await?.into_iter().flatten().collect()
+                let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
+                let rows = entries(s, found, s.locking, rt).await?;
+                matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
             }
         };
         // What was wanted was not enough (a filter dropped it): ask for more at a time.
         state.page = (state.page * 2).min(4 * BATCH);
-        let rows = filter(rows, &s.filter, &op.frame, rt).await?;
         if !rows.is_empty() {
             return Ok(Some(rows));
         }
         rt.pause().await?;
     }
+}
+
+/// Whether rows may be locked that turn out not to match.
+fn is_choosy(s: &Scan) -> bool {
+    s.locking != Locking::None && !s.filter.is_empty()
+}
+
+/// Whether rows can be looked at first, and locked if they match: in one group, where its primary is asked, by a condition that says
+/// the same twice. With `SKIP LOCKED` nothing may be read of rows that are left out: they are locked, and let go if they do not match.
+fn locks_matching<T: Transaction>(s: &Scan, cursors: &[Cursor], rt: &Runtime<'_, T>) -> bool {
+    let [cursor] = cursors else { return false };
+    is_choosy(s)
+        && s.locking.if_busy() != Some(OnLocked::Skip)
+        && cursor.ahead.is_empty()
+        && rt.txn.takes_entries(cursor.group, s.locking)
+        && !s.filter.iter().any(|f| f.expr.is_volatile())
+}
+
+/// The next matching rows of a group, locked. A page is read without locks; if rows match, they are locked, and the page is read again: what
+/// was read before a wait would be out of date after it.
+async fn locked_page<T: Transaction>(
+    s: &Scan,
+    cursor: &mut Cursor,
+    page: usize,
+    want: usize,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Vec<Row>>> {
+    let Some(range) = cursor.ranges.pop_front() else { return Ok(None) };
+    let group = cursor.group;
+    rt.ctx.stay_home(std::iter::once(group), s.locking)?;
+    let since = rt.txn.savepoint();
+    let reads = rt.txn.reads_in(group);
+    let mut held = BTreeSet::new();
+    for _ in 0..RELOCKS_MAX {
+        let scan = crate::env::Scan {
+            range: range.clone(),
+            columns: s.mask,
+            reverse: s.reverse,
+            limit: Some(page),
+            locking: Locking::None,
+        };
+        let crate::env::ScanRows { rows: found, mut rest } = rt.txn.scan(group, scan).await?;
+        let found: Vec<Found> = found.into_iter().map(|(key, value)| (group, key, value)).collect();
+        let places: Vec<Key> = found.iter().map(|(_, key, _)| key.clone()).collect();
+        let keys = primary_keys(s, &found)?;
+        let rows = entries(s, found, Locking::None, rt).await?;
+        let (mut matches, mut out) = (BTreeSet::new(), Vec::new());
+        for ((place, (_, key)), row) in places.into_iter().zip(keys).zip(rows) {
+            let Some(row) = row else { continue };
+            if !all_true(&s.filter, &row, frame, rt).await? {
+                continue;
+            }
+            matches.insert(key);
+            out.push(row);
+            if out.len() >= want.max(1) {
+                // The rows behind it are not wanted yet.
+                rest = Some(match s.reverse {
+                    true => KeyRange::new(range.start.clone(), place),
+                    false => KeyRange::new(place.successor(), range.end.clone()),
+                });
+                break;
+            }
+        }
+        let missing: Vec<Key> = matches.difference(&held).cloned().collect();
+        if missing.is_empty() {
+            let others: Vec<Key> = held.difference(&matches).cloned().collect();
+            rt.txn.leave_queues_of(group, &others, since);
+            if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+                cursor.ranges.push_front(rest);
+            }
+            return Ok(Some(out));
+        }
+        rt.txn.forget_reads(group, reads);
+        rt.txn.get_many(group, &missing, s.mask, s.locking).await?;
+        rt.txn.forget_reads(group, reads);
+        held.extend(missing);
+        rt.pause().await?;
+    }
+    Err(Error::retry("could not serialize access: rows kept changing while they were being locked"))
+}
+
+/// The groups and primary keys of the rows of index entries.
+fn primary_keys(s: &Scan, found: &[Found]) -> Result<Vec<(GroupId, Key)>> {
+    let primary = |(group, key, value): &Found| match s.index {
+        0 => Ok((*group, key.clone())),
+        _ => Ok((*group, split_entry(value)?.0)),
+    };
+    found.iter().map(primary).collect()
+}
+
+/// The rows that match; the others are let go if they were locked for this. `places`: where they may be, so many for `each` row.
+async fn matching<T: Transaction>(
+    s: &Scan,
+    places: impl Iterator<Item = (GroupId, Key)>,
+    each: usize,
+    rows: Vec<Option<Row>>,
+    since: Savepoint,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    if !is_choosy(s) {
+        return filter(rows.into_iter().flatten().collect(), &s.filter, frame, rt).await;
+    }
+    let mut out = Vec::with_capacity(rows.len());
+    let mut others: BTreeMap<GroupId, Vec<Key>> = BTreeMap::new();
+    let mut places = places;
+    for row in rows {
+        let at: Vec<(GroupId, Key)> = places.by_ref().take(each).collect();
+        match row {
+            Some(row) if all_true(&s.filter, &row, frame, rt).await? => out.push(row),
+            _ => at.into_iter().for_each(|(group, key)| others.entry(group).or_default().push(key)),
+        }
+    }
+    others.into_iter().for_each(|(group, keys)| rt.txn.leave_queues_of(group, &keys, since));
+    Ok(out)
 }
 
 /// A page of the near groups while they have any, then of all the others at once. `None` at the end.
@@ -172,14 +307,19 @@ pub(crate) async fn points<T: Transaction>(
             hits.push((group, keys[i].clone(), value));
         }
     }
-    for (i, row) in at.into_iter().zip(entries(s, hits, rt).await?) {
+    for (i, row) in at.into_iter().zip(entries(s, hits, s.locking, rt).await?) {
         out[i] = row;
     }
     Ok(out)
 }
 
 /// Rows of index entries, in their order.
-async fn entries<T: Transaction>(s: &Scan, found: Vec<Found>, rt: &mut Runtime<'_, T>) -> Result<Vec<Option<Row>>> {
+async fn entries<T: Transaction>(
+    s: &Scan,
+    found: Vec<Found>,
+    locking: Locking,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Option<Row>>> {
     if s.index == 0 {
         return found.into_iter().map(|(_, _, v)| primary_row(s, v).map(Some)).collect();
     }
@@ -203,10 +343,10 @@ async fn entries<T: Transaction>(s: &Scan, found: Vec<Found>, rt: &mut Runtime<'
     let values = match reads.as_slice() {
         [] => return Ok(rows),
         [(group, keys)] => match keys.as_slice() {
-            [key] => vec![vec![rt.txn.get(*group, key, s.mask, s.locking).await?]],
-            keys => vec![rt.txn.get_many(*group, keys, s.mask, s.locking).await?],
+            [key] => vec![vec![rt.txn.get(*group, key, s.mask, locking).await?]],
+            keys => vec![rt.txn.get_many(*group, keys, s.mask, locking).await?],
         },
-        _ => rt.txn.get_each(reads, s.mask, s.locking).await?,
+        _ => rt.txn.get_each(reads, s.mask, locking).await?,
     };
     for (places, values) in places.into_iter().zip(values) {
         for (at, value) in places.into_iter().zip(values) {

@@ -68,6 +68,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
             offset: start as u32,
             as_of: cut.as_of,
             overriding: cut.overriding,
+            row_locks: cut.row_locks,
         });
     }
     Ok(statements)
@@ -124,7 +125,14 @@ fn without_signs(
 pub fn parse_one_statement(text: &str) -> Result<Statement> {
     let mut all = parse(text)?;
     match all.len() {
-        0 => Ok(Statement { kind: Kind::Empty, text: String::new(), offset: 0, as_of: None, overriding: None }),
+        0 => Ok(Statement {
+            kind: Kind::Empty,
+            text: String::new(),
+            offset: 0,
+            as_of: None,
+            overriding: None,
+            row_locks: RowLocks::default(),
+        }),
         1 => Ok(all.remove(0)),
         _ => Err(Error::sql("42601", "cannot insert multiple commands into a prepared statement")),
     }

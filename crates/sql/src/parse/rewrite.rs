@@ -1,7 +1,7 @@
 //! Clauses that sqlparser does not know, inside statements that it does: cut out or replaced before it sees the tokens.
 
 use super::cursor::Cursor;
-use super::statement::{AsOfSystemTime, Locality, Overriding};
+use super::statement::{AsOfSystemTime, Locality, Overriding, RowLocks};
 use super::{Place, cockroach, expression_at_start, extra};
 use crate::catalog::lookup::fold;
 use meridian_base::{Error, Result};
@@ -16,6 +16,7 @@ pub(super) struct Cut {
     pub(super) locality: Option<Locality>,
     pub(super) as_of: Option<AsOfSystemTime>,
     pub(super) overriding: Option<Overriding>,
+    pub(super) row_locks: RowLocks,
     /// What columns get when their rows are updated.
     pub(super) on_updates: Vec<(String, ast::Expr)>,
     pub(super) said: cockroach::Said,
@@ -79,11 +80,16 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         computed_columns(&mut tokens);
         cut.on_updates = on_updates(&mut tokens)?;
     }
+    let mut has_stronger = RowLocks::default();
     let mut i = 0;
     while i < tokens.len() {
         if sees(&tokens, i, &["as", "identity"]) && tokens.get(i + 2).is_some_and(|t| t.token == Token::LParen) {
             let end = after_operand(&tokens, i + 1);
             sort_options(&mut tokens[i + 3..end.max(i + 4) - 1]);
+        }
+        if sees(&tokens, i, &["insert", "into", "local"]) {
+            // A name; sqlparser takes it for Hive's LOCAL DIRECTORY.
+            tokens[i + 2].token = Token::make_word("local", Some('"'));
         }
         if sees(&tokens, i, &["overriding", "system", "value"]) {
             cut.overriding = Some(Overriding::SystemValue);
@@ -93,8 +99,14 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             tokens.drain(i..i + 3);
         } else if sees(&tokens, i, &["for", "no", "key", "update"]) {
             tokens.drain(i + 1..i + 3);
+            cut.row_locks.keep_keys = true;
         } else if sees(&tokens, i, &["for", "key", "share"]) {
             tokens.remove(i + 1);
+            cut.row_locks.share_keys = true;
+        } else if sees(&tokens, i, &["for", "update"]) {
+            has_stronger.keep_keys = true;
+        } else if sees(&tokens, i, &["for", "share"]) {
+            has_stronger.share_keys = true;
         }
         if i > 0 && sees(&tokens, i, &["exclude"]) && ends_frame(&tokens[i - 1]) {
             if sees(&tokens, i + 1, &["no", "others"]) {
@@ -122,6 +134,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         }
         i += 1;
     }
+    // Where both are named, the stronger one keeps the promises of both.
+    cut.row_locks.keep_keys &= !has_stronger.keep_keys;
+    cut.row_locks.share_keys &= !has_stronger.share_keys;
     Ok((tokens, cut))
 }
 

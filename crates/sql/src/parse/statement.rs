@@ -15,6 +15,16 @@ pub struct Statement {
     pub as_of: Option<AsOfSystemTime>,
     /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE` of an `INSERT`.
     pub overriding: Option<Overriding>,
+    pub row_locks: RowLocks,
+}
+
+/// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR SHARE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowLocks {
+    /// All of its `FOR UPDATE` are `FOR NO KEY UPDATE`.
+    pub keep_keys: bool,
+    /// All of its `FOR SHARE` are `FOR KEY SHARE`.
+    pub share_keys: bool,
 }
 
 /// The time of a statement or a transaction that reads the past.

@@ -49,7 +49,9 @@ pub(crate) fn locking_of(locks: &Locks, relation: &str) -> Locking {
 fn clause(locking: Locking) -> &'static str {
     match locking {
         Locking::Shared(_) => "FOR SHARE",
-        _ => "FOR UPDATE",
+        Locking::KeyShared(_) => "FOR KEY SHARE",
+        Locking::KeyKept(_) => "FOR NO KEY UPDATE",
+        Locking::Exclusive(_) | Locking::None => "FOR UPDATE",
     }
 }
 
@@ -133,6 +135,7 @@ impl Binder<'_> {
     }
 
     fn locks(&mut self, clauses: &[ast::LockClause]) -> Result<Locks> {
+        let row_locks = self.row_locks;
         let lock = |c: &ast::LockClause| {
             let on = match c.nonblock {
                 None => OnLocked::Wait,
@@ -140,7 +143,9 @@ impl Binder<'_> {
                 Some(ast::NonBlock::SkipLocked) => OnLocked::Skip,
             };
             let locking = match c.lock_type {
+                ast::LockType::Update if row_locks.keep_keys => Locking::KeyKept(on),
                 ast::LockType::Update => Locking::Exclusive(on),
+                ast::LockType::Share if row_locks.share_keys => Locking::KeyShared(on),
                 ast::LockType::Share => Locking::Shared(on),
             };
             let of = match c.of.as_ref().map(|of| of.0.as_slice()) {

@@ -92,6 +92,7 @@ pub(crate) struct Binder<'a> {
     pub(crate) writes: bool,
     pub(crate) cacheable: bool,
     pub(crate) depth: u32,
+    pub(crate) row_locks: crate::parse::RowLocks,
     /// Where the stack was when binding began.
     stack: usize,
 }
@@ -114,6 +115,7 @@ impl<'a> Binder<'a> {
             writes: false,
             cacheable: true,
             depth: 0,
+            row_locks: Default::default(),
             stack: super::stack::mark(),
         }
     }

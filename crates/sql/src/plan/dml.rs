@@ -529,11 +529,14 @@ impl Binder<'_> {
             None => &[],
             Some(ast::UpdateTableFromKind::AfterSet(f) | ast::UpdateTableFromKind::BeforeSet(f)) => f.as_slice(),
         };
-        let t = self.change_target(name, alias.as_ref(), from, u.selection.as_ref())?;
+        let mut t = self.change_target(name, alias.as_ref(), from, u.selection.as_ref())?;
         let plan = t.plan.clone();
         let scope = Scope { cols: t.all_cols(), tables: t.tables.clone(), no_aggregates: Some("UPDATE"), ..Scope::default() };
         let (mut set, _) = self.in_scope(scope, |b| b.assignments(&u.assignments, &plan))?;
         add_on_updates(&mut set, &plan, t.base);
+        if !may_change_keys(&plan.table, &set) {
+            keep_keys(&mut t.input, t.base);
+        }
         self.change(t, DmlKind::Update { set }, u.returning.as_deref())
     }
 
@@ -651,6 +654,30 @@ fn base_of(rel: &Rel) -> ColId {
     match rel {
         Rel::Table { base, .. } => *base,
         _ => unreachable!("the target of a change is a table"),
+    }
+}
+
+/// Whether an update may give a row other keys: those of unique indexes, which rows of other tables may refer to, and its region.
+fn may_change_keys(table: &TableRef, set: &[(u32, Expr)]) -> bool {
+    let is_generated = |o: u32| table.columns[o as usize].generated.is_some();
+    let keys = table.indexes.iter().filter(|i| i.unique).flat_map(|i| &i.columns).map(|c| c.ordinal);
+    keys.chain(table.region_column()).any(|o| is_generated(o) || set.iter().any(|(to, _)| *to == o))
+}
+
+/// Whoever needs the rows of the table that is changed to keep their keys need not wait for this.
+fn keep_keys(rel: &mut Rel, of: ColId) {
+    match rel {
+        Rel::Table { base, locking, .. } if *base == of => {
+            if let Locking::Exclusive(on) = *locking {
+                *locking = Locking::KeyKept(on);
+            }
+        }
+        Rel::Filter { input, .. } | Rel::Project { input, .. } => keep_keys(input, of),
+        Rel::Join { left, right, .. } => {
+            keep_keys(left, of);
+            keep_keys(right, of);
+        }
+        _ => {}
     }
 }
 

@@ -73,6 +73,7 @@ pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<T
         return explain(&statement.inner((**inner).clone()), *analyze, options.as_deref().unwrap_or_default(), ctx, param_types);
     }
     let mut b = Binder::new(*ctx, &statement.text, param_types);
+    b.row_locks = statement.row_locks;
     let (tag, (rel, out)) = match &**sql {
         ast::Statement::Query(q) => {
             let tag = match &*q.body {

@@ -397,7 +397,7 @@ impl<E: Environment> Session<E> {
         match (block.txn.as_mut(), savepoint.place) {
             (Some(txn), Some(place)) => txn.rollback_to(place),
             // What was read stays read; writes since then are all its writes.
-            (Some(txn), None) => txn.rollback_to(Savepoint(0)),
+            (Some(txn), None) => txn.rollback_to(Savepoint::default()),
             (None, _) => {}
         }
         let undone = std::mem::replace(&mut block.ddl, savepoint.ddl.clone());

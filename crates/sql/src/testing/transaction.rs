@@ -153,10 +153,16 @@ impl Transaction for MemTransaction {
         self.uses.extend(descriptors);
     }
     fn savepoint(&mut self) -> Savepoint {
-        Savepoint(self.writes.len())
+        Savepoint { writes: self.writes.len(), entries: 0 }
     }
     fn rollback_to(&mut self, to: Savepoint) {
-        self.writes.truncate(to.0);
+        self.writes.truncate(to.writes);
+    }
+    fn reads_in(&self, _: GroupId) -> usize {
+        self.reads.len()
+    }
+    fn forget_reads(&mut self, _: GroupId, to: usize) {
+        self.reads.truncate(to);
     }
     async fn commit(mut self) -> Result<Option<Timestamp>> {
         let catalog = self.env.catalog();

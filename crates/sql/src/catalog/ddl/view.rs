@@ -74,6 +74,7 @@ impl Deriver<'_> {
             offset: 0,
             as_of: None,
             overriding: None,
+            row_locks: Default::default(),
         };
         let catalog = Arc::new(self.catalog.clone());
         let context = PlanContext { catalog: &catalog, names: self.names(), eval: self.context.eval };

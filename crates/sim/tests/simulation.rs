@@ -201,6 +201,12 @@ fn an_outcome_forgotten_before_everybody_has_it_is_caught() {
     caught(WorkloadKind::Bank, (2, 1), 8, 1).after(42).shows(BallotBug::ForgetBeforeAcks);
 }
 
+/// Counterexample 9.
+#[test]
+fn global_rows_that_hold_past_a_prepared_writer_are_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 3, 1).after(15).shows(PlantedBug::GlobalReadsHoldToClosed);
+}
+
 /// Counterexample 2.
 #[test]
 fn reservations_that_end_before_a_future_commit_are_caught() {

@@ -165,8 +165,9 @@ impl Scenario {
             PlantedBug::GlobalReadsHoldToCommit => {
                 self.has_global = true;
                 self.several_regions_share = 0.8;
-                self.pause_max = Duration::from_millis(200);
-                self.strike(Duration::from_millis(500), Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(150..=600) });
+                self.pause_max = Duration::from_millis(900);
+                let strike = Strike { deaf: Some(Deaf::Abroad), in_first_region: true, ..Strike::lasting(600..=1_200) };
+                self.strike(Duration::from_millis(700), strike);
                 (self.plan.skew_max, self.plan.first_is_ahead) = (MAX_OFFSET_DEFAULT.mul_f64(0.36), true);
             }
             // A writer of a GLOBAL row must be prepared for longer than its timestamp is ahead, since a vote from another region does not

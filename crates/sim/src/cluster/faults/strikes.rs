@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct Strike {
     /// These do not hear the node any more, which still hears them.
     pub deaf: Option<Deaf>,
+    /// Only primaries in the first region, where GLOBAL groups have theirs.
+    pub in_first_region: bool,
     /// So far its clock jumps ahead for as long as the strike lasts.
     pub ahead: Duration,
     /// Every sync takes about so long.
@@ -51,14 +53,22 @@ pub enum Death {
 impl Strike {
     /// Nothing happens, for this long.
     pub fn lasting(lasts_ms: RangeInclusive<u64>) -> Strike {
-        Strike { deaf: None, ahead: Duration::ZERO, sync_time: None, lasts_ms, death: None, down_ms: 100..=1_000 }
+        Strike {
+            deaf: None,
+            in_first_region: false,
+            ahead: Duration::ZERO,
+            sync_time: None,
+            lasts_ms,
+            death: None,
+            down_ms: 100..=1_000,
+        }
     }
 }
 
 impl Faults {
     /// Strikes a primary in whose region all is well.
     pub(super) fn strike<S: Software>(&mut self, machines: &mut Machines<S>, strike: &Strike, now: Duration) {
-        let Some(node) = self.pick_primary(machines) else { return };
+        let Some(node) = self.pick_primary(machines, strike.in_first_region) else { return };
         machines.world.coverage.hit("primary struck");
         machines.host(&node.name).event("struck", 0);
         self.busy.insert(node.name.clone());
@@ -77,10 +87,12 @@ impl Faults {
         self.ends.push((now + lasts, End::Strike { node: node.name, links, strike: strike.clone() }));
     }
 
-    fn pick_primary<S: Software>(&mut self, machines: &Machines<S>) -> Option<NodeSpec> {
+    fn pick_primary<S: Software>(&mut self, machines: &Machines<S>, in_first_region: bool) -> Option<NodeSpec> {
         let nodes = &machines.topology.nodes;
+        let is_meant = |n: &&NodeSpec| !in_first_region || n.region == machines.topology.regions[0];
         let is_well = |region: &str| nodes.iter().all(|n| n.region != region || !self.busy.contains(&n.name));
-        let fit: Vec<&NodeSpec> = nodes.iter().filter(|n| is_well(&n.region) && machines.is_primary(&n.name)).collect();
+        let fit: Vec<&NodeSpec> =
+            nodes.iter().filter(is_meant).filter(|n| is_well(&n.region) && machines.is_primary(&n.name)).collect();
         (!fit.is_empty()).then(|| fit[self.rng.random_range(0..fit.len())].clone())
     }
 

@@ -44,7 +44,7 @@ mod protected;
 mod ranges;
 mod reach;
 pub mod replica;
-mod room;
+pub mod room;
 pub mod rpc;
 pub mod shared;
 mod small_file;

@@ -3,8 +3,8 @@
 use crate::script::{Cluster, US};
 use meridian_base::record::SchemaGrant;
 use meridian_base::{Clock, GroupId, NodeId, SchemaVersion, Timestamp};
-use meridian_node::rpc::{Place, Rpc};
 use meridian_node::room::Left;
+use meridian_node::rpc::{Place, Rpc};
 use meridian_node::wire::{Ping, Request};
 use meridian_sim::cluster::meridian::{NODE_PORT, Tuning};
 use meridian_sim::world::SimRuntime;

@@ -164,7 +164,9 @@ fn commit_above_a_prepared_writer(bugs: PlantedBugs) -> Result<(), String> {
     for statement in ["BEGIN", "UPDATE items SET price = 1 WHERE id = 7", "UPDATE far SET v = 1 WHERE id = 1"] {
         writer.ask(&mut c, statement);
     }
+    // Through the third region, either.
     c.cut_one_way("n3", "n1");
+    c.cut_one_way("n3", "n2");
     writer.say("COMMIT");
     // The present passes its timestamp, which lies a lead ahead.
     c.pass(Duration::from_millis(1_500));
@@ -174,6 +176,7 @@ fn commit_above_a_prepared_writer(bugs: PlantedBugs) -> Result<(), String> {
     reader.say("COMMIT");
     let has_committed = reader.hear(&mut c).is_ok();
     c.mend("n1", "n3");
+    c.mend("n2", "n3");
     let _ = writer.hear(&mut c);
     c.pass(Duration::from_secs(5));
     assert_eq!(c.sql(ASIA, "shop", "SELECT v FROM far"), [["1"]], "the writer is committed");

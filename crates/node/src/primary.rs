@@ -88,6 +88,12 @@ impl<R: Runtime> Replica<R> {
                 }
             };
             let guard = CancelTicket { replica: self, ticket };
+            if self.leads_behind_promise()
+                && let Some(by) = self.behind_promise()
+            {
+                // Whatever it waits for waits for the clock.
+                return Err(behind_error(self.id, by));
+            }
             let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
             let began = Instant::now();
             let ended = tokio::time::timeout_at(deadline, woken).await;

@@ -36,7 +36,7 @@ pub const PROMISED: [&str; 22] = [
     "clock of another speed",
 ];
 /// What one of this many seeds or more promises besides.
-pub const PROMISED_LATER: [&str; 4] = ["clock hours off", "bit rot detected", "synced writes lost", "region lost for good"];
+pub const PROMISED_LATER: [&str; 2] = ["clock hours off", "region lost for good"];
 const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;
 /// In fewer seeds, chance may leave one out.
 pub const PROMISED_FROM_SEEDS: u64 = 30;

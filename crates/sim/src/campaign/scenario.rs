@@ -85,8 +85,8 @@ impl Scenario {
             speeds: rng.random_bool(0.7) && !self.plan.skew_max.is_zero(),
             hours: rng.random_bool(0.05),
             replaced_disks: REPLACED_DISKS_JOIN_AS_NEW_NODES && rng.random_bool(0.5),
-            bit_rot: rng.random_bool(0.4),
-            lying_syncs: rng.random_bool(0.4),
+            bit_rot: rng.random_bool(0.4) && REPLACED_DISKS_JOIN_AS_NEW_NODES,
+            lying_syncs: rng.random_bool(0.4) && LEADERS_BEAR_LOST_LOGS,
             lost_regions: loses_region,
             survives_region: loses_region,
         };
@@ -264,8 +264,13 @@ impl Scenario {
     }
 }
 
-/// A node with an empty disk is a new node, wherever it is.
+/// Whether faults of disks that cost a node its data are drawn. A node with an empty disk is a new node, wherever it is; no campaign
+/// has run with this yet. A rotten disk in a region of one node would stay down without it.
 const REPLACED_DISKS_JOIN_AS_NEW_NODES: bool = false;
+
+/// Whether syncs that lie are drawn: the consensus library stops a leader's process when a follower has lost what it had acknowledged
+/// (seed 8000 on 3x1).
+const LEADERS_BEAR_LOST_LOGS: bool = false;
 
 /// Longer than a group remembers what everybody has acknowledged (`WATERMARK_LAG`).
 const LONG_AWAY_MS: RangeInclusive<u64> = 33_000..=35_000;

@@ -131,14 +131,9 @@ impl<'h> Checker<'h> {
         for op in &record.ops {
             match op {
                 Op::Append { key, value } => own.entry(*key).or_default().push(*value),
+                Op::ReadList { key, values } if gone.contains(key) && values.is_empty() => {}
                 Op::ReadList { key, values } if gone.contains(key) => {
-                    if !values.is_empty() {
-                        self.report(
-                            Kind::Internal,
-                            vec![index],
-                            format!("record {index} deleted {key} and then read {values:?}"),
-                        );
-                    }
+                    self.report(Kind::Internal, vec![index], format!("record {index} deleted {key} and then read {values:?}"))
                 }
                 Op::ReadList { key, values } => self.collect_read(index, *key, values, false, &mut seen, &own),
                 Op::Delete { key, values } => {

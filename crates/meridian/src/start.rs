@@ -36,6 +36,10 @@ pub struct Args {
     /// For how many seconds this node keeps versions that were replaced: how far AS OF SYSTEM TIME reaches back.
     #[arg(long, default_value_t = base::limits::GC_TTL_DEFAULT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     gc_ttl: u64,
+    /// How many MiB of the disk's free space writes leave alone: below that they are refused, while reads and deletions go on. As long
+    /// as nothing is said, 1024, or a tenth of a small disk.
+    #[arg(long, value_name = "MIB")]
+    keep_free: Option<u64>,
     /// Most clients at once.
     #[arg(long, default_value_t = ServerOptions::default().max_connections, value_parser = at_least_one)]
     max_connections: usize,
@@ -86,6 +90,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         pg: ServerOptions { max_connections: args.max_connections, ..ServerOptions::default() },
         threads: SessionThreads::start()?,
         protocol: ProtocolThread::start()?,
+        kept_free: args.keep_free.map(|mib| mib.saturating_mul(1 << 20)),
         memory: Memory::Server,
     };
     let place = config.place.clone();

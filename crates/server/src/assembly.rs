@@ -36,6 +36,8 @@ pub struct ServerConfig {
     pub threads: SessionThreads,
     /// What heartbeats and leases run on.
     pub protocol: ProtocolThread,
+    /// Free bytes of the disk that writes leave alone; see [`meridian_node::RoomOptions::kept_bytes`].
+    pub kept_free: Option<u64>,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,
 }
@@ -80,7 +82,9 @@ impl Server {
         node_config.links = config.links;
         node_config.max_offset = config.max_offset;
         node_config.gc_ttl = config.gc_ttl;
+        node_config.room.kept_bytes = config.kept_free;
         if config.memory == Memory::Small {
+            node_config.room.reserve_bytes = 4 << 20;
             node_config.log_options.segment_bytes = 8 << 20;
             node_config.store_options.cache_bytes_max = 32 << 20;
             node_config.store_options.block_cache_bytes_max = 8 << 20;

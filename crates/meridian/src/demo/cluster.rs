@@ -14,6 +14,8 @@ use std::time::Duration;
 const LAYOUT_FILE: &str = "demo.json";
 /// Nodes hand leadership over when they stop, but all of them stop.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(8);
+/// Free bytes of the disk that the cluster leaves alone: it has little data, and is often in a temporary directory.
+const KEPT_FREE: u64 = 128 << 20;
 const ANY_PORT: &str = "127.0.0.1:0";
 
 /// One node of the cluster to be.
@@ -153,6 +155,7 @@ impl Cluster {
                 pg: ServerOptions::default(),
                 threads: threads.clone(),
                 protocol: protocol.clone(),
+                kept_free: Some(KEPT_FREE),
                 memory: Memory::Small,
             };
             // On a task of its own, so that the nodes share the machine's cores.

@@ -139,3 +139,50 @@ nextval
 7
 (SELECT 1)
 
+create sequence turns minvalue 3 maxvalue 12 start 10;
+----
+(CREATE SEQUENCE)
+
+alter sequence turns start 5;
+----
+(ALTER SEQUENCE)
+
+select nextval('turns');
+----
+nextval
+10
+(SELECT 1)
+
+alter sequence turns increment -4;
+----
+(ALTER SEQUENCE)
+
+select seqstart, seqincrement, seqmin, seqmax from pg_sequence where seqrelid = 'turns'::regclass;
+----
+seqstart | seqincrement | seqmin | seqmax
+5 | -4 | 3 | 12
+(SELECT 1)
+
+select nextval('turns');
+----
+nextval
+6
+(SELECT 1)
+
+select nextval('turns');
+----
+ERROR 2200H: nextval: reached minimum value of sequence "turns" (3)
+
+alter sequence turns minvalue 6;
+----
+ERROR 22023: START value (5) cannot be less than MINVALUE (6)
+
+create sequence down increment -1;
+----
+(CREATE SEQUENCE)
+
+select nextval('down'), nextval('down');
+----
+nextval | nextval
+-1 | -2
+(SELECT 1)

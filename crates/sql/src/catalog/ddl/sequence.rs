@@ -39,7 +39,7 @@ impl Deriver<'_> {
             owner: self.names().user.clone(),
             ..blank(ty)?
         };
-        apply(&mut sequence, &from_ast(sequence_options)?)?;
+        apply(&mut sequence, &from_ast(sequence_options)?, true)?;
         if let Some(owner) = owned_by {
             let parts: Vec<String> = owner.0.iter().filter_map(|p| p.as_ident()).map(crate::catalog::lookup::fold).collect();
             sequence.owned_by = self.owner_column(&parts)?;
@@ -68,7 +68,7 @@ impl Deriver<'_> {
             owner: table.owner.clone(),
             ..blank(column.ty.clone())?
         };
-        apply(&mut sequence, &from_ast(options)?)?;
+        apply(&mut sequence, &from_ast(options)?, true)?;
         let id = sequence.id;
         self.put(sequence);
         Ok(id)
@@ -101,7 +101,7 @@ impl Deriver<'_> {
             AlterSequence::Owner(role) => sequence.owner = self.role(role)?,
             AlterSequence::SetSchema(schema) => sequence.schema = self.catalog.schema(self.names(), schema)?.id,
             AlterSequence::Options { options } => {
-                apply(&mut sequence, options)?;
+                apply(&mut sequence, options, false)?;
                 for option in options {
                     match option {
                         SequenceOption::OwnedBy(parts) => {
@@ -178,20 +178,16 @@ fn integer(e: &Expr) -> Result<i64> {
     text.parse().map_err(|_| Error::sql("22003", format!("value \"{text}\" is out of range for type bigint")))
 }
 
-/// Applies options, then checks them together, as PostgreSQL's `init_params` does.
-fn apply(sequence: &mut Sequence, options: &[SequenceOption]) -> Result<()> {
+/// Applies options, then checks them together, as PostgreSQL does: what is not named has its default in a new sequence and stays as it
+/// is in one that is altered, the bounds of one that changes its direction included.
+fn apply(sequence: &mut Sequence, options: &[SequenceOption], is_new: bool) -> Result<()> {
     let mut start = None;
-    let (mut min, mut max) = (None, None);
+    let default = is_new.then_some(None);
+    let (mut min, mut max) = (default, default);
     for option in options {
         match option {
             SequenceOption::Increment(0) => return Err(Error::sql("22023", "INCREMENT must not be zero")),
-            SequenceOption::Increment(by) => {
-                let was_ascending = sequence.increment > 0;
-                sequence.increment = *by;
-                if was_ascending != (*by > 0) {
-                    (min, max) = (min.or(Some(None)), max.or(Some(None)));
-                }
-            }
+            SequenceOption::Increment(by) => sequence.increment = *by,
             SequenceOption::Min(v) => min = Some(*v),
             SequenceOption::Max(v) => max = Some(*v),
             SequenceOption::Start(v) => start = Some(*v),
@@ -222,18 +218,17 @@ fn apply(sequence: &mut Sequence, options: &[SequenceOption]) -> Result<()> {
     if sequence.min >= sequence.max {
         return Err(Error::sql("22023", format!("MINVALUE ({}) must be less than MAXVALUE ({})", sequence.min, sequence.max)));
     }
-    let is_new = sequence.name.is_empty() || min.is_some() || max.is_some();
     match start {
         Some(v) => sequence.start = v,
-        None if is_new && (sequence.start < sequence.min || sequence.start > sequence.max) => {
-            sequence.start = if ascending { sequence.min } else { sequence.max };
-        }
+        None if is_new => sequence.start = if ascending { sequence.min } else { sequence.max },
         None => {}
     }
-    if start.is_some() || sequence.restart < sequence.min || sequence.restart > sequence.max {
+    check_in_range("START", sequence.start, sequence)?;
+    // Only a counter that was never drawn from begins there.
+    if is_new || sequence.restart < sequence.min || sequence.restart > sequence.max {
         sequence.restart = sequence.start;
     }
-    check_in_range("START", sequence.start, sequence)
+    Ok(())
 }
 
 fn check_in_range(what: &str, value: i64, sequence: &Sequence) -> Result<()> {

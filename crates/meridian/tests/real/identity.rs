@@ -1,105 +1,9 @@
 //! Who a node is: founding, joining, directories that are lost, and those that come back.
 
 use crate::client::PgClient;
-use crate::process::{Node, Spec, meridian, run};
-use meridian_workload::{Client, Value};
-use std::path::Path;
+use crate::cluster::{command, id, lose, settled, specs, sql, start_all, state, status, try_sql, until};
+use crate::process::{Node, Spec};
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// Debug builds on busy machines are slow.
-const PATIENCE: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(200);
-
-/// So many nodes with one `--join` list, on ports that were free a moment ago.
-#[allow(clippy::disallowed_methods, reason = "a test looks for ports that are free")]
-fn specs(dir: &Path, count: usize) -> Vec<Spec> {
-    let free: Vec<_> = (0..count * 2).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-    let mut addrs = free.iter().map(|listener| listener.local_addr().expect("an address").to_string());
-    let listen: Vec<String> = addrs.by_ref().take(count).collect();
-    let spec = |(n, (listen_at, sql_listen)): (usize, (&String, String))| Spec {
-        locality: format!("region=eu,zone=z{n}"),
-        listen: listen_at.clone(),
-        sql_listen,
-        join: listen.clone(),
-        ..Spec::alone(&dir.join(format!("n{n}")))
-    };
-    listen.iter().zip(addrs).enumerate().map(spec).collect()
-}
-
-async fn start_all(specs: &[Spec]) -> Vec<Node> {
-    futures::future::join_all(specs.iter().map(Spec::start)).await
-}
-
-fn node_command(args: &[&str]) -> std::process::Output {
-    let mut command = meridian();
-    command.args(args);
-    run(command, "")
-}
-
-/// The lines of `meridian node status`, without its head.
-fn status(of: &Node) -> Vec<Vec<String>> {
-    let out = node_command(&["node", "status", "--node", &of.addr]);
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    text.lines().skip(1).map(|line| line.split_whitespace().map(str::to_string).collect()).collect()
-}
-
-/// A node's state, as `status` says it.
-fn state(of: &Node, id: &str) -> String {
-    let lines = status(of);
-    lines.iter().find(|line| line[0] == id).map_or("unknown".to_string(), |line| line[6].clone())
-}
-
-fn id(node: &Node) -> String {
-    let log = node.log();
-    let line = log.lines().find(|l| l.starts_with("node ") && l.contains(" of region ")).expect("it says who it is");
-    line.split_whitespace().nth(1).expect("an id").to_string()
-}
-
-async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !done().await {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        tokio::time::sleep(POLL).await;
-    }
-}
-
-async fn try_sql(node: &Node, sql: &str) -> Option<Vec<String>> {
-    let asked = async {
-        let mut client = PgClient::connect(&node.sql_addr, "root", "defaultdb").await.ok()?;
-        let rows = client.query(sql, &[]).await.ok()?.rows;
-        Some(rows.into_iter().flatten().map(|value| value.to_string()).collect())
-    };
-    tokio::time::timeout(Duration::from_secs(8), asked).await.ok().flatten()
-}
-
-async fn sql(node: &Node, text: &str) -> Vec<String> {
-    let mut answer = None;
-    until(text, async || {
-        answer = try_sql(node, text).await;
-        answer.is_some()
-    })
-    .await;
-    answer.expect("just seen")
-}
-
-fn lose(spec: &Spec) {
-    std::fs::rename(&spec.dir, spec.dir.with_extension("lost")).expect("movable");
-}
-
-/// All groups have three voters that have everything.
-async fn settled(node: &Node) {
-    /// Of SHOW RANGES: what a group waits for.
-    const WAITS_FOR: usize = 9;
-    until("all replicas to be where they belong", async || {
-        let Ok(mut client) = PgClient::connect(&node.sql_addr, "root", "defaultdb").await else { return false };
-        let ranges = client.query("SHOW RANGES FROM DATABASE defaultdb", &[]).await;
-        ranges.is_ok_and(|ranges| ranges.rows.iter().all(|row| row[WAITS_FOR] == Value::Null))
-    })
-    .await;
-    // A change of members that was begun is not reported before it is.
-    tokio::time::sleep(Duration::from_secs(5)).await;
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_found_one_cluster_and_whoever_loses_its_directory_is_a_new_node() {
@@ -119,7 +23,7 @@ async fn three_nodes_found_one_cluster_and_whoever_loses_its_directory_is_a_new_
     assert_eq!(status(&nodes[0]).len(), 3, "{:?}", status(&nodes[0]));
     sql(&nodes[0], "CREATE TABLE IF NOT EXISTS t (k INT8 PRIMARY KEY, v INT8)").await;
     sql(&nodes[0], "INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) AS s(g) ON CONFLICT (k) DO NOTHING").await;
-    settled(&nodes[0]).await;
+    settled(&[&nodes[0], &nodes[1], &nodes[2]]).await;
 
     // One after the other, the founder too.
     for lost in [1, 0] {
@@ -138,7 +42,7 @@ async fn three_nodes_found_one_cluster_and_whoever_loses_its_directory_is_a_new_
     let found = Spec { sql_listen: "127.0.0.1:0".into(), ..found };
     let said = found.refused().await;
     assert!(said.contains("was decommissioned"), "{said}");
-    settled(&nodes[2]).await;
+    settled(&[&nodes[2], &nodes[0], &nodes[1]]).await;
     // Two of three are enough: the new nodes vote.
     nodes.remove(2).kill();
     sql(&nodes[0], "UPDATE t SET v = v + 1 WHERE k = 1").await;
@@ -154,7 +58,7 @@ async fn an_emptied_directory_has_no_vote() {
     let mut nodes = start_all(&specs).await;
     sql(&nodes[0], "CREATE TABLE IF NOT EXISTS t (k INT8 PRIMARY KEY, v INT8)").await;
     sql(&nodes[0], "INSERT INTO t VALUES (1, 0) ON CONFLICT (k) DO NOTHING").await;
-    settled(&nodes[0]).await;
+    settled(&[&nodes[0], &nodes[1], &nodes[2]]).await;
     nodes.remove(2).kill();
     sql(&nodes[0], "UPDATE t SET v = 777 WHERE k = 1").await;
     nodes.drain(..).for_each(Node::kill);
@@ -184,7 +88,7 @@ async fn a_cluster_is_founded_without_those_who_stay_away_when_an_operator_says_
         [&first, &second].iter().all(|node| node.log().contains(&format!("waiting for {} (", specs[2].listen)))
     })
     .await;
-    let init = |addr: &str| node_command(&["init", "--node", addr]);
+    let init = |addr: &str| command(&["init", "--node", addr]);
     let out = init(&specs[1].listen);
     assert!(out.status.success(), "{out:?}");
     let (first, second) = tokio::join!(first.served(), second.served());
@@ -203,13 +107,13 @@ async fn an_address_is_added_again_after_its_node_was_decommissioned_and_the_las
     let dir = tempfile::tempdir().expect("a directory");
     let specs = specs(dir.path(), 2);
     let alone = Spec { join: Vec::new(), ..specs[0].clone() }.start().await;
-    let out = node_command(&["node", "decommission", "--node", &alone.addr, "1"]);
+    let out = command(&["node", "decommission", "--node", &alone.addr, "1"]);
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(!out.status.success() && said.contains("no other node would stay"), "{said}");
     assert_eq!(state(&alone, "n1"), "active");
     let second = specs[1].start().await;
     assert_eq!(id(&second), "n2");
-    let out = node_command(&["node", "decommission", "--node", &alone.addr, "n2"]);
+    let out = command(&["node", "decommission", "--node", &alone.addr, "n2"]);
     assert!(out.status.success(), "{out:?}");
     drop(second);
     lose(&specs[1]);

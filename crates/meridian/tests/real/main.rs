@@ -9,6 +9,7 @@ mod benches;
 #[path = "../../src/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod cluster;
 mod conversions;
 mod dependencies;
 mod documents;

@@ -32,6 +32,7 @@ use crate::catalog::{
     Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
     step_of, stored_meta, token_key,
 };
+use crate::clocks::behind_error;
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{place_group, placement_nodes};
 use crate::primary::{conflict_error, not_primary};
@@ -78,10 +79,22 @@ const COPIES_MAX: usize = 16;
 const REFUSED_KEPT: usize = 256;
 
 /// Where calls for the coordinator wait, while there is one here; and what it waits for itself.
-#[derive(Default)]
 pub(crate) struct Inbox {
-    calls: Mutex<Option<mpsc::Sender<Job>>>,
+    calls: Mutex<Result<mpsc::Sender<Job>, Refusal>>,
     waits: Mutex<Option<StepWait>>,
+}
+
+/// What callers are told where there is no coordinator.
+type Refusal = Box<dyn Fn() -> Error + Send>;
+
+fn elsewhere() -> Refusal {
+    Box::new(|| not_primary(GroupId::CATALOG))
+}
+
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox { calls: Mutex::new(Err(elsewhere())), waits: Mutex::default() }
+    }
 }
 
 /// What a gateway asks for: see [`crate::wire::Request::ChangeCatalog`].
@@ -148,7 +161,7 @@ impl Inbox {
     /// `false`: more wait than may.
     fn send(&self, job: Job) -> Result<bool> {
         let calls = self.calls.lock();
-        match calls.as_ref().ok_or_else(|| not_primary(GroupId::CATALOG))?.try_send(job) {
+        match calls.as_ref().map_err(|refusal| refusal())?.try_send(job) {
             Ok(()) => Ok(true),
             Err(mpsc::error::TrySendError::Full(_)) => Ok(false),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(not_primary(GroupId::CATALOG)),
@@ -168,9 +181,18 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
         while *serving.borrow_and_update() && replica.has_prepared() {
             tokio::time::sleep(FOUNDING_POLL).await;
         }
+        // No write ends before the clock gets to what was promised.
+        if *serving.borrow_and_update() && replica.waits_for_clock().is_some() {
+            let replica = replica.clone();
+            let refusal = move || replica.waits_for_clock().map_or_else(elsewhere(), |by| behind_error(GroupId::CATALOG, by));
+            *shared.ddl.calls.lock() = Err(Box::new(refusal));
+        }
+        while *serving.borrow_and_update() && replica.waits_for_clock().is_some() {
+            tokio::time::sleep(TICK).await;
+        }
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::channel(limits::CATALOG_JOBS_MAX);
-            *shared.ddl.calls.lock() = Some(tx.clone());
+            *shared.ddl.calls.lock() = Ok(tx.clone());
             let term = Coordinator::start(shared.clone(), replica.clone(), tx);
             match term {
                 Ok(coordinator) => {
@@ -182,9 +204,9 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
                 }
                 Err(e) => tracing::error!("the catalog cannot be read: {e}"),
             }
-            *shared.ddl.calls.lock() = None;
             *shared.ddl.waits.lock() = None;
         }
+        *shared.ddl.calls.lock() = Err(elsewhere());
         if serving.changed().await.is_err() {
             return;
         }

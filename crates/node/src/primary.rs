@@ -88,9 +88,7 @@ impl<R: Runtime> Replica<R> {
                 }
             };
             let guard = CancelTicket { replica: self, ticket };
-            if self.leads_behind_promise()
-                && let Some(by) = self.behind_promise()
-            {
+            if let Some(by) = self.waits_for_clock() {
                 // Whatever it waits for waits for the clock.
                 return Err(behind_error(self.id, by));
             }

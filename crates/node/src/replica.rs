@@ -294,6 +294,11 @@ impl<R: Runtime> Replica<R> {
         self.leads_behind.load(Ordering::Acquire)
     }
 
+    /// How long, if so.
+    pub(crate) fn waits_for_clock(&self) -> Option<Duration> {
+        if self.leads_behind_promise() { self.behind_promise() } else { None }
+    }
+
     /// How far the clock is behind what the group was promised, if that is no ordinary wait.
     pub(crate) fn behind_promise(&self) -> Option<Duration> {
         let promised = {

@@ -56,6 +56,28 @@ fn clocks_that_were_all_ahead_are_moved_there_again_by_an_operator() {
     }
 }
 
+/// What was promised an hour ahead is waited for by nobody: neither a row nor a schema change.
+#[test]
+fn whoever_writes_while_the_clock_is_behind_is_told_at_once() {
+    let mut c = Cluster::start_with_clocks(1, 1, 77, Tuning::default(), |_| HOUR);
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY); INSERT INTO t VALUES (1)");
+    // The catalog is flushed, so that the node knows at its start what it holds.
+    c.pass(Duration::from_secs(45));
+    c.kill("n1");
+    c.jump_clock("n1", -HOUR);
+    c.restart("n1");
+    c.pass(SOON);
+    for sql in ["INSERT INTO t VALUES (2)", "CREATE TABLE u (id INT8 PRIMARY KEY)"] {
+        let began = c.elapsed();
+        let (state, message) = refused(c.try_sql(US, "defaultdb", sql));
+        assert!(state == "57P03" && message.contains("behind the last promise of group"), "{sql}: {state} {message}");
+        let took = c.elapsed() - began;
+        assert!(took < Duration::from_secs(2), "{sql}: {took:?}");
+    }
+    c.accept_clock("n1").expect("taken");
+    c.sql(US, "defaultdb", "INSERT INTO t VALUES (2); CREATE TABLE u (id INT8 PRIMARY KEY)");
+}
+
 #[test]
 fn a_clock_that_jumps_ahead_while_its_node_serves_costs_a_restart_and_no_more() {
     let mut c = two_regions(73);

@@ -205,8 +205,10 @@ impl Faults {
         self.notice_deaths(machines, now);
         let due: Vec<End> = self.ends.extract_if(.., |(at, _)| *at <= now).map(|(_, end)| end).collect();
         for end in due {
+            tracing::info!("{} ms: ends {end:?}", now.as_millis());
             self.end(machines, end);
         }
+        let begun = self.ends.len();
         if now >= self.next {
             self.begin(machines, now);
             self.schedule(now);
@@ -215,15 +217,26 @@ impl Faults {
             self.begin_rare(machines, now);
             self.schedule_rare(now);
         }
+        for (at, end) in self.ends.iter().skip(begun) {
+            tracing::info!("{} ms: begins; {} ms: {end:?}", now.as_millis(), at.as_millis());
+        }
     }
 
     /// Ends every fault at once and begins no more.
     pub fn heal<S: Software>(&mut self, machines: &mut Machines<S>) {
         let now = machines.elapsed();
         self.notice_deaths(machines, now);
-        for (_, end) in std::mem::take(&mut self.ends) {
-            if !matches!(end, End::Lose { .. } | End::Retire { .. }) {
-                self.end(machines, end);
+        tracing::info!("{} ms: everything is healed", now.as_millis());
+        for (at, end) in std::mem::take(&mut self.ends) {
+            match end {
+                End::Lose { .. } | End::Retire { .. } => {}
+                End::Speed { node, by_ppm } => {
+                    // The clock is as far off as if it had run at the old speed until then; and nobody sets it right any more.
+                    let early = at.saturating_sub(now).as_micros() as i64;
+                    machines.host(&node).jump_clock(-by_ppm * early / 1_000_000);
+                    self.end(machines, End::Speed { node, by_ppm });
+                }
+                end => self.end(machines, end),
             }
         }
         (self.next, self.next_rare) = (Duration::MAX, Duration::MAX);

@@ -78,6 +78,9 @@ fn config(options: &GroupOptions) -> Result<Config> {
         // Followers may have committed what the leader had not synced: after a restart its log may be shorter than what it
         // acknowledged, and in the same term it would write other entries at the same places. So it stands for election.
         enable_leader_restore: Some(false),
+        // A follower whose disk forgot what it had confirmed is sent that again. The leader believes what a follower has now and
+        // stops counting what it had; what is committed stays so. Without this it would count entries that are not there.
+        allow_log_reversion: Some(true),
         backoff: format!("{}ms", millis(options.heartbeat)),
         ..Config::default()
     };

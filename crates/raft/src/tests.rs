@@ -452,6 +452,37 @@ async fn the_log_is_truncated_and_a_restart_needs_only_the_rest() {
     assert_eq!(cluster.nodes[&1].recorder.payloads().len(), 1_000);
 }
 
+/// A disk that confirmed what it had not written gives back an earlier log. Whoever leads sends it what is missing, also when that was
+/// itself; what was acknowledged is with the others.
+#[tokio::test(start_paused = true)]
+async fn a_voter_whose_disk_forgot_what_it_confirmed_is_sent_it_again() {
+    for forgets_leader in [false, true] {
+        let mut cluster = Cluster::new(3, 16).await;
+        let leader = cluster.leader().await;
+        let liar = if forgets_leader { leader } else { leader % 3 + 1 };
+        for i in 0..5 {
+            cluster.propose(leader, &format!("before {i}")).await.unwrap();
+        }
+        let forgotten = cluster.nodes[&liar].disk.reboot();
+        let mut expected = texts(&cluster.nodes[&leader].recorder);
+        for i in 0..20 {
+            cluster.propose(leader, &format!("after {i}")).await.unwrap();
+            expected.push(format!("after {i}"));
+        }
+        sleep(Duration::from_millis(100)).await;
+        cluster.kill(liar).await;
+        cluster.start(liar, forgotten, Arc::default()).await;
+        let leader = cluster.leader().await;
+        assert!(!forgets_leader || leader != liar, "its log is shorter than the others'");
+        let position = cluster.propose(leader, "at last").await.unwrap();
+        expected.push("at last".to_string());
+        for id in 1..=3 {
+            cluster.applied(id, position).await;
+            assert_eq!(texts(&cluster.nodes[&id].recorder), expected, "on node {id}");
+        }
+    }
+}
+
 /// The log is read, and given to the state machine, 1,024 entries at a time.
 #[tokio::test(start_paused = true)]
 async fn a_restart_applies_more_entries_than_are_read_at_once() {

@@ -36,8 +36,9 @@ pub const PROMISED: [&str; 22] = [
     "clock of another speed",
 ];
 /// What one of this many seeds or more promises besides.
-pub const PROMISED_LATER: [&str; 2] = ["clock hours off", "region lost for good"];
-const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;
+pub const PROMISED_LATER: [&str; 6] =
+    ["clock hours off", "region lost for good", "disk replaced", "bit rot", "bit rot detected", "synced writes lost"];
+const PROMISED_LATER_FROM_SEEDS: u64 = 100;
 /// In fewer seeds, chance may leave one out.
 pub const PROMISED_FROM_SEEDS: u64 = 30;
 /// A run that takes longer hangs.

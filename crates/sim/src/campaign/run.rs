@@ -36,6 +36,7 @@ const CHECK_MAX: Duration = Duration::from_secs(360);
 /// In every so-manieth run some messages arrive twice.
 const REPEATING_SEEDS: u64 = 4;
 const REPEATED_SHARE: f64 = 0.05;
+
 /// A result that a task on a simulated machine leaves for the driver.
 type Slot<T> = Arc<Mutex<Option<T>>>;
 
@@ -68,6 +69,7 @@ impl Clients {
 
 /// Runs one seed in this process.
 pub fn run_seed(seed: u64, options: &Options) -> Report {
+    meridian_base::invariants::look();
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut topology = match options.shape {
         Some((regions, zones)) => Topology::new(regions, zones, rng.random_range(0.0..2.0)),

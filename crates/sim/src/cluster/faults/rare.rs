@@ -28,7 +28,7 @@ pub struct RareFaults {
     pub replaced_disks: bool,
     /// Once, a bit of a disk changes.
     pub bit_rot: bool,
-    /// Once, a disk says that it has synced what it then loses with the power.
+    /// Once, a disk says that it has synced what it then loses with the power. All links are well in such a run.
     pub lying_syncs: bool,
     /// Once, a region is lost for good. Databases have to survive that.
     pub lost_regions: bool,
@@ -57,19 +57,32 @@ const SUSPENDED_MS: std::ops::Range<u64> = 150..5_000;
 /// A disk that lies is believed for so long; everything else in its region is well meanwhile, and until it has heard of what it lost.
 const LIES_FOR: Duration = Duration::from_millis(1_500);
 const CATCHES_UP_FOR: Duration = Duration::from_secs(4);
+/// Of the rare faults, those that a run has once, where it has any.
+const ONCE_SHARE: f64 = 0.5;
+
+/// How a fault begins that a run has once.
+type Once<S> = fn(&mut Faults, &mut Machines<S>, Duration);
 
 impl Faults {
+    /// What a run has once comes early in it as a rule: most runs are short.
     pub(super) fn begin_rare<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
-        let rare = self.plan.rare;
+        let (rare, may_lose) = (self.plan.rare, !self.has_lost_disk);
+        let once: [(bool, Once<S>); 5] = [
+            (rare.hours, Faults::jump_hours),
+            (rare.replaced_disks && may_lose, Faults::replace_disk),
+            (rare.bit_rot && may_lose, Faults::rot),
+            (rare.lying_syncs && may_lose, Faults::lie),
+            (rare.lost_regions && may_lose, Faults::lose_region),
+        ];
+        let once: Vec<Once<S>> = once.into_iter().filter_map(|(has, begin)| has.then_some(begin)).collect();
+        if !once.is_empty() && self.rare_rng.random_bool(ONCE_SHARE) {
+            let begin = once[self.rare_rng.random_range(0..once.len())];
+            return begin(self, machines, now);
+        }
         match self.rare_rng.random_range(0..100) {
-            0..=7 if rare.blackouts => self.black_out(machines, now),
-            8..=47 if rare.suspensions => self.suspend(machines, now),
-            48..=67 if rare.speeds => self.change_speed(machines, now),
-            68..=73 if rare.hours => self.jump_hours(machines, now),
-            74..=81 if rare.replaced_disks => self.replace_disk(machines, now),
-            82..=87 if rare.bit_rot => self.rot(machines, now),
-            88..=93 if rare.lying_syncs => self.lie(machines, now),
-            94..=99 if rare.lost_regions => self.lose_region(machines),
+            0..=10 if rare.blackouts => self.black_out(machines, now),
+            11..=65 if rare.suspensions => self.suspend(machines, now),
+            66..=99 if rare.speeds => self.change_speed(machines, now),
             _ => {}
         }
     }
@@ -141,15 +154,12 @@ impl Faults {
         self.ends.push((now + lasts, End::JumpBack { node, micros: -micros }));
     }
 
-    /// A node whose disk may be lost: nobody else's was, and what it has is elsewhere too.
+    /// A node whose disk may be lost: what it has is elsewhere too, and all of its region is there to take over. (Of a whole run, one
+    /// disk or region is lost.)
     fn pick_disk<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
-        if self.has_lost_disk {
-            return None;
-        }
         let survives = self.plan.rare.survives_region;
         let node = self.pick_any(machines, |n| survives || machines.topology.zones_beside(n) >= 3)?;
         let region = machines.topology.region_of(&node);
-        // All of its region is there to take over.
         machines.topology.nodes.iter().all(|n| n.region != region || !self.busy.contains(&n.name)).then_some(node)
     }
 
@@ -179,40 +189,38 @@ impl Faults {
         self.ends.push((now + down, End::Restart { node }));
     }
 
-    /// A rotten process ended by itself: an operator gives the machine another disk, if a node may come back with an empty one.
+    /// A rotten process ended by itself: an operator gives the machine another disk, or does without it.
     pub(super) fn replace_rotten<S: Software>(&mut self, machines: &mut Machines<S>, node: String, now: Duration) {
         machines.world.coverage.hit("bit rot detected");
         if self.plan.rare.replaced_disks {
             machines.replace_disk(&node);
             self.ends.push((now + Duration::from_secs(1), End::Restart { node }));
+        } else {
+            machines.host(&node).mark_lost();
         }
     }
 
-    /// For a while a disk makes nothing durable and says otherwise; then the machine loses power. What it said is forgotten is with the
-    /// others of its region, who are well: no protocol can do without both.
+    /// For a while a disk makes nothing durable and says otherwise; then the machine loses power. What it said is forgotten is with
+    /// others, who are well: no protocol can do without both. The catalog's voters are in all regions.
     fn lie<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
-        if self.plan.links {
+        if self.plan.links || !self.busy.is_empty() {
             return;
         }
         let Some(node) = self.pick_disk(machines) else { return };
         self.has_lost_disk = true;
         machines.lie_about_syncs(&node);
-        let region = machines.topology.region_of(&node);
-        let others = machines.topology.nodes.iter().filter(|n| n.region == region && n.name != node).map(|n| n.name.clone());
-        self.busy.insert(node.clone());
+        let others = machines.topology.nodes.iter().map(|n| n.name.clone()).filter(|n| *n != node);
         for other in others {
             self.busy.insert(other.clone());
             self.ends.push((now + LIES_FOR + CATCHES_UP_FOR, End::Spare { node: other }));
         }
+        self.busy.insert(node.clone());
         self.ends.push((now + LIES_FOR, End::Lie { node }));
     }
 
     /// Nothing of it comes back.
-    fn lose_region<S: Software>(&mut self, machines: &mut Machines<S>) {
-        if self.has_lost_disk {
-            return;
-        }
-        (self.has_lost_disk, self.plan.rare.lost_regions) = (true, false);
+    fn lose_region<S: Software>(&mut self, machines: &mut Machines<S>, _now: Duration) {
+        self.has_lost_disk = true;
         let regions = &machines.topology.regions;
         let region = regions[self.rare_rng.random_range(0..regions.len())].clone();
         machines.world.coverage.hit("region lost for good");

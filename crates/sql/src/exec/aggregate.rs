@@ -1,6 +1,6 @@
 //! Grouping.
 
-use super::op::{Frame, Op, Row, all_true, compare_keys, eval_all, eval_scalar};
+use super::op::{Frame, Op, Row, all_true, compare_keys, eval_all, eval_scalar, sort_by};
 use super::{BATCH, Runtime};
 use crate::env::Transaction;
 use crate::plan::physical::{AggPlan, Node, Scalar};
@@ -38,6 +38,7 @@ pub(crate) async fn rows<T: Transaction>(
     let mut op = Op::new(input, frame);
     while let Some(rows) = op.next(rt, BATCH).await? {
         for row in rows {
+            rt.step().await?;
             let key = eval_all(keys, &row, frame, rt).await?;
             if !groups.contains_key(&key) {
                 rt.keep(std::slice::from_ref(&key))?;
@@ -50,11 +51,15 @@ pub(crate) async fn rows<T: Transaction>(
     }
     let mut out = Vec::with_capacity(groups.len());
     for (key, mut cells) in groups {
+        rt.step().await?;
         let mut row = key;
         for (a, cell) in aggs.iter().zip(&mut cells) {
             let mut waiting = std::mem::take(&mut cell.waiting);
-            waiting.sort_by(|x, y| compare_keys(&x.0, &y.0, &a.order));
+            if !waiting.is_empty() {
+                waiting = sort_by(waiting, |x, y| compare_keys(&x.0, &y.0, &a.order), rt).await?;
+            }
             for (_, args) in waiting {
+                rt.step().await?;
                 cell.state.add(rt.ctx.eval, &args)?;
             }
             row.push(cell.state.finish(rt.ctx.eval)?);

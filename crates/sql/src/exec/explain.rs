@@ -217,7 +217,7 @@ impl Tree<'_> {
                 self.line(depth, head("Unique"));
                 self.node(input, depth + 1);
             }
-            Node::Sort { input, keys } => {
+            Node::Sort { input, keys, .. } => {
                 self.line(depth, head("Sort"));
                 let below = names(input);
                 let keys = keys
@@ -306,7 +306,7 @@ impl Tree<'_> {
         let index = &s.table.indexes[s.index];
         let name = if s.alias == s.table.name { s.alias.clone() } else { format!("{} {}", s.table.name, s.alias) };
         let back = if s.reverse { " Backward" } else { "" };
-        let whole = s.prefix.is_empty() && s.range.is_none();
+        let whole = s.prefix.is_empty() && s.places.is_empty() && s.range.is_none();
         let what = match (whole, s.is_point, s.is_covering && s.index != 0) {
             (true, _, _) if s.index == 0 => format!("Seq Scan{back} on {name}"),
             (_, true, _) => format!("Point Lookup using {} on {name}", index.name),
@@ -324,6 +324,15 @@ impl Tree<'_> {
                 KeyPart::Null => format!("({column} IS NULL)"),
             });
         }
+        if let Some(first) = s.places.first() {
+            let columns = index.columns.iter().take(first.len()).map(|c| s.table.columns[c.ordinal as usize].name.as_str());
+            let values = s.places.iter().map(|values| format!("({})", self.exprs(values, &[])));
+            conds.push(format!(
+                "(({}) IN ({}))",
+                columns.collect::<Vec<_>>().join(", "),
+                values.collect::<Vec<_>>().join(", ")
+            ));
+        }
         if let (Some(r), Some(c)) = (&s.range, index.columns.get(s.prefix.len())) {
             let column = &s.table.columns[c.ordinal as usize].name;
             if let Some((e, included)) = &r.lower {
@@ -331,6 +340,9 @@ impl Tree<'_> {
             }
             if let Some((e, included)) = &r.upper {
                 conds.push(format!("({column} {} {})", if *included { "<=" } else { "<" }, self.expr(&e.expr)));
+            }
+            if r.lower.is_none() && r.upper.is_none() && r.like.is_none() {
+                conds.push(format!("({column} IS NOT NULL)"));
             }
             if let Some(e) = &r.like {
                 conds.push(format!("({column} ~~ {})", self.expr(&e.expr)));

@@ -212,7 +212,7 @@ impl Join<'_> {
 }
 
 fn is_single_point(s: &Scan) -> bool {
-    s.is_point && s.prefix.iter().all(|p| matches!(p, KeyPart::Eq(e) if !e.pending))
+    s.is_point && s.places.is_empty() && s.prefix.iter().all(|p| matches!(p, KeyPart::Eq(e) if !e.pending))
 }
 
 /// One row or none for each frame, all keys asked for together.

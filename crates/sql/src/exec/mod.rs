@@ -38,8 +38,12 @@ use std::sync::Arc;
 
 /// Rows handled at a time.
 pub(crate) const BATCH: usize = 256;
-/// After so many batches the other sessions of the thread have their turn.
-const PAUSE_EVERY: u32 = 8;
+/// After so many steps (expressions computed, rows moved) the clock is looked at.
+const STEPS: u32 = 64;
+/// After so many microseconds the other sessions of the thread have their turn.
+const TURN_MICROS: u64 = 500;
+/// And after so many looks at the clock, whatever it says: a simulated one stands still while something is computed.
+const LOOKS: u32 = 64;
 
 /// What operators share while a statement runs.
 pub(crate) struct Runtime<'r, T> {
@@ -60,8 +64,11 @@ pub(crate) struct Shared {
     pub(crate) stats: Option<BTreeMap<usize, Stat>>,
     /// Rows changed by DML.
     pub(crate) changed: u64,
-    /// Counts towards the next pause.
-    pub(crate) steps: u32,
+    /// Counts towards the next look at the clock, and the looks since this statement's turn began.
+    steps: u32,
+    looks: u32,
+    /// When its turn began.
+    since: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -72,15 +79,29 @@ pub(crate) struct Stat {
 }
 
 impl<T: Transaction> Runtime<'_, T> {
-    /// Between batches: ends an interrupted statement, and lets others have the thread now and then, since a statement over data that
-    /// is at hand never waits for anything.
+    /// Ends an interrupted statement, and lets the other sessions of the thread have it if this one has had it for long: a statement
+    /// over data that is at hand never waits for anything.
     pub(crate) async fn pause(&mut self) -> Result<()> {
         self.ctx.interrupt.check()?;
-        self.shared.steps += 1;
-        if self.shared.steps.is_multiple_of(PAUSE_EVERY) {
+        let shared = &mut *self.shared;
+        shared.steps = 0;
+        shared.looks += 1;
+        let now = self.ctx.system.now_micros();
+        // A clock that was set back says nothing.
+        let is_over = now.checked_sub(shared.since).is_none_or(|had| had >= TURN_MICROS);
+        if is_over || shared.looks >= LOOKS {
             tokio::task::yield_now().await;
+            shared.looks = 0;
+            shared.since = self.ctx.system.now_micros();
+            self.ctx.interrupt.check()?;
         }
         Ok(())
+    }
+    /// For every small step of what may be many: now and then a [`Runtime::pause`].
+    #[inline]
+    pub(crate) async fn step(&mut self) -> Result<()> {
+        self.shared.steps += 1;
+        if self.shared.steps >= STEPS { self.pause().await } else { Ok(()) }
     }
     /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time, or again from its beginning.
     fn note(&mut self, node: &Arc<crate::plan::physical::Node>, start: u64, is_new: bool, rows: usize) {
@@ -92,8 +113,8 @@ impl<T: Transaction> Runtime<'_, T> {
             stat.rows += rows as u64;
         }
     }
-    /// Accounts for rows that are kept, or 53200.
-    pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<()> {
+    /// Accounts for rows that are kept: for so many bytes, or 53200.
+    pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<usize> {
         let bytes: usize = rows.iter().map(|r| 24 + r.iter().map(size).sum::<usize>()).sum();
         self.shared.memory += bytes;
         if self.shared.memory > self.ctx.memory_bytes_max {
@@ -101,7 +122,7 @@ impl<T: Transaction> Runtime<'_, T> {
                 .detail(format!("The statement would hold more than {} MiB at once.", self.ctx.memory_bytes_max >> 20))
                 .hint("Read fewer rows at a time, or let an index give the order."));
         }
-        Ok(())
+        Ok(bytes)
     }
 }
 

@@ -4,7 +4,7 @@ use super::eval::{Env, Missing, Rows, Stop, eval, is_true};
 use super::{BATCH, Runtime, aggregate, dml, join, scan, window};
 use crate::env::Transaction;
 use crate::plan::expr::{SequenceOp, Subquery, SubqueryBody, SubqueryKind};
-use crate::plan::physical::{Node, Scalar, SortPlan};
+use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
 use crate::types::Datum;
 use crate::types::functions::SetFunction;
@@ -147,14 +147,19 @@ impl Op {
                 while let Some(rows) = op.next(rt, BATCH).await? {
                     for row in rows {
                         for more in set_rows(calls, &row, &frame, rt).await? {
+                            rt.step().await?;
                             out.push(row.iter().cloned().chain(more).collect());
                         }
                     }
-                    rt.keep(&[])?;
                 }
                 Ok(out)
             }
-            Node::Sort { input, keys } => {
+            Node::Sort { input, keys, most } => {
+                if let Some(most) = most
+                    && let Some(most) = most.count(&frame, rt).await?
+                {
+                    return first_of(input, keys, most, &frame, rt).await;
+                }
                 let rows = collect(input, &frame, rt).await?;
                 sort(rows, keys, &frame, rt).await
             }
@@ -162,7 +167,7 @@ impl Op {
             Node::Window { input, calls } => window::rows(input, calls, &frame, rt).await,
             Node::SetOp { op, all, left, right } => {
                 let (l, r) = (collect(left, &frame, rt).await?, collect(right, &frame, rt).await?);
-                Ok(set_operation(*op, *all, l, r))
+                set_operation(*op, *all, l, r, rt).await
             }
             Node::Cte { id, body, step, args, .. } => {
                 let args = eval_all(args, &[], &frame, rt).await?;
@@ -189,22 +194,9 @@ impl Op {
         want: usize,
     ) -> Result<Option<Vec<Row>>> {
         if matches!(self.state, State::New) {
-            let count = |d: Option<Datum>, what: &str, code: &str, none: u64| match d {
-                None | Some(Datum::Null) => Ok(none),
-                Some(Datum::Int(n)) if n >= 0 => Ok(n as u64),
-                Some(_) => Err(Error::sql(code, format!("{what} must not be negative"))),
-            };
             let frame = self.frame.clone();
-            let limit = match limit {
-                Some(e) => Some(eval_scalar(e, &[], &frame, rt).await?),
-                None => None,
-            };
-            let offset = match offset {
-                Some(e) => Some(eval_scalar(e, &[], &frame, rt).await?),
-                None => None,
-            };
-            let left = count(limit, "LIMIT", "2201W", u64::MAX)?;
-            let skip = count(offset, "OFFSET", "2201X", 0)?;
+            let left = row_count(limit, "LIMIT", "2201W", &frame, rt).await?.unwrap_or(u64::MAX);
+            let skip = row_count(offset, "OFFSET", "2201X", &frame, rt).await?.unwrap_or(0);
             self.state = State::Limit { input: self.child(input), skip, left };
         }
         let State::Limit { input, skip, left } = &mut self.state else { return Ok(None) };
@@ -239,6 +231,7 @@ impl Op {
             let Some(rows) = input.next(rt, want).await? else { return Ok(None) };
             let mut out = Vec::new();
             for row in rows {
+                rt.step().await?;
                 match on {
                     // Sorted by these: equal keys are neighbours.
                     Some(on) => {
@@ -261,6 +254,31 @@ impl Op {
                 return Ok(Some(out));
             }
         }
+    }
+}
+
+/// The number of a `LIMIT` or `OFFSET`, if there is one.
+async fn row_count<T: Transaction>(
+    count: Option<&Scalar>,
+    what: &str,
+    code: &str,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<u64>> {
+    let Some(count) = count else { return Ok(None) };
+    match eval_scalar(count, &[], frame, rt).await? {
+        Datum::Null => Ok(None),
+        Datum::Int(n) if n >= 0 => Ok(Some(n as u64)),
+        _ => Err(Error::sql(code, format!("{what} must not be negative"))),
+    }
+}
+
+impl Most {
+    /// How many rows they are; all, if nothing says so.
+    async fn count<T: Transaction>(&self, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Option<usize>> {
+        let Some(limit) = row_count(Some(&self.limit), "LIMIT", "2201W", frame, rt).await? else { return Ok(None) };
+        let skip = row_count(self.offset.as_ref(), "OFFSET", "2201X", frame, rt).await?.unwrap_or(0);
+        Ok(usize::try_from(limit.saturating_add(skip)).ok())
     }
 }
 
@@ -335,6 +353,7 @@ pub(crate) async fn eval_scalar<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Datum> {
+    rt.step().await?;
     loop {
         let env = Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo };
         let missing = match eval(&e.expr, &env) {
@@ -431,9 +450,9 @@ async fn set_rows<T: Transaction>(
         let mut rows = Vec::new();
         for r in f.call(rt.ctx.eval, &args)? {
             rows.push(r?);
-            if rows.len() % 4096 == 0 {
-                rt.keep(&rows[rows.len() - 4096..])?;
-                rt.ctx.interrupt.check()?;
+            rt.step().await?;
+            if rows.len() % BATCH == 0 {
+                rt.keep(&rows[rows.len() - BATCH..])?;
             }
         }
         columns.push(rows);
@@ -493,52 +512,143 @@ pub(crate) async fn sort<T: Transaction>(
 ) -> Result<Vec<Row>> {
     let mut keyed = Vec::with_capacity(rows.len());
     for row in rows {
-        let mut key = Vec::with_capacity(keys.len());
-        for k in keys {
-            key.push(eval_scalar(&k.expr, &row, frame, rt).await?);
-        }
-        keyed.push((key, row));
+        keyed.push((sort_key(keys, &row, frame, rt).await?, row));
     }
-    keyed.sort_by(|a, b| compare_keys(&a.0, &b.0, keys));
-    Ok(keyed.into_iter().map(|(_, r)| r).collect())
+    let sorted = sort_by(keyed, |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
+    Ok(sorted.into_iter().map(|(_, r)| r).collect())
 }
 
-fn set_operation(op: SetOp, all: bool, l: Vec<Row>, r: Vec<Row>) -> Vec<Row> {
-    if op == SetOp::Union {
-        let mut rows = l;
-        rows.extend(r);
-        if !all {
-            let mut seen = BTreeSet::new();
-            rows.retain(|row| seen.insert(row.clone()));
+async fn sort_key<T: Transaction>(keys: &[SortPlan], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
+    let mut key = Vec::with_capacity(keys.len());
+    for k in keys {
+        key.push(eval_scalar(&k.expr, row, frame, rt).await?);
+    }
+    Ok(key)
+}
+
+/// The first `most` rows of the order. Twice as many are held.
+async fn first_of<T: Transaction>(
+    input: &Arc<Node>,
+    keys: &[SortPlan],
+    most: usize,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let enough = most.saturating_mul(2).max(most.saturating_add(4 * BATCH));
+    let mut kept: Vec<(Row, Row)> = Vec::new();
+    let order = |a: &(Row, Row), b: &(Row, Row)| compare_keys(&a.0, &b.0, keys);
+    let mut op = Op::new(input, frame);
+    // What is accounted for them.
+    let mut bytes = 0;
+    while let Some(rows) = op.next(rt, usize::MAX).await? {
+        for row in rows {
+            let key = sort_key(keys, &row, frame, rt).await?;
+            bytes += rt.keep(std::slice::from_ref(&row))?;
+            kept.push((key, row));
         }
-        return rows;
+        if kept.len() >= enough {
+            kept = sort_by(kept, order, rt).await?;
+            kept.truncate(most);
+            rt.shared.memory -= std::mem::take(&mut bytes);
+            for (_, row) in &kept {
+                bytes += rt.keep(std::slice::from_ref(row))?;
+            }
+        }
+    }
+    let mut kept = sort_by(kept, order, rt).await?;
+    kept.truncate(most);
+    Ok(kept.into_iter().map(|(_, row)| row).collect())
+}
+
+/// So many are sorted at once.
+const RUN: usize = 1024;
+
+/// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by two.
+pub(crate) async fn sort_by<T: Transaction, I>(
+    items: Vec<I>,
+    order: impl Fn(&I, &I) -> Ordering,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<I>> {
+    let mut runs: Vec<Vec<I>> = Vec::new();
+    let mut items = items.into_iter();
+    loop {
+        let mut run: Vec<I> = items.by_ref().take(RUN).collect();
+        if run.is_empty() {
+            break;
+        }
+        run.sort_by(&order);
+        runs.push(run);
+        rt.pause().await?;
+    }
+    // Neighbours, so that what was first stays first among equals.
+    while runs.len() > 1 {
+        let mut pairs = std::mem::take(&mut runs).into_iter();
+        while let Some(a) = pairs.next() {
+            let Some(b) = pairs.next() else {
+                runs.push(a);
+                break;
+            };
+            let mut merged = Vec::with_capacity(a.len() + b.len());
+            let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+            loop {
+                let from_a = match (a.peek(), b.peek()) {
+                    (Some(x), Some(y)) => order(x, y).is_le(),
+                    (Some(_), None) => true,
+                    (None, Some(_)) => false,
+                    (None, None) => break,
+                };
+                merged.extend(if from_a { a.next() } else { b.next() });
+                rt.step().await?;
+            }
+            runs.push(merged);
+        }
+    }
+    Ok(runs.pop().unwrap_or_default())
+}
+
+async fn set_operation<T: Transaction>(
+    op: SetOp,
+    all: bool,
+    l: Vec<Row>,
+    r: Vec<Row>,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let mut out = Vec::new();
+    let mut seen = BTreeSet::new();
+    if op == SetOp::Union {
+        if all {
+            out = l;
+            out.extend(r);
+            return Ok(out);
+        }
+        for row in l.into_iter().chain(r) {
+            rt.step().await?;
+            if seen.insert(row.clone()) {
+                out.push(row);
+            }
+        }
+        return Ok(out);
     }
     let mut right: BTreeMap<Row, usize> = BTreeMap::new();
     for row in r {
+        rt.step().await?;
         *right.entry(row).or_default() += 1;
     }
-    let mut seen = BTreeSet::new();
-    let keep = |row: &Row| {
-        let count = right.get_mut(row);
-        match (op, all) {
-            (SetOp::Intersect, true) => count.is_some_and(|c| {
-                *c > 0 && {
-                    *c -= 1;
-                    true
-                }
-            }),
-            (SetOp::Intersect, false) => count.is_some() && seen.insert(row.clone()),
-            (_, true) => !count.is_some_and(|c| {
-                *c > 0 && {
-                    *c -= 1;
-                    true
-                }
-            }),
-            (_, false) => count.is_none() && seen.insert(row.clone()),
+    for row in l {
+        rt.step().await?;
+        let is_there = match (right.get_mut(&row), all) {
+            (Some(count), true) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            (count, false) => count.is_some(),
+            _ => false,
+        };
+        if is_there == (op == SetOp::Intersect) && (all || seen.insert(row.clone())) {
+            out.push(row);
         }
-    };
-    let mut keep = keep;
-    l.into_iter().filter(|row| keep(row)).collect()
+    }
+    Ok(out)
 }
 
 /// A common table expression, computed once per statement and frame.
@@ -562,7 +672,7 @@ async fn cte<T: Transaction>(
         }
         let mut work = rows.clone();
         while !work.is_empty() {
-            rt.ctx.interrupt.check()?;
+            rt.pause().await?;
             let outer = rt.shared.work_tables.insert(id, Arc::new(work));
             let next = collect(step, &frame, rt).await;
             match outer {

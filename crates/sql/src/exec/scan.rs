@@ -7,7 +7,7 @@
 
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
-use super::op::{Frame, Op, Row, State, all_true, eval_scalar, filter};
+use super::op::{Frame, Op, Row, State, all_true, eval_all, eval_scalar, filter};
 use super::{BATCH, Runtime};
 use crate::env::{Locking, OnLocked, Savepoint, Transaction};
 use crate::plan::physical::{KeyPart, KeyRangeParts, Scalar, Scan};
@@ -411,6 +411,22 @@ async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>, 
             }
         }
         prefixes = next;
+    }
+    if !s.places.is_empty() {
+        let Some(start) = prefixes.pop() else { return Err(Error::internal("an index has no beginning")) };
+        for values in &s.places {
+            let values = eval_all(values, &[], frame, rt).await?;
+            // NULL equals nothing.
+            if values.iter().any(Datum::is_null) {
+                continue;
+            }
+            let mut key = start.clone();
+            for (v, column) in values.iter().zip(&index.columns) {
+                let ty = &s.types[column.ordinal as usize];
+                encode_key_column(&mut key, v, ty, column.descending, column.nulls_first)?;
+            }
+            prefixes.push(key);
+        }
     }
     if prefixes.len() > 1 {
         prefixes.sort_unstable();

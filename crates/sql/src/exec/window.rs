@@ -1,11 +1,12 @@
 //! Window functions (PostgreSQL manual, 9.22): each call sorts its input into partitions and looks at a frame of rows around each.
 
 use super::Runtime;
-use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar};
+use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar, sort_by};
 use crate::env::Transaction;
 use crate::plan::physical::{BoundPlan, Node, WindowPlan};
 use crate::plan::rel::WindowFunction;
 use crate::types::Datum;
+use crate::types::functions::Accumulator;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -40,7 +41,10 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
         }
         keyed.push(Keyed { partition, order, row });
     }
-    keyed.sort_by(|a, b| a.partition.cmp(&b.partition).then_with(|| compare_keys(&a.order, &b.order, &call.order)));
+    let by_place = |a: &Keyed, b: &Keyed| {
+        a.partition.cmp(&b.partition).then_with(|| compare_keys(&a.order, &b.order, &call.order))
+    };
+    let mut keyed = sort_by(keyed, by_place, rt).await?;
     let mut start = 0;
     while start < keyed.len() {
         let same = keyed[start..].iter().take_while(|k| k.partition == keyed[start].partition).count();
@@ -49,7 +53,7 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
             k.row.push(r);
         }
         start += same;
-        rt.ctx.interrupt.check()?;
+        rt.step().await?;
     }
     Ok(keyed.into_iter().map(|k| k.row).collect())
 }
@@ -78,7 +82,9 @@ async fn partition<T: Transaction>(
     let count = |i: usize| Datum::Int(i as i64);
     let mut out = Vec::with_capacity(n);
     let mut dense = 0i64;
+    let mut running = None;
     for i in 0..n {
+        rt.step().await?;
         dense += (first[i] == i) as i64;
         out.push(match &call.function {
             WindowFunction::RowNumber => count(i + 1),
@@ -108,7 +114,7 @@ async fn partition<T: Transaction>(
             }
             _ => {
                 let (from, to) = bounds(call, i, n, &first, &last, rows, frame, rt).await?;
-                framed(call, from, to, i, &args, rows, frame, rt).await?
+                framed(call, from, to, i, &args, rows, &mut running, frame, rt).await?
             }
         });
     }
@@ -173,6 +179,14 @@ async fn bounds<T: Transaction>(
     Ok((from, to.max(from)))
 }
 
+/// An aggregate over a frame: one that begins where the last one did, and ends no earlier, goes on from it.
+struct Running {
+    from: usize,
+    to: usize,
+    state: Box<dyn Accumulator>,
+    result: Datum,
+}
+
 async fn framed<T: Transaction>(
     call: &WindowPlan,
     from: usize,
@@ -180,6 +194,7 @@ async fn framed<T: Transaction>(
     i: usize,
     args: &[Row],
     rows: &[Keyed],
+    running: &mut Option<Running>,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Datum> {
@@ -193,13 +208,23 @@ async fn framed<T: Transaction>(
             _ => Err(Error::sql("22016", "argument of nth_value must be greater than zero")),
         },
         WindowFunction::Aggregate(a) => {
-            let mut state = a.start();
-            for at in from..to {
-                if super::op::all_true(call.filter.as_slice(), &rows[at].row, frame, rt).await? {
-                    state.add(rt.ctx.eval, &args[at])?;
+            let mut last = match running.take() {
+                Some(last) if last.from == from && last.to <= to => last,
+                _ => Running { from, to: from, state: a.start(), result: Datum::Null },
+            };
+            if last.to < to || from == to {
+                for at in last.to..to {
+                    rt.step().await?;
+                    if super::op::all_true(call.filter.as_slice(), &rows[at].row, frame, rt).await? {
+                        last.state.add(rt.ctx.eval, &args[at])?;
+                    }
                 }
+                last.to = to;
+                last.result = last.state.finish(rt.ctx.eval)?;
             }
-            state.finish(rt.ctx.eval)
+            let result = last.result.clone();
+            *running = Some(last);
+            Ok(result)
         }
         _ => Err(Error::internal("this window function has no frame")),
     }

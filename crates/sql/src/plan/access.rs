@@ -13,6 +13,8 @@ pub(crate) struct Path {
     /// Position in the table's indexes.
     pub(crate) index: usize,
     pub(crate) prefix: Vec<Part>,
+    /// Instead of a prefix: values of the first columns, a list for each place to look at (`(a, b) IN ((1, 2), (3, 4))`).
+    pub(crate) places: Vec<Vec<Expr>>,
     pub(crate) range: Option<Range>,
     /// Every column of a unique index is fixed: each key is one entry.
     pub(crate) is_point: bool,
@@ -66,12 +68,15 @@ pub(crate) fn paths(
             let Some(positions) = positions else { continue };
             implied = positions;
         }
-        let mut path = path(index, at, table, &own, filters);
-        path.consumed.extend(implied.iter().copied());
-        if index.predicate.is_some() {
-            path.rows *= 0.1;
+        let one = path(index, at, table, &own, filters);
+        let several = places(index, at, table, &own, filters, one.width());
+        for mut path in std::iter::once(one).chain(several) {
+            path.consumed.extend(implied.iter().copied());
+            if index.predicate.is_some() {
+                path.rows *= 0.1;
+            }
+            out.push(path);
         }
-        out.push(path);
     }
     out.sort_by(|a, b| a.rows.total_cmp(&b.rows).then(a.index.cmp(&b.index)));
     out
@@ -102,22 +107,105 @@ fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>
     let full = prefix.len() == index.columns.len();
     let has_null = prefix.iter().any(|p| matches!(p, Part::Null));
     let is_point = full && index.unique && !has_null;
-    // Each fixed column of a key leaves a tenth; a unique one leaves one.
+    // A unique one leaves one.
     let mut rows = if is_point {
         multiple
     } else if prefix.is_empty() {
         TABLE_ROWS
     } else {
-        let unique_floor: f64 = if index.unique { 0.2 } else { 0.05 };
-        (TABLE_ROWS * unique_floor.max(0.1f64.powi(prefix.len() as i32))).max(2.0) * multiple
+        rows_of_prefix(index, prefix.len()) * multiple
     };
     if let Some(r) = &range {
         rows *= match (r.lower.is_some(), r.upper.is_some(), r.like.is_some()) {
             (true, true, _) | (_, _, true) => 0.1,
+            (false, false, _) => 0.9,
             _ => 0.3,
         };
     }
-    Path { index: at, prefix, range, is_point, consumed, rows }
+    Path { index: at, prefix, places: Vec::new(), range, is_point, consumed, rows }
+}
+
+impl Path {
+    /// How many of the index's columns have one of some values.
+    pub(crate) fn width(&self) -> usize {
+        self.places.first().map_or(self.prefix.len(), Vec::len)
+    }
+}
+
+/// The paths to the places that an `OR` names, if each of its sides says what more than `width` columns of the index are.
+fn places<'t>(
+    index: &'t Index,
+    at: usize,
+    table: &'t TableRef,
+    own: &'t std::ops::Range<ColId>,
+    filters: &'t [Expr],
+    width: usize,
+) -> impl Iterator<Item = Path> + 't {
+    let sides = |e: &'t Expr| match e {
+        Expr::Or(sides) if sides.len() <= PLACES_MAX => Some(sides),
+        _ => None,
+    };
+    let ors = filters.iter().enumerate().filter_map(move |(i, f)| Some((i, sides(f)?)));
+    ors.filter_map(move |(i, sides)| {
+        let (mut places, mut used) = (Vec::with_capacity(sides.len()), BTreeSet::new());
+        let mut is_answered = true;
+        let mut wide = index.columns.len();
+        for side in sides {
+            let conditions = match side {
+                Expr::And(all) => all.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            let (mut values, mut of_side) = (Vec::new(), BTreeSet::new());
+            for column in &index.columns[..wide] {
+                let id = own.start + column.ordinal;
+                let ty = &table.columns[column.ordinal as usize].ty;
+                let equal = |(i, c): (usize, &Expr)| match part(c, id, ty, own) {
+                    Some(Part::Eq(value)) => Some((i, value)),
+                    _ => None,
+                };
+                let value = match conditions.iter().enumerate().find_map(equal) {
+                    Some((i, value)) => {
+                        of_side.insert(i);
+                        value
+                    }
+                    None => {
+                        let Some((i, value)) = filters.iter().enumerate().find_map(equal) else { break };
+                        used.insert(i);
+                        value
+                    }
+                };
+                values.push(value);
+            }
+            wide = wide.min(values.len());
+            is_answered &= of_side.len() == conditions.len();
+            places.push(values);
+        }
+        if wide <= width {
+            return None;
+        }
+        // What only some of the sides use has to be looked at again, and so has everything if columns were dropped.
+        let is_whole = places.iter().all(|values| values.len() == wide);
+        places.iter_mut().for_each(|values| values.truncate(wide));
+        let mut consumed = Vec::new();
+        if is_whole {
+            consumed.extend(used);
+            consumed.extend(is_answered.then_some(i));
+        }
+        let full = wide == index.columns.len();
+        let is_point = full && index.unique;
+        let each = if is_point { 1.0 } else { rows_of_prefix(index, wide) };
+        let rows = each * places.len() as f64;
+        Some(Path { index: at, prefix: Vec::new(), places, range: None, is_point, consumed, rows })
+    })
+}
+
+/// How many sides an `OR` may have of which each is looked at by itself.
+const PLACES_MAX: usize = 100_000;
+
+/// Each fixed column of a key leaves a tenth.
+fn rows_of_prefix(index: &Index, columns: usize) -> f64 {
+    let unique_floor: f64 = if index.unique { 0.2 } else { 0.05 };
+    (TABLE_ROWS * unique_floor.max(0.1f64.powi(columns as i32))).max(2.0)
 }
 
 /// The regions whose rows may satisfy the conditions.
@@ -224,7 +312,7 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
         return None;
     }
     let is_col = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
-    let mut range = Range::default();
+    let (mut range, mut is_there) = (Range::default(), false);
     for (i, f) in filters.iter().enumerate() {
         match f {
             Expr::Compare(cmp, p) => {
@@ -252,6 +340,11 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
             {
                 range.like = Some(args[1].clone());
             }
+            // A range without bounds leaves the NULLs out.
+            Expr::Not(e) if matches!(&**e, Expr::IsNull(e) if is_col(e)) => {
+                is_there = true;
+                consumed.push(i);
+            }
             _ => {}
         }
     }
@@ -259,7 +352,7 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
     if any {
         range.like = None;
     }
-    (any || range.like.is_some()).then_some(range)
+    (any || is_there || range.like.is_some()).then_some(range)
 }
 
 /// A guess at how few rows a relation gives once columns are known: what the order of inner joins follows.

@@ -1,6 +1,6 @@
 //! Moves conditions down to where the rows come from, and orders inner joins.
 
-use super::expr::{ColId, Expr, SubqueryBody};
+use super::expr::{Cmp, ColId, Expr, SubqueryBody};
 use super::rel::{Cte, JoinKind, Rel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,6 +52,10 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
                 conds.extend(to_right);
                 return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, uses);
             }
+            // A value that the left side has is the only one that a partner can have.
+            let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
+            let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
+            let to_right = to_right.into_iter().chain(implied(&known).into_iter().filter(of_right)).collect();
             let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
             let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
             above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
@@ -186,6 +190,7 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         v
     });
     let mut pending: Vec<Expr> = conds.by_ref().collect();
+    pending.extend(implied(&pending));
     let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
     let all: BTreeSet<ColId> = sets.iter().flatten().copied().collect();
     // What each leaf takes from its siblings (LATERAL).
@@ -226,6 +231,50 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         });
     }
     above_of(result.unwrap_or_else(Rel::one_row), pending, uses)
+}
+
+/// What follows from columns that equal each other: if one of them has a value, or one of some values, so have the others.
+fn implied(conds: &[Expr]) -> Vec<Expr> {
+    let mut classes: Vec<BTreeSet<ColId>> = Vec::new();
+    for c in conds {
+        let Expr::Compare(Cmp::Eq, p) = c else { continue };
+        let (Expr::Column(a), Expr::Column(b)) = &**p else { continue };
+        let (mut joined, others): (Vec<_>, Vec<_>) = classes.into_iter().partition(|s| s.contains(a) || s.contains(b));
+        let mut one: BTreeSet<ColId> = joined.drain(..).flatten().collect();
+        one.extend([a, b]);
+        classes = others;
+        classes.push(one);
+    }
+    let mut out: Vec<Expr> = Vec::new();
+    for class in &classes {
+        for c in conds {
+            let Some(column) = valued(c).filter(|column| class.contains(column)) else { continue };
+            for other in class.iter().filter(|other| **other != column) {
+                let mut same = c.clone();
+                same.substitute(&|id| (id == column).then_some(Expr::Column(*other)));
+                if !conds.iter().chain(&out).any(|known| known.is_same(&same)) {
+                    out.push(same);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The column of a condition that says that it has a value, or one of some values, which are known before any row is read.
+fn valued(c: &Expr) -> Option<ColId> {
+    let is_known = |e: &Expr| e.columns().is_empty() && !e.is_volatile() && !e.needs_executor();
+    match c {
+        Expr::Compare(Cmp::Eq, p) => match &**p {
+            (Expr::Column(column), value) | (value, Expr::Column(column)) if is_known(value) => Some(*column),
+            _ => None,
+        },
+        Expr::In(e, list) if list.iter().all(is_known) => match **e {
+            Expr::Column(column) => Some(column),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn flatten(rel: Rel, leaves: &mut Vec<Rel>, conds: &mut Vec<Expr>) {

@@ -82,6 +82,8 @@ pub(crate) enum Node {
     Sort {
         input: Arc<Node>,
         keys: Vec<SortPlan>,
+        /// If no more than some of the first rows are used.
+        most: Option<Most>,
     },
     Limit {
         input: Arc<Node>,
@@ -129,6 +131,8 @@ pub(crate) struct Scan {
     pub(crate) missing: Vec<Datum>,
     pub(crate) index: usize,
     pub(crate) prefix: Vec<KeyPart>,
+    /// See [`Path::places`].
+    pub(crate) places: Vec<Vec<Scalar>>,
     pub(crate) range: Option<KeyRangeParts>,
     pub(crate) is_point: bool,
     pub(crate) reverse: bool,
@@ -170,11 +174,18 @@ pub(crate) struct KeyRangeParts {
     pub(crate) like: Option<Scalar>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SortPlan {
     pub(crate) expr: Scalar,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
+}
+
+/// How many of the first rows a `LIMIT` takes.
+#[derive(Debug)]
+pub(crate) struct Most {
+    pub(crate) limit: Scalar,
+    pub(crate) offset: Option<Scalar>,
 }
 
 #[derive(Debug)]
@@ -366,6 +377,11 @@ impl Compiler<'_> {
             Rel::Project { input, exprs } => self.project(input, exprs, need, wish),
             Rel::Join { kind, left, right, on } => self.join(*kind, left, right, on, need, wish),
             Rel::Aggregate { input, keys, aggs } => {
+                if keys.is_empty()
+                    && let Some(built) = self.ends(input, aggs)?
+                {
+                    return Ok(built);
+                }
                 let used = keys.iter().map(|k| &k.1).chain(aggs.iter().flat_map(|(_, a)| a.exprs()));
                 let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
                 let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
@@ -398,7 +414,13 @@ impl Compiler<'_> {
                     Some(Datum::Int(n)) => b.rows.min(*n as f64),
                     _ => b.rows.min(100.0),
                 };
-                Ok(Built { node: Arc::new(Node::Limit { input: b.node.clone(), limit: limit_out, offset }), rows, ..b })
+                let input = match &limit_out {
+                    Some(limit) if is_repeatable(limit) && offset.iter().all(is_repeatable) => {
+                        sorted_to(b.node.clone(), Most { limit: limit.clone(), offset: offset.clone() })
+                    }
+                    _ => b.node.clone(),
+                };
+                Ok(Built { node: Arc::new(Node::Limit { input, limit: limit_out, offset }), rows, ..b })
             }
             Rel::SetOp { op, all, left, right, cols } => {
                 let (l, r) = (self.whole(left)?, self.whole(right)?);
@@ -494,7 +516,7 @@ impl Compiler<'_> {
         let order =
             keys.iter().map_while(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None });
         let order = order.collect();
-        Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans }), order, ..b })
+        Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans, most: None }), order, ..b })
     }
     fn sort_keys(&mut self, keys: &[SortKey], layout: &[ColId]) -> Result<Vec<SortPlan>> {
         let key = |k: &SortKey, c: &mut Self| {
@@ -533,6 +555,53 @@ impl Compiler<'_> {
             start: bound(&w.frame.start, self)?,
             end: bound(&w.frame.end, self)?,
         })
+    }
+
+    /// `min` and `max` of columns at the ends of indexes: the first row there is enough.
+    fn ends(&mut self, input: &Rel, aggs: &[(ColId, AggCall)]) -> Result<Option<Built>> {
+        let Rel::Table { table, base, alias, locking: Locking::None, filters } = input else { return Ok(None) };
+        let mut all: Option<Built> = None;
+        for (out, call) in aggs {
+            let is_max = match call.aggregate.name {
+                "min" => false,
+                "max" => true,
+                _ => return Ok(None),
+            };
+            let [Expr::Column(column)] = call.args.as_slice() else { return Ok(None) };
+            if call.filter.is_some() || !call.order.is_empty() {
+                return Ok(None);
+            }
+            let mut filters = filters.clone();
+            filters.push(Expr::Not(Box::new(Expr::IsNull(Box::new(Expr::Column(*column))))));
+            let need = with_columns(&BTreeSet::from([*column]), filters.iter());
+            let columns = need.iter().filter_map(|c| c.checked_sub(*base)).filter(|o| (*o as usize) < table.columns.len());
+            let wish = [(*column, is_max, is_max)];
+            let b = self.table(table, *base, alias, Locking::None, &filters, columns.collect(), Some(&wish))?;
+            if !b.fixed.contains(column) && !b.order.starts_with(&wish) {
+                return Ok(None);
+            }
+            let aggs = vec![self.agg(call, &b.layout)?];
+            let one = Scalar { expr: Expr::Const(Datum::Int(1)), pending: false };
+            let first = Node::Limit { input: b.node, limit: Some(one), offset: None };
+            let found = Built::plain(Node::Aggregate { input: Arc::new(first), keys: Vec::new(), aggs }, vec![*out], 1.0);
+            all = Some(match all {
+                None => found,
+                Some(left) => {
+                    let layout: Vec<ColId> = left.layout.iter().chain(&found.layout).copied().collect();
+                    let node = Node::LoopJoin {
+                        kind: JoinKind::Inner,
+                        widths: (left.layout.len(), 1),
+                        left: left.node,
+                        right: found.node,
+                        args: Vec::new(),
+                        on: Vec::new(),
+                        is_lookup: false,
+                    };
+                    Built::plain(node, layout, 1.0)
+                }
+            });
+        }
+        Ok(all)
     }
 
     /// A table through the cheapest of its paths; among equals, one with the wished order.
@@ -607,6 +676,7 @@ impl Compiler<'_> {
             })
         };
         let prefix = path.prefix.iter().map(|p| key_part(p, self)).collect::<Result<_>>()?;
+        let places = path.places.iter().map(|values| self.scalars(values, &[])).collect::<Result<_>>()?;
         let side =
             |s: &Option<(Expr, bool)>, c: &mut Self| s.as_ref().map(|(e, i)| Ok::<_, Error>((c.scalar(e, &[])?, *i))).transpose();
         let range = match &path.range {
@@ -630,6 +700,7 @@ impl Compiler<'_> {
             missing: plan.missing.clone(),
             index: path.index,
             prefix,
+            places,
             range,
             is_point: path.is_point,
             reverse,
@@ -798,6 +869,22 @@ impl Compiler<'_> {
         let returning = dml.returning.iter().map(|(_, e)| self.scalar(e, &row)).collect::<Result<_>>()?;
         let plan = DmlPlan { table: dml.table.clone(), keys: dml.keys.clone(), input, kind, returning };
         Ok(Built::plain(Node::Dml(Box::new(plan)), cols.to_vec(), 1.0))
+    }
+}
+
+/// Whether it may be computed twice.
+fn is_repeatable(s: &Scalar) -> bool {
+    !s.pending && !s.expr.is_volatile()
+}
+
+/// A plan of which no more than the first rows are used: a sort at its top keeps no others.
+fn sorted_to(node: Arc<Node>, first: Most) -> Arc<Node> {
+    match &*node {
+        Node::Sort { input, keys, .. } => Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), most: Some(first) }),
+        Node::Project { input, exprs } if matches!(**input, Node::Sort { .. }) => {
+            Arc::new(Node::Project { input: sorted_to(input.clone(), first), exprs: exprs.clone() })
+        }
+        _ => node,
     }
 }
 

@@ -20,7 +20,10 @@ impl Node {
                 keys.iter().chain(of_aggregates).collect()
             }
             Node::Distinct { on, .. } => on.iter().flatten().collect(),
-            Node::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
+            Node::Sort { keys, most, .. } => {
+                let most = most.iter().flat_map(|m| std::iter::once(&m.limit).chain(&m.offset));
+                keys.iter().map(|k| &k.expr).chain(most).collect()
+            }
             Node::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
             Node::Cte { args, .. } => args.iter().collect(),
             Node::Window { calls, .. } => calls.iter().flat_map(WindowPlan::scalars).collect(),
@@ -42,7 +45,7 @@ impl Node {
 impl Scan {
     fn scalars(&self) -> Vec<&Scalar> {
         let range = self.range.iter().flat_map(|r| r.lower.iter().chain(&r.upper).map(|(e, _)| e).chain(&r.like));
-        self.prefix.iter().flat_map(KeyPart::scalars).chain(range).chain(&self.filter).collect()
+        self.prefix.iter().flat_map(KeyPart::scalars).chain(self.places.iter().flatten()).chain(range).chain(&self.filter).collect()
     }
 }
 

@@ -280,7 +280,9 @@ Point Lookup using i_pkey on i
   Index Cond: (id = (SubPlan))
   SubPlan
         ->  Aggregate
-              ->  Seq Scan on i
+              ->  Limit
+                    ->  Index Only Scan Backward using i_a on i
+                          Index Cond: (a IS NOT NULL)
 Regions: us-east1
 (EXPLAIN)
 

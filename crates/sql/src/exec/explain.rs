@@ -327,11 +327,7 @@ impl Tree<'_> {
         if let Some(first) = s.places.first() {
             let columns = index.columns.iter().take(first.len()).map(|c| s.table.columns[c.ordinal as usize].name.as_str());
             let values = s.places.iter().map(|values| format!("({})", self.exprs(values, &[])));
-            conds.push(format!(
-                "(({}) IN ({}))",
-                columns.collect::<Vec<_>>().join(", "),
-                values.collect::<Vec<_>>().join(", ")
-            ));
+            conds.push(format!("(({}) IN ({}))", columns.collect::<Vec<_>>().join(", "), values.collect::<Vec<_>>().join(", ")));
         }
         if let (Some(r), Some(c)) = (&s.range, index.columns.get(s.prefix.len())) {
             let column = &s.table.columns[c.ordinal as usize].name;
@@ -424,6 +420,7 @@ fn names(node: &Node) -> Vec<String> {
             };
             exprs.iter().enumerate().map(|(i, e)| name(e).unwrap_or_else(|| format!("column {}", i + 1))).collect()
         }
+        Node::HashJoin { kind, left, .. } | Node::LoopJoin { kind, left, .. } if kind.is_test() => names(left),
         Node::HashJoin { left, right, .. } | Node::LoopJoin { left, right, .. } => {
             let mut all = names(left);
             all.extend(names(right));
@@ -463,5 +460,7 @@ fn join_name(kind: JoinKind) -> &'static str {
         JoinKind::Inner => "Join",
         JoinKind::Left => "Left Join",
         JoinKind::Full => "Full Join",
+        JoinKind::Semi => "Semi Join",
+        JoinKind::Anti => "Anti Join",
     }
 }

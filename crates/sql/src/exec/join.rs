@@ -152,8 +152,13 @@ async fn step<T: Transaction>(
                     None => {
                         let mut op = Op::new(right, inner);
                         let mut matches = Vec::new();
-                        while let Some(more) = op.next(rt, BATCH).await? {
+                        // One is enough for who only asks whether there is one.
+                        let is_any_enough = kind.is_test() && on.is_empty();
+                        while let Some(more) = op.next(rt, if is_any_enough { 1 } else { BATCH }).await? {
                             matches.extend(more);
+                            if is_any_enough {
+                                break;
+                            }
                         }
                         matches
                     }
@@ -196,13 +201,20 @@ impl Join<'_> {
             row.extend(right.iter().cloned());
             if all_true(self.on, &row, frame, rt).await? {
                 any = true;
+                if self.kind.is_test() {
+                    break;
+                }
                 if let Some(m) = i.and_then(|i| matched.get_mut(i)) {
                     *m = true;
                 }
                 out.push_back(row);
             }
         }
-        if !any && self.kind != JoinKind::Inner {
+        if self.kind.is_test() {
+            if any == (self.kind == JoinKind::Semi) {
+                out.push_back(left);
+            }
+        } else if !any && self.kind != JoinKind::Inner {
             let mut row = left;
             row.extend(std::iter::repeat_n(Datum::Null, self.widths.1));
             out.push_back(row);

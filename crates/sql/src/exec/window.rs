@@ -41,9 +41,8 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
         }
         keyed.push(Keyed { partition, order, row });
     }
-    let by_place = |a: &Keyed, b: &Keyed| {
-        a.partition.cmp(&b.partition).then_with(|| compare_keys(&a.order, &b.order, &call.order))
-    };
+    let by_place =
+        |a: &Keyed, b: &Keyed| a.partition.cmp(&b.partition).then_with(|| compare_keys(&a.order, &b.order, &call.order));
     let mut keyed = sort_by(keyed, by_place, rt).await?;
     let mut start = 0;
     while start < keyed.len() {

@@ -4,7 +4,7 @@ use super::expr::{Cmp, ColId, Expr, Meets};
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Index, IndexState};
-use crate::types::Type;
+use crate::types::{Datum, Type};
 use std::collections::BTreeSet;
 
 /// A part of an index, in logical expressions.
@@ -353,6 +353,39 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
         range.like = None;
     }
     (any || is_there || range.like.is_some()).then_some(range)
+}
+
+/// A guess at how many rows a relation gives under conditions on its columns.
+pub(crate) fn rows(rel: &Rel, conds: &[Expr]) -> f64 {
+    match rel {
+        Rel::Table { table, base, filters, .. } => {
+            let own = *base..*base + table.columns.len() as u32;
+            let usable = conds.iter().filter(|c| c.columns().iter().all(|id| own.contains(id)));
+            let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
+            let best = paths(table, *base, &all, &|_| None).into_iter().next();
+            best.map_or(TABLE_ROWS, |p| p.rows * 0.8f64.powi(all.len().saturating_sub(p.consumed.len()) as i32))
+        }
+        Rel::Filter { input, conds: more } => {
+            let all: Vec<Expr> = conds.iter().chain(more).cloned().collect();
+            rows(input, &all)
+        }
+        Rel::Join { kind, left, .. } if kind.is_test() => rows(left, conds) * 0.5,
+        Rel::Join { left, right, on, .. } => {
+            let (l, r) = (rows(left, conds), rows(right, conds));
+            if on.is_empty() && conds.is_empty() { l * r } else { l.max(r) }
+        }
+        Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } => rows(input, &[]),
+        Rel::Window { input, .. } => rows(input, &[]),
+        Rel::Limit { input, limit, .. } => match limit.as_ref().and_then(Expr::as_const) {
+            Some(Datum::Int(n)) => rows(input, &[]).min(*n as f64),
+            _ => rows(input, &[]).min(100.0),
+        },
+        Rel::Values { rows, .. } => rows.len() as f64,
+        Rel::Aggregate { keys, .. } if keys.is_empty() => 1.0,
+        Rel::Aggregate { input, .. } => rows(input, &[]) * 0.3,
+        Rel::SetOp { left, right, .. } => rows(left, &[]) + rows(right, &[]),
+        _ => 500.0,
+    }
 }
 
 /// A guess at how few rows a relation gives once columns are known: what the order of inner joins follows.

@@ -67,7 +67,8 @@ fn point(node: &Node) -> Option<&Scan> {
     let Node::Scan(s) = node else { return None };
     let simple = |p: &KeyPart| matches!(p, KeyPart::Eq(e) if !e.pending);
     let regions = s.regions.as_ref().is_none_or(|r| simple(&r.part));
-    (s.index == 0 && s.is_point && s.filter.is_empty() && s.places.is_empty() && regions && s.prefix.iter().all(simple)).then_some(s)
+    (s.index == 0 && s.is_point && s.filter.is_empty() && s.places.is_empty() && regions && s.prefix.iter().all(simple))
+        .then_some(s)
 }
 
 fn change(d: &DmlPlan) -> Option<FastKind> {

@@ -27,6 +27,7 @@ pub(crate) mod rel;
 mod scalars;
 pub(crate) mod stack;
 mod table;
+mod unnest;
 
 pub use api::*;
 pub(crate) use fast::{FastKind, FastPlan};

@@ -29,8 +29,21 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     }
     match rel {
         Rel::Filter { input, conds: more } => {
+            let (input, more) = super::unnest::unnest(*input, more);
             conds.extend(more);
-            push(*input, conds, uses)
+            push(input, conds, uses)
+        }
+        Rel::Join { kind, left, right, on } if kind.is_test() => {
+            let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
+            let (above, to_left): (Vec<_>, Vec<_>) = conds.into_iter().partition(Expr::is_volatile);
+            let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
+            // What is said about the right side alone decides which of its rows may be partners.
+            let is_of_right = |c: &Expr| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile();
+            let (mut to_right, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_right);
+            to_right.extend(implied(&known).into_iter().filter(is_of_right));
+            let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+            let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
+            above_of(Rel::Join { kind, left, right, on }, above, uses)
         }
         Rel::Table { table, base, alias, locking, mut filters } => {
             filters.extend(conds.into_iter().map(|c| subqueries(c, uses)));

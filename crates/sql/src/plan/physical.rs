@@ -793,7 +793,8 @@ impl Compiler<'_> {
             right: r.node,
         };
         let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
-        Ok(Built { node: Arc::new(node), layout, order, fixed, rows: l.rows.max(r.rows) })
+        let (layout, rows) = if kind.is_test() { (l.layout, l.rows * 0.5) } else { (layout, l.rows.max(r.rows)) };
+        Ok(Built { node: Arc::new(node), layout, order, fixed, rows })
     }
 
     fn loop_join(
@@ -825,7 +826,8 @@ impl Compiler<'_> {
             is_lookup,
         };
         let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
-        Ok(Built { node: Arc::new(node), layout, order, fixed, rows: l.rows * r.rows.max(0.5) })
+        let (layout, rows) = if kind.is_test() { (l.layout, l.rows * 0.5) } else { (layout, l.rows * r.rows.max(0.5)) };
+        Ok(Built { node: Arc::new(node), layout, order, fixed, rows })
     }
 
     fn dml(&mut self, dml: &Arc<Dml>, cols: &[ColId]) -> Result<Built> {

@@ -110,6 +110,17 @@ pub(crate) enum JoinKind {
     Inner,
     Left,
     Full,
+    /// The left rows that have a partner.
+    Semi,
+    /// The left rows that have none.
+    Anti,
+}
+
+impl JoinKind {
+    /// Whether its rows are left rows, without anything of the right side.
+    pub(crate) fn is_test(self) -> bool {
+        matches!(self, JoinKind::Semi | JoinKind::Anti)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +244,7 @@ impl Rel {
             | Rel::Limit { input, .. }
             | Rel::First { input, .. } => input.cols(),
             Rel::Project { exprs, .. } => exprs.iter().map(|(c, _)| *c).collect(),
+            Rel::Join { kind, left, .. } if kind.is_test() => left.cols(),
             Rel::Join { left, right, .. } => left.cols().into_iter().chain(right.cols()).collect(),
             Rel::Aggregate { keys, aggs, .. } => keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect(),
             Rel::Window { input, calls } => input.cols().into_iter().chain(calls.iter().map(|c| c.0)).collect(),

@@ -45,7 +45,13 @@ impl Node {
 impl Scan {
     fn scalars(&self) -> Vec<&Scalar> {
         let range = self.range.iter().flat_map(|r| r.lower.iter().chain(&r.upper).map(|(e, _)| e).chain(&r.like));
-        self.prefix.iter().flat_map(KeyPart::scalars).chain(self.places.iter().flatten()).chain(range).chain(&self.filter).collect()
+        self.prefix
+            .iter()
+            .flat_map(KeyPart::scalars)
+            .chain(self.places.iter().flatten())
+            .chain(range)
+            .chain(&self.filter)
+            .collect()
     }
 }
 

@@ -1,0 +1,184 @@
+//! Subqueries that only test a row become joins: `EXISTS` and `IN` one that keeps the left rows with a partner, `NOT EXISTS` one that
+//! keeps those without.
+//!
+//! Only conditions that every row is tested by are changed (conjuncts of a `WHERE`, `ON` or `HAVING`): there, NULL and false are the same, so
+//! that `IN` is the join over its equalities. `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
+//! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and those of rows that are locked: a join reads,
+//! and locks, rows before it knows whether they match.
+
+use super::access;
+use super::expr::{Cmp, ColId, Expr, Meets, Subquery, SubqueryBody, SubqueryKind};
+use super::rel::{JoinKind, Rel};
+use crate::env::Locking;
+use std::collections::BTreeSet;
+
+/// For fewer rows than these a subquery over several tables is run for each: it knows the row's values then.
+const ROWS_MIN: f64 = 50.0;
+/// So many times fewer rows on the right side are looked up in the left one, instead of the other way round.
+const SMALLER: f64 = 4.0;
+
+/// A relation and conditions on it, with as many of them as can be made joins.
+pub(super) fn unnest(input: Rel, conds: Vec<Expr>) -> (Rel, Vec<Expr>) {
+    if is_locked(&input) {
+        return (input, conds);
+    }
+    let mut flat = Vec::new();
+    conds.into_iter().for_each(|c| c.conjuncts(&mut flat));
+    let (mut rel, mut rest) = (input, Vec::new());
+    let (tests, others): (Vec<_>, Vec<_>) = flat.into_iter().partition(|c| test(c).is_some());
+    for c in tests {
+        let cols: BTreeSet<ColId> = rel.cols().into_iter().collect();
+        match test(&c).and_then(|(kind, s)| partner(kind, s, &cols)) {
+            Some(p) if p.is_table || rows(&rel, &others) >= ROWS_MIN => rel = p.join(rel, &others),
+            _ => rest.push(c),
+        }
+    }
+    rest.splice(0..0, others);
+    (rel, rest)
+}
+
+/// What a condition tests rows by, if it is a subquery that can do no more than that.
+fn test(c: &Expr) -> Option<(JoinKind, &Subquery)> {
+    match c {
+        Expr::Subquery(s) => match &s.kind {
+            SubqueryKind::Exists => Some((JoinKind::Semi, s)),
+            SubqueryKind::Quantified { meets, all: false, .. } if meets.is_identity() => Some((JoinKind::Semi, s)),
+            _ => None,
+        },
+        Expr::Not(e) => match &**e {
+            Expr::Subquery(s) if matches!(s.kind, SubqueryKind::Exists) => Some((JoinKind::Anti, s)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The other side of a join.
+struct Partner {
+    kind: JoinKind,
+    rel: Rel,
+    /// Sides of equalities: over the left rows, over these.
+    equal: Vec<(Expr, Expr)>,
+    on: Vec<Expr>,
+    is_table: bool,
+}
+
+fn partner(kind: JoinKind, s: &Subquery, outer: &BTreeSet<ColId>) -> Option<Partner> {
+    let SubqueryBody::Logical(body) = &s.body else { return None };
+    if !is_plain(body) {
+        return None;
+    }
+    let is_exists = matches!(s.kind, SubqueryKind::Exists);
+    let (rel, on) = pull((**body).clone(), outer, is_exists)?;
+    let mut equal = Vec::new();
+    if let SubqueryKind::Quantified { left, meets, .. } = &s.kind {
+        let is_equality = |m: &Meets| matches!(m, Meets::Compare(Cmp::Eq));
+        let are_equalities = match meets {
+            Meets::Row(row) => row.equal.iter().all(is_equality),
+            one => is_equality(one),
+        };
+        if !are_equalities || left.iter().any(|e| e.is_volatile() || e.needs_executor()) {
+            return None;
+        }
+        equal.extend(left.iter().cloned().zip(body.cols().into_iter().map(Expr::Column)));
+    }
+    // Without conditions on both sides it is computed once, as it is.
+    if equal.is_empty() && on.is_empty() {
+        return None;
+    }
+    let is_table = matches!(below(&rel), Rel::Table { .. });
+    Some(Partner { kind, rel, equal, on, is_table })
+}
+
+impl Partner {
+    fn join(self, left: Rel, conds: &[Expr]) -> Rel {
+        let Partner { kind, rel, equal, mut on, .. } = self;
+        let same = |(l, r): &(Expr, Expr)| Expr::compare(Cmp::Eq, l.clone(), r.clone());
+        let columns: Option<Vec<ColId>> =
+            equal.iter().map(|(_, r)| if let Expr::Column(c) = r { Some(*c) } else { None }).collect();
+        if let (JoinKind::Semi, true, Some(columns)) = (kind, on.is_empty(), columns)
+            && rows(&rel, &[]) * SMALLER < rows(&left, conds)
+            && is_looked_up(&left, &equal)
+        {
+            // Each value once: then no left row has two partners.
+            let cols = left.cols();
+            let exprs = columns.iter().map(|c| (*c, Expr::Column(*c))).collect();
+            let values = Rel::Distinct { input: Box::new(Rel::Project { input: Box::new(rel), exprs }), on: None };
+            let on = equal.iter().map(same).collect();
+            let join = Rel::Join { kind: JoinKind::Inner, left: Box::new(values), right: Box::new(left), on };
+            return Rel::Project { input: Box::new(join), exprs: cols.into_iter().map(|c| (c, Expr::Column(c))).collect() };
+        }
+        on.extend(equal.iter().map(same));
+        Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on }
+    }
+}
+
+/// Whether an index of a table finds the rows of these values.
+fn is_looked_up(rel: &Rel, equal: &[(Expr, Expr)]) -> bool {
+    let Rel::Table { table, base, .. } = rel else { return false };
+    let conds: Vec<Expr> = equal.iter().map(|(l, r)| Expr::compare(Cmp::Eq, l.clone(), r.clone())).collect();
+    access::paths(table, *base, &conds, &|_| None).first().is_some_and(|p| p.width() > 0)
+}
+
+fn rows(rel: &Rel, conds: &[Expr]) -> f64 {
+    access::rows(rel, conds)
+}
+
+/// A relation without the conditions that mention `outer` columns, and those. `None`: it depends on them in another way.
+fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option<(Rel, Vec<Expr>)> {
+    let is_outer = |e: &Expr| e.columns().iter().any(|c| outer.contains(c));
+    if !rel.free_columns().iter().any(|c| outer.contains(c)) {
+        return Some((rel, Vec::new()));
+    }
+    match rel {
+        // Whether there is a row does not depend on what is computed from it.
+        Rel::Project { input, .. } if is_exists => pull(*input, outer, is_exists),
+        Rel::Project { input, mut exprs } if !exprs.iter().any(|(_, e)| is_outer(e)) => {
+            let (input, conds) = pull(*input, outer, is_exists)?;
+            let below = input.cols();
+            let used: BTreeSet<ColId> = conds.iter().flat_map(Expr::columns).filter(|c| below.contains(c)).collect();
+            for c in used {
+                if !exprs.iter().any(|(id, _)| *id == c) {
+                    exprs.push((c, Expr::Column(c)));
+                }
+            }
+            Some((Rel::Project { input: Box::new(input), exprs }, conds))
+        }
+        Rel::Filter { input, conds } => {
+            let (input, mut pulled) = pull(*input, outer, is_exists)?;
+            let mut flat = Vec::new();
+            conds.into_iter().for_each(|c| c.conjuncts(&mut flat));
+            let (of_both, own): (Vec<_>, Vec<_>) = flat.into_iter().partition(is_outer);
+            if of_both.iter().any(Expr::needs_executor) {
+                return None;
+            }
+            pulled.extend(of_both);
+            Some((input.filtered(own), pulled))
+        }
+        Rel::Sort { input, .. } | Rel::Distinct { input, on: None } => pull(*input, outer, is_exists),
+        _ => None,
+    }
+}
+
+fn below(rel: &Rel) -> &Rel {
+    match rel {
+        Rel::Filter { input, .. } | Rel::Project { input, .. } => below(input),
+        other => other,
+    }
+}
+
+/// Whether it may be computed at any time, and any number of times.
+fn is_plain(rel: &Rel) -> bool {
+    let mut is_plain = true;
+    rel.visit(&mut |r| {
+        is_plain &= !matches!(r, Rel::Dml { .. } | Rel::First { .. });
+        is_plain &= !r.exprs().iter().any(|e| e.is_volatile() || e.any(&|e| matches!(e, Expr::Sequence(_))));
+    });
+    is_plain && !is_locked(rel)
+}
+
+fn is_locked(rel: &Rel) -> bool {
+    let mut is_locked = false;
+    rel.visit(&mut |r| is_locked |= matches!(r, Rel::Table { locking, .. } if *locking != Locking::None));
+    is_locked
+}

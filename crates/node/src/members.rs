@@ -126,6 +126,7 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
         hears: shared.hears(),
         left: shared.room.left(),
         full: shared.room.groups(),
+        lost: shared.lost_groups(),
     }
 }
 
@@ -146,6 +147,7 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
         let groups: BTreeSet<GroupId> = shared.catalog.groups().into_iter().map(|g| g.id).chain([GroupId::CATALOG]).collect();
         ping.leads.retain(|(group, _)| groups.contains(group));
         ping.holds.retain(|group| groups.contains(group));
+        ping.lost.retain(|(group, _)| groups.contains(group));
     }
     for (group, term) in &ping.leads {
         shared.learn_leader(*group, node, *term);
@@ -166,6 +168,7 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
         holds: Vec::new(),
         left: Left::Plenty,
         full: BTreeMap::new(),
+        lost: BTreeMap::new(),
         protected: Timestamp::MAX,
         clock_offset_micros: 0,
     });
@@ -177,6 +180,7 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
     peer.hears = ping.hears;
     peer.left = ping.left;
     peer.full = ping.full.into_iter().collect();
+    peer.lost = ping.lost.into_iter().collect();
     if !peer.full.is_empty() {
         shared.room.heard_of_one();
     }

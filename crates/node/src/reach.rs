@@ -8,10 +8,11 @@
 //!   stay in doubt for as long as the link is cut.
 //! * that a group is *lost*: for longer than any ping takes, too few of its voters have been heard, by anybody that this node
 //!   hears, to elect a primary. Nobody can say when that ends, so a statement that needs the group fails at once, before anything
-//!   of it is sent. While a quorum is heard and nobody leads, an election is probably under way, and statements wait for it.
+//!   of it is sent. Who holds no replica does not know the voters, and hears it from those that do. While a quorum is heard and nobody
+//!   leads, an election is probably under way, and statements wait for it.
 
 use crate::shared::Shared;
-use crate::wire::{Request, Response};
+use crate::wire::{Request, Response, Silence};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp};
 use meridian_sql::catalog::{CatalogChange, Descriptor, Homes};
@@ -70,25 +71,44 @@ impl<R: Runtime> Shared<R> {
         through.map_or(directly, |heard| heard.max(directly)).elapsed()
     }
 
-    /// How long too few voters of a group have been heard to elect a primary; zero if enough are. With how many are silent, of how
-    /// many.
-    fn quorum_silence(&self, group: GroupId) -> (Duration, usize, usize) {
+    /// Of which voters of a group nothing is heard.
+    fn quorum_silence(&self, group: GroupId) -> Silence {
         let voters = self.replica(group).map(|r| r.raft().members().voters).unwrap_or_default();
-        // Who holds no replica knows with whom the group began, and where it belongs. One of those that is heard is enough not to
-        // give it up.
-        let (nodes, quorum): (BTreeSet<NodeId>, usize) = if voters.is_empty() {
-            let descriptor = self.catalog.group(group);
-            let home = descriptor.as_ref().map(|g| g.home.clone());
-            let at_home = self.catalog.nodes().into_iter().filter(|n| Some(&n.region) == home.as_ref()).map(|n| n.id);
-            (at_home.chain(descriptor.into_iter().flat_map(|g| g.initial_voters)).collect(), 1)
-        } else {
+        if !voters.is_empty() {
             let quorum = voters.len() / 2 + 1;
-            (voters, quorum)
+            return self.silence_of(&voters, quorum);
+        }
+        // Who holds no replica believes those who do. One of them that has not lost the group is enough.
+        let said: Vec<Option<Silence>> = {
+            let peers = self.peers.read();
+            let holders = peers.values().filter(|p| p.heard.elapsed() < LOST_AFTER && p.holds.contains(&group));
+            holders.map(|p| p.lost.get(&group).copied()).collect()
         };
+        if let Some(least) = said.into_iter().min_by_key(|said| said.map_or(0, |s| s.micros)) {
+            return least.unwrap_or(Silence { micros: 0, silent: 0, of: 0 });
+        }
+        // Nobody that is heard does. It may be where it began or where it belongs.
+        let descriptor = self.catalog.group(group);
+        let home = descriptor.as_ref().map(|g| g.home.clone());
+        let at_home = self.catalog.nodes().into_iter().filter(|n| Some(&n.region) == home.as_ref()).map(|n| n.id);
+        let nodes = at_home.chain(descriptor.into_iter().flat_map(|g| g.initial_voters)).collect();
+        self.silence_of(&nodes, 1)
+    }
+
+    /// Of which of these nodes nothing is heard, and for how long of fewer than `quorum`.
+    fn silence_of(&self, nodes: &BTreeSet<NodeId>, quorum: usize) -> Silence {
         let mut silences: Vec<Duration> = nodes.iter().map(|n| self.silence(*n)).collect();
         silences.sort();
-        let silent = silences.iter().filter(|s| **s >= LOST_AFTER).count();
-        (silences.get(quorum - 1).copied().unwrap_or_default(), silent, nodes.len())
+        let silent = silences.iter().filter(|s| **s >= LOST_AFTER).count() as u32;
+        let micros = silences.get(quorum - 1).map_or(0, |s| s.as_micros() as u64);
+        Silence { micros, silent, of: nodes.len() as u32 }
+    }
+
+    /// The groups whose replica here tells that they are lost.
+    pub(crate) fn lost_groups(&self) -> Vec<(GroupId, Silence)> {
+        let followers = self.all_replicas().into_iter().filter(|r| !r.is_serving() && !r.raft().members().voters.is_empty());
+        let silences = followers.map(|r| (r.id, self.quorum_silence(r.id)));
+        silences.filter(|(_, silence)| silence.micros >= LOST_AFTER.as_micros() as u64).collect()
     }
 
     /// An error if a group is lost. For statements that nothing has been sent of.
@@ -96,7 +116,8 @@ impl<R: Runtime> Shared<R> {
         if self.local_primary(group).is_some() {
             return Ok(());
         }
-        let (silence, silent, of) = self.quorum_silence(group);
+        let Silence { micros, silent, of } = self.quorum_silence(group);
+        let silence = Duration::from_micros(micros);
         if silence < LOST_AFTER {
             return Ok(());
         }
@@ -118,8 +139,9 @@ impl<R: Runtime> Shared<R> {
     /// What can be read of a group that is lost.
     fn what_is_left(&self, group: GroupId) -> String {
         let now = Timestamp::from_micros(self.runtime.physical_micros());
-        let here = self.replica(group).filter(|_| group != GroupId::CATALOG).map(|replica| now.since(replica.settled()));
-        match here {
+        let here = self.replica(group).filter(|_| group != GroupId::CATALOG).map(|replica| replica.settled());
+        // A replica that was just started has yet to hear what is settled.
+        match here.filter(|settled| *settled > Timestamp::MIN).map(|settled| now.since(settled)) {
             Some(age) => format!(
                 "Try again later. Its past can be read here: AS OF SYSTEM TIME '-{0}s' or older, or with_max_staleness('{0}s').",
                 age.as_secs() + 1

@@ -7,7 +7,7 @@ use crate::replica::Replica;
 use crate::room::Left;
 use crate::rpc::{Place, Rpc};
 use crate::txn::{Protocol, Tally};
-use crate::wire::{GroupStatus, NodeStatus, PreparedTransaction};
+use crate::wire::{GroupStatus, NodeStatus, PreparedTransaction, Silence};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, DescriptorId, Error, GroupId, NodeId, Timestamp};
 use meridian_raft::NodeLog;
@@ -119,6 +119,8 @@ pub(crate) struct PeerState {
     /// How much room its disk has, and groups that it leads for which that is not enough.
     pub left: Left,
     pub full: BTreeMap<GroupId, Left>,
+    /// Groups that it holds and that are lost, as far as it knows.
+    pub lost: BTreeMap<GroupId, Silence>,
     /// The oldest moment that its transactions may still read.
     pub protected: Timestamp,
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.

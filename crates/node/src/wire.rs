@@ -618,6 +618,17 @@ pub struct Ping {
     pub left: Left,
     /// Groups that the sender leads and that take no writes for want of room.
     pub full: Vec<(GroupId, Left)>,
+    /// Groups that the sender holds a replica of and that are lost, as far as it knows (see [`crate::reach`]).
+    pub lost: Vec<(GroupId, Silence)>,
+}
+
+/// Of which of a group's voters nothing is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silence {
+    /// For how long too few have been heard to elect a primary.
+    pub micros: u64,
+    pub silent: u32,
+    pub of: u32,
 }
 
 /// A transaction over several groups that is prepared at one of them.

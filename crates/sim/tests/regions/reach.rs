@@ -72,6 +72,39 @@ fn what_needs_a_lost_region_fails_at_once_and_the_rest_is_answered() {
     c.sql(US, "d", &create);
 }
 
+/// Two of three voters die. Who holds no replica does not know who the voters are, and two nodes of the region live: the third voter,
+/// and one that has just come.
+#[test]
+fn nodes_without_a_replica_hear_that_a_group_is_lost() {
+    let mut c = Cluster::start(2, 3, 175, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", &format!("CREATE TABLE t (id INT8 PRIMARY KEY, v INT8) LOCALITY REGIONAL BY TABLE IN \"{EU}\""));
+    c.sql(US, "d", "INSERT INTO t VALUES (1, 10)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    ["n4", "n5"].iter().for_each(|node| c.kill(node));
+    c.grow(5);
+    // It remembers nothing of before.
+    c.kill("n3");
+    c.restart("n3");
+    c.pass(Duration::from_secs(8));
+    for node in ["n1", "n2", "n3"] {
+        let began = c.elapsed();
+        let e = c.try_sql_at(node, "d", "SELECT v FROM t").expect_err("two of three are gone");
+        let took = c.elapsed() - began;
+        assert!(took < Duration::from_millis(1_500), "{node}: {took:?}, {e}");
+        assert_eq!(e.sqlstate(), "57P03", "{node}: {e}");
+        assert!(e.get_detail().is_some_and(|d| d.contains("2 of the 3 nodes")), "{node}: {e:?}");
+        // One that was restarted and holds a replica has heard of nothing that can be read.
+        assert!(e.get_hint().is_none_or(|hint| !hint.contains("-17")), "{node}: {e:?}");
+    }
+    ["n4", "n5"].iter().for_each(|node| c.restart(node));
+    c.pass(Duration::from_secs(6));
+    for node in ["n1", "n2", "n3"] {
+        assert_eq!(c.try_sql_at(node, "d", "SELECT v FROM t").expect("it is led again"), [["10"]]);
+    }
+}
+
 #[test]
 fn one_cut_link_costs_a_detour_and_no_availability() {
     let mut c = Cluster::start(3, 1, 172, Tuning::default());

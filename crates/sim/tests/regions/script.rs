@@ -152,8 +152,21 @@ impl Cluster {
 
     /// Runs statements on one connection; the last one's rows, or the first error.
     pub fn try_sql(&mut self, region: &str, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
+        let regions = self.regions();
+        self.try_sql_of(regions, region, database, sql)
+    }
+
+    /// At this node and no other.
+    pub fn try_sql_at(&mut self, node: &str, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
+        let regions = self.regions();
+        let (region, _) = regions.iter().find(|(_, nodes)| nodes.iter().any(|n| n == node)).expect("a node of this cluster");
+        let only = vec![(region.clone(), vec![node.to_string()])];
+        self.try_sql_of(Arc::new(only), region, database, sql)
+    }
+
+    fn try_sql_of(&mut self, regions: Regions, region: &str, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
         let (to, database, sql) = (region.to_string(), database.to_string(), sql.to_string());
-        self.on_client(region, move |host, regions| async move {
+        self.on_client(region, move |host, _| async move {
             let connector = SimConnector::new(host, regions);
             let mut client = connect(&connector, &to, &database).await?;
             let mut last = Rows::default();

@@ -5,7 +5,7 @@ use meridian_base::record::SchemaGrant;
 use meridian_base::{Clock, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_node::room::Left;
 use meridian_node::rpc::{Place, Rpc};
-use meridian_node::wire::{Ping, Request};
+use meridian_node::wire::{Ping, Request, Silence};
 use meridian_sim::cluster::meridian::{NODE_PORT, Tuning};
 use meridian_sim::world::SimRuntime;
 use rand::rngs::SmallRng;
@@ -28,6 +28,7 @@ fn draw(rng: &mut SmallRng) -> Request {
             hears: (0..1_000).map(NodeId).collect(),
             left: Left::Nothing,
             full: vec![(group, Left::Nothing)],
+            lost: (0..1_000).map(|group| (GroupId(group), Silence { micros: u64::MAX, silent: u32::MAX, of: 0 })).collect(),
         }),
         3 => Request::AwaitVersion { version },
         4 => Request::Grant {

@@ -27,6 +27,12 @@ pub fn specs(dir: &Path, count: usize) -> Vec<Spec> {
     listen.iter().zip(addrs).enumerate().map(spec).collect()
 }
 
+/// The same, each in a region of its own: `r0` and so on.
+pub fn specs_in_regions(dir: &Path, count: usize) -> Vec<Spec> {
+    let in_region = |(n, spec)| Spec { locality: format!("region=r{n},zone=a"), ..spec };
+    specs(dir, count).into_iter().enumerate().map(in_region).collect()
+}
+
 pub async fn start_all(specs: &[Spec]) -> Vec<Node> {
     futures::future::join_all(specs.iter().map(Spec::start)).await
 }
@@ -67,8 +73,12 @@ pub async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
 
 /// The values of all rows, or nothing if there is no answer within seconds.
 pub async fn try_sql(node: &Node, sql: &str) -> Option<Vec<String>> {
+    try_sql_in(node, "defaultdb", sql).await
+}
+
+pub async fn try_sql_in(node: &Node, database: &str, sql: &str) -> Option<Vec<String>> {
     let asked = async {
-        let mut client = PgClient::connect(&node.sql_addr, "root", "defaultdb").await.ok()?;
+        let mut client = PgClient::connect(&node.sql_addr, "root", database).await.ok()?;
         let rows = client.query(sql, &[]).await.ok()?.rows;
         Some(rows.into_iter().flatten().map(|value| value.to_string()).collect())
     };
@@ -77,9 +87,13 @@ pub async fn try_sql(node: &Node, sql: &str) -> Option<Vec<String>> {
 
 /// The values of all rows, in the end. For statements that may be run twice.
 pub async fn sql(node: &Node, text: &str) -> Vec<String> {
+    sql_in(node, "defaultdb", text).await
+}
+
+pub async fn sql_in(node: &Node, database: &str, text: &str) -> Vec<String> {
     let mut answer = None;
     until(text, async || {
-        answer = try_sql(node, text).await;
+        answer = try_sql_in(node, database, text).await;
         answer.is_some()
     })
     .await;

@@ -133,9 +133,16 @@ impl Node {
     }
     /// SIGTERM, and how it ended.
     pub async fn terminate(mut self) -> (ExitStatus, String) {
-        // SAFETY: signals a process that this one started and has not waited for yet.
-        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) }, 0);
+        self.signal(libc::SIGTERM);
         (self.wait().await, self.log.text())
+    }
+    /// SIGSTOP: it does nothing any more, and its connections stay open.
+    pub fn suspend(&self) {
+        self.signal(libc::SIGSTOP);
+    }
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: signals a process that this one started and has not waited for yet.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
     }
     async fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + END_PATIENCE;

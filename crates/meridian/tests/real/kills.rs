@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 const KILLS_DEFAULT: u64 = 5;
 const DISK_LOSS_EVERY_DEFAULT: u64 = 4;
@@ -108,12 +109,12 @@ impl Pauses {
         const STEP: Duration = Duration::from_millis(20);
         let longest = Arc::new(Mutex::new(Duration::ZERO));
         let watched = Arc::downgrade(&longest);
-        std::thread::spawn(move || {
-            let mut last = std::time::Instant::now();
+        tokio::spawn(async move {
+            let mut last = Instant::now();
             while let Some(longest) = watched.upgrade() {
-                std::thread::sleep(STEP);
+                tokio::time::sleep(STEP).await;
                 let paused = last.elapsed().saturating_sub(STEP);
-                last = std::time::Instant::now();
+                last = Instant::now();
                 let mut longest = longest.lock().expect("no panic while comparing");
                 *longest = paused.max(*longest);
             }
@@ -217,9 +218,9 @@ async fn kill_9_and_lost_disks_lose_nothing_and_two_of_three_zones_go_on() {
     let lost = (disk_loss_every > 0).then(|| zones.kill_with_disk(unlucky));
     (0..3).filter(|at| lost.is_none() || *at != unlucky).for_each(|at| zones.kill(at));
     zones.restart_all().await;
-    let (before, deadline) = (bank.acknowledged(), tokio::time::Instant::now() + Duration::from_secs(30));
+    let (before, deadline) = (bank.acknowledged(), Instant::now() + Duration::from_secs(30));
     while bank.acknowledged() == before {
-        assert!(tokio::time::Instant::now() < deadline, "nothing is served after all three came back");
+        assert!(Instant::now() < deadline, "nothing is served after all three came back");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     if let Some(lost) = lost {

@@ -17,8 +17,10 @@
 //! version. A key that is read as empty may then be not written yet or deleted already. Which of the two follows from real time where
 //! that is told, and where it is not, the read says nothing.
 //!
-//! A transaction that read a moment of the past ([`Op::Past`]) has its place among the others, as any snapshot has, but
-//! earlier ones in real time need not come before it.
+//! A transaction that read a moment of the past ([`Op::Past`]) has its place among the others, as any snapshot has. That place is one
+//! in the order of timestamps. This order is that of real time only for transactions that are connected, by what they read and wrote
+//! themselves or through others like them; so real time says nothing about what such a transaction missed. What it saw has happened
+//! for whoever begins after it.
 
 use super::anomaly::{Anomaly, Kind};
 use super::cycles::{self, Edge};
@@ -359,18 +361,13 @@ impl<'h> Checker<'h> {
     }
 
     fn check_cycles(&mut self) {
-        let mut found = match self.promise {
-            Promise::Strict => Vec::new(),
-            // Whatever the clocks show, there is an order.
-            Promise::OrderOpen { .. } => {
-                let mut graph = Graph::new(self.records.len());
-                self.add_dependencies(&mut graph, |_| true);
-                cycles::find(&graph)
-            }
-        };
+        // Whatever the clocks show, there is an order.
+        let mut graph = Graph::new(self.records.len());
+        self.add_dependencies(&mut graph, |_| true, |_| true);
+        let mut found = cycles::find(&graph);
         if found.is_empty() {
             let mut graph = Graph::new(self.records.len());
-            self.add_dependencies(&mut graph, |key| !self.promise.leaves_key_open(key));
+            self.add_dependencies(&mut graph, |key| !self.promise.leaves_key_open(key), |record| !self.is_past(record));
             self.add_real_time(&mut graph);
             found = cycles::find(&graph);
         }
@@ -394,8 +391,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// What follows from the versions of the keys that count.
-    fn add_dependencies(&self, graph: &mut Graph<Edge>, counts: impl Fn(i64) -> bool) {
+    /// What follows from the versions of the keys that count, and from the reads of the transactions that do.
+    fn add_dependencies(&self, graph: &mut Graph<Edge>, counts: impl Fn(i64) -> bool, reads: impl Fn(usize) -> bool) {
         let writer = |key: i64, value: i64| self.writers.get(&(key, value)).map(|(record, _)| *record);
         let unseen = self.unseen();
         for (key, list) in self.versions.iter().filter(|(key, _)| counts(**key)) {
@@ -417,7 +414,7 @@ impl<'h> Checker<'h> {
                 graph.add_edge(*last, death.record, Edge::WriteWrite);
             }
         }
-        for read in self.reads.iter().filter(|read| counts(read.key)) {
+        for read in self.reads.iter().filter(|read| counts(read.key) && reads(read.record)) {
             if let Some(wrote) = read.list.last().and_then(|value| writer(read.key, *value)) {
                 graph.add_edge(wrote, read.record, Edge::WriteRead);
             }
@@ -456,9 +453,10 @@ impl<'h> Checker<'h> {
 
     /// Real time as a chain: a node per completion, in order. A transaction leads into the node of its own completion, and the
     /// last completion before a transaction began leads into that transaction; so the order of all pairs costs few edges.
-    /// Whose place in real time is left open has none in it.
+    /// Whose place in real time is left open has none in it. Who read the past has none either, but what it saw was complete by then.
     fn add_real_time(&self, graph: &mut Graph<Edge>) {
-        let takes_part = |record: &Record| record.outcome != Outcome::Aborted && !self.promise.leaves_open(record);
+        let takes_part =
+            |record: &Record| record.outcome != Outcome::Aborted && !is_past(record) && !self.promise.leaves_open(record);
         let mut completions: Vec<(u64, usize)> = self
             .records
             .iter()
@@ -466,6 +464,14 @@ impl<'h> Checker<'h> {
             .filter(|(_, record)| takes_part(record))
             .filter_map(|(index, record)| record.completed.map(|time| (time, index)))
             .collect();
+        for read in self.reads.iter().filter(|read| self.is_past(read.record)) {
+            let wrote = read.list.last().and_then(|value| self.writers.get(&(read.key, *value))).map(|(record, _)| *record);
+            if let (Some(wrote), Some(time)) = (wrote, self.records[read.record].completed)
+                && takes_part(&self.records[wrote])
+            {
+                completions.push((time, wrote));
+            }
+        }
         completions.sort_unstable();
         let mut chain: Vec<Node> = Vec::with_capacity(completions.len());
         for (_, index) in &completions {
@@ -476,7 +482,7 @@ impl<'h> Checker<'h> {
             }
             chain.push(node);
         }
-        for (index, record) in self.records.iter().enumerate().filter(|(_, r)| takes_part(r) && !is_past(r)) {
+        for (index, record) in self.records.iter().enumerate().filter(|(_, r)| takes_part(r)) {
             let before = completions.partition_point(|(time, _)| *time < record.invoked);
             if before > 0 {
                 graph.add_edge(chain[before - 1], index, Edge::RealTime);

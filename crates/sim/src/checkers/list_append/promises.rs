@@ -199,4 +199,13 @@ fn what_is_read_of_the_past_is_one_moment_and_may_be_an_old_one() {
     // What it saw has happened for everybody who begins later.
     let later = [at(0, 99, &[append(1, 1)]), past(50, &[read(1, &[1])]), at(60, 70, &[read(1, &[])])];
     assert_eq!(kinds(&later, &Promise::Strict), BTreeSet::from([Kind::GSingleRealTime]));
+    // Two regions' clocks differ, and nothing connects what happened in them.
+    let regions = |third: Record| [at(0, 10, &[append(1, 1)]), at(20, 30, &[append(2, 1)]), third, end.clone()];
+    let ops = [read(1, &[]), read(2, &[1])];
+    assert_eq!(kinds(&regions(past(50, &ops)), &Promise::Strict), BTreeSet::new());
+    assert_eq!(kinds(&regions(at(15, 50, &ops)), &Promise::Strict), BTreeSet::from([Kind::GSingleRealTime]));
+    // Unless the second one saw the first.
+    let [first, _, third, end] = regions(past(50, &ops));
+    let connected = [first, at(20, 30, &[read(1, &[1]), append(2, 1)]), third, end];
+    assert_eq!(kinds(&connected, &Promise::Strict), BTreeSet::from([Kind::GSingle]));
 }

@@ -35,10 +35,12 @@ pub const PROMISED: [&str; 22] = [
     "machine suspended",
     "clock of another speed",
 ];
-/// What one of this many seeds or more promises besides.
-pub const PROMISED_LATER: [&str; 6] =
-    ["clock hours off", "region lost for good", "disk replaced", "bit rot", "bit rot detected", "synced writes lost"];
-const PROMISED_LATER_FROM_SEEDS: u64 = 100;
+/// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and workloads are drawn.
+pub const PROMISED_RARE: [&str; 4] = ["clock hours off", "disk replaced", "bit rot", "bit rot detected"];
+const PROMISED_RARE_FROM_SEEDS: u64 = 100;
+/// And one of [`PROMISED_LATER_FROM_SEEDS`].
+pub const PROMISED_LATER: [&str; 2] = ["region lost for good", "synced writes lost"];
+const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;
 /// In fewer seeds, chance may leave one out.
 pub const PROMISED_FROM_SEEDS: u64 = 30;
 /// A run that takes longer hangs.
@@ -121,12 +123,15 @@ pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Out
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let promises = outcome.reports.len() as u64 >= PROMISED_FROM_SEEDS && !campaign.options.calm;
-    if promises {
-        let is_long = outcome.reports.len() as u64 >= PROMISED_LATER_FROM_SEEDS;
-        let later = PROMISED_LATER.into_iter().filter(|_| is_long);
-        outcome.missing = PROMISED.into_iter().chain(later).filter(|what| !outcome.coverage.contains_key(*what)).collect();
-    }
+    let (ran, is_drawn) = (outcome.reports.len() as u64, campaign.options.shape.is_none() && campaign.options.workload.is_none());
+    let promised = [
+        (&PROMISED[..], ran >= PROMISED_FROM_SEEDS),
+        (&PROMISED_RARE[..], ran >= PROMISED_RARE_FROM_SEEDS && is_drawn),
+        (&PROMISED_LATER[..], ran >= PROMISED_LATER_FROM_SEEDS && is_drawn),
+    ];
+    let due =
+        promised.into_iter().filter(|(_, is_due)| *is_due && !campaign.options.calm).flat_map(|(what, _)| what.iter().copied());
+    outcome.missing = due.filter(|what| !outcome.coverage.contains_key(*what)).collect();
     Ok(outcome)
 }
 

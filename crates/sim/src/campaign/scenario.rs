@@ -85,7 +85,7 @@ impl Scenario {
             speeds: rng.random_bool(0.7) && !self.plan.skew_max.is_zero(),
             hours: rng.random_bool(0.3),
             replaced_disks: rng.random_bool(0.5),
-            bit_rot: rng.random_bool(0.4),
+            bit_rot: rng.random_bool(0.5),
             lying_syncs: rng.random_bool(0.2),
             lost_regions: loses_region,
             survives_region: loses_region,

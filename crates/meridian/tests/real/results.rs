@@ -17,6 +17,7 @@ type Message = (u8, Vec<u8>);
 struct Raw(TcpStream);
 
 impl Raw {
+    #[allow(clippy::disallowed_methods, reason = "it talks to a real process")]
     async fn connect(node: &Node) -> Raw {
         let mut raw = Raw(TcpStream::connect(&node.sql_addr).await.expect("a connection"));
         let parameters = b"user\0root\0database\0d\0\0";

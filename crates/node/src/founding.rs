@@ -504,11 +504,15 @@ pub(crate) struct Notice {
 
 impl Notice {
     pub(crate) fn say(&mut self, text: String) {
-        if self.said.as_ref().is_some_and(|(said, at)| *said == text && at.elapsed() < NOTICE_INTERVAL) {
+        self.say_of(text.clone(), text);
+    }
+    /// A text that also changes while what it is about stays.
+    pub(crate) fn say_of(&mut self, what: String, text: String) {
+        if self.said.as_ref().is_some_and(|(said, at)| *said == what && at.elapsed() < NOTICE_INTERVAL) {
             return;
         }
         tracing::info!("{text}");
-        self.said = Some((text, Instant::now()));
+        self.said = Some((what, Instant::now()));
     }
 }
 

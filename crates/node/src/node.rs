@@ -490,7 +490,9 @@ async fn announce<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
                 return;
             }
             Err(e) => {
-                notice.say(format!("node {} is not registered at {} yet: {e}", record.id, record.addr));
+                // Some errors count the time.
+                let what = e.to_string().replace(|c: char| c.is_ascii_digit(), "");
+                notice.say_of(what, format!("node {} is not registered at {} yet: {e}", record.id, record.addr));
                 tokio::time::sleep(ANNOUNCE_PAUSE).await;
                 continue;
             }

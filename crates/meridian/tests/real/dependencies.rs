@@ -11,6 +11,7 @@ use std::process::Command;
 /// Crate → what it may use. `escrow` and `pod` are not here yet; their place is.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("regex", &[]),
     ("store", &["base"]),
     ("raft", &["base"]),
     ("region", &["base", "store"]),
@@ -18,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("escrow", &["base"]),
     ("placement", &["base"]),
     ("pod", &["base", "store", "region"]),
-    ("sql", &["base", "placement"]),
+    ("sql", &["base", "placement", "regex"]),
     ("node", &["base", "store", "raft", "region", "commit", "escrow", "placement", "pod", "sql"]),
     ("server", &["base", "sql", "node"]),
     ("workload", &["base"]),
@@ -31,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[("commit", &["region"])];
 
 /// Protocols: no async, threads, clocks or sockets. Of others' code they get bytes, formats and nothing that acts.
-const PURE: &[&str] = &["region", "commit", "escrow", "placement"];
+const PURE: &[&str] = &["region", "commit", "escrow", "placement", "regex"];
 const PURE_MAY_USE: &[&str] = &["bytes", "postcard", "serde"];
 
 /// A dependency of one of our crates, as a manifest declares it.

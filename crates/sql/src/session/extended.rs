@@ -244,7 +244,7 @@ impl<E: Environment> Session<E> {
         };
         self.start_request(&open.named.statement.text);
         let timeout = self.setting(|v| v.statement_timeout);
-        let timer = timeout.map(|t| Timer::start(Some(t), &self.cancel));
+        let timer = timeout.map(|t| Timer::start(Some(t), &self.cancel, self.env.now_micros()));
         let result = self.execute_portal(&mut open, max_rows, last, out).await;
         drop(timer);
         // A transaction that ended took its portals along.

@@ -153,7 +153,7 @@ impl<E: Environment> Session<E> {
             query: String::new(),
         });
         shared.register(options.id, activity.clone(), cancel.clone());
-        let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, settings));
+        let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, cancel.clone(), settings));
         let names = Names::new(&options.database, &options.user);
         let eval = EvalContext {
             catalog,

@@ -113,16 +113,39 @@ pub fn pid(session: SessionId) -> i32 {
 #[derive(Clone, Default)]
 pub struct CancelHandle(Arc<CancelState>);
 
-#[derive(Default)]
 struct CancelState {
     /// What a running statement looks at.
     button: Interrupt,
+    /// When `statement_timeout` will have passed, in microseconds since 1970.
+    deadline_micros: AtomicU64,
     /// The session ends; never taken back.
     terminated: AtomicBool,
     wake: Notify,
 }
 
+impl Default for CancelState {
+    fn default() -> CancelState {
+        CancelState {
+            button: Interrupt::default(),
+            deadline_micros: AtomicU64::new(u64::MAX),
+            terminated: AtomicBool::default(),
+            wake: Notify::default(),
+        }
+    }
+}
+
 impl CancelHandle {
+    /// When `statement_timeout` will have passed.
+    pub(crate) fn set_deadline(&self, micros: u64) {
+        self.0.deadline_micros.store(micros, Ordering::Release);
+    }
+    /// As `check`, for what computes for long without a pause: the timer of `statement_timeout` cannot run meanwhile.
+    pub(crate) fn check_at(&self, now_micros: u64) -> Result<()> {
+        if now_micros >= self.0.deadline_micros.load(Ordering::Acquire) {
+            self.time_out();
+        }
+        self.check()
+    }
     /// Ends the statement that runs now with 57014. Does nothing between statements.
     pub fn cancel(&self) {
         if !self.is_terminated() {

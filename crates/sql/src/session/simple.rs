@@ -32,24 +32,28 @@ struct Restart {
 }
 
 /// Presses the stop button when `statement_timeout` has passed.
-pub(super) struct Timer(Option<tokio::task::JoinHandle<()>>);
+pub(super) struct Timer(Option<(tokio::task::JoinHandle<()>, super::CancelHandle)>);
 
 impl Timer {
-    pub fn start(timeout: Option<Duration>, cancel: &super::CancelHandle) -> Timer {
+    /// `now_micros` by the clock that computations ask, which may keep this timer's task from running.
+    pub fn start(timeout: Option<Duration>, cancel: &super::CancelHandle, now_micros: u64) -> Timer {
         Timer(timeout.map(|timeout| {
-            let cancel = cancel.clone();
-            tokio::spawn(async move {
+            cancel.set_deadline(now_micros.saturating_add(timeout.as_micros() as u64));
+            let timed = cancel.clone();
+            let task = tokio::spawn(async move {
                 tokio::time::sleep(timeout).await;
-                cancel.time_out();
-            })
+                timed.time_out();
+            });
+            (task, cancel.clone())
         }))
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
+        if let Some((task, cancel)) = &self.0 {
             task.abort();
+            cancel.set_deadline(u64::MAX);
         }
     }
 }
@@ -62,7 +66,7 @@ impl<E: Environment> Session<E> {
         // A simple query ends the unnamed statement and portal (PostgreSQL manual, 55.2.3).
         self.forget_unnamed();
         let timeout = self.setting(|v| v.statement_timeout);
-        let timer = Timer::start(timeout, &self.cancel);
+        let timer = Timer::start(timeout, &self.cancel, self.env.now_micros());
         let result = self.query_string(text, out).await;
         drop(timer);
         if let Err(e) = &result {

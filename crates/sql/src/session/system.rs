@@ -1,7 +1,7 @@
 //! What expressions and system tables may ask of a session.
 
 use super::settings::Settings;
-use super::shared::Shared;
+use super::shared::{CancelHandle, Shared};
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::catalog::sequences::Sequences;
@@ -20,13 +20,14 @@ pub(super) struct SessionSystem<E> {
     shared: Arc<Shared>,
     node: u32,
     session: SessionId,
+    cancel: CancelHandle,
     settings: Mutex<Settings>,
 }
 
 impl<E: Environment> SessionSystem<E> {
-    pub fn new(env: E, shared: Arc<Shared>, session: SessionId, settings: Settings) -> SessionSystem<E> {
+    pub fn new(env: E, shared: Arc<Shared>, session: SessionId, cancel: CancelHandle, settings: Settings) -> SessionSystem<E> {
         let node = env.locality().node.0;
-        SessionSystem { env, shared, node, session, settings: Mutex::new(settings) }
+        SessionSystem { env, shared, node, session, cancel, settings: Mutex::new(settings) }
     }
     /// Never held across an await.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
@@ -53,6 +54,9 @@ impl<E: Environment> System for SessionSystem<E> {
     }
     fn unique_rowid(&self) -> i64 {
         self.shared.unique_rowid(self.node, self.env.now_micros())
+    }
+    fn interrupted(&self) -> Result<()> {
+        self.cancel.check_at(self.env.now_micros())
     }
     fn backend_pid(&self) -> i32 {
         super::shared::pid(self.session)

@@ -74,6 +74,10 @@ pub trait System: Send + Sync {
     fn setting(&self, name: &str) -> Option<String>;
     /// `set_config(name, value, is_local)`. Returns the value now in force.
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
+    /// The error that ends the statement, if it is to end: what computes for long asks now and then.
+    fn interrupted(&self) -> Result<()> {
+        Ok(())
+    }
     /// `pg_backend_pid()`: what cancel requests and `pg_stat_activity` know the session by.
     fn backend_pid(&self) -> i32 {
         0

@@ -612,8 +612,8 @@ impl Parser<'_> {
                 let node = self.alternatives(true, in_look)?;
                 self.next()?;
                 match self.ast.node(node) {
-                    // A quantifier behind the parenthesis repeats it otherwise than one inside.
-                    Node::Backref(_) => self.ast.add(Node::Cat(vec![node]))?,
+                    // What is quantified inside is an atom to what is outside.
+                    Node::Backref(_) | Node::Repeat { .. } => self.ast.add(Node::Cat(vec![node]))?,
                     _ => node,
                 }
             }

@@ -274,7 +274,7 @@ impl Random {
 #[ignore = "needs a PostgreSQL: .ci/run postgres"]
 fn random_expressions_match_as_in_postgres() {
     let number = |name: &str, otherwise: u64| std::env::var(name).map_or(otherwise, |v| v.parse().expect("a number"));
-    let mut random = Random { state: number("REGEX_SEED", 0x5eed_0f_7e57) | 1, groups: 0, closed: Vec::new() };
+    let mut random = Random { state: number("REGEX_SEED", 20_261_124) | 1, groups: 0, closed: Vec::new() };
     for _ in 0..10 {
         random.below(2);
     }

@@ -240,7 +240,10 @@ impl Binder<'_> {
             text = format!("{} {}", text.trim(), unit.to_string().to_lowercase());
         }
         let ty = Type::Interval;
-        let datum = Datum::from_text(&text, &ty, self.ctx.eval).map_err(|e| self.at(e, i.value.span()))?;
+        let mut datum = Datum::from_text(&text, &ty, self.ctx.eval).map_err(|e| self.at(e, i.value.span()))?;
+        if let (Datum::Interval(v), Some(last)) = (&mut datum, i.last_field.as_ref().or(i.leading_field.as_ref())) {
+            *v = v.cut_below(&last.to_string().to_ascii_lowercase(), i.fractional_seconds_precision.or(i.leading_precision));
+        }
         Ok(Typed::new(Expr::Const(datum), ty))
     }
 
@@ -535,9 +538,17 @@ impl Binder<'_> {
         for (i, step) in chain.iter().enumerate() {
             match step {
                 ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
-                    if matches!(value.ty, Type::Json | Type::Jsonb) {
+                    if value.ty == Type::Jsonb {
                         let key = self.expr(index)?;
-                        value = self.operator_typed("->", value, key, root)?;
+                        if !matches!(key.ty, Type::Int2 | Type::Int4 | Type::Text | Type::Varchar(_) | Type::Unknown) {
+                            let e = Error::sql("42804", format!("subscript type {} is not supported", key.ty.base_name()));
+                            let e = e.hint("jsonb subscript must be coercible to either integer or text.");
+                            return Err(self.at(e, index.span()));
+                        }
+                        // A number in a text is a place in an array, as in a path.
+                        let key = self.coerce(key, &Type::Text, CastContext::Explicit)?;
+                        let step = Typed::new(Expr::Array(Type::Text, vec![key]), Type::Text.array_of());
+                        value = self.operator_typed("#>", value, step, root)?;
                         continue;
                     }
                     indexes.push(self.expr_as(index, &Type::Int4, CastContext::Assignment)?);

@@ -783,6 +783,16 @@ pub(crate) fn output_name(e: &Ast) -> String {
     figure(e).unwrap_or_else(|| "?column?".to_string())
 }
 
+/// A name that is better than that of a type: a column's or a function's, whatever it is cast to.
+fn named(e: &Ast) -> Option<String> {
+    match e {
+        Ast::Cast { expr, .. } | Ast::Nested(expr) => named(expr),
+        Ast::TypedString(_) | Ast::Interval(_) | Ast::Value(_) => None,
+        Ast::Case { else_result, .. } => else_result.as_deref().and_then(named),
+        other => figure(other),
+    }
+}
+
 fn figure(e: &Ast) -> Option<String> {
     Some(match e {
         Ast::Identifier(i) => fold(i),
@@ -790,15 +800,16 @@ fn figure(e: &Ast) -> Option<String> {
         Ast::Nested(e) | Ast::Collate { expr: e, .. } => return figure(e),
         Ast::Function(f) => fold(f.name.0.last()?.as_ident()?),
         Ast::Cast { expr, data_type, .. } => {
-            return figure(expr).or_else(|| crate::catalog::ddl::type_from_ast(data_type).ok().map(|t| t.internal_name()));
+            return named(expr).or_else(|| crate::catalog::ddl::type_from_ast(data_type).ok().map(|t| t.internal_name()));
         }
         Ast::TypedString(t) => crate::catalog::ddl::type_from_ast(&t.data_type).ok()?.internal_name(),
         Ast::Value(ast::ValueWithSpan { value: ast::Value::Boolean(_), .. }) => "bool".into(),
         Ast::Interval(_) => "interval".into(),
-        Ast::Case { else_result, .. } => else_result.as_deref().and_then(figure).unwrap_or_else(|| "case".into()),
+        Ast::Case { else_result, .. } => else_result.as_deref().and_then(named).unwrap_or_else(|| "case".into()),
         Ast::Array(_) => "array".into(),
         Ast::Exists { .. } => "exists".into(),
         Ast::Extract { .. } => "extract".into(),
+        Ast::Substring { shorthand: true, .. } => "substr".into(),
         Ast::Substring { .. } => "substring".into(),
         Ast::Position { .. } => "position".into(),
         Ast::Overlay { .. } => "overlay".into(),
@@ -817,7 +828,7 @@ fn figure(e: &Ast) -> Option<String> {
         },
         Ast::Subquery(q) => match &*q.body {
             ast::SetExpr::Select(s) => match s.projection.first()? {
-                ast::SelectItem::UnnamedExpr(e) => return figure(e),
+                ast::SelectItem::UnnamedExpr(e) => output_name(e),
                 ast::SelectItem::ExprWithAlias { alias, .. } => fold(alias),
                 _ => return None,
             },

@@ -169,8 +169,7 @@ impl<E: Environment> Session<E> {
         let query = match copy.source {
             CopySource::Query(query) => statement.inner(ast::Statement::Query(query.clone())),
             CopySource::Table { table_name, columns } => {
-                let columns: Vec<String> = columns.iter().map(|c| c.to_string()).collect();
-                let columns = if columns.is_empty() { "*".to_string() } else { columns.join(", ") };
+                let columns = self.copied_columns(table_name, columns)?;
                 parse_one_statement(&format!("SELECT {columns} FROM {table_name}"))?
             }
         };
@@ -185,7 +184,7 @@ impl<E: Environment> Session<E> {
         out.copy_out(format, names.len());
         let mut encoder = Encoder::new(copy.format, names);
         encoder.start();
-        if !encoder.out.is_empty() {
+        if format == Format::Text && !encoder.out.is_empty() {
             out.copy_data(&encoder.out);
             encoder.out.clear();
         }
@@ -204,6 +203,31 @@ impl<E: Environment> Session<E> {
         }
         out.copy_done();
         Ok(rows)
+    }
+    /// What `COPY table TO` selects: the columns it names, or all but those that are computed from others.
+    fn copied_columns(&mut self, table_name: &ast::ObjectName, columns: &[ast::Ident]) -> Result<String> {
+        let catalog = self.catalog();
+        let name = Name::from_ast(table_name)?;
+        let Ok(table) = catalog.table(&self.names, &name) else {
+            // A view has none; what is neither is refused by the query.
+            let names: Vec<String> = columns.iter().map(|c| c.to_string()).collect();
+            return Ok(if names.is_empty() { "*".to_string() } else { names.join(", ") });
+        };
+        let is_generated = |c: &&ast::Ident| {
+            let found = table.column(&fold(c));
+            found.is_some_and(|(_, c)| c.generated.is_some())
+        };
+        if let Some(column) = columns.iter().find(is_generated) {
+            return Err(generated_in_copy(&fold(column)));
+        }
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let names: Vec<String> = match columns.is_empty() {
+            true => (table.public_columns().filter(|(_, c)| c.generated.is_none() && !c.is_hidden))
+                .map(|(_, c)| quoted(&c.name))
+                .collect(),
+            false => columns.iter().map(|c| c.to_string()).collect(),
+        };
+        Ok(names.join(", "))
     }
     /// Runs a query whose rows go out as lines.
     async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut Lines<'_>) -> Result<u64> {
@@ -296,7 +320,10 @@ impl<E: Environment> Session<E> {
         for column in columns {
             let column = fold(column);
             let missing = || Error::sql("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name));
-            let (ordinal, _) = table.column(&column).ok_or_else(missing)?;
+            let (ordinal, found) = table.column(&column).ok_or_else(missing)?;
+            if found.generated.is_some() {
+                return Err(generated_in_copy(&column));
+            }
             if ordinals.contains(&ordinal) {
                 return Err(Error::sql("42701", format!("column \"{column}\" specified more than once")));
             }
@@ -346,6 +373,10 @@ struct Load {
     names: Vec<String>,
     types: Vec<Type>,
     prepared: Arc<Prepared>,
+}
+
+fn generated_in_copy(column: &str) -> Error {
+    Error::sql("42P10", format!("column \"{column}\" is a generated column")).detail("Generated columns cannot be used in COPY.")
 }
 
 impl Load {

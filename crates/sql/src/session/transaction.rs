@@ -26,6 +26,8 @@ pub(super) struct Block<T> {
     is_dead: bool,
     /// Declared, or the only statement is a query.
     pub read_only: bool,
+    /// Whether the transaction below began like that.
+    is_below_read_only: bool,
     deferrable: bool,
     /// Its client has said `READ WRITE`.
     pub(super) is_to_write: bool,
@@ -78,6 +80,7 @@ pub(super) struct OpenSavepoint {
     place: Option<Savepoint>,
     settings: SavedSettings,
     ddl: Option<DdlBlock>,
+    read_only: bool,
 }
 
 impl<T: Transaction> Block<T> {
@@ -91,6 +94,7 @@ impl<T: Transaction> Block<T> {
             failed: false,
             is_dead: false,
             read_only: false,
+            is_below_read_only: false,
             deferrable: false,
             is_to_write: false,
             txn: None,
@@ -145,9 +149,10 @@ impl<E: Environment> Session<E> {
         let (session, attempt) = (self.options.id, self.attempt);
         let block = self.block.as_mut().expect("an open transaction");
         if block.txn.is_none() {
+            block.is_below_read_only = block.read_only || read_only_statement;
             block.txn = Some(self.env.begin(TxnOptions {
                 session,
-                read_only: block.read_only || read_only_statement,
+                read_only: block.is_below_read_only,
                 schema: catalog.seen,
                 schema_committed_at: catalog.seen_at,
                 lock_timeout,
@@ -374,7 +379,8 @@ impl<E: Environment> Session<E> {
         let block = self.explicit_block("SAVEPOINT")?;
         let place = block.txn.as_mut().map(|txn| txn.savepoint());
         let ddl = block.ddl.clone();
-        block.savepoints.push(OpenSavepoint { name: name.to_string(), place, settings, ddl });
+        let read_only = block.read_only;
+        block.savepoints.push(OpenSavepoint { name: name.to_string(), place, settings, ddl, read_only });
         Ok(())
     }
     /// `RELEASE SAVEPOINT`: forgets it and those after it.
@@ -400,6 +406,8 @@ impl<E: Environment> Session<E> {
             (Some(txn), None) => txn.rollback_to(Savepoint::default()),
             (None, _) => {}
         }
+        // A transaction below that began to read only cannot begin to write.
+        block.read_only = savepoint.read_only || (block.txn.is_some() && block.is_below_read_only);
         let undone = std::mem::replace(&mut block.ddl, savepoint.ddl.clone());
         block.catalog = match (&block.ddl, undone) {
             (Some(ddl), _) => Some(ddl.catalog.clone()),

@@ -84,6 +84,17 @@ impl Numeric {
         }
         Ok(Numeric::from_big(mantissa, scale))
     }
+    /// 22003 if it has more digits before the point than PostgreSQL's format holds.
+    pub fn check_size(&self) -> Result<()> {
+        let Numeric::Big(_) = self else { return Ok(()) };
+        let Some((mantissa, scale)) = self.big() else { return Ok(()) };
+        let digits = INTEGER_DIGITS_MAX + u64::from(scale);
+        // Far below the limit nothing has to be compared.
+        if mantissa.bits() < digits * 3321 / 1000 || mantissa.magnitude() < big_pow10(digits as u32).magnitude() {
+            return Ok(());
+        }
+        Err(overflow())
+    }
     /// Mantissa and scale; `None` for the special values.
     fn big(&self) -> Option<(BigInt, u16)> {
         match self {

@@ -54,6 +54,13 @@ impl Zone {
             _ => Zone::named(text),
         }
     }
+    /// A zone as it stands behind a time: hours east with a sign, else as [`Zone::named`].
+    pub fn of_literal(text: &str) -> Result<Zone> {
+        match parse_offset(text.trim()) {
+            Some(east) => Ok(Zone::fixed(east)),
+            None => Zone::named(text),
+        }
+    }
     /// A zone by name (`Europe/Berlin`), abbreviation (`EST`), or POSIX offset (`UTC+3`, `+03`: west is positive).
     pub fn named(text: &str) -> Result<Zone> {
         let bad = || Error::sql("22023", format!("time zone \"{text}\" not recognized"));
@@ -183,6 +190,10 @@ pub fn parse_offset(text: &str) -> Option<i32> {
 
 /// `UTC+3`, `<+02>-02`: seconds west of UTC.
 fn posix_offset(text: &str) -> Option<i32> {
+    // Hours and minutes without a sign are west too.
+    if text.contains(':') && text.starts_with(|c: char| c.is_ascii_digit()) {
+        return parse_offset(&format!("+{text}"));
+    }
     let rest = match text.strip_prefix('<') {
         Some(r) => &r[r.find('>')? + 1..],
         None => text.trim_start_matches(|c: char| c.is_ascii_alphabetic()),

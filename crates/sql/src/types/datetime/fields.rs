@@ -119,7 +119,10 @@ fn timestamp_field(name: &str, local: i64, utc: i64, offset: Option<i32>) -> Opt
     }
     let (days, micros) = split(local);
     Some(Some(match (name, offset) {
-        ("epoch", _) => scaled(utc + crate::types::context::EPOCH_2000_UNIX_MICROS, 6),
+        ("epoch", _) => {
+            let mantissa = i128::from(utc) + i128::from(crate::types::context::EPOCH_2000_UNIX_MICROS);
+            Numeric::Small { mantissa, scale: 6 }
+        }
         ("julian", _) => {
             let day = Numeric::from(i64::from(days) + 2_451_545);
             let part = Numeric::from(micros).div(&Numeric::from(DAY)).ok()?;

@@ -292,6 +292,25 @@ pub fn write(out: &mut String, v: &Interval) {
 }
 
 impl Interval {
+    /// Without what is smaller than a field (`INTERVAL '…' DAY TO HOUR`, PostgreSQL manual, 8.5.4); seconds to so many places.
+    pub fn cut_below(self, field: &str, places: Option<u64>) -> Interval {
+        let to = |unit: i64| Interval { micros: self.micros / unit * unit, ..self };
+        match field {
+            "year" => Interval { months: self.months / 12 * 12, days: 0, micros: 0 },
+            "month" => Interval { days: 0, micros: 0, ..self },
+            "day" => Interval { micros: 0, ..self },
+            "hour" => to(HOUR),
+            "minute" => to(MINUTE),
+            _ => match places {
+                Some(places @ 0..6) => {
+                    let unit = 10i64.pow(6 - places as u32);
+                    let half = if self.micros < 0 { -unit / 2 } else { unit / 2 };
+                    Interval { micros: self.micros.saturating_add(half) / unit * unit, ..self }
+                }
+                _ => self,
+            },
+        }
+    }
     /// What order and equality look at: a month counts 30 days, a day 24 hours.
     pub fn order(&self) -> i128 {
         (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros)

@@ -257,7 +257,10 @@ fn decimals(r: &mut Registry) {
     r.operator("@", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.abs())));
     r.scalar("abs", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.abs())));
     r.scalar("round", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.round(0))));
-    r.scalar("round", "numeric, int4 -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.round(a.int(1)? as i32))));
+    r.scalar("round", "numeric, int4 -> numeric", |_, a| {
+        let rounded = a.numeric(0)?.round(a.int(1)? as i32);
+        rounded.check_size().map(|()| Datum::Numeric(rounded))
+    });
     r.scalar("trunc", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.trunc(0))));
     r.scalar("trunc", "numeric, int4 -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.trunc(a.int(1)? as i32))));
     r.scalar("floor", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.floor())));

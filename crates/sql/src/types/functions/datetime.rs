@@ -260,7 +260,7 @@ fn makers(r: &mut Registry) {
     })
     .stable();
     r.scalar("make_timestamptz", "int4, int4, int4, int4, int4, float8, text -> timestamptz", |_, a| {
-        Ok(Datum::Timestamp(datetime::to_utc(local(a)?, &Zone::named(a.text(6)?)?)?))
+        Ok(Datum::Timestamp(datetime::to_utc(local(a)?, &Zone::of_literal(a.text(6)?)?)?))
     });
     const FIELDS: [&str; 7] = ["int4", "int4", "int4", "int4", "int4", "int4", "float8"];
     for n in 0..=7 {

@@ -136,6 +136,16 @@ fn path<'a>(j: &'a Json, keys: &[Datum]) -> Option<&'a Json> {
     Some(at)
 }
 
+/// What is at a path; of a `json` document as it is written there.
+fn at_path(c: &Call<'_>, a: &[Datum], keys: &[Datum]) -> Result<Datum> {
+    let whole = document(a, 0)?;
+    Ok(match (&a[0], path(&whole, keys)) {
+        (Datum::Text(_), Some(_)) if keys.is_empty() => a[0].clone(),
+        (Datum::Text(text), Some(found)) => Datum::text(compact(found, text.as_str())),
+        (_, found) => result(c, found),
+    })
+}
+
 fn path_of(a: &[Datum], variadic_from: Option<usize>) -> Result<Vec<Datum>> {
     match variadic_from {
         Some(i) => Ok(a[i..].to_vec()),
@@ -176,13 +186,13 @@ fn access(r: &mut Registry) {
         });
         r.operator("->>", &format!("{t}, text -> text"), |_, a| Ok(scalar_text(document(a, 0)?.get(a.text(1)?))));
         r.operator("->>", &format!("{t}, int4 -> text"), |_, a| Ok(scalar_text(document(a, 0)?.at(a.int(1)?))));
-        r.operator("#>", &format!("{t}, text[] -> {t}"), |c, a| Ok(result(c, path(&document(a, 0)?, &path_of(a, None)?))));
+        r.operator("#>", &format!("{t}, text[] -> {t}"), |c, a| at_path(c, a, &path_of(a, None)?));
         r.operator("#>>", &format!("{t}, text[] -> text"), |_, a| Ok(scalar_text(path(&document(a, 0)?, &path_of(a, None)?))));
     }
     for (t, prefix) in [("json", "json"), ("jsonb", "jsonb")] {
         let name = |s: &'static str, b: &'static str| if prefix == "json" { s } else { b };
         r.scalar(name("json_extract_path", "jsonb_extract_path"), &format!("{t}, variadic text -> {t}"), |c, a| {
-            Ok(result(c, path(&document(a, 0)?, &path_of(a, Some(1))?)))
+            at_path(c, a, &path_of(a, Some(1))?)
         });
         r.scalar(name("json_extract_path_text", "jsonb_extract_path_text"), &format!("{t}, variadic text -> text"), |_, a| {
             Ok(scalar_text(path(&document(a, 0)?, &path_of(a, Some(1))?)))

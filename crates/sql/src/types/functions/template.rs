@@ -425,27 +425,26 @@ impl Reading<'_> {
 
 /// `to_char` of a number: `9 0 . , D G FM S MI PL SG PR L $ TH`.
 pub fn number(value: &Numeric, template: &str) -> Result<String> {
-    let mut t = template.to_ascii_uppercase();
-    let fill = !t.contains("FM");
-    t = t.replace("FM", "");
-    let (mut trailing_sign, mut leading_s, mut trailing_s, mut brackets, mut ordinal) = (false, false, false, false, None);
-    if let Some(r) = t.strip_suffix("TH") {
-        ordinal = Some(template.ends_with("TH"));
-        t = r.to_string();
-    }
+    let written = template.replace("FM", "").replace("fm", "");
+    let mut t = written.to_ascii_uppercase();
+    let fill = written.len() == template.len();
+    let (mut leading_s, mut trailing_s, mut brackets) = (false, false, false);
     if let Some(r) = t.strip_suffix("PR") {
         brackets = true;
         t = r.to_string();
     }
-    for (mark, flag) in [("MI", &mut trailing_sign), ("S", &mut trailing_s)] {
-        if let Some(r) = t.strip_suffix(mark) {
-            *flag = true;
+    // A sign that has a place of its own stands nowhere else.
+    let is_placed = t.contains("MI") || t.contains("SG");
+    if !is_placed {
+        if let Some(r) = t.strip_suffix('S') {
+            trailing_s = true;
             t = r.to_string();
         }
-    }
-    if let Some(r) = t.strip_prefix('S') {
-        leading_s = true;
-        t = r.to_string();
+        if let Some(r) = t.strip_prefix('S') {
+            leading_s = true;
+            // What is as long, and means nothing.
+            t = format!("\"{r}");
+        }
     }
     let decimals = t.find(['.', 'D']).map_or(0, |at| t[at..].chars().filter(|c| matches!(c, '9' | '0')).count());
     let whole_places = t.split(['.', 'D']).next().unwrap_or("").chars().filter(|c| matches!(c, '9' | '0')).count();
@@ -459,7 +458,24 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
         t.chars().filter(|c| matches!(c, '9' | '0' | '.' | 'D')).take_while(|c| !matches!(c, '.' | 'D')).position(|c| c == '0');
     let mut body = String::new();
     let (mut place, mut in_fraction, mut started) = (0, false, false);
-    for c in t.chars() {
+    let blank = if fill { " " } else { "" };
+    let mut at = 0;
+    while let Some(c) = t[at..].chars().next() {
+        let rest = &t[at..];
+        let marks = [("MI", "-", blank), ("SG", "-", "+"), ("PL", blank, "+")];
+        if let Some((mark, below, other)) = marks.into_iter().find(|(mark, _, _)| rest.starts_with(mark)) {
+            body.push_str(if negative { below } else { other });
+            at += mark.len();
+            continue;
+        }
+        if rest.starts_with("TH") {
+            if !negative && decimals == 0 {
+                body.push_str(ordinal_suffix(rounded.to_i64().unwrap_or(0), written[at..].starts_with("TH")));
+            }
+            at += 2;
+            continue;
+        }
+        at += c.len_utf8();
         match c {
             '9' | '0' if !in_fraction => {
                 let from_right = whole_places - place;
@@ -496,7 +512,8 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
             ',' | 'G' if started || overflow => body.push(','),
             ',' | 'G' if fill => body.push(' '),
             ',' | 'G' => {}
-            'L' | '$' => body.push('$'),
+            // The currency sign of the locale C.
+            'L' => body.push(' '),
             '"' => {}
             'V' | 'E' | 'R' => return Err(Error::unsupported(format!("to_char template \"{template}\" is not supported"))),
             other => body.push(other),
@@ -509,14 +526,14 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
             body.pop();
         }
     }
-    if let Some(upper) = ordinal {
-        body.push_str(ordinal_suffix(rounded.to_i64().unwrap_or(0), upper));
+    if is_placed {
+        return Ok(body);
     }
-    Ok(sign(body, negative, fill, leading_s, trailing_s, trailing_sign, brackets))
+    Ok(sign(body, negative, fill, leading_s, trailing_s, brackets))
 }
 
 /// Puts the sign where the template wants it: in front of the first digit by default.
-fn sign(body: String, negative: bool, fill: bool, leading_s: bool, trailing_s: bool, trailing: bool, brackets: bool) -> String {
+fn sign(body: String, negative: bool, fill: bool, leading_s: bool, trailing_s: bool, brackets: bool) -> String {
     let blanks = body.len() - body.trim_start_matches(' ').len();
     let (spaces, digits) = body.split_at(blanks);
     let gap = if fill { " " } else { "" };
@@ -526,8 +543,9 @@ fn sign(body: String, negative: bool, fill: bool, leading_s: bool, trailing_s: b
     if trailing_s {
         return format!("{body}{}", if negative { '-' } else { '+' });
     }
-    if trailing {
-        return format!("{body}{}", if negative { "-" } else { gap });
+    if let (false, false, Some(rest)) = (negative, leading_s, body.strip_prefix('+')) {
+        // A plus sign that has a place of its own comes before the blank of the missing minus sign.
+        return format!("+{gap}{rest}");
     }
     let mark = match (negative, leading_s) {
         (true, _) => "-",

@@ -195,7 +195,7 @@ impl Numeric {
         if self.is_zero() && exponent.signum() < 0 {
             return Err(Error::sql("2201F", "zero raised to a negative power is undefined"));
         }
-        if self.signum() < 0 && !whole && self.is_finite() {
+        if self.signum() < 0 && !whole && exponent.is_finite() {
             return Err(Error::sql("2201F", "a negative number raised to a non-integer power yields a complex result"));
         }
         if !self.is_finite() || !exponent.is_finite() {

@@ -153,7 +153,7 @@ fn a_replica_that_reads_past_what_is_prepared_is_caught() {
 /// Counterexample 8.
 #[test]
 fn a_round_that_looks_only_at_what_is_committed_is_caught() {
-    caught(WorkloadKind::Bank, (3, 1), 157, 1).shows(PlantedBug::RoundIgnoresWriters);
+    caught(WorkloadKind::Bank, (3, 1), 102, 1).shows(PlantedBug::RoundIgnoresWriters);
 }
 
 /// Counterexample 21.
@@ -188,7 +188,7 @@ fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
 /// Counterexample 12.
 #[test]
 fn a_vote_that_is_not_logged_is_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 57, 1).shows(BallotBug::UnloggedReadOnlyVote);
+    caught(WorkloadKind::ListAppend, (3, 1), 3, 1).shows(BallotBug::UnloggedReadOnlyVote);
 }
 
 #[test]

@@ -44,10 +44,10 @@ jsonb | jsonb | jsonb | jsonb
 "2" | "2" | 1 | ∅
 (SELECT 1)
 
-select '[1,2]'::json #> '{}', '{"a": [1,  2]}'::json #> '{a}', '[1, 2]'::json #>> '{}', json_extract_path('{"a":"b"}', 'a');
+select '[1,2]'::json #> '{}', '{"a": [1, 2]}'::json #> '{a}', '[1, 2]'::json #>> '{}', json_extract_path('{"a":"b"}', 'a');
 ----
 ?column? | ?column? | ?column? | json_extract_path
-[1,2] | [1,  2] | [1, 2] | "b"
+[1,2] | [1, 2] | [1, 2] | "b"
 (SELECT 1)
 
 select power('-inf'::numeric, 4.5);

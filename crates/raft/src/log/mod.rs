@@ -8,7 +8,8 @@
 //!
 //! A segment is freed when every group has purged what it has in it. Freed files are recycled without being zeroed: rewriting
 //! allocated blocks needs no metadata, so `fdatasync` costs one write. The votes and truncation points of all groups are
-//! repeated at the start of every segment, so an old one is needed for its entries only.
+//! repeated at the start of every segment, and by the first batch after every start of the node, so an old segment is needed for
+//! its entries only.
 //!
 //! A group that is idle keeps its last segment alive. When the log has grown beyond [`LogOptions::segments_wanted_max`] the
 //! groups in the oldest segment are asked to purge up to what their state machine has made durable; so a state machine must
@@ -149,14 +150,14 @@ impl<R: Runtime> NodeLog<R> {
         let mut contents = recovered.contents;
         let mut spares = recovered.spares;
         let last = segments.last_key_value().map(|(_, s)| s.clone());
-        let (current, tail, fresh) = match last {
-            Some(last) if !recovered.torn => (last, recovered.end, false),
+        let (current, tail) = match last {
+            Some(last) if !recovered.torn => (last, recovered.end),
             other => {
                 let number = other.map_or(1, |s| s.number + 1);
                 let segment = Arc::new(Segment::create(disk, number, recovered.end, spares.pop()).await?);
                 segments.insert(number, segment.clone());
                 contents.insert(number, BTreeMap::new());
-                (segment, FIRST_FRAME, true)
+                (segment, FIRST_FRAME)
             }
         };
         let path = segment_path(current.number);
@@ -175,7 +176,7 @@ impl<R: Runtime> NodeLog<R> {
         });
         let (sender, queue) = mpsc::unbounded_channel();
         let marks = recovered.marks;
-        let writer = Writer { shared: shared.clone(), queue, current, tail, prepared, marks, contents, spares, fresh };
+        let writer = Writer { shared: shared.clone(), queue, current, tail, prepared, marks, contents, spares, marks_due: true };
         runtime.spawn_io(LOG_THREAD, writer.run());
         Ok(NodeLog { shared, queue: sender })
     }

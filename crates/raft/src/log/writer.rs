@@ -71,8 +71,9 @@ pub(super) struct Writer<R: Runtime> {
     pub marks: BTreeMap<GroupId, Marks>,
     pub contents: BTreeMap<u64, BTreeMap<GroupId, u64>>,
     pub spares: Vec<u64>,
-    /// The current segment has nothing yet: its first batch starts with all groups' marks.
-    pub fresh: bool,
+    /// The next batch starts with all groups' marks: the current segment is new, or nobody knows whether it has them all, since
+    /// the node stopped before. No segment is freed between.
+    pub marks_due: bool,
 }
 
 /// A batch being put together.
@@ -126,7 +127,7 @@ impl<R: Runtime> Writer<R> {
     /// Writes as many jobs as fit the segment (at least one), and makes them durable.
     async fn write_batch(&mut self, jobs: &mut VecDeque<Job>) -> Result<()> {
         let first = jobs[0].work.bytes() as u64;
-        if !self.fresh
+        if self.tail > FIRST_FRAME
             && self.tail + first > self.shared.options.segment_bytes
             && let Err(e) = self.roll_with_room().await
         {
@@ -134,7 +135,7 @@ impl<R: Runtime> Writer<R> {
             return Err(e);
         }
         let mut batch = Batch::default();
-        if self.fresh {
+        if self.marks_due {
             self.encode_marks(&mut batch);
         }
         while let Some(job) = jobs.front() {
@@ -153,7 +154,7 @@ impl<R: Runtime> Writer<R> {
         let result = self.persist_with_room(&bytes, batch.frames).await;
         self.shared.queued_bytes.fetch_sub(batch.job_bytes, Ordering::Relaxed);
         if result.is_ok() {
-            self.fresh = false;
+            self.marks_due = false;
             self.tail += bytes.len() as u64;
             for (group, position, place) in batch.placed {
                 let mut entries = group.entries.lock();
@@ -310,7 +311,7 @@ impl<R: Runtime> Writer<R> {
         let path = segment_path(segment.number);
         self.prepared = segment.file.len().map_err(|e| disk_error(disk, &path, "reading", &e))?;
         self.tail = FIRST_FRAME;
-        self.fresh = true;
+        self.marks_due = true;
         self.current = Arc::new(segment);
         self.shared.segments.lock().insert(self.current.number, self.current.clone());
         self.contents.entry(self.current.number).or_default();

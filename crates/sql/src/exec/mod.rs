@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     /// Counts towards the next look at the clock, and the looks since this statement's turn began.
     steps: u32,
     looks: u32,
-    /// When its turn began.
+    /// When its turn began; 0 before the first look.
     since: u64,
 }
 
@@ -87,6 +87,9 @@ impl<T: Transaction> Runtime<'_, T> {
         shared.steps = 0;
         shared.looks += 1;
         let now = self.ctx.system.now_micros();
+        if shared.since == 0 {
+            shared.since = now;
+        }
         // A clock that was set back says nothing.
         let is_over = now.checked_sub(shared.since).is_none_or(|had| had >= TURN_MICROS);
         if is_over || shared.looks >= LOOKS {

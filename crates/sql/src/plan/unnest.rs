@@ -4,7 +4,8 @@
 //! Only conditions that every row is tested by are changed (conjuncts of a `WHERE`, `ON` or `HAVING`): there, NULL and false are the same, so
 //! that `IN` is the join over its equalities. `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
 //! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and those of rows that are locked: a join reads,
-//! and locks, rows before it knows whether they match.
+//! and locks, rows before it knows whether they match. And so do those of which an index finds the rows that belong to the outer one: how many
+//! outer rows there are is not known without statistics, and a join would read, and keep, all of a large table for a few.
 
 use super::access;
 use super::expr::{Cmp, ColId, Expr, Meets, Subquery, SubqueryBody, SubqueryKind};
@@ -29,7 +30,7 @@ pub(super) fn unnest(input: Rel, conds: Vec<Expr>) -> (Rel, Vec<Expr>) {
     for c in tests {
         let cols: BTreeSet<ColId> = rel.cols().into_iter().collect();
         match test(&c).and_then(|(kind, s)| partner(kind, s, &cols)) {
-            Some(p) if p.is_table || rows(&rel, &others) >= ROWS_MIN => rel = p.join(rel, &others),
+            Some(p) if !p.is_looked_up() && (p.is_table || rows(&rel, &others) >= ROWS_MIN) => rel = p.join(rel, &others),
             _ => rest.push(c),
         }
     }
@@ -91,6 +92,12 @@ fn partner(kind: JoinKind, s: &Subquery, outer: &BTreeSet<ColId>) -> Option<Part
 }
 
 impl Partner {
+    /// Whether an index finds what belongs to one left row, by conditions that mention it.
+    fn is_looked_up(&self) -> bool {
+        let equal = self.equal.iter().map(|(l, r)| Expr::compare(Cmp::Eq, l.clone(), r.clone()));
+        let conds: Vec<Expr> = self.on.iter().cloned().chain(equal).collect();
+        !self.on.is_empty() && has_path(below(&self.rel), &conds)
+    }
     fn join(self, left: Rel, conds: &[Expr]) -> Rel {
         let Partner { kind, rel, equal, mut on, .. } = self;
         let same = |(l, r): &(Expr, Expr)| Expr::compare(Cmp::Eq, l.clone(), r.clone());
@@ -98,7 +105,7 @@ impl Partner {
             equal.iter().map(|(_, r)| if let Expr::Column(c) = r { Some(*c) } else { None }).collect();
         if let (JoinKind::Semi, true, Some(columns)) = (kind, on.is_empty(), columns)
             && rows(&rel, &[]) * SMALLER < rows(&left, conds)
-            && is_looked_up(&left, &equal)
+            && has_path(&left, &equal.iter().map(same).collect::<Vec<_>>())
         {
             // Each value once: then no left row has two partners.
             let cols = left.cols();
@@ -113,11 +120,10 @@ impl Partner {
     }
 }
 
-/// Whether an index of a table finds the rows of these values.
-fn is_looked_up(rel: &Rel, equal: &[(Expr, Expr)]) -> bool {
+/// Whether an index of a table finds the rows that meet conditions.
+fn has_path(rel: &Rel, conds: &[Expr]) -> bool {
     let Rel::Table { table, base, .. } = rel else { return false };
-    let conds: Vec<Expr> = equal.iter().map(|(l, r)| Expr::compare(Cmp::Eq, l.clone(), r.clone())).collect();
-    access::paths(table, *base, &conds, &|_| None).first().is_some_and(|p| p.width() > 0)
+    access::paths(table, *base, conds, &|_| None).first().is_some_and(|p| p.width() > 0)
 }
 
 fn rows(rel: &Rel, conds: &[Expr]) -> f64 {

@@ -5,7 +5,8 @@
 //!
 //! * while the node runs, a step of the wall clock is not followed ([`meridian_base::SteadyClock`]), and the node stops;
 //! * when the node starts, it compares its clock with the other nodes' before any of its replicas leads ([`compare`]);
-//! * and all the time, a node whose clock is too far from a majority of the others' stops itself ([`stop_if_off`]).
+//! * and all the time, a node whose clock is too far from a majority of the others' stops itself ([`stop_if_off`]), and so does one
+//!   that started while its wall clock was ahead, as soon as the others agree with the wall clock alone.
 //!
 //! What remains is a node without others, or cut off from them, that starts with a clock that is ahead; and all nodes of a cluster
 //! being wrong alike, since they share a machine. Set right, such a clock is *behind* what was promised. A wait for that is normal
@@ -64,8 +65,10 @@ struct Measured {
 }
 
 impl Measured {
-    fn is_off(&self, bound: Duration) -> bool {
-        let surely = self.offset_micros.unsigned_abs().saturating_sub(self.round_trip.as_micros() as u64 / 2);
+    /// Whether it is surely farther than `bound` from this node's clock, or from one that is behind this node's.
+    fn is_off(&self, bound: Duration, behind: Duration) -> bool {
+        let offset_micros = self.offset_micros + behind.as_micros() as i64;
+        let surely = offset_micros.unsigned_abs().saturating_sub(self.round_trip.as_micros() as u64 / 2);
         surely > bound.as_micros() as u64
     }
 }
@@ -85,11 +88,11 @@ impl Clocks {
         offset_micros
     }
 
-    /// How many clocks were measured lately, and how many of them differ too much from this one.
-    fn judge(&self, bound: Duration) -> (usize, usize) {
+    /// How many clocks were measured lately, and how many of them differ too much from this one, or from one that is `behind` it.
+    fn judge(&self, bound: Duration, behind: Duration) -> (usize, usize) {
         let measured = self.measured.lock();
         let recent = measured.values().filter(|m| m.at.elapsed() < LIVENESS_TIMEOUT);
-        recent.fold((0, 0), |(all, off), m| (all + 1, off + usize::from(m.is_off(bound))))
+        recent.fold((0, 0), |(all, off), m| (all + 1, off + usize::from(m.is_off(bound, behind))))
     }
 }
 
@@ -112,8 +115,9 @@ fn differs(off: usize, of: usize, bound: Duration) -> Error {
 /// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself (design: GLOBAL tables).
 pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
     let bound = apart_max(shared);
-    let (measured, off) = shared.clocks.judge(bound);
-    if measured >= 2 && off * 2 > measured {
+    let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
+    let was_set_right = is_wall_right(shared, bound);
+    if was_set_right || measured >= 2 && off * 2 > measured {
         fail(shared, differs(off, measured, bound));
     }
     if let Some(by) = shared.runtime.steady_clock().stepped() {
@@ -127,6 +131,14 @@ pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
     }
 }
 
+/// Whether all others agree with this machine's wall clock, and none with the clock of this node: it started while the wall clock was
+/// ahead, and that was set right since. To start again is all it needs; of two nodes, only this one knows that.
+fn is_wall_right<R: Runtime>(shared: &Shared<R>, bound: Duration) -> bool {
+    let behind = shared.runtime.steady_clock().behind();
+    let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
+    measured > 0 && off == measured && shared.clocks.judge(bound, behind).1 == 0
+}
+
 /// Before anything is promised by this clock, it is compared with the other nodes'.
 pub(crate) async fn compare<R: Runtime>(shared: Arc<Shared<R>>) {
     let deadline = Instant::now() + COMPARE_MAX;
@@ -134,7 +146,7 @@ pub(crate) async fn compare<R: Runtime>(shared: Arc<Shared<R>>) {
         let others = shared.rpc.known();
         futures::future::join_all(others.iter().map(|node| ask(&shared, *node))).await;
         let bound = apart_max(&shared);
-        let (measured, off) = shared.clocks.judge(bound);
+        let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
         if off * 2 > measured {
             // With one other node nobody knows which of the two is right; the one that serves already goes on.
             return fail(&shared, differs(off, measured, bound));

@@ -156,3 +156,26 @@ fn what_a_region_that_was_cut_off_promised_by_a_wrong_clock_is_waited_for() {
     let refusal = c.accept_clock("n1").map(drop).expect_err("the other region's clock was right all the time");
     assert_eq!(refusal.sqlstate(), "55000");
 }
+
+/// Of two clocks that differ nobody knows which one is right, but for whoever's wall clock agrees with the other one: it makes way.
+#[test]
+fn a_node_whose_clock_was_set_right_after_its_start_does_not_keep_others_from_starting() {
+    let mut c = two_regions(78);
+    c.pass(Duration::from_secs(45));
+    c.cut_off(EU);
+    c.kill("n2");
+    c.jump_clock("n2", HOUR);
+    c.restart("n2");
+    c.pass(SOON);
+    c.jump_clock("n2", -HOUR);
+    c.mend("n1", "n2");
+    c.pass(SOON);
+    let ended = c.ended("n2").expect("it stops itself");
+    assert!(ended.contains("clock differs"), "{ended}");
+    c.kill("n2");
+    c.restart("n2");
+    c.kill("n1");
+    c.restart("n1");
+    c.await_start(&["n1".to_owned(), "n2".to_owned()]);
+    c.sql(US, "us", "INSERT INTO t VALUES (2)");
+}

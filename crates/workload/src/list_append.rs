@@ -598,30 +598,30 @@ fn lists_of(rows: &Rows, region: Option<i64>, from: i64, to: i64, home: &Home) -
     Ok(lists)
 }
 
-/// Runs one step and notes what it did; what it does behind a savepoint may be taken back.
+/// Runs one step and notes what it did. A step that finds no table, or no region, is tried again.
 async fn perform(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Done) -> Result<()> {
-    let result = match step {
-        Step::Append { savepoint: Some(fate), .. } => {
-            let before = done.len();
-            statements.query("SAVEPOINT here", &[]).await?;
-            append_or(statements, home, step, done).await?;
-            if fate == Fate::Kept {
-                statements.query("RELEASE SAVEPOINT here", &[]).await?;
-            } else {
-                // It may have been taken back even if nobody says so: then nothing is committed.
-                done.take_back(before);
-                statements.query("ROLLBACK TO SAVEPOINT here", &[]).await?;
-            }
-            return Ok(());
-        }
-        step => append_or(statements, home, step, done).await,
-    };
-    match (step, result) {
+    match (step, perform_once(statements, home, step, done).await) {
         // The table is not there now, or the region is no place for rows.
         (Step::Scratch { .. }, Err(e)) if e.sqlstate() == "42P01" => Err(Error::retry("there is no such table now")),
         (_, Err(e)) if home.extras.by_row && is_about_regions(&e) => Err(Error::retry("a region is not there now")),
         (_, result) => result,
     }
+}
+
+/// What a step does behind a savepoint may be taken back.
+async fn perform_once(statements: &mut Statements<'_>, home: &Home, step: Step, done: &Done) -> Result<()> {
+    let Step::Append { savepoint: Some(fate), .. } = step else { return append_or(statements, home, step, done).await };
+    let before = done.len();
+    statements.query("SAVEPOINT here", &[]).await?;
+    append_or(statements, home, step, done).await?;
+    if fate == Fate::Kept {
+        statements.query("RELEASE SAVEPOINT here", &[]).await?;
+    } else {
+        // It may have been taken back even if nobody says so: then nothing is committed.
+        done.take_back(before);
+        statements.query("ROLLBACK TO SAVEPOINT here", &[]).await?;
+    }
+    Ok(())
 }
 
 /// What a statement that names a region is told while the database does not have it.

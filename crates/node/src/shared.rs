@@ -250,6 +250,13 @@ impl<R: Runtime> Shared<R> {
         self.replicas.read().values().cloned().collect()
     }
 
+    /// Of each group in which this node votes, how many others do, as far as it knows.
+    pub fn voters_beside(&self) -> Vec<usize> {
+        let me = self.me();
+        let voters = self.all_replicas().into_iter().map(|replica| replica.raft().members().voters);
+        voters.filter(|voters| voters.contains(&me)).map(|voters| voters.len() - 1).collect()
+    }
+
     /// The groups this node serves as primary, with their terms.
     pub fn leads(&self) -> Vec<(GroupId, u64)> {
         self.all_replicas().iter().filter_map(|r| Some((r.id, r.serving_term()?))).collect()

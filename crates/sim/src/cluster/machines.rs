@@ -156,6 +156,11 @@ impl<S: Software> Machines<S> {
         self.host(name).has_started() && self.software.is_primary(&self.spec(name))
     }
 
+    /// Whether the disk of a node may be lost now.
+    pub fn is_spared(&self, name: &str) -> bool {
+        self.host(name).has_started() && self.software.is_spared(&self.spec(name))
+    }
+
     fn spec(&self, name: &str) -> NodeSpec {
         self.topology.nodes.iter().find(|n| n.name == name).expect("a node of this run").clone()
     }

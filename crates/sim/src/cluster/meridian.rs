@@ -206,6 +206,12 @@ impl Software for Meridian {
         let gateway = self.nodes.lock().get(&spec.name).and_then(Weak::upgrade);
         gateway.is_some_and(|gateway| gateway.node.shared().leads().iter().any(|(group, _)| *group != GroupId::CATALOG))
     }
+
+    /// A group has one voter until it has found others.
+    fn is_spared(&self, spec: &NodeSpec) -> bool {
+        let gateway = self.nodes.lock().get(&spec.name).and_then(Weak::upgrade);
+        gateway.is_some_and(|gateway| gateway.node.shared().voters_beside().iter().all(|others| *others >= 2))
+    }
 }
 
 /// One look at a node that is to be decommissioned, and what comes next; as `meridian node decommission` does it. Whether it is.

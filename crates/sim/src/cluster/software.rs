@@ -44,6 +44,8 @@ pub trait Software: 'static {
     fn retire(&self, operator: SimRuntime, spec: NodeSpec, others: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()>;
     /// Whether the process on a machine, which has come up, serves as the primary of anything: faults may be aimed at those.
     fn is_primary(&self, spec: &NodeSpec) -> bool;
+    /// Whether everything that counts on the disk of a machine, which has come up, is on other machines too: it may be lost.
+    fn is_spared(&self, spec: &NodeSpec) -> bool;
 }
 
 /// A process's life: up, serving clients, until it fails. Returns why it ended.

@@ -61,6 +61,9 @@ impl Software for Counter {
     fn is_primary(&self, _: &NodeSpec) -> bool {
         true
     }
+    fn is_spared(&self, _: &NodeSpec) -> bool {
+        false
+    }
 }
 
 impl Gateway for CounterNode {

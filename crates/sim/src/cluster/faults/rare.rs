@@ -158,7 +158,8 @@ impl Faults {
     /// disk or region is lost.)
     fn pick_disk<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
         let survives = self.plan.rare.survives_region;
-        let node = self.pick_any(machines, |n| survives || machines.topology.zones_beside(n) >= 3)?;
+        let fits = |n: &str| (survives || machines.topology.zones_beside(n) >= 3) && machines.is_spared(n);
+        let node = self.pick_any(machines, fits)?;
         let region = machines.topology.region_of(&node);
         machines.topology.nodes.iter().all(|n| n.region != region || !self.busy.contains(&n.name)).then_some(node)
     }
@@ -220,12 +221,16 @@ impl Faults {
 
     /// Nothing of it comes back.
     fn lose_region<S: Software>(&mut self, machines: &mut Machines<S>, _now: Duration) {
-        self.has_lost_disk = true;
         let regions = &machines.topology.regions;
         let region = regions[self.rare_rng.random_range(0..regions.len())].clone();
-        machines.world.coverage.hit("region lost for good");
         let nodes = machines.topology.nodes.iter().filter(|n| n.region == region).map(|n| n.name.clone());
-        for node in nodes.collect::<Vec<_>>() {
+        let nodes: Vec<String> = nodes.collect();
+        if nodes.iter().any(|n| machines.host(n).is_up() && !machines.is_spared(n)) {
+            return;
+        }
+        self.has_lost_disk = true;
+        machines.world.coverage.hit("region lost for good");
+        for node in nodes {
             if machines.host(&node).is_up() {
                 machines.cut_power(&node, PowerLoss::LoseAll);
             }

@@ -16,8 +16,8 @@
 //! silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed. The step's transaction logs the
 //! grants of its own version, so that they leave as soon as it has committed.
 //!
-//! A group gets more time only when it has answered the last grant. One whose primary is gone is sent the newest version with the
-//! bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
+//! A group gets more time only when it has answered the last grant, and the step's question. One whose primary is gone is sent the
+//! newest version with the bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
 //! not at all.
 //!
 //! Versions that nobody plans with are none of this module's business: a step that changes only records of jobs lowers nothing, and no
@@ -437,8 +437,13 @@ impl SchemaLeases {
                     if self.bugs.has(PlantedBug::StepNotTiedToGrants) {
                         seqs.clear();
                     }
-                    let grants: BTreeMap<_, _> =
-                        self.groups.iter().map(|(g, state)| (*g, state.next_row(now.plus(SCHEMA_LEASE)))).collect();
+                    let next = |(g, state): (&GroupId, &Group)| {
+                        // Who was waited out is not to be waited out by the next step again.
+                        let is_silent = step.silent.contains(g);
+                        let bound = if is_silent { state.bound_in_use() } else { now.plus(SCHEMA_LEASE) };
+                        (*g, state.next_row(bound))
+                    };
+                    let grants: BTreeMap<_, _> = self.groups.iter().map(next).collect();
                     let rows = grants.iter().map(|(g, (row, _))| (*g, *row)).collect();
                     step.phase = Phase::Committing { grants };
                     step.since = now;

@@ -403,6 +403,8 @@ struct Direct {
     coordinator: SchemaLeases,
     version: u64,
     acknowledged: Option<SchemaVersion>,
+    /// The group that may not answer does.
+    all_answer: bool,
 }
 
 impl Direct {
@@ -414,7 +416,7 @@ impl Direct {
             for action in actions {
                 match action {
                     Action::Log { group, row, .. } => self.coordinator.logged(group, row.seq, now, &mut more),
-                    Action::Send { group, .. } if group == Self::SILENT => {}
+                    Action::Send { group, .. } if group == Self::SILENT && !self.all_answer => {}
                     Action::Send { group, grant } => self.coordinator.answered(group, grant.seq, grant.bound, now, &mut more),
                     Action::Commit { above, .. } => {
                         self.version += 1;
@@ -456,7 +458,7 @@ fn a_group_that_does_not_answer_is_waited_out_once_and_one_that_never_did_not_at
         let known = Granted { seq: u64::from(bound > 0), bound: Timestamp::from_micros(bound) };
         let rows = [(GroupId(2), Granted::default()), (Direct::SILENT, known)].into();
         let coordinator = SchemaLeases::new(current.clone(), rows, DELAYS);
-        let mut direct = Direct { coordinator, version: 1, acknowledged: None };
+        let mut direct = Direct { coordinator, version: 1, acknowledged: None, all_answer: false };
         direct.pass(&mut now, 100);
         let took = direct.step(&mut now);
         assert!(first.contains(&took.as_secs()), "{took:?}");
@@ -468,6 +470,31 @@ fn a_group_that_does_not_answer_is_waited_out_once_and_one_that_never_did_not_at
         }
         assert_eq!(direct.version, 5);
     }
+}
+
+/// Its last grant was answered: that gives it no time beyond the step that waits for it.
+#[test]
+fn a_group_that_answered_and_fell_silent_is_waited_out_once() {
+    let mut now = 1_000_000_000;
+    let current = SchemaGrant { version: SchemaVersion(1), ..SchemaGrant::default() };
+    let rows = [GroupId(2), Direct::SILENT].map(|g| (g, Granted::default())).into();
+    let coordinator = SchemaLeases::new(current, rows, DELAYS);
+    let mut direct = Direct { coordinator, version: 1, acknowledged: None, all_answer: true };
+    (0..100).for_each(|_| direct.pass(&mut now, 100));
+    direct.all_answer = false;
+    let took = direct.step(&mut now);
+    assert!((30..63).contains(&took.as_secs()), "{took:?}");
+    for _ in 0..3 {
+        let took = direct.step(&mut now);
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
+    // It comes back, has its lease again, and is lost again.
+    direct.all_answer = true;
+    (0..700).for_each(|_| direct.pass(&mut now, 100));
+    assert!(direct.step(&mut now) < Duration::from_secs(1));
+    direct.all_answer = false;
+    let took = direct.step(&mut now);
+    assert!((30..63).contains(&took.as_secs()), "{took:?}");
 }
 
 /// A step over real delays: how long it takes until the groups hear of its version, and whether they can commit all the while.

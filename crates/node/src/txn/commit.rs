@@ -179,7 +179,8 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// A transaction of one group. One id for as long as it takes: a primary that lost its leadership half-way may have
-    /// committed, and its successor then answers with what became of that id.
+    /// committed, and its successor then answers with what became of that id. While nothing has been sent, it has surely not happened,
+    /// and fails as soon as the group counts as lost. Afterwards an answer is worth waiting for, and may come when the group is back.
     async fn commit_one(&mut self, at: usize) -> Result<Timestamp> {
         let group = self.parts[at].group;
         let id = self.new_id();
@@ -187,12 +188,20 @@ impl<R: Runtime> Txn<R> {
         let request = self.slice(at, id, &global);
         let deadline = Instant::now() + COMMIT_PATIENCE;
         let mut attempt = 0;
+        let mut may_have_happened = false;
         loop {
             let outcome = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {
+                    may_have_happened = true;
                     self.shared.commit_at(&replica, &request).await.map(|outcome| (outcome, Vec::new()))
                 }
-                Some(Route::Remote(node)) => self.commit_remotely(node, at, &request).await,
+                Some(Route::Remote(node)) => match self.shared.rpc.reach(node, CALL_TIMEOUT).await {
+                    Ok(()) => {
+                        may_have_happened = true;
+                        self.commit_remotely(node, at, &request).await
+                    }
+                    Err(e) => Err(e),
+                },
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };
             match outcome {
@@ -205,8 +214,11 @@ impl<R: Runtime> Txn<R> {
                     return Err(unknown_outcome("its id is older than what the group remembers"));
                 }
                 Err(e) if e.is_unavailable() => {
+                    if !may_have_happened {
+                        self.shared.check_reach(group)?;
+                    }
                     if Instant::now() >= deadline {
-                        return Err(unknown_outcome(e.message()));
+                        return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
                     self.shared.forget_route(group);
                     super::backoff(attempt).await;

@@ -74,6 +74,30 @@ fn what_needs_a_lost_region_fails_at_once_and_the_rest_is_answered() {
 
 /// Two of three voters die. Who holds no replica does not know who the voters are, and two nodes of the region live: the third voter,
 /// and one that has just come.
+/// Nothing of the commit was sent, and nobody says that its outcome is unknown.
+#[test]
+fn a_commit_that_never_left_fails_when_its_home_counts_as_lost() {
+    let mut c = Cluster::start(2, 1, 173, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{EU}\" REGIONS \"{US}\""));
+    c.sql(US, "d", "CREATE TABLE there (id INT8 PRIMARY KEY, v INT8); INSERT INTO there VALUES (1, 20)");
+    c.settled(US, "d");
+    let block = c.converse(US, "d");
+    block.ask(&mut c, "BEGIN");
+    block.ask(&mut c, "UPDATE there SET v = 21 WHERE id = 1");
+    c.kill_region(EU);
+    // The connection is known to be broken, and the group not yet to be lost.
+    c.pass(Duration::from_millis(500));
+    let began = c.elapsed();
+    block.say("COMMIT");
+    let e = block.hear(&mut c).expect_err("its home is lost");
+    assert_eq!(e.sqlstate(), "57P03", "{e}");
+    let took = c.elapsed() - began;
+    assert!((Duration::from_secs(2)..Duration::from_secs(6)).contains(&took), "{took:?}");
+    c.restart_region(EU);
+    c.pass(Duration::from_secs(10));
+    assert_eq!(c.sql(US, "d", "SELECT v FROM there WHERE id = 1"), [["20"]]);
+}
+
 #[test]
 fn nodes_without_a_replica_hear_that_a_group_is_lost() {
     let mut c = Cluster::start(2, 3, 175, Tuning::default());

@@ -29,6 +29,10 @@ pub const RPC_QUEUE_BYTES_MAX: usize = 2 * RPC_FRAME_BYTES_MAX;
 pub const RPC_QUEUE_FRAMES_MAX: usize = 1 << 20;
 /// Calls of one connection that are being answered; further ones are refused. Most wait for rows that others hold.
 pub const RPC_CALLS_MAX: usize = 1 << 16;
+/// The same, with calls of the protocols: these must not wait behind statements.
+pub const RPC_PROTOCOL_CALLS_MAX: usize = 2 * RPC_CALLS_MAX;
+/// Connections that other nodes, and command lines, have to this node; further ones are closed. A node opens one or two to each other.
+pub const RPC_CONNECTIONS_MAX: usize = 4 * NODES_MAX;
 /// Messages of commits over several groups that are on their way from this node; further ones are dropped, as the network may, and
 /// the protocol's timers ask again.
 pub const OUTBOX_MESSAGES_MAX: usize = 1 << 16;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 const CALL: u8 = 1;
@@ -29,6 +29,8 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A connection on which nothing came for so long although something was asked is dropped, with everything that waits on it: its
 /// node is gone without a word, or the way there is. Nodes ping each other far more often, so one that lives answers something.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// A connection that another node opened is closed when nothing was asked on it for so long. Who lives pings every second.
+const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
@@ -68,6 +70,8 @@ pub struct Rpc<R: Runtime> {
     refused: Mutex<Option<Instant>>,
     /// The last member of a cluster that took this process, which has no identity, for a node of its own.
     claimed: Mutex<Option<(Instant, Claim)>>,
+    /// Places for connections that others open.
+    places: Arc<Semaphore>,
     /// Messages of transactions to other regions, for the budget «0 cross-region messages on a local transaction's path».
     pub(crate) far_messages: AtomicU64,
 }
@@ -215,6 +219,7 @@ impl<R: Runtime> Rpc<R> {
             echoes,
             refused: Mutex::new(None),
             claimed: Mutex::new(None),
+            places: Arc::new(Semaphore::new(limits::RPC_CONNECTIONS_MAX)),
             far_messages: AtomicU64::new(0),
         })
     }
@@ -532,8 +537,13 @@ impl<R: Runtime> Rpc<R> {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
+                    let Ok(place) = self.places.clone().try_acquire_owned() else {
+                        self.say_refused(&from, &format!("there are {} connections already", limits::RPC_CONNECTIONS_MAX));
+                        continue;
+                    };
                     let (rpc, handler) = (self.clone(), handler.clone());
                     self.tasks.spawn_protocol(async move {
+                        let _place = place;
                         match rpc.clone().serve_connection(stream, handler).await {
                             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => rpc.say_refused(&from, &e),
                             Err(e) => tracing::debug!("connection from {from} ended: {e}"),
@@ -596,7 +606,9 @@ impl<R: Runtime> Rpc<R> {
         loop {
             // Who does not read its answers is not asked for more questions.
             out.until_room().await;
-            let Some(mut frame) = read_frame(&mut read, &mut buffer).await? else { break };
+            // Of a machine that is gone nothing ends a connection.
+            let Ok(frame) = tokio::time::timeout(IDLE_MAX, read_frame(&mut read, &mut buffer)).await else { break };
+            let Some(mut frame) = frame? else { break };
             let (kind, call, hlc) = take_header(&mut frame);
             if kind != CALL {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
@@ -623,7 +635,8 @@ impl<R: Runtime> Rpc<R> {
                 continue;
             }
             let (is_ordered, is_protocol) = (matches!(request, Request::Raft { .. }), request.is_of_protocol());
-            if answering_now.fetch_add(1, Ordering::AcqRel) >= limits::RPC_CALLS_MAX && !is_protocol {
+            let most = if is_protocol { limits::RPC_PROTOCOL_CALLS_MAX } else { limits::RPC_CALLS_MAX };
+            if answering_now.fetch_add(1, Ordering::AcqRel) >= most {
                 answering_now.fetch_sub(1, Ordering::AcqRel);
                 let e = Error::unavailable("too many calls on one connection wait for their answers");
                 rpc.answer(&out, call, Response::Error(e), delay);

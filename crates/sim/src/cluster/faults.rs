@@ -163,6 +163,10 @@ pub struct Faults {
     has_lost_disk: bool,
     /// Nodes on whose disk a bit has changed.
     rotten: BTreeSet<String>,
+    /// When a fault, or what it led to, last ended.
+    last_end: Duration,
+    /// A disk lies, or what it lost is being sent to it again.
+    lied_until: Duration,
 }
 
 impl Faults {
@@ -180,6 +184,8 @@ impl Faults {
             next_rare: start,
             has_lost_disk: false,
             rotten: BTreeSet::new(),
+            last_end: start,
+            lied_until: Duration::ZERO,
         };
         faults.schedule(start);
         faults.schedule_rare(start);
@@ -207,6 +213,7 @@ impl Faults {
         for end in due {
             tracing::info!("{} ms: ends {end:?}", now.as_millis());
             self.end(machines, end);
+            self.last_end = now;
         }
         let begun = self.ends.len();
         if now >= self.next {
@@ -315,6 +322,8 @@ impl Faults {
             0..=34 if self.plan.machines => self.fail_machine(machines, now),
             35..=74 if self.plan.links => self.fail_links(machines, now),
             75..=89 if self.plan.disks => self.fail_disk(machines, now),
+            // These mind no other fault.
+            90..=97 if now < self.lied_until => {}
             90..=95 if !self.plan.jump_max.is_zero() => self.jump_clock(machines, now),
             96..=97 if self.plan.joins => self.join(machines, now),
             98..=99 if self.plan.beyond.is_some() => self.jump_beyond(machines, now),

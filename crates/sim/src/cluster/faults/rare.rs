@@ -202,18 +202,20 @@ impl Faults {
     }
 
     /// For a while a disk makes nothing durable and says otherwise; then the machine loses power. What it said is forgotten is with
-    /// others, who are well: no protocol can do without both. The catalog's voters are in all regions.
+    /// others, who are well and have been for a while: no protocol can do without both. The catalog's voters are in all regions.
     fn lie<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
-        if self.plan.links || !self.busy.is_empty() {
+        let is_calm = self.busy.is_empty() && self.ends.is_empty() && now >= self.last_end + CATCHES_UP_FOR;
+        if self.plan.links || !is_calm {
             return;
         }
         let Some(node) = self.pick_disk(machines) else { return };
         self.has_lost_disk = true;
+        self.lied_until = now + LIES_FOR + CATCHES_UP_FOR;
         machines.lie_about_syncs(&node);
         let others = machines.topology.nodes.iter().map(|n| n.name.clone()).filter(|n| *n != node);
         for other in others {
             self.busy.insert(other.clone());
-            self.ends.push((now + LIES_FOR + CATCHES_UP_FOR, End::Spare { node: other }));
+            self.ends.push((self.lied_until, End::Spare { node: other }));
         }
         self.busy.insert(node.clone());
         self.ends.push((now + LIES_FOR, End::Lie { node }));

@@ -12,6 +12,7 @@
 //! * [`plan`]: AST to a bound statement to a physical plan; the enum plans of point statements.
 //! * [`exec`]: runs a plan against a transaction.
 //! * [`session`]: what a connection is: transaction state, settings, prepared statements, portals, retries, the plan cache.
+//! * [`statistics`]: what `ANALYZE` finds out about the rows of tables.
 //! * [`env`]: the two traits through which this crate sees the rest of the database.
 //!
 //! This crate knows nothing about groups' logs, certification, sockets or the wire protocol's framing, and never reads a clock.
@@ -22,6 +23,7 @@ pub mod exec;
 pub mod parse;
 pub mod plan;
 pub mod session;
+pub mod statistics;
 #[doc(hidden)]
 pub mod testing;
 pub mod types;

@@ -2,6 +2,7 @@
 //! here is a change of the data directory's format.
 
 use super::jobs::JobRecord;
+use crate::statistics::StoredStatistics;
 use crate::types::Type;
 use meridian_base::{ColumnMask, DescriptorId, GroupId, NodeId};
 use meridian_placement::Survival;
@@ -23,6 +24,8 @@ pub enum Descriptor {
     /// A group that holds no rows any more. It still answers for the transactions that it voted in, and is deleted when no other
     /// group names it ([`super::jobs::doomed`]). Nothing is homed there.
     Leaving(Group),
+    /// What is known about the rows of a table.
+    Statistics(StoredStatistics),
 }
 
 impl Descriptor {
@@ -35,9 +38,10 @@ impl Descriptor {
             Descriptor::Sequence(d) => d.id,
             Descriptor::Group(d) | Descriptor::Leaving(d) => DescriptorId(d.id.0),
             Descriptor::Job(d) => d.id,
+            Descriptor::Statistics(d) => d.id,
         }
     }
-    /// What it is found under; groups and jobs have no name.
+    /// What it is found under; groups, jobs and statistics have no name.
     pub fn name(&self) -> Option<&str> {
         match self {
             Descriptor::Database(d) => Some(&d.name),
@@ -45,12 +49,13 @@ impl Descriptor {
             Descriptor::Table(d) => Some(&d.name),
             Descriptor::View(d) => Some(&d.name),
             Descriptor::Sequence(d) => Some(&d.name),
-            Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) => None,
+            Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) | Descriptor::Statistics(_) => None,
         }
     }
     pub fn parent(&self) -> DescriptorId {
         match self {
-            Descriptor::Database(_) | Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) => ROOT,
+            Descriptor::Database(_) | Descriptor::Group(_) | Descriptor::Job(_) => ROOT,
+            Descriptor::Leaving(_) | Descriptor::Statistics(_) => ROOT,
             Descriptor::Schema(d) => d.database,
             Descriptor::Table(d) => d.schema,
             Descriptor::View(d) => d.schema,

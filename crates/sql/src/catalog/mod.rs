@@ -13,6 +13,7 @@ pub mod show;
 pub mod system;
 pub mod zones;
 
+use crate::statistics::TableStatistics;
 pub use descriptor::*;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,10 @@ pub struct Catalog {
     pub next_id: u32,
     /// The version that changed a descriptor last.
     pub changed_in: BTreeMap<DescriptorId, SchemaVersion>,
+    /// What is known about the rows of tables.
+    statistics: BTreeMap<DescriptorId, (DescriptorId, Option<Arc<TableStatistics>>)>,
+    /// The version that changed any of that last: plans are made with it.
+    pub counted: SchemaVersion,
 }
 
 /// A step: what to write, derived from one version.
@@ -54,9 +59,10 @@ impl CatalogChange {
     pub fn is_empty(&self) -> bool {
         self.put.is_empty() && self.delete.is_empty()
     }
-    /// Whether transactions can tell its version from the one before: nobody plans with the record of a job.
+    /// Whether transactions can tell its version from the one before: nobody plans with the record of a job, and no answer depends on
+    /// statistics.
     pub fn is_seen(&self) -> bool {
-        !self.delete.is_empty() || !self.put.iter().all(|d| matches!(d, Descriptor::Job(_)))
+        !self.delete.is_empty() || !self.put.iter().all(|d| matches!(d, Descriptor::Job(_) | Descriptor::Statistics(_)))
     }
     /// The groups that begin to leave with it.
     pub fn leaving(&self) -> Vec<GroupId> {
@@ -119,21 +125,37 @@ impl Catalog {
         catalog
     }
 
+    /// What is known about the rows of a table.
+    pub fn statistics_of(&self, table: DescriptorId) -> Option<&Arc<TableStatistics>> {
+        self.statistics.get(&table)?.1.as_ref()
+    }
+    /// The descriptor of a table's statistics.
+    pub(crate) fn statistics_id(&self, table: DescriptorId) -> Option<DescriptorId> {
+        self.statistics.get(&table).map(|(id, _)| *id)
+    }
+
     fn put(&mut self, d: Descriptor, version: SchemaVersion) {
         let id = d.id();
         self.remove(id, version);
         if let Some(name) = d.name() {
             self.by_name.insert((d.parent(), name.to_string()), id);
         }
+        if let Descriptor::Statistics(stored) = &d {
+            self.statistics.insert(stored.table, (id, stored.read().map(Arc::new)));
+            self.counted = self.counted.max(version);
+        }
         self.descriptors.insert(id, Arc::new(d));
         self.changed_in.insert(id, version);
     }
 
     fn remove(&mut self, id: DescriptorId, version: SchemaVersion) {
-        if let Some(old) = self.descriptors.remove(&id)
-            && let Some(name) = old.name()
-        {
-            self.by_name.remove(&(old.parent(), name.to_string()));
+        if let Some(old) = self.descriptors.remove(&id) {
+            if let Some(name) = old.name() {
+                self.by_name.remove(&(old.parent(), name.to_string()));
+            }
+            if let Descriptor::Statistics(stored) = &*old {
+                self.statistics.remove(&stored.table);
+            }
         }
         self.changed_in.insert(id, version);
     }

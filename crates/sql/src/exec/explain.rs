@@ -86,7 +86,9 @@ async fn run<T: Transaction>(
         descriptors: inner.descriptors.clone(),
         groups: inner.groups.clone(),
         read_only: inner.read_only,
+        changes: None,
         cacheable: false,
+        is_of_values: false,
         plan: Plan::General(node.clone()),
     };
     let mut execution = Execution::new(Arc::new(copy), params.to_vec());
@@ -97,6 +99,11 @@ async fn run<T: Transaction>(
             Fetched::Suspended { .. } => {}
         }
     }
+}
+
+/// How many rows are expected, where statistics tell.
+fn expected(estimate: Option<f64>) -> String {
+    estimate.map_or_else(String::new, |rows| format!("  (rows={})", rows.round().max(1.0)))
 }
 
 /// Where the statement reads and writes: the homes of its groups, or here.
@@ -188,8 +195,8 @@ impl Tree<'_> {
                 self.note(depth, format!("Filter: {text}"));
                 self.node(input, depth + 1);
             }
-            Node::HashJoin { kind, left, right, left_keys, right_keys, .. } => {
-                self.line(depth, head(&format!("Hash {}", join_name(*kind))));
+            Node::HashJoin { kind, left, right, left_keys, right_keys, estimate, .. } => {
+                self.line(depth, head(&format!("Hash {}{}", join_name(*kind), expected(*estimate))));
                 let (ln, rn) = (names(left), names(right));
                 let pairs = left_keys
                     .iter()
@@ -200,9 +207,9 @@ impl Tree<'_> {
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
-            Node::LoopJoin { kind, left, right, is_lookup, .. } => {
+            Node::LoopJoin { kind, left, right, is_lookup, estimate, .. } => {
                 let how = if *is_lookup { "Lookup" } else { "Nested Loop" };
-                self.line(depth, head(&format!("{how} {}", join_name(*kind))));
+                self.line(depth, head(&format!("{how} {}{}", join_name(*kind), expected(*estimate))));
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
@@ -313,7 +320,7 @@ impl Tree<'_> {
             (_, _, true) => format!("Index Only Scan{back} using {} on {name}", index.name),
             _ => format!("Index Scan{back} using {} on {name}", index.name),
         };
-        self.line(depth, format!("{what}{measured}"));
+        self.line(depth, format!("{what}{}{measured}", expected(s.estimate)));
         let mut conds = Vec::new();
         for (p, c) in s.prefix.iter().zip(&index.columns) {
             let column = &s.table.columns[c.ordinal as usize].name;

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::statement::*;
 use crate::catalog::jobs::Control;
-use meridian_base::Result;
+use meridian_base::{Error, Result};
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
@@ -44,8 +44,12 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["set", "session", "characteristics", "as", "transaction"]) => {
             Kind::SetTransaction { session: true, modes: modes(c)? }
         }
-        _ if c.take(&["vacuum"]) => return Ok(Some(Kind::Vacuum)),
-        _ if c.take(&["analyze"]) || c.take(&["analyse"]) => return Ok(Some(Kind::Analyze)),
+        _ if c.take(&["vacuum"]) => vacuum(c)?,
+        _ if c.take(&["analyze"]) || c.take(&["analyse"]) => {
+            let options = options(c, "ANALYZE", &["verbose", "skip_locked", "buffer_usage_limit"])?;
+            let is_verbose = c.take(&["verbose"]) || options.iter().any(|o| o == "verbose");
+            Kind::Analyze(Analyze { is_verbose, tables: analyzed(c)? })
+        }
         _ if c.take(&["checkpoint"]) => Kind::Maintenance("CHECKPOINT"),
         _ if c.take(&["reindex"]) => return Ok(Some(Kind::Maintenance("REINDEX"))),
         _ if c.take(&["cluster"]) => return Ok(Some(Kind::Maintenance("CLUSTER"))),
@@ -487,4 +491,83 @@ fn modes(c: &mut Cursor) -> Result<TransactionModes> {
         let _ = c.take_token(&Token::Comma);
     }
     Ok(modes)
+}
+
+/// Options in parentheses, those that are off left out; 42601 for others than these.
+fn options(c: &mut Cursor, of: &str, known: &[&str]) -> Result<Vec<String>> {
+    let mut on = Vec::new();
+    if !c.take_token(&Token::LParen) {
+        return Ok(on);
+    }
+    loop {
+        let name = c.name()?;
+        if !known.contains(&name.as_str()) {
+            return Err(Error::sql("42601", format!("unrecognized {of} option \"{name}\"")));
+        }
+        let is_off = match c.peek() {
+            Some(Token::Comma | Token::RParen) => false,
+            _ => matches!(c.value()?.to_ascii_lowercase().as_str(), "false" | "off" | "0"),
+        };
+        if !is_off {
+            on.push(name);
+        }
+        if !c.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    if !c.take_token(&Token::RParen) {
+        return c.fail();
+    }
+    Ok(on)
+}
+
+/// What `VACUUM` does besides is done without being asked.
+fn vacuum(c: &mut Cursor) -> Result<Kind> {
+    const OPTIONS: [&str; 12] = [
+        "full",
+        "freeze",
+        "verbose",
+        "analyze",
+        "disable_page_skipping",
+        "skip_locked",
+        "index_cleanup",
+        "process_toast",
+        "process_main",
+        "truncate",
+        "parallel",
+        "buffer_usage_limit",
+    ];
+    let options = options(c, "VACUUM", &OPTIONS)?;
+    let said = |option: &str| options.iter().any(|o| o == option);
+    let _ = c.take(&["full"]);
+    let _ = c.take(&["freeze"]);
+    let is_verbose = c.take(&["verbose"]) || said("verbose");
+    let is_asked = c.take(&["analyze"]) || c.take(&["analyse"]) || said("analyze");
+    let tables = analyzed(c)?;
+    Ok(Kind::Vacuum { analyze: is_asked.then_some(Analyze { is_verbose, tables }) })
+}
+
+/// Tables, with columns if some are named.
+fn analyzed(c: &mut Cursor) -> Result<Vec<(ObjectName, Vec<String>)>> {
+    let mut tables = Vec::new();
+    if c.is_done() {
+        return Ok(tables);
+    }
+    loop {
+        let table = c.object_name()?;
+        let mut columns = Vec::new();
+        if c.take_token(&Token::LParen) {
+            columns.push(c.name()?);
+            while c.take_token(&Token::Comma) {
+                columns.push(c.name()?);
+            }
+            if !c.take_token(&Token::RParen) {
+                return c.fail();
+            }
+        }
+        tables.push((table, columns));
+        if !c.take_token(&Token::Comma) {
+            return Ok(tables);
+        }
+    }
 }

@@ -220,7 +220,6 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rew
         (ast::Statement::CreateIndex(create), None) => {
             Kind::CreateIndex(Box::new(NewIndex { create, is_visible: !cut.said.hides_index }))
         }
-        (ast::Statement::Analyze(_), None) => Kind::Analyze,
         (parsed, _) => Kind::Sql(Box::new(parsed)),
     };
     Ok((kind, cut))

@@ -94,16 +94,23 @@ pub enum Kind {
     Begin(TransactionModes),
     /// `SET TRANSACTION …` (`session`: `SET SESSION CHARACTERISTICS AS TRANSACTION …`).
     SetTransaction { session: bool, modes: TransactionModes },
-    /// `VACUUM` in all its forms: nothing to do but say so.
-    Vacuum,
+    /// `VACUUM` in all its forms: nothing to do but to `ANALYZE`, if it says so.
+    Vacuum { analyze: Option<Analyze> },
     /// `ANALYZE` in all its forms.
-    Analyze,
+    Analyze(Analyze),
     /// `CHECKPOINT`, `CLUSTER`, `REINDEX`: maintenance that has no meaning here. The command tag.
     Maintenance(&'static str),
     /// Recognised and refused with 0A000: what it is called.
     Unsupported(&'static str),
     /// Nothing but white space and comments.
     Empty,
+}
+
+/// Of which tables statistics are asked for, and of which of their columns: an empty list says all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Analyze {
+    pub is_verbose: bool,
+    pub tables: Vec<(ast::ObjectName, Vec<String>)>,
 }
 
 /// `FETCH` or, if its rows are only passed, `MOVE`.

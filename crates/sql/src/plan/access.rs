@@ -1,5 +1,6 @@
 //! How to reach the rows of a table: which index, which part of it.
 
+use super::estimate::{self, Known};
 use super::expr::{Cmp, ColId, Expr, Meets};
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
@@ -22,6 +23,8 @@ pub(crate) struct Path {
     pub(crate) consumed: Vec<usize>,
     /// How many rows it may give.
     pub(crate) rows: f64,
+    /// How many ranges, or keys, are looked at.
+    pub(crate) ranges: f64,
 }
 
 /// The values of one index column.
@@ -54,6 +57,7 @@ pub(crate) fn paths(
     base: ColId,
     filters: &[Expr],
     predicates: &dyn Fn(usize) -> Option<Vec<Expr>>,
+    known: &Known,
 ) -> Vec<Path> {
     let own = base..base + table.columns.len() as u32;
     let mut out = Vec::new();
@@ -72,8 +76,10 @@ pub(crate) fn paths(
         let several = places(index, at, table, &own, filters, one.width());
         for mut path in std::iter::once(one).chain(several) {
             path.consumed.extend(implied.iter().copied());
+            path.rows = known.rows_of_path(base, &path).unwrap_or(path.rows);
             if index.predicate.is_some() {
-                path.rows *= 0.1;
+                let conds: Vec<Expr> = implied.iter().map(|i| filters[*i].clone()).collect();
+                path.rows *= known.rows_of(base).map_or(0.1, |_| known.selectivity(&conds));
             }
             out.push(path);
         }
@@ -122,10 +128,14 @@ fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>
             _ => 0.3,
         };
     }
-    Path { index: at, prefix, places: Vec::new(), range, is_point, consumed, rows }
+    Path { index: at, prefix, places: Vec::new(), range, is_point, consumed, rows, ranges: multiple }
 }
 
 impl Path {
+    /// Whether no condition makes it shorter.
+    pub(super) fn is_whole(&self) -> bool {
+        self.prefix.is_empty() && self.places.is_empty() && self.range.is_none()
+    }
     /// How many of the index's columns have one of some values.
     pub(crate) fn width(&self) -> usize {
         self.places.first().map_or(self.prefix.len(), Vec::len)
@@ -195,7 +205,8 @@ fn places<'t>(
         let is_point = full && index.unique;
         let each = if is_point { 1.0 } else { rows_of_prefix(index, wide) };
         let rows = each * places.len() as f64;
-        Some(Path { index: at, prefix: Vec::new(), places, range: None, is_point, consumed, rows })
+        let ranges = places.len() as f64;
+        Some(Path { index: at, prefix: Vec::new(), places, range: None, is_point, consumed, rows, ranges })
     })
 }
 
@@ -356,13 +367,17 @@ fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, 
 }
 
 /// A guess at how many rows a relation gives under conditions on its columns.
-pub(crate) fn rows(rel: &Rel, conds: &[Expr]) -> f64 {
+pub(crate) fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
+    if known.covers(rel) {
+        return counted_rows(rel, conds, known);
+    }
+    let rows = |rel: &Rel, conds: &[Expr]| rows(rel, conds, known);
     match rel {
         Rel::Table { table, base, filters, .. } => {
             let own = *base..*base + table.columns.len() as u32;
             let usable = conds.iter().filter(|c| c.columns().iter().all(|id| own.contains(id)));
             let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
-            let best = paths(table, *base, &all, &|_| None).into_iter().next();
+            let best = paths(table, *base, &all, &|_| None, known).into_iter().next();
             best.map_or(TABLE_ROWS, |p| p.rows * 0.8f64.powi(all.len().saturating_sub(p.consumed.len()) as i32))
         }
         Rel::Filter { input, conds: more } => {
@@ -388,8 +403,106 @@ pub(crate) fn rows(rel: &Rel, conds: &[Expr]) -> f64 {
     }
 }
 
+/// The same where all tables are counted.
+fn counted_rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
+    let is_of = |rel: &Rel, c: &Expr| {
+        let cols = rel.cols();
+        c.columns().iter().all(|id| cols.contains(id))
+    };
+    match rel {
+        Rel::Table { base, filters, .. } => {
+            let all: Vec<Expr> = filters.iter().chain(conds.iter().filter(|c| is_of(rel, c))).cloned().collect();
+            (known.rows_of(*base).unwrap_or(TABLE_ROWS) * known.selectivity(&all)).max(FEW)
+        }
+        Rel::Filter { input, conds: more } => {
+            let all: Vec<Expr> = conds.iter().chain(more).cloned().collect();
+            let (down, above): (Vec<Expr>, Vec<Expr>) = all.into_iter().partition(|c| is_of(input, c));
+            counted_rows(input, &down, known) * known.selectivity(&above)
+        }
+        Rel::Join { kind, left, right, on } => {
+            let of_left: Vec<Expr> = conds.iter().filter(|c| is_of(left, c)).cloned().collect();
+            let of_right: Vec<Expr> = conds.iter().filter(|c| is_of(right, c)).cloned().collect();
+            let l = counted_rows(left, &of_left, known);
+            let r = counted_rows(right, &of_right, known);
+            if kind.is_test() {
+                return tested(*kind, l, known.partnered(on, &right.cols().into_iter().collect(), r));
+            }
+            let rows = l * r * known.selectivity(&estimate::telling(on.iter(), &estimate::fixed([&**left, right].into_iter())));
+            if *kind == super::rel::JoinKind::Inner { rows.max(FEW) } else { rows.max(l) }
+        }
+        Rel::Aggregate { keys, .. } if keys.is_empty() => 1.0,
+        Rel::Aggregate { input, keys, .. } => {
+            let rows = counted_rows(input, &[], known);
+            known.combinations(keys.iter().map(|(_, e)| e), rows)
+        }
+        Rel::Distinct { input, .. } => {
+            let rows = counted_rows(input, conds, known);
+            match &**input {
+                Rel::Project { exprs, .. } => known.combinations(exprs.iter().map(|(_, e)| e), rows),
+                _ => rows,
+            }
+        }
+        Rel::Limit { input, limit, .. } => match limit.as_ref().and_then(Expr::as_const) {
+            Some(Datum::Int(n)) => counted_rows(input, &[], known).min(*n as f64),
+            _ => counted_rows(input, &[], known).min(100.0),
+        },
+        Rel::Values { rows, .. } => rows.len() as f64,
+        Rel::SetOp { left, right, .. } => counted_rows(left, &[], known) + counted_rows(right, &[], known),
+        Rel::ProjectSet { input, .. } => counted_rows(input, &[], known) * 10.0,
+        other => other.inputs().first().map_or(1.0, |input| counted_rows(input, &[], known)),
+    }
+}
+
+/// How many of the left rows a test lets through, if such a part of them has partners.
+pub(super) fn tested(kind: super::rel::JoinKind, left: f64, partnered: f64) -> f64 {
+    let part = if kind == super::rel::JoinKind::Anti { 1.0 - partnered } else { partnered };
+    (left * part).max(FEW)
+}
+
+/// What it takes to read a relation whose tables are counted.
+pub(super) fn cost(rel: &Rel, known: &Known) -> f64 {
+    match rel {
+        Rel::Table { table, base, filters, .. } => {
+            let paths = paths(table, *base, filters, &|_| None, known);
+            let costs = paths.iter().filter_map(|p| known.cost_of_path(*base, p, false));
+            costs.min_by(f64::total_cmp).unwrap_or(TABLE_ROWS)
+        }
+        other => {
+            let inputs: f64 = other.inputs().into_iter().map(|input| cost(input, known)).sum();
+            inputs + estimate::cost_of_rows(rows(other, &[], known))
+        }
+    }
+}
+
+/// How the partners of one row are looked up.
+pub(super) struct Lookup {
+    pub(super) path: Path,
+    pub(super) cost: f64,
+}
+
+impl Lookup {
+    /// What it takes to find the first of the rows.
+    pub(super) fn cost_of_first(&self) -> f64 {
+        self.cost / self.path.rows.max(1.0) + estimate::SEEK
+    }
+}
+
+/// The cheapest way to look up the rows of a table by conditions that have values for each row of others. `None`: they make none shorter.
+pub(super) fn lookup(rel: &Rel, conds: &[Expr], known: &Known) -> Option<Lookup> {
+    let Rel::Table { table, base, filters, .. } = rel else { return None };
+    let usable = conds.iter().filter(|c| !c.needs_executor() && !c.is_volatile());
+    let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
+    let uses_conds = |p: &Path| p.consumed.iter().any(|i| *i >= filters.len());
+    let found = paths(table, *base, &all, &|_| None, known).into_iter().filter(uses_conds);
+    let found = found.filter_map(|path| Some(Lookup { cost: known.cost_of_path(*base, &path, false)?, path }));
+    found.min_by(|a, b| a.cost.total_cmp(&b.cost))
+}
+
+/// No estimate is below it: one that is nothing makes everything above it free.
+pub(super) const FEW: f64 = 0.01;
+
 /// A guess at how few rows a relation gives once columns are known: what the order of inner joins follows.
-pub(crate) fn promise(rel: &Rel, conds: &[Expr], have: &BTreeSet<ColId>) -> u64 {
+pub(crate) fn promise(rel: &Rel, conds: &[Expr], have: &BTreeSet<ColId>, known: &Known) -> u64 {
     match rel {
         Rel::Table { table, base, filters, .. } => {
             let cols = rel.cols();
@@ -398,14 +511,14 @@ pub(crate) fn promise(rel: &Rel, conds: &[Expr], have: &BTreeSet<ColId>) -> u64 
                 used.iter().any(|u| have.contains(u)) && used.iter().all(|u| have.contains(u) || cols.contains(u))
             });
             let all: Vec<Expr> = filters.iter().chain(usable.clone()).cloned().collect();
-            let rows = paths(table, *base, &all, &|_| None).first().map_or(TABLE_ROWS, |p| p.rows);
+            let rows = paths(table, *base, &all, &|_| None, known).first().map_or(TABLE_ROWS, |p| p.rows);
             let filtered = rows * 0.8f64.powi(filters.len() as i32);
             // A join without any condition multiplies.
             let cross = !have.is_empty() && usable.count() == 0;
             (filtered * 10.0) as u64 + if cross { 1_000_000 } else { 0 }
         }
-        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } => promise(input, conds, have),
-        Rel::Project { input, .. } => promise(input, &[], have).min(500_000),
+        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } => promise(input, conds, have, known),
+        Rel::Project { input, .. } => promise(input, &[], have, known).min(500_000),
         Rel::Values { rows, .. } => rows.len() as u64 * 10,
         Rel::Limit { .. } => 100,
         Rel::Aggregate { keys, .. } if keys.is_empty() => 10,

@@ -48,8 +48,12 @@ pub struct Prepared {
     pub groups: Vec<GroupId>,
     /// Neither writes nor locks rows, nor draws from sequences.
     pub read_only: bool,
+    /// The table whose rows it changes, the first one if there are several.
+    pub changes: Option<DescriptorId>,
     /// Whether a `Prepared` may be used for other literals, or again at all: false if it folded something that may change.
     pub cacheable: bool,
+    /// It is dear, and another plan may be the best one for other values of its parameters.
+    pub is_of_values: bool,
     pub(crate) plan: super::Plan,
 }
 

@@ -5,13 +5,13 @@ use super::bind_query::{Locks, OutCol, locking_of};
 use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
 use super::expr::*;
 use super::rel::*;
-use crate::catalog::Column;
 use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
 use crate::catalog::show::{Computed, Show};
+use crate::catalog::{Column, Descriptor, GroupKind};
 use crate::env::Locking;
 use crate::types::Type;
 use crate::types::functions::{self, FunctionKind};
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
@@ -273,7 +273,20 @@ impl Binder<'_> {
         self.groups.extend(t.groups());
         let base = self.fresh_many(t.columns.len());
         let cols = self.scope_of(&t, t.live_columns(), alias, base);
+        if let Some(statistics) = self.ctx.catalog.statistics_of(t.id) {
+            let is_far = self.is_far(&t);
+            self.known.insert(base, t.clone(), statistics.clone(), is_far);
+        }
         (Rel::Table { table: t, base, alias: alias.to_string(), locking, filters: Vec::new() }, cols)
+    }
+
+    /// Whether reading rows of a table may take a message to another region.
+    fn is_far(&self, t: &TableRef) -> bool {
+        let home = |g: GroupId| match self.ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
+            Some(Descriptor::Group(group)) => group.kind != GroupKind::Global && group.home != *self.ctx.eval.gateway_region,
+            _ => false,
+        };
+        t.groups().any(home)
     }
 
     /// Columns of a table as expressions see them; ordinal 0 is `base`.

@@ -93,6 +93,7 @@ pub(crate) struct Binder<'a> {
     pub(crate) cacheable: bool,
     pub(crate) depth: u32,
     pub(crate) row_locks: crate::parse::RowLocks,
+    pub(crate) known: super::estimate::Known,
     /// Where the stack was when binding began.
     stack: usize,
 }
@@ -116,6 +117,7 @@ impl<'a> Binder<'a> {
             cacheable: true,
             depth: 0,
             row_locks: Default::default(),
+            known: Default::default(),
             stack: super::stack::mark(),
         }
     }

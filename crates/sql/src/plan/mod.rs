@@ -9,6 +9,7 @@
 //! * `table`: what a writer needs to know about a table.
 //! * `optimize`: conditions move down, inner joins are ordered.
 //! * `access`: which part of which index.
+//! * `estimate`: how many rows that gives, and what it costs, where there are statistics.
 //! * `physical`: operators over rows; a column becomes a slot.
 
 mod access;
@@ -19,6 +20,7 @@ mod bind_from;
 mod bind_query;
 mod binder;
 mod dml;
+mod estimate;
 pub(crate) mod expr;
 mod fast;
 mod optimize;
@@ -64,6 +66,9 @@ pub fn is_plannable(statement: &Statement) -> bool {
         _ => false,
     }
 }
+
+/// What a statement has to cost before it is planned for its values, each time.
+const DEAR_MICROS: f64 = 5_000.0;
 
 /// Binds and plans a statement. `param_types`: what the client declared; `None`, or too few, are inferred.
 pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<Type>]) -> Result<Prepared> {
@@ -142,12 +147,20 @@ pub fn describe_query(q: &ast::Query, ctx: &PlanContext) -> Result<(Vec<(String,
 
 fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepared> {
     let params = b.param_types()?;
-    let rel = optimize::optimize(rel);
+    let mut known = std::mem::take(&mut b.known);
+    known.follow(&rel);
+    let rel = optimize::optimize(rel, &known);
+    let mut changes = None;
+    rel.visit(&mut |r| {
+        if let (Rel::Dml { dml, .. }, None) = (r, changes) {
+            changes = Some(dml.table.table().id);
+        }
+    });
     let layout: Vec<expr::ColId> = out.iter().map(|c| c.id).collect();
     let mut plans: BTreeMap<meridian_base::DescriptorId, Arc<TablePlan>> = BTreeMap::new();
-    let node = {
+    let (node, cost) = {
         let b = &mut b;
-        physical::compile(&rel, &layout, &mut |t: &TableRef| {
+        physical::compile(&rel, &layout, &known, &mut |t: &TableRef| {
             if let Some(p) = plans.get(&t.id) {
                 return Ok(p.clone());
             }
@@ -167,7 +180,9 @@ fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepare
         descriptors: b.descriptors.into_iter().collect(),
         groups: b.groups.into_iter().collect(),
         read_only: !b.writes,
+        changes,
         cacheable: b.cacheable,
+        is_of_values: known.is_of_values() && cost > DEAR_MICROS,
         plan,
     })
 }
@@ -200,7 +215,9 @@ fn explain(
         descriptors: prepared.descriptors.clone(),
         groups: prepared.groups.clone(),
         read_only: !analyze || prepared.read_only,
+        changes: None,
         cacheable: false,
+        is_of_values: false,
         plan: Plan::Explain { inner: Box::new(prepared), analyze },
     })
 }

@@ -1,13 +1,15 @@
 //! Moves conditions down to where the rows come from, and orders inner joins.
 
+use super::access;
+use super::estimate::{self, Known};
 use super::expr::{Cmp, ColId, Expr, SubqueryBody};
 use super::rel::{Cte, JoinKind, Rel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The same relation, cheaper.
-pub(crate) fn optimize(rel: Rel) -> Rel {
-    let mut uses = Uses { counts: BTreeMap::new(), stack: super::stack::mark() };
+pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
+    let mut uses = Uses { counts: BTreeMap::new(), stack: super::stack::mark(), known };
     rel.visit(&mut |r| {
         if let Rel::Cte { cte, .. } = r {
             *uses.counts.entry(cte.id).or_insert(0usize) += 1;
@@ -16,10 +18,11 @@ pub(crate) fn optimize(rel: Rel) -> Rel {
     push(rel, Vec::new(), &uses)
 }
 
-/// How often each common table expression is used.
-struct Uses {
+/// How often each common table expression is used, and what else is known.
+struct Uses<'k> {
     counts: BTreeMap<u32, usize>,
     stack: usize,
+    known: &'k Known,
 }
 
 fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
@@ -29,7 +32,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     }
     match rel {
         Rel::Filter { input, conds: more } => {
-            let (input, more) = super::unnest::unnest(*input, more);
+            let (input, more) = super::unnest::unnest(*input, more, uses.known);
             conds.extend(more);
             push(input, conds, uses)
         }
@@ -223,13 +226,20 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     let mut left: Vec<Option<Rel>> = leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
     let mut have: BTreeSet<ColId> = BTreeSet::new();
     let mut result: Option<Rel> = None;
-    for _ in 0..left.len() {
+    let order = if has_lateral { None } else { by_cost(&left, &pending, uses.known) };
+    for step in 0..left.len() {
         let candidates = (0..left.len()).filter(|i| left[*i].is_some() && lateral[*i].is_subset(&have));
         let score = |i: usize| {
             let rel = left[i].as_ref().expect("still to be joined");
-            super::access::promise(rel, &pending, &have)
+            access::promise(rel, &pending, &have, uses.known)
         };
-        let next = if has_lateral { candidates.min() } else { candidates.min_by_key(|i| (score(*i), *i)) };
+        let next = if let Some(order) = &order {
+            Some(order[step])
+        } else if has_lateral {
+            candidates.min()
+        } else {
+            candidates.min_by_key(|i| (score(*i), *i))
+        };
         let Some(next) = next.or_else(|| left.iter().position(Option::is_some)) else { break };
         let right = left[next].take().expect("chosen among those left");
         have.extend(&sets[next]);
@@ -244,6 +254,89 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         });
     }
     above_of(result.unwrap_or_else(Rel::one_row), pending, uses)
+}
+
+/// More leaves are joined in an order that is found step by step.
+const ALL_ORDERS_MAX: usize = 8;
+
+/// The cheapest order of leaves, if the rows of all are counted: each joined to what the ones before it come to.
+fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], known: &Known) -> Option<Vec<usize>> {
+    let leaves: Vec<&Rel> = leaves.iter().map(|l| l.as_ref().expect("nothing is joined yet")).collect();
+    let n = leaves.len();
+    if n < 2 || n > usize::BITS as usize - 1 || conds.len() > 128 || !leaves.iter().all(|l| known.covers(l)) {
+        return None;
+    }
+    let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
+    let usable: Vec<&Expr> = conds.iter().filter(|c| !c.is_volatile()).collect();
+    // The leaves that a condition is about.
+    let about = |c: &Expr| {
+        let cols = c.columns();
+        (0..n).filter(|i| cols.iter().any(|id| sets[*i].contains(id))).fold(0usize, |mask, i| mask | 1 << i)
+    };
+    let about: Vec<usize> = usable.iter().map(|c| about(c)).collect();
+    let fixed = estimate::fixed(leaves.iter().copied());
+    let part = |c: &Expr| known.selectivity(&estimate::telling(std::iter::once(c), &fixed));
+    let parts: Vec<f64> = usable.iter().map(|c| part(c)).collect();
+    let alone: Vec<(f64, f64)> = leaves.iter().map(|l| (access::rows(l, &[], known), access::cost(l, known))).collect();
+    let rows_of = |set: usize| {
+        let leaves: f64 = (0..n).filter(|i| set & (1 << i) != 0).map(|i| alone[i].0).product();
+        let conds: f64 = (0..about.len()).filter(|c| about[*c] & !set == 0).map(|c| parts[c]).product();
+        (leaves * conds).max(access::FEW)
+    };
+    // By leaf and conditions: what it takes to look up the partners of one row.
+    let mut lookups: BTreeMap<(usize, u128), Option<access::Lookup>> = BTreeMap::new();
+    let mut cost_of = |set: usize, leaf: usize| {
+        let joined = set | 1 << leaf;
+        let of_step: Vec<usize> = (0..about.len())
+            .filter(|c| about[*c] & !joined == 0 && about[*c] & (1 << leaf) != 0 && about[*c] & set != 0)
+            .collect();
+        let key = (leaf, of_step.iter().fold(0u128, |mask, c| mask | 1 << c));
+        let lookup = lookups.entry(key).or_insert_with(|| {
+            let conds: Vec<Expr> = of_step.iter().map(|c| usable[*c].clone()).collect();
+            access::lookup(leaves[leaf], &conds, known)
+        });
+        let (left, (right, scan)) = (rows_of(set), alone[leaf]);
+        let has_keys = of_step.iter().any(|c| matches!(usable[*c], Expr::Compare(Cmp::Eq, _)));
+        let whole = match has_keys {
+            true => scan + estimate::cost_of_hash(left, right).min(estimate::cost_of_hash(right, left)),
+            false => scan + estimate::cost_of_loop(left, right),
+        };
+        let step = lookup.as_ref().map_or(whole, |l| known.cost_of_lookups(left, &l.path, l.cost).min(whole));
+        step + estimate::cost_of_rows(rows_of(joined))
+    };
+    if n > ALL_ORDERS_MAX {
+        let first = (0..n).min_by(|a, b| alone[*a].0.total_cmp(&alone[*b].0).then(a.cmp(b)))?;
+        let (mut order, mut set) = (vec![first], 1usize << first);
+        while order.len() < n {
+            let left: Vec<(f64, usize)> = (0..n).filter(|i| set & (1 << i) == 0).map(|i| (cost_of(set, i), i)).collect();
+            let (_, next) = left.into_iter().min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
+            order.push(next);
+            set |= 1 << next;
+        }
+        return Some(order);
+    }
+    // By set of leaves: the cheapest way to join them, and the leaf that comes last.
+    let mut best: Vec<Option<(f64, usize)>> = vec![None; 1 << n];
+    for (i, (_, cost)) in alone.iter().enumerate() {
+        best[1 << i] = Some((*cost, i));
+    }
+    for set in 1..1usize << n {
+        let Some((before, _)) = best[set] else { continue };
+        for leaf in (0..n).filter(|i| set & (1 << i) == 0) {
+            let cost = before + cost_of(set, leaf);
+            let place = &mut best[set | 1 << leaf];
+            if place.is_none_or(|(known, _)| cost < known) {
+                *place = Some((cost, leaf));
+            }
+        }
+    }
+    let (mut order, mut set) = (Vec::with_capacity(n), (1usize << n) - 1);
+    while let Some((_, last)) = best.get(set).copied().flatten() {
+        order.push(last);
+        set &= !(1 << last);
+    }
+    order.reverse();
+    (order.len() == n).then_some(order)
 }
 
 /// What follows from columns that equal each other: if one of them has a value, or one of some values, so have the others.

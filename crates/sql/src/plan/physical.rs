@@ -2,6 +2,7 @@
 
 use super::access::{self, Part, Path};
 use super::dml::{Dml, DmlKind};
+use super::estimate::{self, Known};
 use super::expr::*;
 use super::rel::*;
 use super::table::{ForeignKeys, TablePlan};
@@ -59,6 +60,8 @@ pub(crate) enum Node {
         right_keys: Vec<Scalar>,
         on: Vec<Scalar>,
         widths: (usize, usize),
+        /// See [`Scan::estimate`].
+        estimate: Option<f64>,
     },
     /// The right side is run for each left row, with a frame computed from it; or once, if it takes nothing.
     LoopJoin {
@@ -69,6 +72,8 @@ pub(crate) enum Node {
         on: Vec<Scalar>,
         widths: (usize, usize),
         is_lookup: bool,
+        /// See [`Scan::estimate`].
+        estimate: Option<f64>,
     },
     Aggregate {
         input: Arc<Node>,
@@ -148,6 +153,8 @@ pub(crate) struct Scan {
     pub(crate) regions: Option<Regions>,
     /// Whether the rows of several groups are merged in the order of the index.
     pub(crate) is_merged: bool,
+    /// How many rows are expected, if the table's are counted.
+    pub(crate) estimate: Option<f64>,
 }
 
 /// What is known of the regions of a scan's rows.
@@ -260,27 +267,30 @@ struct Built {
     /// Columns that have one value in all rows.
     fixed: BTreeSet<ColId>,
     rows: f64,
+    /// Whether that rests on statistics.
+    is_counted: bool,
 }
 
 impl Built {
     fn plain(node: Node, layout: Vec<ColId>, rows: f64) -> Built {
-        Built { node: Arc::new(node), layout, order: Vec::new(), fixed: BTreeSet::new(), rows }
+        Built { node: Arc::new(node), layout, order: Vec::new(), fixed: BTreeSet::new(), rows, is_counted: false }
     }
 }
 
 /// What the parent would like the order to be.
 type Wish<'w> = Option<&'w [(ColId, bool, bool)]>;
 
-/// Compiles a statement's relation; its output is exactly `out`.
+/// Compiles a statement's relation; its output is exactly `out`. Also what it costs, as far as statistics tell (microseconds).
 pub(crate) fn compile(
     rel: &Rel,
     out: &[ColId],
+    known: &Known,
     tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
-) -> Result<Arc<Node>> {
-    let mut c = Compiler { args: Vec::new(), tables, stack: super::stack::mark() };
+) -> Result<(Arc<Node>, f64)> {
+    let mut c = Compiler { args: Vec::new(), tables, stack: super::stack::mark(), known, first: None, cost: 0.0 };
     let need: BTreeSet<ColId> = out.iter().copied().collect();
     let built = c.rel(rel, &need, None)?;
-    c.exactly(built, out)
+    Ok((c.exactly(built, out)?, c.cost))
 }
 
 struct Compiler<'c> {
@@ -289,6 +299,11 @@ struct Compiler<'c> {
     tables: &'c mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
     /// Where the stack was at the start.
     stack: usize,
+    known: &'c Known,
+    /// How many of the first rows are used, if it is known and no others have to be read for that.
+    first: Option<f64>,
+    /// Of what was compiled so far.
+    cost: f64,
 }
 
 impl Compiler<'_> {
@@ -331,10 +346,13 @@ impl Compiler<'_> {
         let free = rel.free_columns();
         let args = free.iter().map(|c| self.place(*c, layout)).collect::<Result<Vec<_>>>()?;
         let out = if no_columns { Vec::new() } else { rel.cols() };
-        let mut inner = Compiler { args: free, tables: self.tables, stack: self.stack };
+        let mut inner =
+            Compiler { args: free, tables: self.tables, stack: self.stack, known: self.known, first: None, cost: 0.0 };
         let need = out.iter().copied().collect();
         let built = inner.rel(rel, &need, None)?;
-        Ok(SubPlan { node: inner.exactly(built, &out)?, args })
+        let node = inner.exactly(built, &out)?;
+        self.cost += inner.cost;
+        Ok(SubPlan { node, args })
     }
     /// Makes the output exactly these columns.
     fn exactly(&mut self, built: Built, out: &[ColId]) -> Result<Arc<Node>> {
@@ -347,6 +365,9 @@ impl Compiler<'_> {
 
     fn rel(&mut self, rel: &Rel, need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
         super::stack::check(self.stack)?;
+        if !matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. }) {
+            self.first = None;
+        }
         match rel {
             Rel::Values { cols, rows } => {
                 let rows_out = rows.iter().map(|r| self.scalars(r, &[])).collect::<Result<Vec<_>>>()?;
@@ -371,7 +392,8 @@ impl Compiler<'_> {
             Rel::Filter { input, conds } => {
                 let b = self.rel(input, &with_columns(need, conds.iter()), wish)?;
                 let conds_out = self.scalars(conds, &b.layout)?;
-                let rows = b.rows * 0.3f64.powi(conds.len().min(3) as i32);
+                let part = if b.is_counted { self.known.selectivity(conds) } else { 0.3f64.powi(conds.len().min(3) as i32) };
+                let rows = b.rows * part;
                 Ok(Built { node: Arc::new(Node::Filter { input: b.node.clone(), conds: conds_out }), rows: rows.max(1.0), ..b })
             }
             Rel::Project { input, exprs } => self.project(input, exprs, need, wish),
@@ -386,8 +408,13 @@ impl Compiler<'_> {
                 let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
                 let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
                 let aggs_out = aggs.iter().map(|(_, a)| self.agg(a, &b.layout)).collect::<Result<_>>()?;
-                let rows = if keys.is_empty() { 1.0 } else { b.rows * 0.3 };
-                Ok(Built::plain(Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out }, rel.cols(), rows))
+                let rows = match keys.is_empty() {
+                    true => 1.0,
+                    false if b.is_counted => self.known.combinations(keys.iter().map(|(_, e)| e), b.rows),
+                    false => b.rows * 0.3,
+                };
+                let node = Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out };
+                Ok(Built { is_counted: b.is_counted, ..Built::plain(node, rel.cols(), rows) })
             }
             Rel::Distinct { input, on } => {
                 let cols = input.cols();
@@ -395,9 +422,11 @@ impl Compiler<'_> {
                 let b = self.rel(input, &with_columns(&all, on.iter().flatten()), wish)?;
                 match on {
                     None => {
-                        let (order, fixed, rows) = (b.order.clone(), b.fixed.clone(), b.rows);
+                        let (order, fixed, is_counted) = (b.order.clone(), b.fixed.clone(), b.is_counted);
+                        let rows = if is_counted { access::rows(rel, &[], self.known) } else { b.rows };
                         let node = self.exactly(b, &cols)?;
-                        Ok(Built { node: Arc::new(Node::Distinct { input: node, on: None }), layout: cols, order, fixed, rows })
+                        let node = Arc::new(Node::Distinct { input: node, on: None });
+                        Ok(Built { node, layout: cols, order, fixed, rows, is_counted })
                     }
                     Some(on) => {
                         let on = self.scalars(on, &b.layout)?;
@@ -407,7 +436,17 @@ impl Compiler<'_> {
             }
             Rel::Sort { input, keys } => self.sort(input, keys, need),
             Rel::Limit { input, limit, offset } => {
+                let count = |e: &Option<Expr>| match e.as_ref().and_then(Expr::as_const) {
+                    Some(Datum::Int(n)) => Some(*n as f64),
+                    _ => None,
+                };
+                self.first = match (limit, offset) {
+                    (Some(Expr::Param(_)), _) => Some(FIRST_ROWS),
+                    (_, None) => count(limit),
+                    _ => count(limit).zip(count(offset)).map(|(limit, offset)| limit + offset),
+                };
                 let b = self.rel(input, need, wish)?;
+                self.first = None;
                 let limit_out = limit.as_ref().map(|e| self.scalar(e, &[])).transpose()?;
                 let offset = offset.as_ref().map(|e| self.scalar(e, &[])).transpose()?;
                 let rows = match limit.as_ref().and_then(Expr::as_const) {
@@ -435,7 +474,8 @@ impl Compiler<'_> {
                 free.sort_unstable();
                 free.dedup();
                 let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &[])).collect::<Result<_>>()?;
-                let mut inner = Compiler { args: free, tables: self.tables, stack: self.stack };
+                let mut inner =
+                    Compiler { args: free, tables: self.tables, stack: self.stack, known: self.known, first: None, cost: 0.0 };
                 let (body, rows) = inner.whole(&cte.body)?;
                 let step = match &cte.step {
                     Some((s, distinct)) => Some((inner.whole(s)?.0, *distinct)),
@@ -497,7 +537,8 @@ impl Compiler<'_> {
             return Ok(Built { order, fixed, ..b });
         }
         let out = kept.iter().map(|(_, e)| self.scalar(e, &b.layout)).collect::<Result<_>>()?;
-        Ok(Built { node: Arc::new(Node::Project { input: b.node, exprs: out }), layout, order, fixed, rows: b.rows })
+        let node = Arc::new(Node::Project { input: b.node, exprs: out });
+        Ok(Built { node, layout, order, fixed, rows: b.rows, is_counted: b.is_counted })
     }
 
     fn sort(&mut self, input: &Rel, keys: &[SortKey], need: &BTreeSet<ColId>) -> Result<Built> {
@@ -596,6 +637,7 @@ impl Compiler<'_> {
                         args: Vec::new(),
                         on: Vec::new(),
                         is_lookup: false,
+                        estimate: None,
                     };
                     Built::plain(node, layout, 1.0)
                 }
@@ -623,8 +665,21 @@ impl Compiler<'_> {
             e.conjuncts(&mut conds);
             Some(conds)
         };
-        let candidates = access::paths(table, base, filters, &predicate);
+        let candidates = access::paths(table, base, filters, &predicate, self.known);
+        let first = self.first.take();
+        let estimate = self.known.rows_of(base).map(|rows| (rows * self.known.selectivity(filters)).max(access::FEW));
         let cost = |p: &Path| {
+            let is_covering = p.index == 0 || covers(table, p.index, &columns);
+            if let (Some(rows), Some(read)) = (estimate, self.known.cost_of_path(base, p, is_covering)) {
+                let read = if matches!(locking, Locking::None) { read } else { read + p.rows * estimate::LOCKED };
+                let order = ordering(table, base, p);
+                return match (satisfies(wish, &order.0, &order.1).0, wish, first) {
+                    // It ends when there are enough of them.
+                    (true, _, Some(first)) => read * (first / rows.max(1.0)).min(1.0),
+                    (true, ..) => read,
+                    (false, ..) => read + estimate::cost_of_sort(rows),
+                };
+            }
             let lookups = p.index != 0 && !covers(table, p.index, &columns);
             let order = ordering(table, base, p);
             let (ordered, _) = satisfies(wish, &order.0, &order.1);
@@ -692,7 +747,11 @@ impl Compiler<'_> {
             None => None,
         };
         let is_covering = path.index == 0 || (!writes && covers(table, path.index, &columns));
-        let rows = path.rows * 0.5f64.powi(filter.len().min(3) as i32);
+        let rows = match estimate {
+            Some(rows) => rows.min(path.rows.max(access::FEW)),
+            None => (path.rows * 0.5f64.powi(filter.len().min(3) as i32)).max(0.1),
+        };
+        self.cost += self.known.cost_of_path(base, &path, is_covering).unwrap_or(0.0);
         let scan = Scan {
             table: table.clone(),
             alias: alias.to_string(),
@@ -711,8 +770,9 @@ impl Compiler<'_> {
             is_covering,
             regions,
             is_merged,
+            estimate: estimate.map(|_| rows),
         };
-        Ok(Built { node: Arc::new(Node::Scan(Box::new(scan))), layout, order, fixed, rows: rows.max(0.1) })
+        Ok(Built { node: Arc::new(Node::Scan(Box::new(scan))), layout, order, fixed, rows, is_counted: estimate.is_some() })
     }
 
     fn join(
@@ -740,12 +800,7 @@ impl Compiler<'_> {
             let (usable, rest): (Vec<Expr>, Vec<Expr>) =
                 on.iter().cloned().partition(|c| !c.needs_executor() && !c.is_volatile());
             let all: Vec<Expr> = filters.iter().chain(&usable).cloned().collect();
-            let best = access::paths(table, *base, &all, &|_| None).into_iter().next();
-            let alone = access::paths(table, *base, filters, &|_| None).first().map_or(1000.0, |p| p.rows);
-            if let Some(p) = best
-                && p.rows < alone
-                && l.rows * (p.rows + 2.0) < alone + l.rows
-            {
+            if self.is_to_look_up(&l, right, kind, &usable) {
                 let looked =
                     Rel::Table { table: table.clone(), base: *base, alias: alias.clone(), locking: *locking, filters: all };
                 return self.loop_join(kind, l, &looked, &rest, &below, true);
@@ -781,9 +836,23 @@ impl Compiler<'_> {
         if left_keys.is_empty() {
             return self.loop_join(kind, l, right, on, &below, false);
         }
-        let r = self.rel(right, &below, None)?;
+        let mut r = self.rel(right, &below, None)?;
+        let mut l = l;
+        let rows = self.joined_rows(kind, &l, &r, on);
+        let is_counted = l.is_counted && r.is_counted;
+        if is_counted {
+            let (as_it_is, exchanged) = (estimate::cost_of_hash(l.rows, r.rows), estimate::cost_of_hash(r.rows, l.rows));
+            let is_ordered = wish.is_some_and(|w| !w.is_empty() && satisfies(wish, &l.order, &l.fixed).0);
+            let sort = if is_ordered { estimate::cost_of_sort(rows) } else { 0.0 };
+            if kind == JoinKind::Inner && exchanged + sort < as_it_is {
+                std::mem::swap(&mut l, &mut r);
+                std::mem::swap(&mut left_keys, &mut right_keys);
+            }
+            self.cost += as_it_is.min(exchanged + sort) + estimate::cost_of_rows(rows);
+        }
         let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
         let node = Node::HashJoin {
+            estimate: is_counted.then_some(rows),
             kind,
             left_keys: self.scalars(&left_keys, &l.layout)?,
             right_keys: self.scalars(&right_keys, &r.layout)?,
@@ -793,8 +862,46 @@ impl Compiler<'_> {
             right: r.node,
         };
         let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
-        let (layout, rows) = if kind.is_test() { (l.layout, l.rows * 0.5) } else { (layout, l.rows.max(r.rows)) };
-        Ok(Built { node: Arc::new(node), layout, order, fixed, rows })
+        let layout = if kind.is_test() { l.layout } else { layout };
+        Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
+    }
+
+    /// Whether the partners of each left row are looked up in the right table, by conditions that mention both.
+    fn is_to_look_up(&self, l: &Built, right: &Rel, kind: JoinKind, usable: &[Expr]) -> bool {
+        let Rel::Table { table, base, filters, .. } = right else { return false };
+        if let Some(rows) = self.known.rows_of(*base) {
+            let Some(lookup) = access::lookup(right, usable, self.known) else { return false };
+            // One partner is enough for who only asks whether there is one.
+            let of_path = if kind.is_test() { lookup.cost.min(lookup.cost_of_first()) } else { lookup.cost };
+            let looked_up = self.known.cost_of_lookups(l.rows, &lookup.path, of_path);
+            let right_rows = rows * self.known.selectivity(filters);
+            let has_keys = usable.iter().any(|c| matches!(c, Expr::Compare(Cmp::Eq, _)));
+            let joined = match (has_keys, kind) {
+                (true, JoinKind::Inner) => {
+                    estimate::cost_of_hash(l.rows, right_rows).min(estimate::cost_of_hash(right_rows, l.rows))
+                }
+                (true, _) => estimate::cost_of_hash(l.rows, right_rows),
+                (false, _) => estimate::cost_of_loop(l.rows, right_rows),
+            };
+            return looked_up < access::cost(right, self.known) + joined;
+        }
+        let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
+        let best = access::paths(table, *base, &all, &|_| None, self.known).into_iter().next();
+        let alone = access::paths(table, *base, filters, &|_| None, self.known).first().map_or(1000.0, |p| p.rows);
+        best.is_some_and(|p| p.rows < alone && l.rows * (p.rows + 2.0) < alone + l.rows)
+    }
+
+    /// How many rows a join gives.
+    fn joined_rows(&self, kind: JoinKind, l: &Built, r: &Built, on: &[Expr]) -> f64 {
+        if !(l.is_counted && r.is_counted) {
+            return if kind.is_test() { l.rows * 0.5 } else { l.rows.max(r.rows) };
+        }
+        if kind.is_test() {
+            return access::tested(kind, l.rows, self.known.partnered(on, &r.layout.iter().copied().collect(), r.rows));
+        }
+        let fixed = l.fixed.union(&r.fixed).copied().collect();
+        let rows = (l.rows * r.rows * self.known.selectivity(&estimate::telling(on.iter(), &fixed))).max(access::FEW);
+        if kind == JoinKind::Inner { rows } else { rows.max(l.rows) }
     }
 
     fn loop_join(
@@ -810,12 +917,22 @@ impl Compiler<'_> {
         let is_correlated = free.iter().any(|c| l.layout.contains(c));
         let (args, r) = if is_correlated {
             let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &l.layout)).collect::<Result<Vec<_>>>()?;
-            let mut inner = Compiler { args: free, tables: self.tables, stack: self.stack };
-            (args, inner.rel(right, need, None)?)
+            let mut inner =
+                Compiler { args: free, tables: self.tables, stack: self.stack, known: self.known, first: None, cost: 0.0 };
+            let r = inner.rel(right, need, None)?;
+            self.cost += l.rows * inner.cost;
+            (args, r)
         } else {
             (Vec::new(), self.rel(right, need, None)?)
         };
         let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
+        let rows = match (kind.is_test(), l.is_counted && r.is_counted) {
+            (true, true) => access::tested(kind, l.rows, r.rows.min(1.0)),
+            (true, false) => l.rows * 0.5,
+            (false, true) if kind == JoinKind::Inner => (l.rows * r.rows * self.known.selectivity(on)).max(access::FEW),
+            (false, true) => (l.rows * r.rows).max(l.rows),
+            (false, false) => l.rows * r.rows.max(0.5),
+        };
         let node = Node::LoopJoin {
             kind,
             args,
@@ -824,10 +941,11 @@ impl Compiler<'_> {
             left: l.node,
             right: r.node,
             is_lookup,
+            estimate: (l.is_counted && r.is_counted).then_some(rows),
         };
         let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
-        let (layout, rows) = if kind.is_test() { (l.layout, l.rows * 0.5) } else { (layout, l.rows * r.rows.max(0.5)) };
-        Ok(Built { node: Arc::new(node), layout, order, fixed, rows })
+        let (layout, is_counted) = (if kind.is_test() { l.layout } else { layout }, l.is_counted && r.is_counted);
+        Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }
 
     fn dml(&mut self, dml: &Arc<Dml>, cols: &[ColId]) -> Result<Built> {
@@ -873,6 +991,9 @@ impl Compiler<'_> {
         Ok(Built::plain(Node::Dml(Box::new(plan)), cols.to_vec(), 1.0))
     }
 }
+
+/// Of a limit that is not known.
+const FIRST_ROWS: f64 = 100.0;
 
 /// Whether it may be computed twice.
 fn is_repeatable(s: &Scalar) -> bool {

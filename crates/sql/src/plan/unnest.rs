@@ -5,9 +5,11 @@
 //! that `IN` is the join over its equalities. `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
 //! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and those of rows that are locked: a join reads,
 //! and locks, rows before it knows whether they match. And so do those of which an index finds the rows that belong to the outer one: how many
-//! outer rows there are is not known without statistics, and a join would read, and keep, all of a large table for a few.
+//! outer rows there are is not known without statistics, and a join would read, and keep, all of a large table for a few. With statistics
+//! they become joins too, which look up their partners, or not, as is cheaper.
 
 use super::access;
+use super::estimate::Known;
 use super::expr::{Cmp, ColId, Expr, Meets, Subquery, SubqueryBody, SubqueryKind};
 use super::rel::{JoinKind, Rel};
 use crate::env::Locking;
@@ -19,7 +21,7 @@ const ROWS_MIN: f64 = 50.0;
 const SMALLER: f64 = 4.0;
 
 /// A relation and conditions on it, with as many of them as can be made joins.
-pub(super) fn unnest(input: Rel, conds: Vec<Expr>) -> (Rel, Vec<Expr>) {
+pub(super) fn unnest(input: Rel, conds: Vec<Expr>, known: &Known) -> (Rel, Vec<Expr>) {
     if is_locked(&input) {
         return (input, conds);
     }
@@ -30,7 +32,9 @@ pub(super) fn unnest(input: Rel, conds: Vec<Expr>) -> (Rel, Vec<Expr>) {
     for c in tests {
         let cols: BTreeSet<ColId> = rel.cols().into_iter().collect();
         match test(&c).and_then(|(kind, s)| partner(kind, s, &cols)) {
-            Some(p) if !p.is_looked_up() && (p.is_table || rows(&rel, &others) >= ROWS_MIN) => rel = p.join(rel, &others),
+            Some(p) if p.may_join(&rel, known) && (p.is_table || rows(&rel, &others, known) >= ROWS_MIN) => {
+                rel = p.join(rel, &others, known);
+            }
             _ => rest.push(c),
         }
     }
@@ -98,13 +102,17 @@ impl Partner {
         let conds: Vec<Expr> = self.on.iter().cloned().chain(equal).collect();
         !self.on.is_empty() && has_path(below(&self.rel), &conds)
     }
-    fn join(self, left: Rel, conds: &[Expr]) -> Rel {
+    /// Whether a join may be better than the subquery for each row. Where all rows are counted, it may look its partners up as well.
+    fn may_join(&self, left: &Rel, known: &Known) -> bool {
+        !self.is_looked_up() || (known.covers(left) && known.covers(&self.rel))
+    }
+    fn join(self, left: Rel, conds: &[Expr], known: &Known) -> Rel {
         let Partner { kind, rel, equal, mut on, .. } = self;
         let same = |(l, r): &(Expr, Expr)| Expr::compare(Cmp::Eq, l.clone(), r.clone());
         let columns: Option<Vec<ColId>> =
             equal.iter().map(|(_, r)| if let Expr::Column(c) = r { Some(*c) } else { None }).collect();
         if let (JoinKind::Semi, true, Some(columns)) = (kind, on.is_empty(), columns)
-            && rows(&rel, &[]) * SMALLER < rows(&left, conds)
+            && rows(&rel, &[], known) * SMALLER < rows(&left, conds, known)
             && has_path(&left, &equal.iter().map(same).collect::<Vec<_>>())
         {
             // Each value once: then no left row has two partners.
@@ -116,18 +124,37 @@ impl Partner {
             return Rel::Project { input: Box::new(join), exprs: cols.into_iter().map(|c| (c, Expr::Column(c))).collect() };
         }
         on.extend(equal.iter().map(same));
+        if known.covers(&rel) {
+            // Nothing of its rows is seen: what is below can be looked up.
+            let (rel, on) = bare(rel, on);
+            return Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on };
+        }
         Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on }
+    }
+}
+
+/// A relation without what is computed from its rows, and without which of them are equal; conditions on it over what is below.
+fn bare(rel: Rel, mut on: Vec<Expr>) -> (Rel, Vec<Expr>) {
+    match rel {
+        Rel::Project { input, exprs } if !exprs.iter().any(|(_, e)| e.needs_executor() || e.is_volatile()) => {
+            let of = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e.clone());
+            on.iter_mut().for_each(|c| c.substitute(&of));
+            bare(*input, on)
+        }
+        Rel::Distinct { input, on: None } | Rel::Sort { input, .. } => bare(*input, on),
+        other => (other, on),
     }
 }
 
 /// Whether an index of a table finds the rows that meet conditions.
 fn has_path(rel: &Rel, conds: &[Expr]) -> bool {
     let Rel::Table { table, base, .. } = rel else { return false };
-    access::paths(table, *base, conds, &|_| None).first().is_some_and(|p| p.width() > 0)
+    // By rules, as the order of paths without statistics.
+    access::paths(table, *base, conds, &|_| None, &Known::default()).first().is_some_and(|p| p.width() > 0)
 }
 
-fn rows(rel: &Rel, conds: &[Expr]) -> f64 {
-    access::rows(rel, conds)
+fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
+    access::rows(rel, conds, known)
 }
 
 /// A relation without the conditions that mention `outer` columns, and those. `None`: it depends on them in another way.

@@ -79,12 +79,18 @@ impl<E: Environment> Session<E> {
                 }
                 out.command_complete(TAG);
             }
-            Kind::Vacuum => {
+            Kind::Vacuum { analyze } => {
                 self.refuse_in_block("VACUUM")?;
+                // Old versions are collected without being asked.
+                if let Some(what) = analyze {
+                    self.run_analyze(what, out).await?;
+                }
                 out.command_complete("VACUUM");
             }
-            // Old versions are collected, and statistics kept, without being asked.
-            Kind::Analyze => out.command_complete("ANALYZE"),
+            Kind::Analyze(what) => {
+                self.run_analyze(what, out).await?;
+                out.command_complete("ANALYZE");
+            }
             Kind::Maintenance(tag) => out.command_complete(tag),
             Kind::Unsupported(what) => return Err(Error::unsupported(format!("{what} is not supported"))),
             Kind::Empty => out.empty_query(),

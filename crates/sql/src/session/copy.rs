@@ -357,6 +357,9 @@ impl<E: Environment> Session<E> {
         if let Some(txn) = alone {
             txn.commit().await?;
         }
+        if let Some(table) = load.prepared.changes {
+            self.shared.changes.add(table, inserted);
+        }
         Ok(inserted)
     }
 }

@@ -26,6 +26,7 @@
 //!
 //! This module knows nothing about sockets or the framing of the wire protocol.
 
+mod analyze;
 mod as_of;
 mod control;
 mod copy;

@@ -2,7 +2,8 @@
 //!
 //! A key is a statement's text without its literals, the types of its parameters, and the *scope*: everything else that decides
 //! what the text means (database, search path, user, time zone, date order). An entry is good for exactly one version of the
-//! catalog ([`Catalog::seen`]): schema changes are rare, and any of them may give a name another meaning.
+//! catalog ([`Catalog::seen`]): schema changes are rare, and any of them may give a name another meaning. So are new statistics, which may
+//! make another plan the cheapest.
 
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
@@ -27,15 +28,17 @@ pub(crate) struct Plan {
     pub prepared: Arc<Prepared>,
     /// [`Catalog::seen`].
     seen: SchemaVersion,
+    /// [`Catalog::counted`].
+    counted: SchemaVersion,
 }
 
 impl Plan {
     pub fn new(prepared: Arc<Prepared>, catalog: &Catalog) -> Plan {
-        Plan { prepared, seen: catalog.seen }
+        Plan { prepared, seen: catalog.seen, counted: catalog.counted }
     }
     /// Whether it was made with this catalog, or one that no plan can tell from it.
     pub fn is_of(&self, catalog: &Catalog) -> bool {
-        self.seen == catalog.seen
+        self.seen == catalog.seen && self.counted == catalog.counted
     }
 }
 

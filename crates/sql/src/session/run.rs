@@ -133,6 +133,9 @@ impl<E: Environment> Session<E> {
             Err(e) => return Err(interruptible(&self.cancel, async { Ok(confirmed(e, txn).await) }).await.unwrap_or_else(|e| e)),
         };
         check_round_trips(before, txn, round_trips_max)?;
+        if let (Some(table), Fetched::Done(affected)) = (prepared.changes, &fetched) {
+            self.shared.changes.add(table, affected.rows);
+        }
         let Some(txn) = alone else { return Ok(fetched) };
         if matches!(fetched, Fetched::Suspended { .. }) {
             let message = "a query that runs ahead of a transaction with schema changes cannot be fetched in parts";

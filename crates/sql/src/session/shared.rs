@@ -20,6 +20,7 @@ pub struct Shared {
     row_ids: AtomicU64,
     /// The schema jobs that run on this node.
     pub(crate) jobs: crate::catalog::jobs::Running,
+    pub(crate) changes: crate::statistics::job::Changes,
 }
 
 struct Entry {

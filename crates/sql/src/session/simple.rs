@@ -216,7 +216,7 @@ impl<E: Environment> Session<E> {
         let catalog = self.catalog();
         let types = literal_types(&print);
         let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
-        let plan = self.shared.plans.get(&key, &catalog)?;
+        let plan = self.shared.plans.get(&key, &catalog).filter(|plan| !plan.prepared.is_of_values)?;
         let params = self.literals(&print.literals, &plan.prepared)?;
         Some(Simple::Cached { text: text.to_string(), plan, params })
     }
@@ -325,6 +325,9 @@ impl<E: Environment> Session<E> {
         let Ok(general) = parse::parse_one_statement(&print.text) else { return Ok(None) };
         let types = literal_types(&print);
         let Ok(plan) = self.plan(&general, &print.text, &types) else { return Ok(None) };
+        if plan.prepared.is_of_values {
+            return Ok(None);
+        }
         Ok(self.literals(&print.literals, &plan.prepared).map(|params| (plan.prepared, params)))
     }
 }

@@ -161,6 +161,10 @@ impl RowView {
         }
         Ok(Some(self.data + start..self.data + end))
     }
+    /// The stored bytes of a column; `None` if it is `NULL` or missing.
+    pub fn stored(&self, ordinal: usize) -> Result<Option<&[u8]>> {
+        Ok(self.place(ordinal)?.map(|place| &self.bytes[place]))
+    }
     /// The value; text and bytea share the row's buffer. A missing column reads as `NULL`.
     pub fn datum(&self, ordinal: usize, ty: &Type) -> Result<Datum> {
         match self.place(ordinal)? {

@@ -203,5 +203,6 @@ pub(super) fn kind(d: &Descriptor) -> &'static str {
         Descriptor::Sequence(_) => "sequence",
         Descriptor::Group(_) | Descriptor::Leaving(_) => "group",
         Descriptor::Job(_) => "job",
+        Descriptor::Statistics(_) => "statistics",
     }
 }

@@ -378,6 +378,9 @@ impl<'a> Deriver<'a> {
         self.catalog.remove(id, version);
         self.change.put.retain(|d| d.id() != id);
         self.change.delete.push(id);
+        if let Some(statistics) = self.catalog.statistics_id(id) {
+            self.delete(statistics);
+        }
     }
     fn notice(&mut self, sqlstate: &'static str, message: String) {
         self.notices.push(Notice { sqlstate, message });

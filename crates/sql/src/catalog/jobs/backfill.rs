@@ -121,7 +121,7 @@ async fn checkpoint<E: Environment>(env: &E, context: &JobContext, rest: Option<
 }
 
 /// Every key of a table's primary index, in each of its groups.
-pub(super) fn primary_ranges(table: &TableRef) -> Vec<(GroupId, KeyRange)> {
+pub(crate) fn primary_ranges(table: &TableRef) -> Vec<(GroupId, KeyRange)> {
     let mut prefix = Vec::with_capacity(4);
     encode::index(&mut prefix, table.primary().id);
     table.groups().map(|group| (group, KeyRange::prefix(&prefix))).collect()

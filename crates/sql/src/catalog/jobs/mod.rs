@@ -20,6 +20,7 @@ mod runner;
 mod validate;
 mod waits;
 
+pub(crate) use backfill::primary_ranges;
 pub use doomed::listed;
 pub use record::{JobRecord, JobState};
 pub use runner::{Control, Running, adopt, control};

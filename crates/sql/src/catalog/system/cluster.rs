@@ -32,7 +32,7 @@ pub(super) fn roles(catalog: &Catalog, user: &str) -> BTreeSet<String> {
         Descriptor::Table(x) => Some(x.owner.clone()),
         Descriptor::View(x) => Some(x.owner.clone()),
         Descriptor::Sequence(x) => Some(x.owner.clone()),
-        Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) => None,
+        Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) | Descriptor::Statistics(_) => None,
     });
     owners.chain([ROOT_ROLE.to_string(), user.to_string()]).collect()
 }

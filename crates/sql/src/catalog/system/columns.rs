@@ -123,6 +123,9 @@ pg_catalog.pg_stat_activity 0 v: datid oid, datname name, pid int4, leader_pid i
   state text, backend_xid int8, backend_xmin int8, query_id int8, query text, backend_type text
 pg_catalog.pg_statistic_ext 3381 r: oid oid!, stxrelid oid!, stxname name!, stxnamespace oid!, stxowner oid!,
   stxstattarget int4!, stxkeys int2[]!, stxkind char[]!, stxexprs text
+pg_catalog.pg_stats 0 v: schemaname name, tablename name, attname name, inherited bool, null_frac float4,
+  avg_width int4, n_distinct float4, most_common_vals text[], most_common_freqs float4[], histogram_bounds text[],
+  correlation float4
 pg_catalog.pg_subscription 6100 r: oid oid!, subdbid oid!, subskiplsn text!, subname name!, subowner oid!,
   subenabled bool!, subbinary bool!, substream bool!, subtwophasestate char!, subdisableonerr bool!,
   subconninfo text!, subslotname name, subsynccommit text!, subpublications text[]!

@@ -86,7 +86,7 @@ fn comment(catalog: &Catalog, oid: u32, number: i64) -> Option<String> {
         Some(Descriptor::Sequence(s)) => s.comment.clone(),
         Some(Descriptor::Schema(s)) => s.comment.clone(),
         Some(Descriptor::Database(d)) => d.comment.clone(),
-        Some(Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_)) => None,
+        Some(Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) | Descriptor::Statistics(_)) => None,
         None => describe::index_by_oid(catalog, oid).and_then(|(_, i)| i.comment.clone()),
     }
 }

@@ -1,9 +1,10 @@
 //! The views of `pg_catalog` that list relations for people.
 
 use super::relations::visible_indexes;
-use super::rows::{Objects, Rows, bool, int, text};
+use super::rows::{Objects, Rows, array, bool, int, text};
 use super::{SystemContext, describe};
-use crate::types::Datum;
+use crate::types::keys::decode_key_column;
+use crate::types::{Datum, EvalContext, Type};
 
 fn objects(context: &dyn SystemContext) -> Objects<'_> {
     Objects::of(context.catalog(), &context.names().database)
@@ -33,6 +34,40 @@ pub(super) fn pg_tables(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("hastriggers", bool(false)),
             ("rowsecurity", bool(false)),
         ]);
+    }
+    rows.finish()
+}
+
+/// Values are shown as text, whatever their type.
+pub(super) fn pg_stats(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
+    let mut rows = Rows::of("pg_catalog", "pg_stats");
+    let o = objects(context);
+    let eval = EvalContext::default();
+    for t in &o.tables {
+        let Some(statistics) = o.catalog.statistics_of(t.id) else { continue };
+        for (ordinal, column) in t.live_columns() {
+            let Some(c) = statistics.column(ordinal, &column.ty) else { continue };
+            let shown = |key: &Vec<u8>| {
+                let value = decode_key_column(&mut key.as_slice(), &column.ty, false, false).ok();
+                value.map_or(Datum::Null, |v| text(v.to_text(&column.ty, &eval)))
+            };
+            let list = |items: Vec<Datum>, ty| if items.is_empty() { Datum::Null } else { array(ty, items) };
+            // As in PostgreSQL: what grows with the table is a part of its rows, below zero.
+            let (distinct, all) = (c.distinct as f64, statistics.rows as f64);
+            let distinct = if distinct > all / 10.0 { -distinct / all } else { distinct };
+            rows.push([
+                ("schemaname", text(o.schema_name(t.schema))),
+                ("tablename", text(&t.name)),
+                ("attname", text(&column.name)),
+                ("inherited", bool(false)),
+                ("null_frac", Datum::Float(c.nulls.into())),
+                ("avg_width", int(c.width.round() as i64)),
+                ("n_distinct", Datum::Float(f64::from(distinct as f32))),
+                ("most_common_vals", list(c.common.iter().map(|(v, _)| shown(v)).collect(), Type::Text)),
+                ("most_common_freqs", list(c.common.iter().map(|(_, p)| Datum::Float((*p).into())).collect(), Type::Float4)),
+                ("histogram_bounds", list(c.bounds.iter().map(shown).collect(), Type::Text)),
+            ]);
+        }
     }
     rows.finish()
 }

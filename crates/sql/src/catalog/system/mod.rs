@@ -205,6 +205,7 @@ fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>>
         (PG_CATALOG, "pg_settings") => cluster::pg_settings,
         (PG_CATALOG, "pg_stat_activity") => cluster::pg_stat_activity,
         (PG_CATALOG, "pg_shdescription") => cluster::pg_shdescription,
+        (PG_CATALOG, "pg_stats") => listings::pg_stats,
         (PG_CATALOG, "pg_tables") => listings::pg_tables,
         (PG_CATALOG, "pg_indexes") => listings::pg_indexes,
         (PG_CATALOG, "pg_views") => listings::pg_views,

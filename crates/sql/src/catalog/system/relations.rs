@@ -30,6 +30,7 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_class");
     let o = objects(context);
     let never = || int(-1);
+    let counted = |t: &Table| context.catalog().statistics_of(t.id).map(|s| s.rows as f64);
     for t in &o.tables {
         rows.push([
             ("oid", oid(t.id)),
@@ -38,7 +39,7 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("relowner", int(role_oid(&t.owner))),
             ("relam", int(HEAP)),
             ("relfilenode", oid(t.id)),
-            ("reltuples", Datum::Float(-1.0)),
+            ("reltuples", Datum::Float(counted(t).unwrap_or(-1.0))),
             ("relhasindex", bool(visible_indexes(t).next().is_some())),
             ("relpersistence", text("p")),
             ("relkind", text("r")),
@@ -56,7 +57,7 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
                 ("relowner", int(role_oid(&t.owner))),
                 ("relam", int(BTREE)),
                 ("relfilenode", oid(DescriptorId(i.id))),
-                ("reltuples", Datum::Float(-1.0)),
+                ("reltuples", Datum::Float(counted(t).unwrap_or(-1.0))),
                 ("relpersistence", text("p")),
                 ("relkind", text("i")),
                 ("relnatts", int((i.columns.len() + i.stored.len()) as i64)),

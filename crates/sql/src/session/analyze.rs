@@ -1,0 +1,93 @@
+//! `ANALYZE`, and the part of `VACUUM` that is one: see [`crate::statistics::analyze`].
+//!
+//! It is no part of a transaction: in a block it counts what is committed, and keeps what it has found whatever becomes of the block.
+
+use super::Session;
+use super::output::Output;
+use super::run::interruptible;
+use crate::catalog::lookup::{Name, Relation, TableRef};
+use crate::env::Environment;
+use crate::parse::Analyze;
+use crate::plan::{PlanContext, TablePlan};
+use crate::statistics::analyze::{self, Pace};
+use meridian_base::{Error, Result};
+
+impl<E: Environment> Session<E> {
+    pub(super) async fn run_analyze(&mut self, what: &Analyze, out: &mut dyn Output) -> Result<()> {
+        if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
+            return Err(Error::unsupported("ANALYZE in a transaction block with schema changes is not supported")
+                .hint("Run it when the block has committed."));
+        }
+        if !self.block.as_ref().is_some_and(|b| b.explicit) {
+            self.commit_block().await?;
+        }
+        // A table that somebody has just made is not to be missed.
+        interruptible(&self.cancel, self.env.catch_up()).await?;
+        for (table, ordinals) in self.to_analyze(what, out)? {
+            let catalog = self.env.catalog();
+            // It was dropped meanwhile.
+            let Some(table) = catalog.table_by_id(table.id) else { continue };
+            let schema = catalog.schema_by_id(table.schema).map_or_else(String::new, |s| format!("{}.", s.name));
+            if what.is_verbose {
+                self.notice(out, "INFO", "00000", format!("analyzing \"{schema}{}\"", table.name));
+            }
+            let plan = TablePlan::new(&table, PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval })?;
+            let (env, id) = (&self.env, self.options.id);
+            let work = async {
+                let found = analyze::read(env, &plan, &ordinals, id, Pace::Full).await?;
+                analyze::keep(env, table.id, &found).await?;
+                Ok(found.rows)
+            };
+            let rows = interruptible(&self.cancel, work).await?;
+            if what.is_verbose {
+                self.notice(out, "INFO", "00000", format!("\"{}\": scanned {rows} rows", table.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables that are named, or all of the database, with the ordinals of their columns.
+    fn to_analyze(&self, what: &Analyze, out: &mut dyn Output) -> Result<Vec<(TableRef, Vec<u32>)>> {
+        let catalog = self.env.catalog();
+        if what.tables.is_empty() {
+            let database = catalog.database(&self.names.database)?.id;
+            let is_here = |t: &TableRef| catalog.schema_by_id(t.schema).is_some_and(|s| s.database == database);
+            let tables = catalog.descriptors.values().filter_map(TableRef::new).filter(is_here);
+            return Ok(tables.map(|t| (t.clone(), analyze::ordinals(&t))).collect());
+        }
+        let mut tables = Vec::with_capacity(what.tables.len());
+        for (name, columns) in &what.tables {
+            let table = match catalog.relation(&self.names, &Name::from_ast(name)?)? {
+                Relation::Table(table) => table,
+                // As PostgreSQL: a warning, and the others are analyzed.
+                Relation::View(view) => {
+                    let message = format!("skipping \"{}\" --- cannot analyze non-tables or special system tables", view.name);
+                    self.notice(out, "WARNING", "01000", message);
+                    continue;
+                }
+                _ => {
+                    let message = format!("skipping \"{name}\" --- cannot analyze non-tables or special system tables");
+                    self.notice(out, "WARNING", "01000", message);
+                    continue;
+                }
+            };
+            let mut ordinals = Vec::with_capacity(columns.len());
+            for column in columns {
+                let Some((ordinal, _)) = table.live_columns().find(|(_, c)| c.name == *column) else {
+                    let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+                    return Err(Error::sql("42703", message));
+                };
+                if ordinals.contains(&ordinal) {
+                    let message = format!("column \"{column}\" of relation \"{}\" appears more than once", table.name);
+                    return Err(Error::sql("42701", message));
+                }
+                ordinals.push(ordinal);
+            }
+            if columns.is_empty() {
+                ordinals = analyze::ordinals(&table);
+            }
+            tables.push((table, ordinals));
+        }
+        Ok(tables)
+    }
+}

@@ -54,6 +54,8 @@ pub(crate) struct Known {
     tables: BTreeMap<ColId, Table>,
     /// Columns of derived tables that are columns of others.
     renamed: BTreeMap<ColId, ColId>,
+    /// Of the parameters, if the plan is for these alone.
+    values: Vec<Datum>,
     /// An estimate would be another one for another value of a parameter.
     is_of_values: Cell<bool>,
 }
@@ -68,6 +70,9 @@ struct Table {
 impl Known {
     pub(crate) fn insert(&mut self, base: ColId, table: TableRef, statistics: Arc<TableStatistics>, is_far: bool) {
         self.tables.insert(base, Table { table, statistics, is_far });
+    }
+    pub(crate) fn of_values(&mut self, values: &[Datum]) {
+        self.values = values.to_vec();
     }
     /// Finds out which columns of the statement are others, unchanged.
     pub(crate) fn follow(&mut self, rel: &Rel) {
@@ -146,13 +151,21 @@ impl Known {
     /// The part of the rows that have a value in a column.
     fn equal(&self, id: ColId, value: &Expr) -> f64 {
         let Some((column, ty)) = self.column(id) else { return 1.0 / self.distinct(id).unwrap_or(DISTINCT) };
-        match value.as_const() {
+        match self.value(value) {
             Some(Datum::Null) => 0.0,
             Some(value) => key_of(value, ty).map_or(column.equal_to_any(), |key| column.equal(&key)),
             None => {
                 self.depends(value, column);
                 column.equal_to_any()
             }
+        }
+    }
+    /// The value of an expression, if it is known before the statement runs.
+    fn value<'e>(&'e self, e: &'e Expr) -> Option<&'e Datum> {
+        match e {
+            Expr::Const(value) => Some(value),
+            Expr::Param(at) => self.values.get(*at as usize),
+            _ => None,
         }
     }
     fn depends(&self, value: &Expr, column: &ColumnStatistics) {
@@ -170,7 +183,7 @@ impl Known {
         let Some((column, ty)) = self.column(id) else {
             return if range.lower.is_some() && range.upper.is_some() { RANGE } else { HALF_RANGE };
         };
-        let place = |bound: &(Expr, bool)| match bound.0.as_const() {
+        let place = |bound: &(Expr, bool)| match self.value(&bound.0) {
             Some(value) if !value.is_null() && column.knows_values() => {
                 key_of(value, ty).ok().map(|key| (column.below(&key), column.equal(&key)))
             }
@@ -196,7 +209,7 @@ impl Known {
         }
         match &range.like {
             None => valued,
-            Some(pattern) => match pattern.as_const() {
+            Some(pattern) => match self.value(pattern) {
                 Some(Datum::Text(text)) => {
                     let plain: String = text.as_str().chars().take_while(|c| !matches!(c, '%' | '_' | '\\')).collect();
                     if plain.is_empty() {

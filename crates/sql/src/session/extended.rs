@@ -308,6 +308,7 @@ impl<E: Environment> Session<E> {
                     self.plan_portal_again(portal).await?;
                 }
                 let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
+                let prepared = self.for_values(&statement, prepared, &portal.params);
                 Some(Execution::new(prepared, portal.params.clone()))
             }
         };

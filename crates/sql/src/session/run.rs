@@ -56,6 +56,21 @@ impl<E: Environment> Session<E> {
         }
         Ok(true)
     }
+    /// The plan for the values of its parameters, if another one may be better for them than the one that is kept.
+    pub(super) fn for_values(&mut self, statement: &Statement, kept: Arc<Prepared>, params: &[Datum]) -> Arc<Prepared> {
+        if !kept.is_of_values {
+            return kept;
+        }
+        let catalog = self.catalog();
+        self.eval.catalog = catalog.clone();
+        let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
+        let types: Vec<Option<Type>> = kept.params.iter().cloned().map(Some).collect();
+        match plan::prepare_for(statement, &context, &types, params) {
+            // It reads and writes the same.
+            Ok(of_values) if of_values.descriptors == kept.descriptors && of_values.groups == kept.groups => Arc::new(of_values),
+            _ => kept,
+        }
+    }
     /// Makes a plan that is not kept.
     pub(super) fn prepare(&mut self, statement: &Statement, catalog: &Arc<Catalog>, types: &[Option<Type>]) -> Result<Prepared> {
         self.eval.catalog = catalog.clone();

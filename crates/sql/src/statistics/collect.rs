@@ -19,8 +19,10 @@ const SAMPLE_BYTES: usize = 16 << 20;
 const ROW_BYTES: usize = 64 << 10;
 const COMMON_MAX: usize = 100;
 const BUCKETS: usize = 100;
-/// So many times more frequent than the average is a common value (PostgreSQL's `analyze_mcv_list` has a test of significance there).
+/// So many times more frequent than the average is a common value,
 const COMMON_TIMES: f64 = 1.25;
+/// and so many standard deviations (of Poisson's distribution) where that is known from a sample.
+const SPREADS: f64 = 6.0;
 /// A bound is cut after so many bytes; a longer value is not among the common ones.
 const VALUE_BYTES: usize = 64;
 /// What a table's values take in the catalog, over all columns. Columns behind it have numbers only.
@@ -149,11 +151,16 @@ fn part(of: u64, all: u64) -> f32 {
 /// The common values of a sample, and the bounds of the others.
 fn distribute(column: &mut ColumnStatistics, mut values: BTreeMap<Vec<u8>, u32>, rows: usize, is_whole: bool) {
     let valued: u64 = values.values().map(|n| u64::from(*n)).sum();
+    // Of the values that a table has, how often each is in the sample.
     let average = valued as f64 / column.distinct.max(1) as f64;
     // With few values, each of them is known.
-    let are_all = is_whole && values.len() <= COMMON_MAX;
-    let is_common =
-        |value: &[u8], n: u32| value.len() <= VALUE_BYTES && (are_all || (n > 1 && f64::from(n) > average * COMMON_TIMES));
+    let are_all = values.len() <= COMMON_MAX && (is_whole || values.values().all(|n| *n > 1));
+    // A value that is as frequent as others comes more often into some samples.
+    let by_chance = if is_whole { 0.0 } else { average + SPREADS * average.sqrt() + 1.0 };
+    let is_common = |value: &[u8], n: u32| {
+        let n = f64::from(n);
+        value.len() <= VALUE_BYTES && (are_all || (n > 1.0 && n > average * COMMON_TIMES && n > by_chance))
+    };
     let mut common: Vec<(&Vec<u8>, u32)> = values.iter().map(|(v, n)| (v, *n)).filter(|(v, n)| is_common(v, *n)).collect();
     // Of equals, the one that is smaller.
     common.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));

@@ -20,8 +20,10 @@
 //! | a function without result | returns at once |
 //! | a function that gives `bool`, `Option` or `Vec` | gives `true`, `false`; `None`; nothing |
 //!
-//! Tests, macros, constants and `const fn` stay as they are, and what `.ci/mutator/skip` names: a file and a change,
-//! separated by a tab, where the change would not compile.
+//! Tests, macros, constants and `const fn` stay as they are. So does what has no part in a rule: conditions that ask for a
+//! planted bug (they are never true outside of the simulator's own check), statements that count for a person, and functions
+//! that only show, log or check (`LEFT_OUT`). So does what `.ci/mutator/skip` names: a file and, after a tab, a change that
+//! would not compile, or `fn` and the name of a function that only counts.
 
 use proc_macro2::Span;
 use std::fmt::Write;
@@ -74,7 +76,16 @@ pub mod mutants {
 "#;
 
 /// Functions whose mutants say nothing about the protocol.
-const LEFT_OUT: [&str; 10] = ["fmt", "len", "is_empty", "log_name", "describe", "next", "drop", "status", "metrics", "id"];
+const LEFT_OUT: [&str; 12] =
+    ["fmt", "len", "is_empty", "log_name", "describe", "next", "drop", "status", "metrics", "id", "count", "invariant"];
+
+/// Statements that begin so only count.
+const COUNTING: [&str; 3] = ["self.metrics.", "self.shared.metrics.", "self.count("];
+
+/// Whether a condition asks for a planted bug.
+fn asks_for_bug(text: &str) -> bool {
+    ["PlantedBug::", "PlantedBugs::", "bugs.has("].iter().any(|sign| text.contains(sign))
+}
 
 struct Edit {
     at: usize,
@@ -157,6 +168,7 @@ impl Mutator<'_> {
             || signature.constness.is_some()
             || LEFT_OUT.contains(&name.as_str())
             || name.starts_with("invariant_")
+            || self.skip.contains(&(self.path, format!("fn {name}").as_str()))
         {
             return;
         }
@@ -202,6 +214,9 @@ impl Mutator<'_> {
             e if has_let(e) => {}
             e => {
                 let text = self.text(e.span());
+                if asks_for_bug(&text) {
+                    return;
+                }
                 let n = self.note(e.span(), &format!("false instead of {text}"));
                 self.note(e.span(), &format!("true instead of {text}"));
                 let (from, to) = self.range(e.span());
@@ -240,7 +255,8 @@ impl<'ast> Visit<'ast> for Mutator<'_> {
             let is_name = matches!(e, Expr::Assign(a) if matches!(&*a.left, Expr::Path(_)));
             let what = format!("without {};", self.text(e.span()));
             let is_skipped = self.skip.contains(&(self.path, what.as_str()));
-            if !is_name && !is_skipped && (is_compound || matches!(e, Expr::Assign(_) | Expr::MethodCall(_) | Expr::Call(_))) {
+            let counts = COUNTING.iter().any(|start| what["without ".len()..].starts_with(start));
+            if !is_name && !is_skipped && !counts && (is_compound || matches!(e, Expr::Assign(_) | Expr::MethodCall(_) | Expr::Call(_))) {
                 let n = self.note(e.span(), &what);
                 let (from, _) = self.range(e.span());
                 let (_, to) = self.range(semicolon.span());

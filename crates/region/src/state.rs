@@ -476,7 +476,7 @@ impl GroupState {
 mod tests {
     use super::*;
     use meridian_base::record::Reserved;
-    use meridian_base::{Key, SchemaVersion, Write};
+    use meridian_base::{DescriptorId, Key, SchemaVersion, Write};
     use proptest::prelude::*;
 
     fn at(index: u64) -> LogPosition {
@@ -535,6 +535,8 @@ mod tests {
             let flushed = flushed.index(log.len());
             for (i, (position, payload)) in log.iter().enumerate() {
                 prop_assert!(straight.apply(*position, payload));
+                straight.invariant();
+                straight.invariant_tables();
                 if i == flushed { flushed_state = straight.encode(); }
             }
             let mut replayed = GroupState::decode(&flushed_state, PlantedBugs::NONE).unwrap();
@@ -547,6 +549,7 @@ mod tests {
             prop_assert_eq!(straight.reservations.len(), straight.prepared.len());
             let open = straight.unsettled();
             prop_assert_eq!(open.len(), straight.prepared.len() + straight.unsettled.len());
+            prop_assert!(open.is_sorted(), "in the order of their ids");
             prop_assert!(open.iter().all(|id| straight.participants(*id).len() == 2));
         }
         /// T4: what the log says about a transaction only moves forward.
@@ -595,6 +598,73 @@ mod tests {
         let mut bytes = GroupState::default().encode();
         bytes[0] = FORMAT + 1;
         assert!(GroupState::decode(&bytes, PlantedBugs::NONE).unwrap_err().message().contains("newer"));
+    }
+
+    #[test]
+    fn an_older_format_and_bytes_too_many_are_not_taken_for_a_state() {
+        let bytes = GroupState::default().encode();
+        assert!(GroupState::decode(&bytes, PlantedBugs::NONE).is_ok());
+        let older = [&[FORMAT - 1], &bytes[1..]].concat();
+        let longer = [&bytes[..], &[0]].concat();
+        for bytes in [older, longer] {
+            assert_eq!(GroupState::decode(&bytes, PlantedBugs::NONE).unwrap_err().message(), "malformed group state");
+        }
+    }
+
+    #[test]
+    fn an_entry_without_a_payload_moves_the_position_and_nothing_else() {
+        let mut state = GroupState::default();
+        state.apply(at(1), &Payload { closed: Timestamp(5), ..Payload::default() });
+        let before = GroupState { applied: at(2), ..state.clone() };
+        state.skip(at(2));
+        assert_eq!(state, before);
+    }
+
+    /// A transaction over several groups commits where the latest of the votes is, so outcomes come in any order of timestamps, and
+    /// an engine starts above all of them.
+    #[test]
+    fn the_newest_version_is_the_latest_one_in_whatever_order_they_come() {
+        let mut state = GroupState::default();
+        let prepare = |of, vote| ballot(0, of, vote).expect("a record");
+        let decide = |of, at| ballot(3, of, at).expect("a record");
+        let alone = |hlc, at| Record::Batch(vec![Committed { id: id(hlc, 3), at: Timestamp(at), writes: vec![] }]);
+        let script = [
+            (vec![prepare(0, 10), prepare(1, 20)], (0, 0)),
+            (vec![decide(1, 90)], (90, 90)),
+            (vec![decide(0, 40)], (90, 90)),
+            (vec![alone(50, 60)], (90, 90)),
+            (vec![alone(51, 95)], (95, 90)),
+        ];
+        for (index, (records, (newest, newest_outcome))) in (1..).zip(script) {
+            state.apply(at(index), &Payload { records, ..Payload::default() });
+            assert_eq!((state.newest().0, state.newest_outcome().0), (newest, newest_outcome), "after entry {index}");
+            state.invariant_tables();
+        }
+    }
+
+    /// Item 4 of certification: a version is good for its own changes, for every descriptor that has not changed since, and
+    /// for nothing that the grant does not tell of.
+    #[test]
+    fn a_transaction_of_an_older_version_counts_if_none_of_its_descriptors_has_changed_since() {
+        let mut state = GroupState::default();
+        let changed = vec![(DescriptorId(7), SchemaVersion(3)), (DescriptorId(8), SchemaVersion(5))];
+        let grant =
+            SchemaGrant { seq: 1, version: SchemaVersion(5), complete_from: SchemaVersion(2), changed, ..SchemaGrant::default() };
+        state.apply(at(1), &Payload { records: vec![Record::Schema(grant)], ..Payload::default() });
+        for (version, descriptor, planned) in [
+            (6, 9, Planned::Ahead),
+            (5, 8, Planned::Current),
+            (4, 8, Planned::Stale),
+            (4, 7, Planned::Current),
+            (3, 7, Planned::Current),
+            (2, 7, Planned::Stale),
+            (2, 9, Planned::Current),
+            (1, 9, Planned::Stale),
+        ] {
+            let descriptors = vec![DescriptorId(descriptor)];
+            let schema = SchemaUse { version: SchemaVersion(version), descriptors, ..SchemaUse::default() };
+            assert_eq!(state.planned_with(&schema), planned, "version {version}, descriptor {descriptor}");
+        }
     }
 
     #[test]

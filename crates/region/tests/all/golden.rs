@@ -15,7 +15,10 @@
 //! > above T1 150           it has read a version at 150 in another group
 //! > global T1 until 400    it has read GLOBAL rows, which are known to hold until 400
 //! > commit T1              sends it (again)
-//! > prepare T1             the same as a slice of a transaction over several groups; a YES is durable at once
+//! > begin T1 by catalog    the catalog's own group certifies what it read of the schema
+//! > reserve T1 a           a read that takes place when it is prepared
+//! > forward T1 to 100+3    moves what it has read forward
+//! > prepare T1 [early]     the same as a slice of a transaction over several groups; a YES is durable at once
 //! > decide T1 at 150       the other groups' votes have come; or: abort
 //! > replica a              where a replica that has applied everything may read, at its closed timestamp
 //! > append                 hands what is certified to the log
@@ -24,6 +27,8 @@
 //! > closed | watermark     what the next record would carry
 //! > resign                 gives the lease up, and logs and applies that
 //! > restart                the group's state is written down and read back, as by a flush and a restart, or a snapshot
+//! > resume                 the same primary begins again in the same term
+//! > remember 4             so many recent writes are kept in memory
 //! > round T1 at 150        a round of a read-only transaction over several groups, of what T1 has read
 //! > may serve              whether an answer may still leave
 //! > idle                   the same right after a promise, for a group in which nothing happens
@@ -56,6 +61,7 @@ struct Script {
     clock: Clock,
     state: GroupState,
     store: Store,
+    node: NodeId,
     engine: Option<Engine>,
     txns: BTreeMap<String, Txn>,
     /// Who waits, so that a wake can be told by name.
@@ -69,6 +75,10 @@ struct Script {
 fn show(t: Timestamp) -> String {
     let (millis, rest) = (t.micros() / 1_000, t.0 - Timestamp::from_micros(t.micros() / 1_000 * 1_000).0);
     if rest == 0 { format!("{millis}") } else { format!("{millis}+{rest}") }
+}
+fn timestamp(text: &str) -> Timestamp {
+    let (millis_text, rest) = text.split_once('+').unwrap_or((text, "0"));
+    Timestamp(Timestamp::from_micros(millis(millis_text) * 1_000).0 + rest.parse::<u64>().expect("a number"))
 }
 fn millis(text: &str) -> u64 {
     text.parse().expect("milliseconds")
@@ -90,6 +100,7 @@ impl Script {
             clock: Clock::new(Duration::from_millis(250)),
             state: GroupState::new(PlantedBugs::NONE),
             store: Store::default(),
+            node: NodeId(0),
             engine: None,
             txns: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -153,7 +164,22 @@ impl Script {
             ["read", who, what] => self.read(who, what),
             ["write", who, what] => self.write(who, what),
             ["commit", who] => self.commit(who),
-            ["prepare", who] => self.prepare(who),
+            ["prepare", who] => self.prepare(who, Turn::Late),
+            ["prepare", who, "early"] => self.prepare(who, Turn::Early),
+            ["reserve", who, what] => {
+                let entry = ReadEntry { target: target(what), columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
+                self.txns.get_mut(who).expect("`begin` comes first").request.reads.push(entry);
+            }
+            ["forward", who, "to", t] => self.forward(who, timestamp(t)),
+            ["resume"] => {
+                let used = self.engine().used();
+                let engine = Engine::start(self.node, GroupId(2), &self.state, PlantedBugs::NONE).resumed(used, &self.state);
+                self.engine = Some(engine);
+            }
+            ["remember", n] => {
+                let engine = self.engine.take().expect("`primary` comes first");
+                self.engine = Some(engine.with_index_limit(n.parse().expect("a number")));
+            }
             ["decide", who, "at", t] => self.decide(who, Some(Timestamp::from_micros(millis(t) * 1_000))),
             ["decide", who, "abort"] => self.decide(who, None),
             ["replica", what] => {
@@ -222,7 +248,8 @@ impl Script {
     fn start(&mut self, node: u32) {
         // A node that was not primary before has a clock of its own.
         self.clock = Clock::new(Duration::from_millis(250));
-        let engine = Engine::start(NodeId(node), GroupId(2), &self.state, PlantedBugs::NONE);
+        self.node = NodeId(node);
+        let engine = Engine::start(self.node, GroupId(2), &self.state, PlantedBugs::NONE);
         let wait = engine.start_wait(self.physical);
         self.say(format!("serves in {} ms", wait.as_micros().div_ceil(1_000)));
         self.engine = Some(engine);
@@ -282,6 +309,7 @@ impl Script {
                 descriptors: descriptors.iter().map(|d| DescriptorId(d.parse().expect("a descriptor"))).collect(),
                 ..SchemaUse::default()
             },
+            ["by", "catalog"] => SchemaUse { is_certified_by_catalog: true, ..SchemaUse::default() },
             _ => SchemaUse { version: self.state.grant().version, ..SchemaUse::default() },
         };
         let id = TxnId { hlc: self.clock.tick(self.physical), gateway: NodeId(9) };
@@ -340,12 +368,22 @@ impl Script {
             Certified::NotReady(why) => self.not_ready(who, why),
         }
     }
-    fn prepare(&mut self, who: &str) {
+    fn forward(&mut self, who: &str, s: Timestamp) {
+        let Script { engine: Some(engine), state, store, txns, .. } = self else { unreachable!("`primary` comes first") };
+        let txn = txns.get_mut(who).expect("`begin` comes first");
+        let moves = engine.move_forward(state, store, &txn.request.reads, s);
+        if moves {
+            txn.s = Some(s);
+            txn.request.reads.iter_mut().for_each(|e| e.until = s);
+        }
+        self.say(if moves { "moved" } else { "stays" });
+    }
+    fn prepare(&mut self, who: &str, turn: Turn) {
         let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
             unreachable!("`primary` comes first")
         };
         let request = &txns[who].request;
-        match engine.prepare(state, store, request, Turn::Late, clock, *physical) {
+        match engine.prepare(state, store, request, turn, clock, *physical) {
             Preparation::Append { at } => {
                 let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
                 let (reads, writes) = (request.reads.iter().map(reserved).collect(), request.writes.clone());

@@ -307,6 +307,11 @@ impl Group {
         self.0.network.lease.until()
     }
 
+    #[cfg(test)]
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.0.network.lease
+    }
+
     /// Whether [`Group::lease_until`] is in the future. Always true for the leader of a group of one voter.
     pub fn lease_valid(&self) -> bool {
         self.lease_until().is_some_and(|until| Instant::now() < until)
@@ -364,7 +369,7 @@ impl Group {
     }
 
     /// Makes the members exactly these, through joint consensus; only on the leader. New members first catch up as learners.
-    /// Returns when the change is committed; it waits as long as a new voter takes to catch up.
+    /// Returns when the change is committed; it waits as long as a new voter takes to catch up, if need be for ever.
     pub async fn change_members(&self, voters: BTreeSet<NodeId>, learners: BTreeSet<NodeId>) -> Result<()> {
         let raft = &self.0.raft;
         let voters: BTreeSet<u32> = voters.iter().map(|n| n.0).collect();
@@ -380,6 +385,8 @@ impl Group {
                 raft.add_learner(*node, EmptyNode::new(), true).await.map_err(change_error)?;
             }
         }
+        let present = self.members().voters;
+        self.caught_up(voters.iter().map(|n| NodeId(*n)).filter(|n| !present.contains(n)).collect()).await?;
         {
             let _changing = self.0.network.lease.changing_voters();
             raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), true).await.map_err(change_error)?;
@@ -389,6 +396,28 @@ impl Group {
             raft.change_membership(ChangeMembers::RemoveNodes(superfluous), false).await.map_err(change_error)?;
         }
         Ok(())
+    }
+
+    /// Waits until each of these has what is in the log now. The library calls a learner up to date that lacks no more than some
+    /// thousand entries, even one that it never reached; a majority that has to wait for a snapshot commits nothing meanwhile.
+    async fn caught_up(&self, nodes: BTreeSet<NodeId>) -> Result<()> {
+        let (last, mut metrics, mut role) = (self.last_position().index, self.0.raft.data_metrics(), self.watch_role());
+        loop {
+            let leader = *role.borrow_and_update();
+            if !leader.is_leader {
+                return Err(not_leader(leader.leader));
+            }
+            let progress = self.progress();
+            let has_all = |n: &NodeId| progress.get(n).and_then(|p| p.matched).is_some_and(|matched| matched.index >= last);
+            if nodes.iter().all(has_all) {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                changed = role.changed() => changed.map_err(stopped)?,
+                changed = metrics.changed() => changed.map_err(stopped)?,
+            }
+        }
     }
 
     /// Who belongs to the group, as this replica knows it.

@@ -94,7 +94,8 @@ impl Disk for MemoryDisk {
     }
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let prefix = format!("{folder}/");
-        Ok(self.0.files.lock().keys().filter_map(|k| k.strip_prefix(&prefix)).map(str::to_string).collect())
+        // In no order that anybody may rely on.
+        Ok(self.0.files.lock().keys().rev().filter_map(|k| k.strip_prefix(&prefix)).map(str::to_string).collect())
     }
     fn remove(&self, path: &str) -> io::Result<()> {
         self.0.files.lock().remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())

@@ -12,7 +12,7 @@ use meridian_base::{Error, GroupId, LogPosition, NodeId, Result};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -25,6 +25,8 @@ struct Recorder {
     state: Mutex<Recorded>,
     durable: Mutex<Option<Recorded>>,
     imports: Mutex<u32>,
+    /// The store's disk is broken.
+    is_broken: AtomicBool,
 }
 
 #[derive(Clone, Default)]
@@ -35,6 +37,12 @@ struct Recorded {
 }
 
 impl Recorder {
+    fn check(&self) -> Result<()> {
+        match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(Error::fatal("the store's disk is broken")),
+            false => Ok(()),
+        }
+    }
     fn payloads(&self) -> Vec<Bytes> {
         self.state.lock().payloads.clone()
     }
@@ -64,6 +72,7 @@ impl StateMachine for RecorderMachine {
         (state.position.index > 0).then(|| Recovered { position: state.position, membership: state.membership.clone() })
     }
     fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()> {
+        self.0.check()?;
         let mut state = self.0.state.lock();
         for entry in batch {
             assert_eq!(entry.position.index, state.position.index + 1, "applied in order, without gaps, once");
@@ -113,6 +122,7 @@ impl SnapshotSink for Import {
         Ok(())
     }
     fn finish(self: Box<Self>) -> Result<()> {
+        self.into.check()?;
         *self.into.state.lock() = self.state.clone();
         *self.into.durable.lock() = Some(self.state);
         *self.into.imports.lock() += 1;
@@ -349,6 +359,118 @@ async fn a_group_is_founded_whenever_one_of_its_founders_dies() {
     }
 }
 
+/// The first of the founders stands for election at once, and nobody else does; nor does it, once it has voted.
+#[tokio::test(start_paused = true)]
+async fn a_new_group_is_led_at_once_by_the_first_of_its_founders() {
+    for seed in 0..5 {
+        let mut cluster = Cluster::new(3, 50 + seed).await;
+        let began = Instant::now();
+        assert_eq!(cluster.leader().await, 1);
+        // An election that a timeout begins takes longer.
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        let term = cluster.group(1).role().term;
+        let (disk, recorder) = cluster.kill(1).await;
+        for id in 1..=3 {
+            cluster.net.cut(id);
+        }
+        cluster.start_founder(1, disk, recorder, &[1, 2, 3]).await;
+        // It may have promised the leader of its term not to vote, not even for itself.
+        sleep(Duration::from_millis(500)).await;
+        assert_eq!(cluster.group(1).role().term, term);
+    }
+    let mut cluster = Cluster::new(1, 56).await;
+    cluster.leader().await;
+    let (disk, recorder) = cluster.kill(1).await;
+    let began = Instant::now();
+    cluster.start(1, disk, recorder).await;
+    cluster.leader().await;
+    assert!(began.elapsed() < Duration::from_millis(200), "nobody else can lead");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_founders_begin_a_log() {
+    let mut cluster = Cluster { net: Arc::default(), nodes: BTreeMap::new(), seed: 57 };
+    cluster.start_founder(4, MemoryDisk::default(), Arc::default(), &[1, 2, 3]).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(cluster.group(4).last_position(), LogPosition::default());
+    assert!(!cluster.group(4).is_initialized());
+    cluster.start_founder(1, MemoryDisk::default(), Arc::default(), &[1, 2, 3]).await;
+    assert!(cluster.group(1).is_initialized());
+    // By itself, when it is told to.
+    cluster.start(5, MemoryDisk::default(), Arc::default()).await;
+    assert!(!cluster.group(5).is_initialized());
+    for _ in 0..2 {
+        cluster.group(5).initialize().await.unwrap();
+    }
+    sleep(Duration::from_secs(1)).await;
+    assert!(cluster.group(5).is_initialized() && cluster.group(5).role().is_leader);
+    assert_eq!(cluster.group(5).members().voters, ids(&[5]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_is_given_by_the_leader_to_another_voter_and_to_nobody_else() {
+    let cluster = Cluster::new(3, 58).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "a").await.unwrap();
+    let follower = leader % 3 + 1;
+    let refused = cluster.group(follower).transfer_leadership(NodeId((leader + 1) % 3 + 1)).await;
+    assert!(refused.unwrap_err().message().contains("does not lead"));
+    cluster.group(leader).transfer_leadership(NodeId(leader)).await.unwrap();
+    assert!(cluster.group(leader).lease_valid());
+    let refused = cluster.group(leader).transfer_leadership(NodeId(9)).await;
+    assert!(refused.unwrap_err().message().contains("not a voter"));
+    assert!(cluster.group(leader).lease_valid(), "nothing was given up");
+    cluster.group(leader).campaign().await.unwrap();
+    assert!(cluster.group(leader).lease_valid());
+}
+
+/// A voter that is not there yet would be missing from majorities that were there before.
+#[tokio::test(start_paused = true)]
+async fn a_new_voter_counts_once_it_has_caught_up() {
+    let mut cluster = Cluster::new(3, 59).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "a").await.unwrap();
+    cluster.start(4, MemoryDisk::default(), Arc::default()).await;
+    cluster.net.cut(4);
+    let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 4]), ids(&[]));
+    let changed = timeout(Duration::from_secs(10), change).await;
+    assert!(!matches!(changed, Ok(Ok(()))), "it waits, or gives up");
+    assert_eq!(cluster.group(leader).members(), Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false });
+    cluster.net.heal();
+    self::change(&cluster, leader, &[1, 2, 3, 4], &[]).await;
+    assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_stopped_leads_nothing_and_has_no_lease() {
+    let cluster = Cluster::new(1, 60).await;
+    cluster.leader().await;
+    let group = cluster.group(1);
+    assert!(group.lease_valid());
+    let node = &cluster.nodes[&1];
+    node.disk.set_capacity(node.disk.bytes());
+    let waits = group.propose(Bytes::from("x".repeat(10_000))).unwrap();
+    let watched = group.watch_role();
+    group.shutdown().await;
+    assert!(!group.lease_valid() && !group.role().is_leader && !watched.borrow().is_leader);
+    assert_eq!(waits.await, Err(ProposeError::Stopped));
+}
+
+/// A store that cannot be written to any more ends its replica: it leads nothing, and says why.
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_store_fails_leads_nothing_and_says_why() {
+    let cluster = Cluster::new(1, 61).await;
+    cluster.leader().await;
+    cluster.propose(1, "a").await.unwrap();
+    assert_eq!(cluster.group(1).failure().map(|e| e.message().to_string()), None);
+    cluster.nodes[&1].recorder.is_broken.store(true, Ordering::Relaxed);
+    assert_eq!(cluster.propose(1, "b").await, Err(ProposeError::Stopped));
+    sleep(Duration::from_secs(1)).await;
+    let group = cluster.group(1);
+    assert_eq!(group.failure().unwrap().message(), "the store's disk is broken");
+    assert!(!group.role().is_leader && !group.lease_valid());
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_the_leader_takes_proposals_and_names_itself() {
     let cluster = Cluster::new(3, 3).await;
@@ -429,6 +551,26 @@ async fn a_lagging_replica_gets_a_snapshot() {
     cluster.start(lagging, disk, recorder).await;
     cluster.applied(lagging, position).await;
     assert_eq!(texts(&cluster.nodes[&lagging].recorder).len(), 101);
+}
+
+/// As when the store fails to apply an entry.
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_store_cannot_install_a_snapshot_says_why() {
+    let mut cluster = Cluster::new(3, 62).await;
+    let leader = cluster.leader().await;
+    let lagging = leader % 3 + 1;
+    let (disk, recorder) = cluster.kill(lagging).await;
+    for i in 0..100 {
+        cluster.propose(leader, &format!("{i}")).await.unwrap();
+    }
+    for node in cluster.nodes.values() {
+        node.group.set_truncatable(node.recorder.flush());
+    }
+    sleep(Duration::from_secs(2)).await;
+    recorder.is_broken.store(true, Ordering::Relaxed);
+    cluster.start(lagging, disk, recorder).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(cluster.group(lagging).failure().unwrap().message(), "the store's disk is broken");
 }
 
 #[tokio::test(start_paused = true)]

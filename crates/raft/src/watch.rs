@@ -128,18 +128,11 @@ impl Truncator {
         }
     }
 
-    /// Up to which index to purge now, if it is worth it.
-    fn target(&self) -> Option<u64> {
-        let durable = self.applied.durable().index;
-        let purged = (self.purged)();
-        let usual = durable.saturating_sub(self.entries_kept);
-        let wanted = durable.min(*self.wanted.borrow());
-        let enough = purged + (self.entries_kept / 4).max(1);
-        if wanted > purged { Some(wanted.max(usual)) } else { (usual >= enough).then_some(usual) }
-    }
-
     async fn truncate(&self) -> Result<(), ()> {
-        let Some(target) = self.target() else { return Ok(()) };
+        let wanted = *self.wanted.borrow();
+        let Some(target) = target(self.applied.durable().index, (self.purged)(), wanted, self.entries_kept) else {
+            return Ok(());
+        };
         let library_index = target - 1;
         let mut metrics = self.raft.data_metrics();
         self.raft.trigger().snapshot().await.map_err(drop)?;
@@ -158,5 +151,38 @@ impl Truncator {
             Err(_) => return Ok(()),
         }
         self.raft.trigger().purge_log(library_index).await.map_err(drop)
+    }
+}
+
+/// Up to which index to purge now, if it is worth it.
+fn target(durable: u64, purged: u64, wanted: u64, entries_kept: u64) -> Option<u64> {
+    let usual = durable.saturating_sub(entries_kept);
+    let wanted = durable.min(wanted);
+    let enough = purged + (entries_kept / 4).max(1);
+    if wanted > purged { Some(wanted.max(usual)) } else { (usual >= enough).then_some(usual) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_purged_behind_what_is_kept_or_as_far_as_its_room_is_wanted_and_never_beyond_the_store() {
+        for (durable, purged, wanted, upto) in [
+            (0, 0, 0, None),
+            (100, 0, 0, None),
+            (124, 0, 0, None),
+            (125, 0, 0, Some(25)),
+            (125, 1, 0, None),
+            (300, 25, 0, Some(200)),
+            (50, 0, 1, Some(1)),
+            (50, 0, 80, Some(50)),
+            (50, 50, 80, None),
+            (50, 40, 40, None),
+            (300, 25, 30, Some(200)),
+            (300, 25, 250, Some(250)),
+        ] {
+            assert_eq!(target(durable, purged, wanted, 100), upto, "durable {durable}, purged {purged}, wanted {wanted}");
+        }
     }
 }

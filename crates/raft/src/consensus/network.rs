@@ -170,7 +170,7 @@ impl Peer {
     }
 
     /// Sends one part of a snapshot, again if necessary: the receiver ignores a repetition.
-    async fn send_part(&self, request: &Request) -> Result<Response> {
+    pub(crate) async fn send_part(&self, request: &Request) -> Result<Response> {
         let message = message::encode_request(request);
         let mut tries = 1;
         loop {

@@ -101,6 +101,99 @@ async fn a_group_that_was_forgotten_keeps_its_vote_and_begins_anew() {
     assert_eq!(all(&a), (66..=71).map(|i| entry(i, 3, 200)).collect::<Vec<_>>());
 }
 
+/// How far the first life was purged is said again at the beginning of every segment, and after every start: not once that life is over.
+#[tokio::test(start_paused = true)]
+async fn what_was_purged_in_a_first_life_takes_nothing_from_the_second() {
+    for is_restarted in [false, true] {
+        let disk = MemoryDisk::default();
+        let mut log = open(&disk).await.unwrap();
+        let a = log.group(G);
+        append(&a, (1..=60).map(|i| entry(i, 1, 200)).collect()).await.unwrap();
+        a.purge(LogPosition { index: 50, term: 1 });
+        log.forget(G).await.unwrap();
+        drop(a);
+        if is_restarted {
+            log = open(&disk).await.unwrap();
+        }
+        let first = log.status().segments as u64;
+        let a = log.group(G);
+        let mut written = Vec::new();
+        while written.len() < 40 {
+            let next = entry(written.len() as u64 + 1, 3, 200);
+            append(&a, vec![next.clone()]).await.unwrap();
+            written.push(next);
+        }
+        assert!(log.status().segments as u64 > first, "the test shows nothing");
+        drop((a, log));
+        assert_eq!(all(&open(&disk).await.unwrap().group(G)), written, "restarted: {is_restarted}");
+    }
+}
+
+/// A segment that has votes alone is freed in its turn, also by a process that did not write it: the files stay without a gap.
+#[tokio::test(start_paused = true)]
+async fn segments_of_votes_alone_are_freed_in_their_turn() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    let group = log.group(G);
+    let mut term = 0;
+    while !has_segment(&disk, 4) {
+        term += 1;
+        group.save_vote(Vote { term, node: NodeId(1), committed: false }).await.unwrap();
+        // Nothing is freed while this is kept.
+        if term == 1 {
+            append(&log.group(GroupId(3)), vec![entry(1, 1, 10)]).await.unwrap();
+        }
+    }
+    assert!(has_segment(&disk, 1));
+    drop((group, log));
+    let log = open(&disk).await.unwrap();
+    let group = log.group(GroupId(3));
+    append(&group, (2..=60).map(|i| entry(i, 1, 200)).collect()).await.unwrap();
+    group.purge(LogPosition { index: 60, term: 1 });
+    append(&group, vec![entry(61, 1, 10)]).await.unwrap();
+    assert!(log.status().segments <= 2, "{:?}", log.status());
+    drop((group, log));
+    let log = open(&disk).await.unwrap();
+    assert_eq!(log.group(G).vote().unwrap().term, term);
+    assert_eq!(all(&log.group(GroupId(3))), [entry(61, 1, 10)]);
+}
+
+/// What was handed over before is durable, what comes after is refused, and the log ends.
+#[tokio::test(start_paused = true)]
+async fn closing_waits_for_what_came_before_it() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    let group = log.group(G);
+    let before = append(&group, (1..=3).map(|i| entry(i, 1, 10)).collect());
+    let (before, (), after) = futures::join!(before, log.close(), append(&group, vec![entry(4, 1, 10)]));
+    before.unwrap();
+    assert_eq!(after.unwrap_err().message(), "the log is closed");
+    assert_eq!(log.queued_bytes(), 0);
+    let restarted = open(&disk.reboot()).await.unwrap();
+    assert_eq!(restarted.group(G).bounds().1.index, 3);
+}
+
+/// Whatever was handed over when the disk broke, and later, is answered: in the same batch, behind it, and where a new segment was to be made.
+#[tokio::test(start_paused = true)]
+async fn everybody_hears_of_a_disk_that_broke() {
+    for already in [0, 19] {
+        let disk = MemoryDisk::default();
+        let log = open(&disk).await.unwrap();
+        let group = log.group(G);
+        for i in 1..=already {
+            append(&group, vec![entry(i, 1, 200)]).await.unwrap();
+        }
+        disk.fail_syncs();
+        let several = (1..=40).map(|i| append(&group, vec![entry(already + i, 1, 200)]));
+        let several: Vec<_> = several.collect();
+        for answer in futures::future::join_all(several).await {
+            assert_eq!(answer.unwrap_err().kind(), ErrorKind::Fatal, "{already}");
+        }
+        assert!(append(&group, vec![entry(already + 41, 1, 200)]).await.is_err());
+        assert_eq!(log.queued_bytes(), 0, "{already}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn many_appends_share_a_sync() {
     let log = open(&MemoryDisk::default()).await.unwrap();

@@ -77,3 +77,66 @@ fn a_snapshot_is_taken_whole_and_once() {
     ]);
     assert_eq!(newer, ["new"]);
 }
+
+/// A store that refuses what the script says.
+#[derive(Default)]
+struct Refusing {
+    imports: AtomicU64,
+    chunks: Arc<AtomicU64>,
+}
+
+struct RefusingSink(Arc<AtomicU64>);
+
+impl StateMachine for Refusing {
+    fn recovered(&self) -> Option<Recovered> {
+        None
+    }
+    fn apply(&self, _batch: Vec<AppliedEntry>) -> Result<()> {
+        Ok(())
+    }
+    fn export(&self) -> Result<Box<dyn SnapshotSource>> {
+        Err(Error::unavailable("nothing to export"))
+    }
+    fn import(&self, _header: SnapshotHeader) -> Result<Box<dyn SnapshotSink>> {
+        refuse(&self.imports).map(|()| Box::new(RefusingSink(self.chunks.clone())) as Box<dyn SnapshotSink>)
+    }
+}
+
+impl SnapshotSink for RefusingSink {
+    fn write(&mut self, _chunk: Bytes) -> Result<()> {
+        refuse(&self.0)
+    }
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn refuse(left: &AtomicU64) -> Result<()> {
+    match left.load(Ordering::Relaxed) {
+        0 => Ok(()),
+        _ => {
+            left.fetch_sub(1, Ordering::Relaxed);
+            Err(Error::unavailable("no room"))
+        }
+    }
+}
+
+/// Whatever the store has taken of a snapshot that it then refused is gone: the sender begins again.
+#[test]
+fn a_snapshot_that_the_store_refused_a_part_of_is_not_gone_on_with() {
+    let machine = Refusing::default();
+    let incoming = Incoming::default();
+    let begin = |id| {
+        let meta = SnapshotMeta { last_log_id: None, last_membership: crate::consensus::StoredMembership::default() };
+        incoming.begin(&machine, id, Vote::new_committed(2, 1), meta).is_ok()
+    };
+    assert!(begin(1) && incoming.chunk(1, 0, Bytes::from("a")).is_ok());
+    machine.chunks.store(1, Ordering::Relaxed);
+    assert!(incoming.chunk(1, 1, Bytes::from("b")).is_err());
+    assert!(incoming.chunk(1, 1, Bytes::from("b")).is_err() && incoming.end(1, 1).is_err());
+    // The next one takes the place of an unfinished one before the store is asked: it may need its room.
+    assert!(begin(2));
+    machine.imports.store(1, Ordering::Relaxed);
+    assert!(!begin(3));
+    assert!(incoming.end(2, 0).is_err());
+}

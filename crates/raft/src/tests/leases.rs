@@ -105,6 +105,9 @@ async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
     assert_eq!(ask(cluster.group(leader), term, &candidate).await, Granted);
     // At once: no task of the replica has run since.
     assert!(!cluster.group(leader).lease_valid());
+    // The lease itself has ended, whatever is known of who leads.
+    cluster.group(leader).lease().set_leader(true);
+    assert_eq!(cluster.group(leader).lease_until(), None);
 }
 
 /// Somebody whose vote is only asked about says nothing about the lease.
@@ -177,6 +180,58 @@ async fn a_peer_that_follows_another_leader_lengthens_no_lease() {
     }
 }
 
+/// The library drops a heartbeat that takes longer than one heartbeat. It is told that the peer is there only by an answer of this
+/// term to something that was heard after this heartbeat was sent; else by the heartbeat's own answer, whenever it comes.
+#[tokio::test(start_paused = true)]
+async fn a_late_heartbeat_is_answered_by_what_the_peer_accepted_since() {
+    let (term, millis) = (3, Duration::from_millis);
+    let script = [
+        // When the peer accepted a message, of which term, and whether that answers a heartbeat sent at 100.
+        (None, false),
+        (Some((99, term)), false),
+        (Some((100, term)), true),
+        (Some((150, term)), true),
+        (Some((150, term - 1)), false),
+    ];
+    for (accepted, counts) in script {
+        let start = Instant::now();
+        let network =
+            Network { heartbeat: millis(80), ..network(Arc::new(Answers(AppendEntriesResponse::Conflict)), millis(450)) };
+        let network = Arc::new(network);
+        let request = AppendEntriesRequest {
+            vote: Vote::new_committed(term, 1),
+            prev_log_id: None,
+            entries: Vec::new(),
+            leader_commit: None,
+        };
+        sleep(millis(100)).await;
+        if let Some((at, term)) = accepted {
+            network.accepted.lock().insert(2, (term, start + millis(at)));
+        }
+        let answer = Peer::new(network.clone(), 2).append(request).await.unwrap();
+        let (taken, is_success) = (start.elapsed(), matches!(answer, Response::Append(AppendEntriesResponse::Success)));
+        assert_eq!((taken, is_success), if counts { (millis(160), true) } else { (millis(200), false) }, "{accepted:?}");
+    }
+    // An answer that comes after all counts for the next one.
+    let network = Network { heartbeat: millis(80), ..network(Arc::new(Answers(AppendEntriesResponse::Success)), millis(450)) };
+    let _ = network.configs.set(Box::new(|| vec![BTreeSet::from([1, 2, 3])]));
+    let network = Arc::new(network);
+    let request = || AppendEntriesRequest {
+        vote: Vote::new_committed(term, 1),
+        prev_log_id: None,
+        entries: Vec::new(),
+        leader_commit: None,
+    };
+    let first = Instant::now();
+    let peer = Peer::new(network, 2);
+    let (slow, next) = (peer.append(request()), async {
+        sleep(millis(50)).await;
+        peer.append(request()).await.map(|_| first.elapsed())
+    });
+    let (_, next) = futures::join!(slow, next);
+    assert_eq!(next.unwrap(), millis(110), "as soon as its own patience ends");
+}
+
 /// A peer whose answers are given one after the other.
 struct Script(Mutex<VecDeque<Result<AppendEntriesResponse<Types>>>>);
 
@@ -234,6 +289,47 @@ fn blank(index: u64) -> crate::consensus::Entry {
     let position = LogPosition { index, term: 3 };
     let entry = crate::log::LogEntry { position, kind: crate::log::EntryKind::Blank, body: Bytes::new() };
     crate::consensus::from_log_entry(entry).unwrap()
+}
+
+/// Nothing is before the first entry that a log could disagree with: a peer that says so is asked again, and no more is made of it.
+#[tokio::test(start_paused = true)]
+async fn a_conflict_about_the_very_first_entry_is_no_word_about_the_log() {
+    let answers = VecDeque::from([Ok(AppendEntriesResponse::Conflict)]);
+    let network = Arc::new(network(Arc::new(Script(Mutex::new(answers))), Duration::from_millis(450)));
+    let request = AppendEntriesRequest::<Types> {
+        vote: Vote::new_committed(3, 1),
+        prev_log_id: None,
+        entries: vec![blank(1)],
+        leader_commit: None,
+    };
+    let peer = Peer::new(network, 2);
+    let heard: Vec<_> = peer.pipeline(futures::stream::iter([request])).collect().await;
+    assert!(matches!(heard[..], [Err(_)]), "{heard:?}");
+}
+
+/// Loses the first messages, and answers the others.
+struct Lossy(AtomicU64);
+
+impl Transport for Lossy {
+    fn call(&self, _to: NodeId, _group: GroupId, _message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+        let is_lost = self.0.load(Ordering::Relaxed) > 0;
+        if is_lost {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+        let answer = if is_lost { Err(Error::unavailable("lost")) } else { Ok(message::encode_response(&Response::Chunk)) };
+        async move { answer }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_of_a_snapshot_is_sent_five_times_and_then_given_up() {
+    for (lost, arrives) in [(0, true), (4, true), (5, false)] {
+        let transport = Arc::new(Lossy(AtomicU64::new(lost)));
+        let peer = Peer::new(Arc::new(network(transport.clone(), Duration::from_millis(450))), 2);
+        let part = Request::SnapshotChunk { id: 1, number: 0, data: Bytes::from("a") };
+        assert_eq!(peer.send_part(&part).await.is_ok(), arrives, "{lost}");
+        assert_eq!(transport.0.load(Ordering::Relaxed), 0, "{lost}");
+    }
 }
 
 /// A state machine that comes back with less than the log was truncated for has lost what it promised to keep.

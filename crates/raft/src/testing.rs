@@ -25,6 +25,7 @@ struct MemoryState {
     /// Bytes the disk holds; 0: no limit.
     capacity: AtomicU64,
     sync_fails: AtomicBool,
+    write_fails: AtomicBool,
 }
 
 #[derive(Clone, Default)]
@@ -67,6 +68,9 @@ impl MemoryDisk {
     }
     pub(crate) fn fail_syncs(&self) {
         self.0.sync_fails.store(true, Ordering::Relaxed);
+    }
+    pub(crate) fn fail_writes(&self) {
+        self.0.write_fails.store(true, Ordering::Relaxed);
     }
     pub(crate) fn bytes(&self) -> u64 {
         self.0.files.lock().values().map(|f| f.lock().current.len() as u64).sum()
@@ -130,6 +134,9 @@ impl DiskFile for MemoryFile {
         Ok(n)
     }
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if self.disk.0.write_fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the disk is broken"));
+        }
         let end = offset as usize + data.len();
         let capacity = self.disk.0.capacity.load(Ordering::Relaxed);
         let grows = end.saturating_sub(self.state.lock().current.len()) as u64;
@@ -156,7 +163,8 @@ impl DiskFile for MemoryFile {
     async fn sync(&self) -> io::Result<()> {
         tokio::time::sleep(Duration::from_millis(1)).await;
         if self.disk.0.sync_fails.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the disk is broken"));
+            // As some file systems say it: what was about to be written has no room, and may be lost.
+            return Err(io::ErrorKind::StorageFull.into());
         }
         let mut state = self.state.lock();
         state.durable = state.current.clone();

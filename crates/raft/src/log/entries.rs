@@ -205,3 +205,140 @@ impl Entries {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn entry(index: u64, term: u64, bytes: usize) -> LogEntry {
+        let body = Bytes::from(vec![term as u8; bytes]);
+        LogEntry { position: LogPosition { index, term }, kind: EntryKind::Payload, body }
+    }
+    fn place(index: u64, bytes: usize) -> Place {
+        Place { segment: 1, offset: index, bytes: bytes as u32 }
+    }
+
+    impl Entries {
+        fn invariant(&self) {
+            let cached: usize = self.slots.iter().map(|s| s.body.as_ref().map_or(0, Bytes::len)).sum();
+            assert_eq!(cached, self.cached_bytes, "what is in memory is counted");
+            assert_eq!(self.first, self.purged.index + 1);
+            for (index, slot) in (self.first..).zip(&self.slots) {
+                assert!(slot.place.is_some() || slot.body.is_some(), "{index} is somewhere");
+                assert!(index >= self.cached_from || slot.body.is_none(), "{index} is below what is in memory");
+            }
+            assert!((self.first..=self.end()).contains(&self.cached_from));
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Append(usize),
+        /// So many of those that were appended and not placed yet, and perhaps are gone by now.
+        Placed(usize),
+        Truncate(u64),
+        Purge(u64),
+        Read(u64, u64, usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..60usize).prop_map(Step::Append),
+            3 => (1..4usize).prop_map(Step::Placed),
+            1 => (0..30u64).prop_map(Step::Truncate),
+            1 => (0..40u64).prop_map(Step::Purge),
+            3 => (0..30u64, 0..40u64, 0..200usize).prop_map(|(from, to, bytes)| Step::Read(from, to, bytes)),
+        ]
+    }
+
+    proptest! {
+        /// Bodies are dropped once they are on disk, the oldest first, and no more than the budget stays of those.
+        #[test]
+        fn entries_are_in_memory_or_where_they_were_written(steps in prop::collection::vec(step(), 0..60)) {
+            let (mut entries, mut model, mut queued) = (Entries::new(100), BTreeMap::new(), VecDeque::new());
+            let (mut purged, mut term) = (0, 1);
+            for step in steps {
+                let last = entries.last().index;
+                match step {
+                    Step::Append(bytes) => {
+                        let new = entry(last + 1, term, bytes);
+                        entries.append(&new);
+                        queued.push_back((new.position, place(last + 1 + 1_000 * term, bytes)));
+                        model.insert(last + 1, new);
+                    }
+                    Step::Placed(n) => {
+                        for (position, place) in queued.drain(..n.min(queued.len())) {
+                            entries.placed(position, place);
+                            entries.evict();
+                        }
+                        let evictable = entries.slots.iter().find(|s| s.body.is_some()).is_some_and(|s| s.place.is_some());
+                        prop_assert!(entries.cached_bytes <= 100 || !evictable);
+                    }
+                    Step::Truncate(after) => {
+                        let after = after.max(purged);
+                        entries.truncate(after);
+                        model.split_off(&(after + 1));
+                        term += 1;
+                    }
+                    Step::Purge(upto) => {
+                        let of = model.get(&upto).map_or(term, |e: &LogEntry| e.position.term);
+                        entries.purge(LogPosition { index: upto, term: of });
+                        if upto > purged {
+                            purged = upto;
+                            model = model.split_off(&(upto + 1));
+                            prop_assert_eq!(entries.purged(), LogPosition { index: upto, term: of });
+                        }
+                    }
+                    Step::Read(from, to, bytes_max) => {
+                        let found = entries.read(from, to, bytes_max);
+                        let mut bytes = 0;
+                        let expected: Vec<&LogEntry> = model
+                            .range(from..to.max(from))
+                            .map(|(_, e)| e)
+                            .enumerate()
+                            .take_while(|(n, e)| {
+                                bytes += e.body.len();
+                                *n == 0 || bytes <= bytes_max
+                            })
+                            .map(|(_, e)| e)
+                            .collect();
+                        prop_assert_eq!(found.len(), expected.len());
+                        for (found, expected) in found.iter().zip(expected) {
+                            match found {
+                                Found::Here(e) => prop_assert_eq!(e, expected),
+                                Found::OnDisk(position, at) => {
+                                    prop_assert_eq!(*position, expected.position);
+                                    let index = position.index + 1_000 * position.term;
+                                    prop_assert_eq!(*at, place(index, expected.body.len()));
+                                }
+                            }
+                        }
+                    }
+                }
+                entries.invariant();
+                prop_assert_eq!(entries.last().index, model.last_key_value().map_or(purged, |(i, _)| *i));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_found_at_start_has_no_gaps_and_nothing_that_was_purged() {
+        let mut entries = Entries::new(10);
+        entries.purge(LogPosition { index: 5, term: 1 });
+        for index in [4, 5] {
+            entries.recover(&entry(index, 1, 8), place(index, 8)).unwrap();
+        }
+        assert_eq!(entries.last().index, 5);
+        for index in [6, 7, 8] {
+            entries.recover(&entry(index, 1, 8), place(index, 8)).unwrap();
+        }
+        assert!(entries.recover(&entry(10, 1, 8), place(10, 8)).is_err(), "9 is missing");
+        // What was written later takes the place of what was there, and of all behind it.
+        entries.recover(&entry(7, 2, 8), place(1_007, 8)).unwrap();
+        assert_eq!(entries.last(), LogPosition { index: 7, term: 2 });
+        assert!(entries.check_recovered() && entries.cached_bytes <= 10);
+        entries.invariant();
+    }
+}

@@ -185,4 +185,54 @@ mod tests {
         assert_eq!(c.verdict(), Some(Verdict::Unknown));
         assert!((3..10).contains(&prepares) && (10..30).contains(&requests), "{prepares} prepares, {requests} requests");
     }
+
+    /// What is sent when, in milliseconds after the start, to a group that never answers.
+    #[test]
+    fn a_prepare_is_held_back_once_and_the_last_one_always() {
+        for is_last in [false, true] {
+            let hold = Duration::from_millis(40);
+            let (_, sent) = start();
+            let prepare = |group: GroupId| {
+                let sent = sent.iter().find(|(to, _)| *to == group);
+                let BallotMessage::Prepare(prepare) = &sent.expect("a Prepare each").1 else { panic!("a Prepare each") };
+                Prepare { hold, is_last, ..(**prepare).clone() }
+            };
+            let prepares = BTreeMap::from([(A, prepare(A)), (B, prepare(B))]);
+            let at = |millis: u64| Timestamp::from_micros(millis * 1_000);
+            let mut c = Coordination::start(prepares, at(0), &mut Vec::new());
+            c.vote(A, Vote::Yes(Timestamp(90)));
+            c.vote(GroupId(9), Vote::No(Refusal::default()));
+            assert_eq!(c.verdict(), None, "whoever does not take part has no vote");
+            let mut told = Vec::new();
+            for millis in 0..=20_500 {
+                let mut out = Vec::new();
+                c.tick(at(millis), &mut out);
+                for (to, message) in out {
+                    assert_eq!(to, B);
+                    told.push((
+                        millis,
+                        match message {
+                            BallotMessage::Prepare(prepare) => Some(prepare.hold),
+                            _ => None,
+                        },
+                    ));
+                }
+                assert_eq!(c.verdict().is_some(), millis >= 20_290, "{millis}");
+            }
+            let again = Some(if is_last { hold } else { Duration::ZERO });
+            let expected = (0..27).map(|n| (790 + 750 * n, if n < 6 { again } else { None }));
+            assert_eq!(told, expected.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_vote_that_was_forgotten_may_still_be_told() {
+        let (mut c, _) = start();
+        c.vote(A, Vote::Forgotten);
+        c.vote(A, Vote::Yes(Timestamp(90)));
+        assert_eq!(c.verdict(), None);
+        c.vote(A, Vote::Yes(Timestamp(99)));
+        c.vote(B, Vote::Yes(Timestamp(70)));
+        assert_eq!(c.verdict(), Some(Verdict::Committed(Timestamp(90))));
+    }
 }

@@ -1,11 +1,12 @@
 //! The state table of `docs/design/transaction-states.md`: a participant over the real tables is brought into every state, every
 //! event happens to it there, and what it does is written down as the table has it.
 
-use crate::world::{Group, Hold, Scenario, Slice, WATERMARK, group_id, prepare, txn};
+use crate::world::{Group, Hold, Scenario, Slice, WATERMARK, group_id, key, prepare, txn};
 use meridian_base::limits::EARLY_VOTES_MAX;
 use meridian_base::record::Record;
-use meridian_base::{BallotMessage, Peer, Refusal, Standing, Timestamp, Vote};
+use meridian_base::{BallotMessage, Conflict, ConflictReason, Peer, Prepare, Refusal, Standing, Timestamp, Vote};
 use meridian_commit::{Action, PlantedBug, PlantedBugs};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const TABLE: &str = include_str!("../../../../docs/design/transaction-states.md");
@@ -348,6 +349,89 @@ fn what_is_remembered_does_not_grow_with_what_has_happened() {
         assert!(groups.iter().all(|g| g.state.prepared().len() == 0), "everything ends");
     }
     assert!((900..1_100).contains(&largest), "{largest} remembered");
+}
+
+/// A last resort: what is prepared and waits for votes that nobody can give. In every other state something else ends it.
+#[test]
+fn an_operator_ends_what_is_in_doubt_once_and_nothing_else() {
+    for state in STATES {
+        for at in [None, Some(Timestamp::from_micros(1_000_000_000))] {
+            let mut case = Case::is(state);
+            let expected = match state {
+                State::Prepared => vec![Action::Decide { id: txn(0), at }],
+                _ => vec![],
+            };
+            let mut out = Vec::new();
+            for _ in 0..2 {
+                case.group.participant.end_in_doubt(&case.group.state, txn(0), at, &mut out);
+            }
+            assert_eq!(out, expected, "{state:?}");
+            // Votes that come now change nothing.
+            case.happen(Event::No);
+            assert!(state != State::Prepared || case.did() == "–", "{}", case.did());
+        }
+    }
+}
+
+/// A group may be deleted when no other one names it: from before the record is in the log until everybody has acknowledged the outcome.
+#[test]
+fn a_participant_names_whoever_it_may_still_ask() {
+    for state in STATES {
+        let case = Case::is(state);
+        let named: Vec<_> = case.group.participant.names(&case.group.state).into_iter().collect();
+        let is_open = matches!(state, State::Preparing | State::Prepared | State::Deciding | State::Committed);
+        let expected = if is_open { vec![group_id(0), group_id(1)] } else { vec![] };
+        assert_eq!(named, expected, "{state:?}");
+    }
+}
+
+/// The other group is waited for: with its vote when this one is prepared, with its acknowledgement when it has committed.
+#[test]
+fn what_is_missing_is_told_group_by_group() {
+    for state in STATES {
+        let case = Case::is(state);
+        let missing = case.group.participant.waits_for(&case.group.state, txn(0));
+        let expected = if matches!(state, State::Prepared | State::Committed) { vec![group_id(1)] } else { vec![] };
+        assert_eq!(missing, expected, "{state:?}");
+    }
+    let mut case = Case::is(State::Committed);
+    case.happen(Event::OutcomeAck);
+    assert_eq!(case.group.participant.waits_for(&case.group.state, txn(0)), []);
+}
+
+/// How a Prepare may be treated is asked while it is certified, and is what it says.
+#[test]
+fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
+    for (has_queued, is_late) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut case = Case::new(PlantedBugs::NONE);
+        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let prepare = Prepare { has_queued, is_late, ..prepare(0, slices, &slices[0], Hold::No) };
+        let asked = |case: &Case| (case.group.participant.has_queued(txn(0)), case.group.participant.is_late(txn(0)));
+        assert_eq!(asked(&case), (false, false), "unknown");
+        case.receive(BallotMessage::Prepare(Box::new(prepare)));
+        assert_eq!(asked(&case), (has_queued, is_late));
+        case.certify();
+        assert_eq!(asked(&case), (false, false), "it is not certified any more");
+    }
+}
+
+/// What the retry wants to know is for the gateway; the other groups need the NO alone.
+#[test]
+fn why_it_was_refused_is_told_to_the_gateway_alone() {
+    let mut case = Case::is(State::Waiting);
+    let conflict = Conflict { key: key(1), reason: ConflictReason::ConcurrentWrite };
+    let refusal = Refusal { conflict: Some(conflict), fresh: Vec::new() };
+    case.out.clear();
+    case.group.participant.certified(txn(0), Err(refusal.clone()), &mut case.out);
+    case.log();
+    case.durable();
+    let told = case.out.iter().filter_map(|action| match action {
+        Action::Send { to, message: BallotMessage::Vote { vote: Vote::No(refusal), .. } } => Some((*to, refusal.clone())),
+        _ => None,
+    });
+    let told: BTreeMap<Peer, Refusal> = told.collect();
+    let gateway = Peer::Gateway(txn(0).gateway);
+    assert_eq!(told, BTreeMap::from([(Peer::Group(group_id(1)), Refusal::default()), (gateway, refusal)]));
 }
 
 #[test]

@@ -130,6 +130,10 @@ mod tests {
                 decided.add(&key(k), ColumnMask(columns), at, vote);
                 model.push((k, ColumnMask(columns), at, vote));
                 prop_assert!(decided.len() <= len_max);
+                let held: usize = decided.keys.values().map(Vec::len).sum();
+                let ordered: usize = decided.order.values().map(Vec::len).sum();
+                prop_assert_eq!((held, ordered), (decided.len(), decided.len()), "what is in memory is counted");
+                prop_assert!(decided.keys.values().all(|versions| !versions.is_empty()));
             }
             let (from, to, columns, after) = asked;
             let (columns, after) = (ColumnMask(columns), Timestamp(after).max(decided.low_water()));

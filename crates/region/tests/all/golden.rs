@@ -6,10 +6,15 @@
 //! ```text
 //! > clock 100              the node's physical clock shows this
 //! > primary 1              node 1 becomes primary of a new term
+//! > primary 1 of the catalog            the same, of the catalog's own group
 //! > lease                  logs and applies a lease, if one is due
 //! > grant 3 until 900 changed 7@3      the catalog's next grant: version 3, bound 900, descriptor 7 changed in version 3
 //! > grant 3 until 900 later                the same, and its record is still on its way into the log
+//! > grant 3 until 900 at 150            the same, of a version that was made at 150
+//! > snapshot T1            where T1 reads, if it stays in this group and writes nothing
+//! > grant 3 until 900 again              the last one comes once more
 //! > begin T1 [v3 uses 7]   a transaction, planned with a schema version and descriptors
+//! > at T1 150              where it reads was chosen elsewhere
 //! > read T1 a | a..c       a fresh read
 //! > write T1 a=x | a=      a value, or a tombstone
 //! > above T1 150           it has read a version at 150 in another group
@@ -19,6 +24,7 @@
 //! > reserve T1 a           a read that takes place when it is prepared
 //! > forward T1 to 100+3    moves what it has read forward
 //! > prepare T1 [early]     the same as a slice of a transaction over several groups; a YES is durable at once
+//! > prepare T1 later       the same, and its record has not been handed to the log
 //! > decide T1 at 150       the other groups' votes have come; or: abort
 //! > replica a              where a replica that has applied everything may read, at its closed timestamp
 //! > append                 hands what is certified to the log
@@ -43,8 +49,8 @@ use meridian_base::{
     ReadEntry, SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, Round, SchemaCheck, Ticket, Turn,
-    WaitFor,
+    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, Round, SchemaCheck, Snapshot, Ticket,
+    Turn, WaitFor,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -62,6 +68,7 @@ struct Script {
     state: GroupState,
     store: Store,
     node: NodeId,
+    group: GroupId,
     engine: Option<Engine>,
     txns: BTreeMap<String, Txn>,
     /// Who waits, so that a wake can be told by name.
@@ -101,6 +108,7 @@ impl Script {
             state: GroupState::new(PlantedBugs::NONE),
             store: Store::default(),
             node: NodeId(0),
+            group: GroupId(2),
             engine: None,
             txns: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -148,6 +156,10 @@ impl Script {
         match words[..] {
             ["clock", t] => self.set_clock(millis(t)),
             ["primary", node] => self.start(node.parse().expect("a node")),
+            ["primary", node, "of", "the", "catalog"] => {
+                self.group = GroupId::CATALOG;
+                self.start(node.parse().expect("a node"));
+            }
             ["lease"] => self.lease(),
             ["grant", version, "until", bound, ref rest @ ..] => self.grant(version, millis(bound), rest),
             ["begin", who, ref rest @ ..] => self.begin(who, rest),
@@ -161,19 +173,26 @@ impl Script {
                 let global = GlobalReads { entries: vec![(GroupId(8), vec![entry])], hold_until };
                 self.txns.get_mut(who).expect("`begin` comes first").request.global = global;
             }
+            ["at", who, t] => self.txns.get_mut(who).expect("`begin` comes first").s = Some(timestamp(t)),
             ["read", who, what] => self.read(who, what),
             ["write", who, what] => self.write(who, what),
             ["commit", who] => self.commit(who),
-            ["prepare", who] => self.prepare(who, Turn::Late),
-            ["prepare", who, "early"] => self.prepare(who, Turn::Early),
+            ["prepare", who] => self.prepare(who, Turn::Late, true),
+            ["prepare", who, "early"] => self.prepare(who, Turn::Early, true),
+            ["prepare", who, "later"] => self.prepare(who, Turn::Late, false),
             ["reserve", who, what] => {
                 let entry = ReadEntry { target: target(what), columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
                 self.txns.get_mut(who).expect("`begin` comes first").request.reads.push(entry);
             }
+            ["snapshot", who] => {
+                let engine = self.engine.as_ref().expect("`primary` comes first");
+                let Snapshot { at, settled } = engine.read_only_snapshot(&self.state, &self.txns[who].request.schema);
+                self.say(format!("{}{}", show(at), if settled { ", settled" } else { "" }));
+            }
             ["forward", who, "to", t] => self.forward(who, timestamp(t)),
             ["resume"] => {
                 let used = self.engine().used();
-                let engine = Engine::start(self.node, GroupId(2), &self.state, PlantedBugs::NONE).resumed(used, &self.state);
+                let engine = Engine::start(self.node, self.group, &self.state, PlantedBugs::NONE).resumed(used, &self.state);
                 self.engine = Some(engine);
             }
             ["remember", n] => {
@@ -249,7 +268,7 @@ impl Script {
         // A node that was not primary before has a clock of its own.
         self.clock = Clock::new(Duration::from_millis(250));
         self.node = NodeId(node);
-        let engine = Engine::start(self.node, GroupId(2), &self.state, PlantedBugs::NONE);
+        let engine = Engine::start(self.node, self.group, &self.state, PlantedBugs::NONE);
         let wait = engine.start_wait(self.physical);
         self.say(format!("serves in {} ms", wait.as_micros().div_ceil(1_000)));
         self.engine = Some(engine);
@@ -265,14 +284,16 @@ impl Script {
         }
     }
     fn grant(&mut self, version: &str, bound: u64, rest: &[&str]) {
-        self.seq += 1;
+        self.seq += u64::from(rest != ["again"]);
         let is_later = rest == ["later"];
         let changed = rest.iter().filter_map(|w| w.split_once('@'));
+        let committed_at = if let ["at", t, ..] = rest { timestamp(t) } else { Timestamp::MIN };
         let number = |text: &str| text.parse::<u64>().expect("a number");
         let grant = SchemaGrant {
             version: SchemaVersion(number(version)),
             bound: Timestamp::from_micros(bound * 1_000),
             seq: self.seq,
+            committed_at,
             changed: changed.map(|(d, v)| (DescriptorId(number(d) as u32), SchemaVersion(number(v)))).collect(),
             ..SchemaGrant::default()
         };
@@ -378,7 +399,7 @@ impl Script {
         }
         self.say(if moves { "moved" } else { "stays" });
     }
-    fn prepare(&mut self, who: &str, turn: Turn) {
+    fn prepare(&mut self, who: &str, turn: Turn, is_logged: bool) {
         let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
             unreachable!("`primary` comes first")
         };
@@ -388,6 +409,9 @@ impl Script {
                 let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
                 let (reads, writes) = (request.reads.iter().map(reserved).collect(), request.writes.clone());
                 let prepared = Prepared { id: request.id, at, participants: vec![GroupId(2), GroupId(3)], reads, writes };
+                if !is_logged {
+                    return self.say(format!("YES at {}, not in the log", show(at)));
+                }
                 engine.appended(at);
                 self.say(format!("YES at {}", show(at)));
                 self.log(vec![Record::Prepared(Box::new(prepared))]);
@@ -420,6 +444,11 @@ impl Script {
         let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
             unreachable!("`primary` comes first")
         };
+        match engine.check_read(state, &txns[who].request.schema, t) {
+            SchemaCheck::Passed => {}
+            SchemaCheck::Wait(ticket) => return self.wait(who, ticket),
+            SchemaCheck::Changed(_) => return self.say(format!("{who}: schema changed")),
+        }
         match engine.read_round(state, store, &txns[who].request.reads, t, clock, *physical) {
             Round::Passed => self.say("passed"),
             Round::Wait(ticket) => self.wait(who, ticket),

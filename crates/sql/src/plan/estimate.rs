@@ -353,8 +353,9 @@ impl Known {
             return Some(path.ranges.max(1.0) * steps * (LOOKUP + far));
         }
         let each = if path.index == 0 || is_covering { ROW } else { ROW + LOOKUP };
-        let far = if table.is_far { FAR } else { 0.0 };
         let rows = if path.is_whole() { path.rows.max(WHOLE_MIN) } else { path.rows };
+        // Page after page.
+        let far = if table.is_far { FAR * (1.0 + (rows / FAR_BATCH).floor()) } else { 0.0 };
         Some(path.ranges.max(1.0) * SEEK + far + rows * each)
     }
 

@@ -365,7 +365,9 @@ impl Compiler<'_> {
 
     fn rel(&mut self, rel: &Rel, need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
         super::stack::check(self.stack)?;
-        if !matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. }) {
+        let passes_on =
+            matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. });
+        if !passes_on && !matches!(rel, Rel::Join { .. }) {
             self.first = None;
         }
         match rel {
@@ -520,7 +522,11 @@ impl Compiler<'_> {
         let renamed = |c: ColId| {
             exprs.iter().find(|(id, _)| *id == c).and_then(|(_, e)| if let Expr::Column(c) = e { Some(*c) } else { None })
         };
+        let is_wished = wish.is_some();
         let wish: Option<Vec<_>> = wish.and_then(|w| w.iter().map(|(c, d, n)| renamed(*c).map(|c| (c, *d, *n))).collect());
+        if is_wished && wish.is_none() {
+            self.first = None;
+        }
         let b = self.rel(input, &below, wish.as_deref())?;
         let upward = |c: ColId| kept.iter().find(|(_, e)| matches!(e, Expr::Column(x) if *x == c)).map(|k| k.0);
         let mut order = Vec::new();
@@ -546,6 +552,9 @@ impl Compiler<'_> {
         let simple: Option<Vec<(ColId, bool, bool)>> = (keys.iter())
             .map(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None })
             .collect();
+        if simple.is_none() {
+            self.first = None;
+        }
         let b = self.rel(input, &need, simple.as_deref())?;
         if let Some(wanted) = simple {
             let wanted: Vec<_> = wanted.into_iter().filter(|(c, _, _)| !b.fixed.contains(c)).collect();
@@ -788,7 +797,17 @@ impl Compiler<'_> {
         let free: BTreeSet<ColId> = right.free_columns().into_iter().collect();
         let mut left_need: BTreeSet<ColId> = below.clone();
         left_need.extend(&free);
+        // How many left rows it takes, if only some of the first joined ones are used.
+        let first = self.first.take().filter(|_| self.known.covers(left) && self.known.covers(right)).map(|first| {
+            let join = Rel::Join { kind, left: Box::new(left.clone()), right: Box::new(right.clone()), on: on.to_vec() };
+            let joined = access::rows(&join, &[], self.known) / access::rows(left, &[], self.known).max(access::FEW);
+            first / joined.max(access::FEW)
+        });
+        self.first = first;
         let l = self.rel(left, &left_need, wish)?;
+        self.first = None;
+        let is_in_order = satisfies(wish, &l.order, &l.fixed).0;
+        let used = first.filter(|_| is_in_order).map_or(l.rows, |first| first.min(l.rows));
         let left_cols: BTreeSet<ColId> = l.layout.iter().copied().collect();
         let is_lateral = free.iter().any(|c| left_cols.contains(c));
         let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
@@ -800,7 +819,7 @@ impl Compiler<'_> {
             let (usable, rest): (Vec<Expr>, Vec<Expr>) =
                 on.iter().cloned().partition(|c| !c.needs_executor() && !c.is_volatile());
             let all: Vec<Expr> = filters.iter().chain(&usable).cloned().collect();
-            if self.is_to_look_up(&l, right, kind, &usable) {
+            if self.is_to_look_up((used, l.rows), right, kind, &usable) {
                 let looked =
                     Rel::Table { table: table.clone(), base: *base, alias: alias.clone(), locking: *locking, filters: all };
                 return self.loop_join(kind, l, &looked, &rest, &below, true);
@@ -841,8 +860,8 @@ impl Compiler<'_> {
         let rows = self.joined_rows(kind, &l, &r, on);
         let is_counted = l.is_counted && r.is_counted;
         if is_counted {
-            let (as_it_is, exchanged) = (estimate::cost_of_hash(l.rows, r.rows), estimate::cost_of_hash(r.rows, l.rows));
-            let is_ordered = wish.is_some_and(|w| !w.is_empty() && satisfies(wish, &l.order, &l.fixed).0);
+            let (as_it_is, exchanged) = (estimate::cost_of_hash(used, r.rows), estimate::cost_of_hash(r.rows, l.rows));
+            let is_ordered = is_in_order && wish.is_some_and(|w| !w.is_empty());
             let sort = if is_ordered { estimate::cost_of_sort(rows) } else { 0.0 };
             if kind == JoinKind::Inner && exchanged + sort < as_it_is {
                 std::mem::swap(&mut l, &mut r);
@@ -866,29 +885,28 @@ impl Compiler<'_> {
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }
 
-    /// Whether the partners of each left row are looked up in the right table, by conditions that mention both.
-    fn is_to_look_up(&self, l: &Built, right: &Rel, kind: JoinKind, usable: &[Expr]) -> bool {
+    /// Whether the partners of each left row are looked up in the right table, by conditions that mention both. `used`: how many of the
+    /// left rows are needed.
+    fn is_to_look_up(&self, (used, left): (f64, f64), right: &Rel, kind: JoinKind, usable: &[Expr]) -> bool {
         let Rel::Table { table, base, filters, .. } = right else { return false };
         if let Some(rows) = self.known.rows_of(*base) {
             let Some(lookup) = access::lookup(right, usable, self.known) else { return false };
             // One partner is enough for who only asks whether there is one.
             let of_path = if kind.is_test() { lookup.cost.min(lookup.cost_of_first()) } else { lookup.cost };
-            let looked_up = self.known.cost_of_lookups(l.rows, &lookup.path, of_path);
+            let looked_up = self.known.cost_of_lookups(used, &lookup.path, of_path);
             let right_rows = rows * self.known.selectivity(filters);
             let has_keys = usable.iter().any(|c| matches!(c, Expr::Compare(Cmp::Eq, _)));
             let joined = match (has_keys, kind) {
-                (true, JoinKind::Inner) => {
-                    estimate::cost_of_hash(l.rows, right_rows).min(estimate::cost_of_hash(right_rows, l.rows))
-                }
-                (true, _) => estimate::cost_of_hash(l.rows, right_rows),
-                (false, _) => estimate::cost_of_loop(l.rows, right_rows),
+                (true, JoinKind::Inner) => estimate::cost_of_hash(used, right_rows).min(estimate::cost_of_hash(right_rows, left)),
+                (true, _) => estimate::cost_of_hash(used, right_rows),
+                (false, _) => estimate::cost_of_loop(used, right_rows),
             };
             return looked_up < access::cost(right, self.known) + joined;
         }
         let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
         let best = access::paths(table, *base, &all, &|_| None, self.known).into_iter().next();
         let alone = access::paths(table, *base, filters, &|_| None, self.known).first().map_or(1000.0, |p| p.rows);
-        best.is_some_and(|p| p.rows < alone && l.rows * (p.rows + 2.0) < alone + l.rows)
+        best.is_some_and(|p| p.rows < alone && left * (p.rows + 2.0) < alone + left)
     }
 
     /// How many rows a join gives.

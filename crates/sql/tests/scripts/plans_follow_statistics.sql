@@ -330,6 +330,54 @@ Lookup Left Join  (rows=40)
 Regions: us-east1
 (EXPLAIN)
 
+-- The first rows of a join: the others are not joined.
+EXPLAIN SELECT o.id, u.country FROM orders o JOIN users u ON u.id = o.user_id ORDER BY o.id LIMIT 5;
+----
+QUERY PLAN
+Limit
+  ->  Lookup Join  (rows=20000)
+        ->  Seq Scan on orders o  (rows=20000)
+        ->  Point Lookup using users_pkey on users u  (rows=1)
+              Index Cond: (id = outer #1)
+Regions: us-east1
+(EXPLAIN)
+
+EXPLAIN SELECT o.id, u.country FROM orders o JOIN users u ON u.id = o.user_id LIMIT 5;
+----
+QUERY PLAN
+Limit
+  ->  Lookup Join  (rows=20000)
+        ->  Seq Scan on orders o  (rows=20000)
+        ->  Point Lookup using users_pkey on users u  (rows=1)
+              Index Cond: (id = outer #1)
+Regions: us-east1
+(EXPLAIN)
+
+EXPLAIN SELECT id FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id AND o.state = 'done') ORDER BY id LIMIT 5;
+----
+QUERY PLAN
+Limit
+  ->  Lookup Semi Join  (rows=2000)
+        ->  Seq Scan on users u  (rows=2000)
+        ->  Index Scan using orders_user_id_idx on orders o  (rows=10)
+              Index Cond: (user_id = outer #1)
+              Filter: (state = 'done')
+Regions: us-east1
+(EXPLAIN)
+
+EXPLAIN SELECT o.id, u.country FROM orders o JOIN users u ON u.id = o.user_id ORDER BY u.country || o.note LIMIT 5;
+----
+QUERY PLAN
+Limit
+  ->  Sort
+        Sort Key: column 3
+        ->  Hash Join  (rows=20000)
+              Hash Cond: (o.user_id = u.id)
+              ->  Seq Scan on orders o  (rows=20000)
+              ->  Seq Scan on users u  (rows=2000)
+Regions: us-east1
+(EXPLAIN)
+
 -- What is answered is the same.
 SELECT count(*), sum(u.score) FROM users u JOIN orders o ON o.user_id = u.id;
 ----
@@ -383,4 +431,14 @@ HINT: Run it when the block has committed.
 ROLLBACK;
 ----
 (ROLLBACK)
+
+TRUNCATE orders;
+----
+(TRUNCATE TABLE)
+
+SELECT reltuples FROM pg_class WHERE relname = 'orders';
+----
+reltuples
+-1
+(SELECT 1)
 

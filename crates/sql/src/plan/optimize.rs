@@ -325,7 +325,8 @@ fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], known: &Known) -> Option<Vec<
         for leaf in (0..n).filter(|i| set & (1 << i) == 0) {
             let cost = before + cost_of(set, leaf);
             let place = &mut best[set | 1 << leaf];
-            if place.is_none_or(|(known, _)| cost < known) {
+            // Of equals, the order in which they are named: it may be the one that is asked for.
+            if place.is_none_or(|(known, _)| cost < known * 0.999) {
                 *place = Some((cost, leaf));
             }
         }

@@ -66,11 +66,14 @@ struct Table {
     statistics: Arc<TableStatistics>,
     /// Its rows, or some of them, are in other regions.
     is_far: bool,
+    /// Columns of which one value is in one region: that is taken for the gateway's own, if the value is the statement's.
+    pins: Vec<u32>,
 }
 
 impl Known {
     pub(crate) fn insert(&mut self, base: ColId, table: TableRef, statistics: Arc<TableStatistics>, is_far: bool) {
-        self.tables.insert(base, Table { table, statistics, is_far });
+        let pins = if is_far { pins(&table) } else { Vec::new() };
+        self.tables.insert(base, Table { table, statistics, is_far, pins });
     }
     pub(crate) fn of_values(&mut self, values: &[Datum]) {
         self.values = values.to_vec();
@@ -347,16 +350,20 @@ impl Known {
     /// What it takes to read a part of an index. `is_covering`: its entries are all that is needed. `None`: its table is not counted.
     pub(super) fn cost_of_path(&self, base: ColId, path: &Path, is_covering: bool) -> Option<f64> {
         let table = self.tables.get(&base)?;
+        let columns = &table.table.indexes[path.index].columns;
+        let is_known = |part: &Part| matches!(part, Part::Eq(value) if value.columns().is_empty());
+        let fixed = path.prefix.iter().zip(columns).filter(|(part, _)| is_known(part));
+        let is_far = table.is_far && !fixed.into_iter().any(|(_, column)| table.pins.contains(&column.ordinal));
         if path.is_point {
             // A secondary index's entries lead to the rows.
             let steps = if path.index == 0 || is_covering { 1.0 } else { 2.0 };
-            let far = if table.is_far { FAR / FAR_BATCH } else { 0.0 };
+            let far = if is_far { FAR / FAR_BATCH } else { 0.0 };
             return Some(path.ranges.max(1.0) * steps * (LOOKUP + far));
         }
         let each = if path.index == 0 || is_covering { ROW } else { ROW + LOOKUP };
         let rows = if path.is_whole() { path.rows.max(WHOLE_MIN) } else { path.rows };
         // Page after page.
-        let far = if table.is_far { FAR * (1.0 + (rows / FAR_BATCH).floor()) } else { 0.0 };
+        let far = if is_far { FAR * (1.0 + (rows / FAR_BATCH).floor()) } else { 0.0 };
         Some(path.ranges.max(1.0) * SEEK + far + rows * each)
     }
 
@@ -364,6 +371,17 @@ impl Known {
     pub(super) fn cost_of_lookups(&self, outer: f64, path: &Path, of_path: f64) -> f64 {
         if path.is_point { outer * of_path } else { outer * (AGAIN + of_path) }
     }
+}
+
+/// The columns that the region of a row is computed from, if it is one.
+fn pins(table: &TableRef) -> Vec<u32> {
+    let Some(region) = table.region_column() else { return Vec::new() };
+    let Some(text) = &table.columns[region as usize].generated else { return vec![region] };
+    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    let of_text = table.live_columns().filter(|(_, c)| words.contains(&c.name.as_str())).map(|(o, _)| o);
+    let from: Vec<u32> = of_text.collect();
+    // Of several, each alone says too little.
+    if from.len() == 1 { vec![region, from[0]] } else { vec![region] }
 }
 
 /// What it takes to join by a hash table of the right side.

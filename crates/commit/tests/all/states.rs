@@ -2,7 +2,7 @@
 //! event happens to it there, and what it does is written down as the table has it.
 
 use crate::world::{Group, Hold, Scenario, Slice, WATERMARK, group_id, key, prepare, txn};
-use meridian_base::limits::EARLY_VOTES_MAX;
+use meridian_base::limits::{EARLY_VOTES_MAX, PREPARE_WAIT_MAX};
 use meridian_base::record::Record;
 use meridian_base::{BallotMessage, Conflict, ConflictReason, Peer, Prepare, Refusal, Standing, Timestamp, Vote};
 use meridian_commit::{Action, PlantedBug, PlantedBugs};
@@ -273,6 +273,65 @@ fn a_prepare_that_is_held_is_certified_when_it_is_wanted() {
         let voted = "YES to the group, YES to the gateway";
         assert!(case.did().starts_with(voted) && case.did().matches("YES").count() == 2, "once each");
         assert_eq!(case.state() == State::Deciding, wanted == Event::Yes);
+    }
+}
+
+/// However long a gateway wants it held back: what other groups have reserved ends soon.
+#[test]
+fn a_prepare_is_not_held_back_for_longer_than_it_may_wait() {
+    let due = |hold: Duration| {
+        let mut case = Case::new(PlantedBugs::NONE);
+        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let held = Prepare { hold, ..prepare(0, slices, &slices[0], Hold::Back) };
+        case.receive(BallotMessage::Prepare(Box::new(held)));
+        case.group.participant.next_tick().expect("it waits")
+    };
+    assert_eq!(due(Duration::from_secs(3_600)), due(PREPARE_WAIT_MAX));
+    assert!(due(Duration::from_millis(10)) < due(PREPARE_WAIT_MAX));
+}
+
+/// The last but one does not have it certified: the others' votes are as far away as before.
+#[test]
+fn a_prepare_that_is_held_waits_for_every_other_vote() {
+    let mut case = Case::new(PlantedBugs::NONE);
+    let slices = &scenario(PlantedBugs::NONE).transactions[0];
+    let participants = vec![group_id(0), group_id(1), group_id(2)];
+    let held = Prepare { hold: Duration::from_millis(40), participants, ..prepare(0, slices, &slices[0], Hold::Back) };
+    case.receive(BallotMessage::Prepare(Box::new(held)));
+    for (from, did) in [(0, "–"), (1, "–"), (1, "–"), (2, "certify")] {
+        case.out.clear();
+        case.receive(BallotMessage::Vote { id: txn(0), from: group_id(from), vote: Vote::Yes(Timestamp::from_micros(5)) });
+        assert_eq!(case.did(), did, "from {from}");
+    }
+}
+
+/// A group's own vote is what its log says, whoever claims to speak for it.
+#[test]
+fn a_vote_in_this_groups_name_is_not_counted() {
+    for vote in [Vote::Yes(Timestamp::from_micros(5)), Vote::No(Refusal::default()), Vote::Forgotten] {
+        let mut case = Case::is(State::Prepared);
+        case.out.clear();
+        case.receive(BallotMessage::Vote { id: txn(0), from: group_id(0), vote });
+        assert_eq!((case.did().as_str(), case.state()), ("–", State::Prepared));
+        assert!(case.group.participant.votes(txn(0)).is_empty());
+    }
+}
+
+/// The watermark passes a transaction that has begun to vote here: it votes, and is not called forgotten meanwhile.
+#[test]
+fn what_has_begun_to_vote_is_not_forgotten_before_it_has() {
+    for (state, event, did) in [
+        (State::Waiting, Event::Prepare, "–"),
+        (State::Waiting, Event::VoteRequest, "–"),
+        (State::Waiting, Event::No, "**log** Refused"),
+        (State::Preparing, Event::Prepare, "–"),
+        (State::Preparing, Event::VoteRequest, "–"),
+        (State::Refusing, Event::VoteRequest, "–"),
+    ] {
+        let mut case = Case::is(state);
+        case.happen(Event::Watermark);
+        case.happen(event);
+        assert_eq!(case.did(), did, "{state:?}, {event:?}");
     }
 }
 

@@ -26,6 +26,7 @@
 //! > prepare T1 [early]     the same as a slice of a transaction over several groups; a YES is durable at once
 //! > prepare T1 later       the same, and its record has not been handed to the log
 //! > decide T1 at 150       the other groups' votes have come; or: abort
+//! > decide T1 at 150 twice the votes are counted again before the outcome is in the log
 //! > replica a              where a replica that has applied everything may read, at its closed timestamp
 //! > append                 hands what is certified to the log
 //! > apply                  the log's next entry is durable and applied
@@ -43,7 +44,7 @@
 
 use crate::store::Store;
 use bytes::Bytes;
-use meridian_base::record::{Committed, Payload, Prepared, Record, Reserved, SchemaGrant};
+use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, DescriptorId, GlobalReads, GroupId, Key, KeyRange, LogPosition, NodeId,
     ReadEntry, SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
@@ -200,6 +201,16 @@ impl Script {
                 self.engine = Some(engine.with_index_limit(n.parse().expect("a number")));
             }
             ["decide", who, "at", t] => self.decide(who, Some(Timestamp::from_micros(millis(t) * 1_000))),
+            ["decide", who, "at", t, "twice"] => {
+                let (id, at) = (self.txns[who].request.id, Some(timestamp(t)));
+                let Script { engine: Some(engine), state, clock, physical, .. } = self else {
+                    unreachable!("`primary` comes first")
+                };
+                let first = engine.decide(state, id, at, clock, *physical);
+                let second = engine.decide(state, id, at, clock, *physical);
+                assert_eq!((first, second), (Deciding::Log(Outcome { id, at }), Deciding::Known), "logged once");
+                self.log(vec![Record::Outcome(Outcome { id, at })]);
+            }
             ["decide", who, "abort"] => self.decide(who, None),
             ["replica", what] => {
                 let u = self.state.replica_read(&target(what), ColumnMask::ALL, self.state.closed());

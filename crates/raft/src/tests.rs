@@ -25,8 +25,10 @@ struct Recorder {
     state: Mutex<Recorded>,
     durable: Mutex<Option<Recorded>>,
     imports: Mutex<u32>,
-    /// The store's disk is broken.
+    /// The store cannot apply entries any more.
     is_broken: AtomicBool,
+    /// It cannot take snapshots any more.
+    imports_nothing: AtomicBool,
 }
 
 #[derive(Clone, Default)]
@@ -37,12 +39,6 @@ struct Recorded {
 }
 
 impl Recorder {
-    fn check(&self) -> Result<()> {
-        match self.is_broken.load(Ordering::Relaxed) {
-            true => Err(Error::fatal("the store's disk is broken")),
-            false => Ok(()),
-        }
-    }
     fn payloads(&self) -> Vec<Bytes> {
         self.state.lock().payloads.clone()
     }
@@ -64,6 +60,13 @@ impl Recorder {
     }
 }
 
+fn unless(is_broken: &AtomicBool) -> Result<()> {
+    match is_broken.load(Ordering::Relaxed) {
+        true => Err(Error::fatal("the store's disk is broken")),
+        false => Ok(()),
+    }
+}
+
 struct RecorderMachine(Arc<Recorder>);
 
 impl StateMachine for RecorderMachine {
@@ -72,7 +75,7 @@ impl StateMachine for RecorderMachine {
         (state.position.index > 0).then(|| Recovered { position: state.position, membership: state.membership.clone() })
     }
     fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()> {
-        self.0.check()?;
+        unless(&self.0.is_broken)?;
         let mut state = self.0.state.lock();
         for entry in batch {
             assert_eq!(entry.position.index, state.position.index + 1, "applied in order, without gaps, once");
@@ -122,7 +125,7 @@ impl SnapshotSink for Import {
         Ok(())
     }
     fn finish(self: Box<Self>) -> Result<()> {
-        self.into.check()?;
+        unless(&self.into.imports_nothing)?;
         *self.into.state.lock() = self.state.clone();
         *self.into.durable.lock() = Some(self.state);
         *self.into.imports.lock() += 1;
@@ -567,7 +570,7 @@ async fn a_replica_whose_store_cannot_install_a_snapshot_says_why() {
         node.group.set_truncatable(node.recorder.flush());
     }
     sleep(Duration::from_secs(2)).await;
-    recorder.is_broken.store(true, Ordering::Relaxed);
+    recorder.imports_nothing.store(true, Ordering::Relaxed);
     cluster.start(lagging, disk, recorder).await;
     sleep(Duration::from_secs(5)).await;
     assert_eq!(cluster.group(lagging).failure().unwrap().message(), "the store's disk is broken");

@@ -248,7 +248,7 @@ async fn closing_waits_for_what_came_before_it() {
 /// Whatever was handed over when the disk broke, and later, is answered: in the same batch, behind it, and where a new segment was to be made.
 #[tokio::test(start_paused = true)]
 async fn everybody_hears_of_a_disk_that_broke() {
-    for already in [0, 19] {
+    for already in 0..=20 {
         let disk = MemoryDisk::default();
         let log = open(&disk).await.unwrap();
         let group = log.group(G);

@@ -474,6 +474,22 @@ fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
     }
 }
 
+/// T4: whoever hears a vote may rely on it, whatever becomes of this group's primary.
+#[test]
+fn a_vote_is_told_when_its_record_is_durable_and_not_before() {
+    let is_sent = |action: &Action| matches!(action, Action::Send { .. });
+    let mut case = Case::is(State::Waiting);
+    case.certify();
+    assert!(!case.out.iter().any(is_sent), "{}", case.did());
+    assert_eq!(case.state(), State::Preparing);
+    case.durable();
+    assert_eq!(case.did(), "YES to the group, YES to the gateway");
+    let mut case = Case::is(State::Refusing);
+    assert!(!case.out.iter().any(is_sent), "{}", case.did());
+    case.durable();
+    assert!(case.out.iter().any(is_sent));
+}
+
 /// What the retry wants to know is for the gateway; the other groups need the NO alone.
 #[test]
 fn why_it_was_refused_is_told_to_the_gateway_alone() {

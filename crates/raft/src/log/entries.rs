@@ -341,4 +341,20 @@ mod tests {
         assert!(entries.check_recovered() && entries.cached_bytes <= 10);
         entries.invariant();
     }
+
+    /// The frame of an entry that was truncated may become durable after another one has taken its index.
+    #[test]
+    fn a_place_counts_for_the_entry_that_was_written_there() {
+        let mut entries = Entries::new(0);
+        let (old, new) = (entry(1, 1, 8), entry(1, 2, 8));
+        entries.append(&old);
+        entries.truncate(0);
+        entries.append(&new);
+        entries.placed(old.position, place(7, 8));
+        entries.evict();
+        assert_eq!(entries.read(1, 2, 100), [Found::Here(new.clone())]);
+        entries.placed(new.position, place(9, 8));
+        entries.evict();
+        assert_eq!(entries.read(1, 2, 100), [Found::OnDisk(new.position, place(9, 8))]);
+    }
 }

@@ -93,6 +93,10 @@ impl Case {
     }
     /// What is to be logged is on its way; decisions are the engine's.
     fn log(&mut self) {
+        // It looks at everything that is in memory.
+        if self.group.participant.len() < 100 {
+            self.group.participant.invariant(&self.group.state);
+        }
         for action in &self.out {
             match action {
                 Action::Log(record) => self.group.pending.push(record.clone()),
@@ -335,6 +339,28 @@ fn what_has_begun_to_vote_is_not_forgotten_before_it_has() {
     }
 }
 
+/// Nobody else is there to remind a new term of it: time does.
+#[test]
+fn a_transaction_of_one_group_ends_in_whatever_term() {
+    let mut case = Case::new(PlantedBugs::NONE);
+    let slices = &scenario(PlantedBugs::NONE).transactions[0];
+    let alone = Prepare { participants: vec![group_id(0)], ..prepare(0, slices, &slices[0], Hold::No) };
+    case.receive(BallotMessage::Prepare(Box::new(alone)));
+    case.certify();
+    case.durable();
+    assert_eq!(case.state(), State::Deciding);
+    case.happen(Event::FailOver);
+    assert_eq!(case.state(), State::Prepared);
+    case.happen(Event::Timer);
+    assert_eq!(case.did(), "**log** Outcome(commit)");
+    case.durable();
+    assert_eq!(case.state(), State::Committed);
+    case.happen(Event::FailOver);
+    case.happen(Event::Watermark);
+    case.happen(Event::Timer);
+    assert_eq!(case.did(), "**log** Settled");
+}
+
 /// One that is to vote last certifies when the other has voted YES, however early that came, and refuses if it has to vote before.
 #[test]
 fn a_prepare_that_is_last_is_certified_after_the_others_alone() {
@@ -514,10 +540,11 @@ fn votes_that_nobody_waits_for_are_dropped() {
     let mut case = Case::new(PlantedBugs::NONE);
     for t in 0..2 * EARLY_VOTES_MAX {
         case.receive(BallotMessage::Vote { id: txn(t), from: group_id(1), vote: Vote::Yes(Timestamp(9)) });
-        assert!(case.group.participant.len() <= EARLY_VOTES_MAX);
+        assert_eq!(case.group.participant.len(), (t + 1).min(EARLY_VOTES_MAX), "none is dropped before that");
     }
     for _ in 0..=EARLY_VOTES_MAX / 512 {
         case.happen(Event::Timer);
     }
     assert!(case.group.participant.is_empty(), "and after a while all of them");
+    case.group.participant.invariant(&case.group.state);
 }

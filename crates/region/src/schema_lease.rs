@@ -487,3 +487,78 @@ impl SchemaLeases {
         self.select(|g| g.row.seq > 0).into_iter().filter(|g| !step.silent.contains(g)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: GroupId = GroupId(2);
+    const B: GroupId = GroupId(3);
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_micros(millis * 1_000)
+    }
+    /// The coordinator of version 5, whose predecessor has granted leases until 1,000 and 2,000.
+    fn successor() -> SchemaLeases {
+        let delay = Duration::from_millis(10);
+        let delays = Delays { round_trip: delay, commit: delay, max_offset: Duration::from_millis(250) };
+        let rows = BTreeMap::from([(A, Granted { seq: 1, bound: at(1_000) }), (B, Granted { seq: 1, bound: at(2_000) })]);
+        SchemaLeases::new(SchemaGrant { version: SchemaVersion(5), ..SchemaGrant::default() }, rows, delays)
+    }
+    /// Logs whatever is to be granted now, and gives who gets it.
+    fn grant(leases: &mut SchemaLeases, now: Timestamp) -> BTreeMap<GroupId, SchemaGrant> {
+        let mut actions = Vec::new();
+        leases.tick(now, &mut actions);
+        let mut granted = BTreeMap::new();
+        for action in actions {
+            if let Action::Log { group, row, grant } = action {
+                leases.logged(group, row.seq, now, &mut Vec::new());
+                granted.insert(group, grant);
+            }
+        }
+        granted
+    }
+
+    /// Until then a step of an earlier coordinator is not acknowledged: somebody may be using the version before it.
+    #[test]
+    fn a_successor_has_taken_over_when_each_old_lease_has_ended_or_its_group_has_answered() {
+        let mut leases = successor();
+        for (now, has_taken_over) in [(500, false), (1_251, false), (2_250, false), (2_251, true), (500, true)] {
+            assert_eq!(leases.has_taken_over(at(now)), has_taken_over, "at {now}");
+        }
+        // A lease ends with the clock that is farthest behind.
+        let mut leases = successor();
+        leases.remove_group(B);
+        assert!(!leases.has_taken_over(at(1_250)));
+        assert!(leases.has_taken_over(at(1_251)));
+        // An answer says that the group knows the present version.
+        let mut leases = successor();
+        let granted = grant(&mut leases, at(500));
+        for group in [A, B] {
+            assert!(!leases.has_taken_over(at(500)));
+            leases.answered(group, granted[&group].seq, granted[&group].bound, at(500), &mut Vec::new());
+        }
+        assert!(leases.has_taken_over(at(500)));
+    }
+
+    #[test]
+    fn a_group_that_was_created_is_granted_a_lease_and_one_that_is_gone_is_not() {
+        let mut leases = successor();
+        leases.add_group(GroupId(9));
+        leases.remove_group(A);
+        let granted = grant(&mut leases, at(500));
+        assert_eq!(granted.keys().copied().collect::<Vec<_>>(), [B, GroupId(9)]);
+        assert!(granted.values().all(|grant| grant.version == SchemaVersion(5)));
+    }
+
+    #[test]
+    fn one_step_at_a_time() {
+        let mut leases = successor();
+        assert!(!leases.in_step());
+        assert!(leases.begin_step(Vec::new(), false, at(500), &mut Vec::new()));
+        assert!(leases.in_step());
+        assert!(!leases.begin_step(Vec::new(), false, at(500), &mut Vec::new()));
+        leases.step_abandoned(at(501), &mut Vec::new());
+        assert!(!leases.in_step());
+    }
+}

@@ -561,4 +561,41 @@ mod tests {
         leases.step_abandoned(at(501), &mut Vec::new());
         assert!(!leases.in_step());
     }
+
+    #[test]
+    fn a_grant_whose_row_could_not_be_written_is_logged_again() {
+        let mut leases = successor();
+        let logged = |leases: &mut SchemaLeases, now| {
+            let mut actions = Vec::new();
+            leases.tick(now, &mut actions);
+            let rows = actions.iter().filter_map(|action| match action {
+                Action::Log { group: A, row, .. } => Some(row.seq),
+                _ => None,
+            });
+            rows.collect::<Vec<_>>()
+        };
+        let first = logged(&mut leases, at(500));
+        assert_eq!(first.len(), 1);
+        assert_eq!(logged(&mut leases, at(501)), [], "it is on its way");
+        leases.log_failed(A, first[0] + 1);
+        assert_eq!(logged(&mut leases, at(502)), [], "that was another one");
+        leases.log_failed(A, first[0]);
+        assert_eq!(logged(&mut leases, at(503)), first);
+    }
+
+    /// Whoever planned with a version from before the changes that a grant lists may have used what has changed since.
+    #[test]
+    fn a_grant_says_since_when_its_list_of_changes_is_complete() {
+        let mut leases = SchemaLeases { groups: BTreeMap::new(), ..successor() };
+        let first = leases.current().version.0;
+        for n in 1..=CHANGES_MAX as u64 + 2 {
+            assert!(leases.begin_step(vec![DescriptorId(7)], false, at(500), &mut Vec::new()));
+            leases.step_committed(SchemaVersion(first + n), at(500), at(500), &mut Vec::new());
+            assert!(!leases.in_step(), "nobody has to hear of it");
+            let dropped = n.saturating_sub(CHANGES_MAX as u64);
+            assert_eq!(leases.current().changed.len() as u64, n - dropped);
+            let complete_from = if dropped == 0 { 0 } else { first + dropped };
+            assert_eq!(leases.current().complete_from, SchemaVersion(complete_from), "after step {n}");
+        }
+    }
 }

@@ -4,6 +4,9 @@
 //! time and hands it out from memory, so that `nextval` is seldom a transaction; a block that a stopped node still held is a gap,
 //! as with PostgreSQL's `CACHE`.
 //!
+//! A block that is used up within a moment is followed by one of twice its size, so that a bulk load draws seldom and a sequence that is
+//! seldom used leaves small gaps. Of the sessions of a node that find no block, one draws and the others wait for it.
+//!
 //! A block is handed out only while the sequence is what it was when the block was drawn:
 //!
 //! * **`ALTER SEQUENCE`**, also one by another node: every `nextval` looks at the newest catalog, even in a block that reads an older one,
@@ -29,8 +32,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers a node draws at a time.
+/// Numbers a node draws at a time, at first.
 const BLOCK: i64 = 32;
+/// And at most.
+const BLOCK_MAX: i64 = 4_096;
+/// A block that lasts no longer than this is too small; one that lasts ten times as long is too large.
+const BLOCK_LASTS: Duration = Duration::from_millis(250);
 
 /// What a node has drawn and not handed out yet, by sequence and counter.
 #[derive(Default)]
@@ -39,6 +46,8 @@ pub(super) struct DrawnBlocks(Mutex<Blocks>);
 #[derive(Default)]
 struct Blocks {
     drawn: BTreeMap<(DescriptorId, u32), Drawn>,
+    /// Held by whoever draws a block.
+    drawing: BTreeMap<(DescriptorId, u32), Arc<tokio::sync::Mutex<()>>>,
     /// How often something was forgotten: a block that was being drawn meanwhile may be older than that.
     forgets: u64,
 }
@@ -50,6 +59,22 @@ struct Drawn {
     shape: Shape,
     /// The draw's number in the counter.
     draw: u64,
+    /// How many numbers it had.
+    size: i64,
+    /// When it was drawn.
+    at_micros: u64,
+}
+
+impl Drawn {
+    /// How many numbers the next block is to have.
+    fn next_size(&self, now_micros: u64) -> i64 {
+        let lasted = Duration::from_micros(now_micros.saturating_sub(self.at_micros));
+        match self.left {
+            0 if lasted < BLOCK_LASTS => (self.size * 2).min(BLOCK_MAX),
+            _ if lasted < BLOCK_LASTS * 10 => self.size,
+            _ => BLOCK,
+        }
+    }
 }
 
 /// What of a sequence decides which numbers come.
@@ -80,6 +105,12 @@ impl DrawnBlocks {
         drawn.next = value.wrapping_add(sequence.increment);
         Some(value)
     }
+    /// Whoever holds this may draw. Nobody draws for a counter that is gone.
+    fn drawing(&self, sequence: &Sequence) -> Arc<tokio::sync::Mutex<()>> {
+        let mut blocks = self.0.lock();
+        blocks.drawing.retain(|(id, index), _| *id != sequence.id || *index == sequence.index_id);
+        blocks.drawing.entry((sequence.id, sequence.index_id)).or_default().clone()
+    }
     /// A new block is about to be drawn: what is left of the one before, and how often something was forgotten.
     fn take_rest(&self, sequence: &Sequence) -> (Option<Drawn>, u64) {
         let mut blocks = self.0.lock();
@@ -97,6 +128,7 @@ impl DrawnBlocks {
     pub(super) fn forget(&self, sequence: DescriptorId) {
         let mut blocks = self.0.lock();
         blocks.drawn.retain(|(id, _), _| *id != sequence);
+        blocks.drawing.retain(|(id, _), _| *id != sequence);
         blocks.forgets += 1;
     }
 }
@@ -199,6 +231,27 @@ impl<E: Environment> SessionSequences<E> {
     }
 }
 
+impl<E: Environment> SessionSequences<E> {
+    /// Draws a block. Gives its first number and keeps the others.
+    async fn draw(&self, sequence: &Sequence) -> Result<i64> {
+        let blocks = &self.shared.sequences;
+        let (rest, forgets) = blocks.take_rest(sequence);
+        let at_micros = self.env.now_micros();
+        let size = rest.as_ref().map_or(BLOCK, |rest| rest.next_size(at_micros));
+        let draw = self.env.random() | 1;
+        let (first, count) = self
+            .change(sequence, |counter| {
+                let (first, count) = next_block(sequence, counter.map(|c| c.without(rest.as_ref())), size)?;
+                let last = first + (count - 1) * sequence.increment;
+                Ok((Counter { last, is_called: true, draw }, (first, count)))
+            })
+            .await?;
+        let next = first.wrapping_add(sequence.increment);
+        blocks.keep(sequence, Drawn { next, left: count - 1, shape: Shape::of(sequence), draw, size, at_micros }, forgets);
+        Ok(first)
+    }
+}
+
 impl Counter {
     fn stored(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(17);
@@ -226,8 +279,8 @@ impl Counter {
     }
 }
 
-/// The number after the counter and how many may be drawn at once; 2200H at the end of the sequence.
-fn next_block(sequence: &Sequence, counter: Option<Counter>) -> Result<(i64, i64)> {
+/// The number after the counter and how many may be drawn at once, of `size`; 2200H at the end of the sequence.
+fn next_block(sequence: &Sequence, counter: Option<Counter>, size: i64) -> Result<(i64, i64)> {
     let exhausted = || {
         let (which, bound) = if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
         Error::sql("2200H", format!("nextval: reached {which} value of sequence \"{}\" ({bound})", sequence.name))
@@ -250,7 +303,7 @@ fn next_block(sequence: &Sequence, counter: Option<Counter>) -> Result<(i64, i64
     };
     let end = if sequence.increment > 0 { sequence.max } else { sequence.min };
     let room = (i128::from(end) - i128::from(first)) / i128::from(sequence.increment) + 1;
-    Ok((first, room.clamp(1, i128::from(BLOCK)) as i64))
+    Ok((first, room.clamp(1, i128::from(size)) as i64))
 }
 
 #[async_trait]
@@ -261,18 +314,12 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         let value = match blocks.take(sequence) {
             Some(value) => value,
             None => {
-                let (rest, forgets) = blocks.take_rest(sequence);
-                let draw = self.env.random() | 1;
-                let (first, count) = self
-                    .change(sequence, |counter| {
-                        let (first, count) = next_block(sequence, counter.map(|c| c.without(rest.as_ref())))?;
-                        let last = first + (count - 1) * sequence.increment;
-                        Ok((Counter { last, is_called: true, draw }, (first, count)))
-                    })
-                    .await?;
-                let next = first.wrapping_add(sequence.increment);
-                blocks.keep(sequence, Drawn { next, left: count - 1, shape: Shape::of(sequence), draw }, forgets);
-                first
+                let drawing = blocks.drawing(sequence);
+                let _drawing = drawing.lock().await;
+                match blocks.take(sequence) {
+                    Some(value) => value,
+                    None => self.draw(sequence).await?,
+                }
             }
         };
         self.remember(sequence.id, value);
@@ -305,5 +352,52 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         let drawn = self.drawn.lock();
         let last = drawn.last.and_then(|id| drawn.current.get(&id).copied());
         last.ok_or_else(|| Error::sql("55000", "lastval is not yet defined in this session"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{Session, SessionOptions};
+    use crate::testing::MemEnvironment;
+
+    #[test]
+    fn blocks_grow_with_demand_and_shrink_without() {
+        let block = |size, left| {
+            let shape = Shape { increment: 1, min: 1, max: i64::MAX, cycle: false };
+            Drawn { next: 1, left, shape, draw: 1, size, at_micros: 1_000_000 }
+        };
+        for (size, left, lasted_millis, next) in [
+            (BLOCK, 0, 10, 2 * BLOCK),
+            (BLOCK_MAX, 0, 10, BLOCK_MAX),
+            // Its sequence was altered.
+            (BLOCK, 5, 10, BLOCK),
+            (256, 0, 1_000, 256),
+            (256, 0, 10_000, BLOCK),
+        ] {
+            assert_eq!(block(size, left).next_size(1_000_000 + lasted_millis * 1_000), next, "{size}, {left}, {lasted_millis}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_block_while_another_session_draws_waits_for_that_one() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
+        let mut s = Session::new(env.clone(), options, env.shared()).unwrap();
+        s.query_text("CREATE SEQUENCE s").await.unwrap();
+        let catalog = env.catalog();
+        let sequence = catalog.descriptors.keys().find_map(|id| catalog.sequence_by_id(*id)).expect("just made");
+        let shared = env.shared();
+        let sequences = SessionSequences::new(env.clone(), SessionId(2), shared.clone());
+        for n in 1..=BLOCK {
+            assert_eq!(sequences.nextval(&sequence, &catalog).await.unwrap(), n);
+        }
+        let drawing = shared.sequences.drawing(&sequence);
+        let held = drawing.lock().await;
+        let mut waits = sequences.nextval(&sequence, &catalog);
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert_eq!(sequences.draw(&sequence).await.unwrap(), BLOCK + 1);
+        drop(held);
+        assert_eq!(waits.await.unwrap(), BLOCK + 2, "from the same block");
     }
 }

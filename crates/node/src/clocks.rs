@@ -148,10 +148,12 @@ pub(crate) async fn compare<R: Runtime>(shared: Arc<Shared<R>>) {
         let bound = apart_max(&shared);
         let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
         if off * 2 > measured {
-            // With one other node nobody knows which of the two is right; the one that serves already goes on.
-            return fail(&shared, differs(off, measured, bound));
-        }
-        if measured * 2 >= others.len() || Instant::now() >= deadline {
+            // With one other node nobody knows which of the two is right; the one that serves already goes on. Unless it knows better:
+            // there is time for it to ask this one, and to make way (`is_wall_right`).
+            if Instant::now() >= deadline {
+                return fail(&shared, differs(off, measured, bound));
+            }
+        } else if measured * 2 >= others.len() || Instant::now() >= deadline {
             if measured == 0 && !others.is_empty() {
                 tracing::warn!("no other node answers: this node's clock is taken to be right");
             }

@@ -14,6 +14,7 @@
 //! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
 //! | 6 | token of a new node | the id it was given, for ever: whoever asks twice gets one identity |
 
+use crate::lock::RwLock;
 use crate::replica::ApplyHook;
 use crate::wire::NodeRecord;
 use meridian_base::key::encode;
@@ -23,7 +24,6 @@ use meridian_base::{
 };
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group, GroupKind};
 use meridian_store::{GroupStore, ScanLimits};
-use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

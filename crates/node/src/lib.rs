@@ -14,6 +14,7 @@
 //! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
 //!   may be planned with. * `address_book`: where the others
 //!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
+//! * `lock`: the lock around most of what all parts share.
 //! * `founding`: how a new process comes to an identity. * `identity`, `holdings`, `departure`: what its directory says of it.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
@@ -35,6 +36,7 @@ mod global;
 mod holdings;
 mod identity;
 mod in_doubt;
+mod lock;
 mod members;
 pub mod metrics;
 pub mod node;

@@ -4,6 +4,7 @@
 //! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
 //! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
 
+use crate::lock::RwLock;
 use crate::tasks::Tasks;
 use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -11,7 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Clock, Error, NodeId, Result, Timestamp, limits};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;

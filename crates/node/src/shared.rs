@@ -2,6 +2,7 @@
 
 use crate::catalog::CatalogCache;
 use crate::freshness::Freshness;
+use crate::lock::RwLock;
 use crate::primary::not_primary;
 use crate::replica::Replica;
 use crate::room::Left;
@@ -14,7 +15,6 @@ use meridian_raft::NodeLog;
 use meridian_region::PlantedBugs;
 use meridian_sql::env::SessionRow;
 use meridian_store::Store;
-use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

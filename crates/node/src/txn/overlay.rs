@@ -5,9 +5,9 @@
 //! Each entry says up to when it is known to be the newest, and a read that takes the value from here has that as its `until`.
 //! Certification decides as always; an entry that is lost costs an abort at most.
 
+use crate::lock::RwLock;
 use bytes::Bytes;
 use meridian_base::{GroupId, Key, KeyRange, Timestamp};
-use parking_lot::RwLock;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Included};
 use std::time::Duration;

@@ -157,7 +157,9 @@ fn places<'t>(
     };
     let ors = filters.iter().enumerate().filter_map(move |(i, f)| Some((i, sides(f)?)));
     ors.filter_map(move |(i, sides)| {
-        let (mut places, mut used) = (Vec::with_capacity(sides.len()), BTreeSet::new());
+        let mut places = Vec::with_capacity(sides.len());
+        // The other conditions that every side's place answers.
+        let mut answered: Option<BTreeSet<usize>> = None;
         let mut is_answered = true;
         let mut wide = index.columns.len();
         for side in sides {
@@ -165,7 +167,7 @@ fn places<'t>(
                 Expr::And(all) => all.as_slice(),
                 one => std::slice::from_ref(one),
             };
-            let (mut values, mut of_side) = (Vec::new(), BTreeSet::new());
+            let (mut values, mut of_side, mut used) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
             for column in &index.columns[..wide] {
                 let id = own.start + column.ordinal;
                 let ty = &table.columns[column.ordinal as usize].ty;
@@ -188,6 +190,7 @@ fn places<'t>(
             }
             wide = wide.min(values.len());
             is_answered &= of_side.len() == conditions.len();
+            answered = Some(answered.map_or_else(|| used.clone(), |all| &all & &used));
             places.push(values);
         }
         if wide <= width {
@@ -198,7 +201,7 @@ fn places<'t>(
         places.iter_mut().for_each(|values| values.truncate(wide));
         let mut consumed = Vec::new();
         if is_whole {
-            consumed.extend(used);
+            consumed.extend(answered.into_iter().flatten());
             consumed.extend(is_answered.then_some(i));
         }
         let full = wide == index.columns.len();

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
 
 const META: u32 = 1;
@@ -189,6 +190,15 @@ impl CatalogCache {
     /// The newest version applied, whether its time has come or not.
     pub fn newest(&self) -> Arc<Catalog> {
         self.upcoming.read().back().cloned().unwrap_or_else(|| self.active())
+    }
+
+    /// How far the newest version is ahead of the clock, if its time has not come.
+    pub fn ahead_of(&self, physical_micros: u64) -> Option<Duration> {
+        if self.next_due.load(Ordering::Acquire) == u64::MAX {
+            return None;
+        }
+        let newest = self.upcoming.read().back()?.committed_at;
+        Some(newest.since(self.clock.now(physical_micros)))
     }
 
     /// Every node that has joined.

@@ -5,18 +5,22 @@
 //! acknowledged. An error that rests on unverified state must not be sent (counterexample 16), so nothing is planned unless
 //!
 //! * a primary that holds a schema lease (or the catalog's own) *confirmed*, less than [`CONFIRMED_FOR`] ago, what the newest
-//!   version is. A primary on this node confirms at once; the others do so with every answer to a ping of this node, and
-//! * the copy is at least as new as every version that was confirmed.
+//!   version is. A primary on this node confirms at once; the others do so with every answer to a ping of this node,
+//! * the copy is at least as new as every version that was confirmed, and
+//! * no version of the copy lies so far ahead of this node's clock that the clock must have been set back since ([`BEHIND_MAX`]):
+//!   what such a version brought was acknowledged and used, and is not said to be missing until its time comes again.
 //!
-//! Nothing else that others say of versions is heard: whoever can reach the node's port could keep it from planning. A version that
-//! is ahead of the copy by more than [`AHEAD_MAX`] is not believed of a member either.
+//! Nothing else that others say of versions is heard: any program that reaches the node's port could keep it from planning. A
+//! version that is ahead of the copy by more than [`AHEAD_MAX`] is not believed of a member either.
 //!
 //! It suffices because a schema change is acknowledged only when every group's primary knows it or has no lease any more, and
 //! every node plans with it by then, or since then [`CONFIRMED_FOR`] and the version's own time have passed (`ddl`): a primary that confirms the version before
 //! does so earlier, and a node that hears of nothing newer waits before it is too late.
 
+use crate::clocks::behind_error;
 use crate::replica::Replica;
 use crate::shared::Shared;
+use meridian_base::limits::BEHIND_MAX;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result, SchemaVersion, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,8 +111,16 @@ impl<R: Runtime> Shared<R> {
         replica.lease_holds().then_some(version)
     }
 
+    /// How far the newest version lies ahead of this node's clock, if that is no ordinary wait.
+    fn catalog_ahead(&self) -> Option<Duration> {
+        self.catalog.ahead_of(self.runtime.physical_micros()).filter(|by| *by > BEHIND_MAX)
+    }
+
     /// Whether the present copy may be planned with.
     pub(crate) fn is_fresh(&self) -> bool {
+        if self.catalog_ahead().is_some() {
+            return false;
+        }
         if !self.freshness.is_confirmed() {
             let now = Instant::now();
             let Some(version) = self.certified_schema() else { return false };
@@ -142,6 +154,9 @@ impl<R: Runtime> Shared<R> {
         }
         let deadline = self.freshness.deadline();
         while !self.is_fresh() {
+            if let Some(by) = self.catalog_ahead() {
+                return Err(behind_error(GroupId::CATALOG, by));
+            }
             if Instant::now() > deadline {
                 return Err(Error::unavailable("this node does not know the present schema")
                     .detail("It has not heard from a primary lately, or its copy of the catalog lags behind.")

@@ -78,6 +78,28 @@ fn whoever_writes_while_the_clock_is_behind_is_told_at_once() {
     c.sql(US, "defaultdb", "INSERT INTO t VALUES (2); CREATE TABLE u (id INT8 PRIMARY KEY)");
 }
 
+/// The copy of the catalog is flushed before, so the node starts; the table's version comes back from the log, an hour ahead.
+#[test]
+fn what_was_created_while_the_clock_was_ahead_is_not_said_to_be_missing() {
+    let mut c = Cluster::start_with_clocks(1, 1, 79, Tuning::default(), |_| HOUR);
+    c.pass(Duration::from_secs(45));
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY); INSERT INTO t VALUES (1)");
+    c.kill("n1");
+    c.jump_clock("n1", -HOUR);
+    c.restart("n1");
+    c.pass(SOON);
+    for sql in ["SELECT * FROM t", "INSERT INTO t VALUES (2)", "CREATE TABLE t (id INT8 PRIMARY KEY)"] {
+        let began = c.elapsed();
+        let (state, message) = refused(c.try_sql(US, "defaultdb", sql));
+        assert!(state == "57P03" && message.contains("behind the last promise of group"), "{sql}: {state} {message}");
+        let took = c.elapsed() - began;
+        assert!(took < Duration::from_secs(2), "{sql}: {took:?}");
+    }
+    c.accept_clock("n1").expect("taken");
+    assert_eq!(c.sql(US, "defaultdb", "SELECT * FROM t"), [["1"]]);
+    c.sql(US, "defaultdb", "INSERT INTO t VALUES (2)");
+}
+
 #[test]
 fn a_clock_that_jumps_ahead_while_its_node_serves_costs_a_restart_and_no_more() {
     let mut c = two_regions(73);

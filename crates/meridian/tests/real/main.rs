@@ -21,3 +21,4 @@ mod process;
 mod refusals;
 mod results;
 mod shell;
+mod stalls;

@@ -140,6 +140,10 @@ impl Node {
     pub fn suspend(&self) {
         self.signal(libc::SIGSTOP);
     }
+    /// SIGCONT: it goes on with what it was at, and with what came meanwhile.
+    pub fn resume(&self) {
+        self.signal(libc::SIGCONT);
+    }
     fn signal(&self, signal: libc::c_int) {
         // SAFETY: signals a process that this one started and has not waited for yet.
         assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);

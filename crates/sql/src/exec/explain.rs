@@ -6,7 +6,7 @@ use crate::catalog::show::Computed;
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
-use crate::plan::physical::{DmlPlanKind, KeyPart, Node, Scalar, Scan};
+use crate::plan::physical::{DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
 use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
 use crate::types::{Datum, EvalContext, Type};
@@ -309,6 +309,43 @@ impl Tree<'_> {
         }
     }
 
+    /// The conditions that a range of a column answers.
+    fn range(&self, column: &str, r: &KeyRangeParts) -> Vec<String> {
+        let mut conds = Vec::new();
+        if let Some((e, included)) = &r.lower {
+            conds.push(format!("({column} {} {})", if *included { ">=" } else { ">" }, self.expr(&e.expr)));
+        }
+        if let Some((e, included)) = &r.upper {
+            conds.push(format!("({column} {} {})", if *included { "<=" } else { "<" }, self.expr(&e.expr)));
+        }
+        if r.lower.is_none() && r.upper.is_none() && r.like.is_none() {
+            conds.push(format!("({column} IS NOT NULL)"));
+        }
+        if let Some(e) = &r.like {
+            conds.push(format!("({column} ~~ {})", self.expr(&e.expr)));
+        }
+        conds
+    }
+
+    /// Where a scan looks one after the other: a list, if all places are values of the same columns.
+    fn places(&self, s: &Scan) -> Option<String> {
+        let first = s.places.first()?;
+        let index = &s.table.indexes[s.index];
+        let columns: Vec<&str> = index.columns.iter().map(|c| s.table.columns[c.ordinal as usize].name.as_str()).collect();
+        if s.places.iter().all(|p| p.range.is_none() && p.values.len() == first.values.len()) {
+            let values = s.places.iter().map(|p| format!("({})", self.exprs(&p.values, &[])));
+            let columns = columns[..first.values.len()].join(", ");
+            return Some(format!("(({columns}) IN ({}))", values.collect::<Vec<_>>().join(", ")));
+        }
+        let place = |p: &PlacePlan| {
+            let values = p.values.iter().zip(&columns).map(|(v, column)| format!("({column} = {})", self.expr(&v.expr)));
+            let mut conds: Vec<String> = values.collect();
+            conds.extend(p.range.iter().flat_map(|r| self.range(columns[p.values.len()], r)));
+            conds.join(" AND ")
+        };
+        Some(format!("({})", s.places.iter().map(place).collect::<Vec<_>>().join(" OR ")))
+    }
+
     fn scan(&mut self, s: &Scan, depth: usize, measured: &str) {
         let index = &s.table.indexes[s.index];
         let name = if s.alias == s.table.name { s.alias.clone() } else { format!("{} {}", s.table.name, s.alias) };
@@ -331,25 +368,9 @@ impl Tree<'_> {
                 KeyPart::Null => format!("({column} IS NULL)"),
             });
         }
-        if let Some(first) = s.places.first() {
-            let columns = index.columns.iter().take(first.len()).map(|c| s.table.columns[c.ordinal as usize].name.as_str());
-            let values = s.places.iter().map(|values| format!("({})", self.exprs(values, &[])));
-            conds.push(format!("(({}) IN ({}))", columns.collect::<Vec<_>>().join(", "), values.collect::<Vec<_>>().join(", ")));
-        }
+        conds.extend(self.places(s));
         if let (Some(r), Some(c)) = (&s.range, index.columns.get(s.prefix.len())) {
-            let column = &s.table.columns[c.ordinal as usize].name;
-            if let Some((e, included)) = &r.lower {
-                conds.push(format!("({column} {} {})", if *included { ">=" } else { ">" }, self.expr(&e.expr)));
-            }
-            if let Some((e, included)) = &r.upper {
-                conds.push(format!("({column} {} {})", if *included { "<=" } else { "<" }, self.expr(&e.expr)));
-            }
-            if r.lower.is_none() && r.upper.is_none() && r.like.is_none() {
-                conds.push(format!("({column} IS NOT NULL)"));
-            }
-            if let Some(e) = &r.like {
-                conds.push(format!("({column} ~~ {})", self.expr(&e.expr)));
-            }
+            conds.extend(self.range(&s.table.columns[c.ordinal as usize].name, r));
         }
         if !conds.is_empty() {
             self.note(depth, format!("Index Cond: {}", conds.join(" AND ")));

@@ -412,59 +412,86 @@ async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>, 
         }
         prefixes = next;
     }
-    if !s.places.is_empty() {
-        let Some(start) = prefixes.pop() else { return Err(Error::internal("an index has no beginning")) };
-        for values in &s.places {
-            let values = eval_all(values, &[], frame, rt).await?;
+    let mut ranges = Vec::new();
+    if s.places.is_empty() {
+        let bounds = match &s.range {
+            Some(r) => match range_values(r, frame, rt).await? {
+                Some(b) => Some(b),
+                None => return Ok(Work::Points { groups, keys: VecDeque::new() }),
+            },
+            None => None,
+        };
+        if !s.is_point {
+            for prefix in &prefixes {
+                ranges.push(range_in(s, prefix, s.prefix.len(), bounds.as_ref())?);
+            }
+        }
+    } else if let Some(start) = prefixes.pop() {
+        for place in &s.places {
+            let values = eval_all(&place.values, &[], frame, rt).await?;
             // NULL equals nothing.
             if values.iter().any(Datum::is_null) {
                 continue;
             }
+            let bounds = match &place.range {
+                Some(r) => match range_values(r, frame, rt).await? {
+                    Some(b) => Some(b),
+                    None => continue,
+                },
+                None => None,
+            };
             let mut key = start.clone();
             for (v, column) in values.iter().zip(&index.columns) {
                 let ty = &s.types[column.ordinal as usize];
                 encode_key_column(&mut key, v, ty, column.descending, column.nulls_first)?;
             }
-            prefixes.push(key);
+            match s.is_point {
+                true => prefixes.push(key),
+                false => ranges.push(range_in(s, &key, values.len(), bounds.as_ref())?),
+            }
         }
     }
-    if prefixes.len() > 1 {
+    if s.is_point {
         prefixes.sort_unstable();
         prefixes.dedup();
-    }
-    if s.reverse {
-        prefixes.reverse();
-    }
-    if s.is_point {
-        return Ok(Work::Points { groups, keys: prefixes.into_iter().map(|k| Key::new(&k)).collect() });
+        let mut keys: VecDeque<Key> = prefixes.into_iter().map(|k| Key::new(&k)).collect();
+        if s.reverse {
+            keys.make_contiguous().reverse();
+        }
+        return Ok(Work::Points { groups, keys });
     }
     if s.locking != Locking::None && want >= BATCH {
         // All rows are wanted, and all statements lock them in one order of the groups.
         groups = groups.together();
     }
-    let mut ranges = VecDeque::with_capacity(prefixes.len());
-    let bounds = match &s.range {
-        Some(r) => match range_values(r, frame, rt).await? {
-            Some(b) => Some(b),
-            None => return Ok(Work::Points { groups, keys: VecDeque::new() }),
-        },
-        None => None,
-    };
-    for prefix in prefixes {
-        let range = match &bounds {
-            None => KeyRange::prefix(&prefix),
-            Some(b) => {
-                let column = &index.columns[s.prefix.len()];
-                b.within(&prefix, &s.types[column.ordinal as usize], column.descending, column.nulls_first)?
-            }
-        };
-        if !range.is_empty() {
-            ranges.push_back(range);
-        }
+    let mut ranges: VecDeque<KeyRange> = in_order(ranges).into();
+    if s.reverse {
+        ranges.make_contiguous().reverse();
     }
     let near = usize::from(groups.near.is_some());
     let cursors = groups.iter().map(|group| Cursor { group, ranges: ranges.clone(), ahead: VecDeque::new() }).collect();
     Ok(Work::Ranges { cursors, near })
+}
+
+/// What begins with the values of so many columns, within bounds of the next one.
+fn range_in(s: &Scan, prefix: &[u8], columns: usize, bounds: Option<&Bounds>) -> Result<KeyRange> {
+    let Some(bounds) = bounds else { return Ok(KeyRange::prefix(prefix)) };
+    let column = &s.table.indexes[s.index].columns[columns];
+    bounds.within(prefix, &s.types[column.ordinal as usize], column.descending, column.nulls_first)
+}
+
+/// Ranges in the order of their keys; those that meet are one, so that no row is read twice.
+fn in_order(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+    ranges.retain(|r| !r.is_empty());
+    ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+    let mut out: Vec<KeyRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start < last.end => last.end = range.end.max(last.end.clone()),
+            _ => out.push(range),
+        }
+    }
+    out
 }
 
 /// The values of a part of a key; `NULL` equals nothing and is left out.

@@ -14,8 +14,8 @@ pub(crate) struct Path {
     /// Position in the table's indexes.
     pub(crate) index: usize,
     pub(crate) prefix: Vec<Part>,
-    /// Instead of a prefix: values of the first columns, a list for each place to look at (`(a, b) IN ((1, 2), (3, 4))`).
-    pub(crate) places: Vec<Vec<Expr>>,
+    /// Instead of a prefix: what is looked at one after the other (`(a, b) IN ((1, 2), (3, 4))`, `a = 1 OR a > 5`).
+    pub(crate) places: Vec<Place>,
     pub(crate) range: Option<Range>,
     /// Every column of a unique index is fixed: each key is one entry.
     pub(crate) is_point: bool,
@@ -25,6 +25,15 @@ pub(crate) struct Path {
     pub(crate) rows: f64,
     /// How many ranges, or keys, are looked at.
     pub(crate) ranges: f64,
+}
+
+/// A part of an index beside others.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Of the first columns.
+    pub(crate) values: Vec<Expr>,
+    /// Of the column after them.
+    pub(crate) range: Option<Range>,
 }
 
 /// The values of one index column.
@@ -73,7 +82,7 @@ pub(crate) fn paths(
             implied = positions;
         }
         let one = path(index, at, table, &own, filters);
-        let several = places(index, at, table, &own, filters, one.width());
+        let several = places(at, table, &own, filters, (one.prefix.len(), one.range.is_some()));
         for mut path in std::iter::once(one).chain(several) {
             path.consumed.extend(implied.iter().copied());
             path.rows = known.rows_of_path(base, &path).unwrap_or(path.rows);
@@ -105,7 +114,7 @@ fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>
                 prefix.push(p);
             }
             None => {
-                range = bounds(filters, id, ty, own, &mut consumed);
+                range = bounds(filters.iter().enumerate(), id, ty, own, &mut consumed);
                 break;
             }
         }
@@ -121,13 +130,7 @@ fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>
     } else {
         rows_of_prefix(index, prefix.len()) * multiple
     };
-    if let Some(r) = &range {
-        rows *= match (r.lower.is_some(), r.upper.is_some(), r.like.is_some()) {
-            (true, true, _) | (_, _, true) => 0.1,
-            (false, false, _) => 0.9,
-            _ => 0.3,
-        };
-    }
+    rows *= range.as_ref().map_or(1.0, part_of_range);
     Path { index: at, prefix, places: Vec::new(), range, is_point, consumed, rows, ranges: multiple }
 }
 
@@ -136,85 +139,103 @@ impl Path {
     pub(super) fn is_whole(&self) -> bool {
         self.prefix.is_empty() && self.places.is_empty() && self.range.is_none()
     }
-    /// How many of the index's columns have one of some values.
-    pub(crate) fn width(&self) -> usize {
-        self.places.first().map_or(self.prefix.len(), Vec::len)
+    /// Whether all rows it gives have one of some values in the index's first column.
+    pub(super) fn has_values(&self) -> bool {
+        !self.prefix.is_empty() || !self.places.is_empty() && self.places.iter().all(|p| !p.values.is_empty())
     }
 }
 
-/// The paths to the places that an `OR` names, if each of its sides says what more than `width` columns of the index are.
+/// The paths to the places that an `OR` names, one for each `OR` whose sides all say more about the index than the other
+/// conditions do (`known`: of how many columns these give the values, and whether they bound the next one).
 fn places<'t>(
-    index: &'t Index,
     at: usize,
     table: &'t TableRef,
     own: &'t std::ops::Range<ColId>,
     filters: &'t [Expr],
-    width: usize,
+    known: (usize, bool),
 ) -> impl Iterator<Item = Path> + 't {
-    let sides = |e: &'t Expr| match e {
-        Expr::Or(sides) if sides.len() <= PLACES_MAX => Some(sides),
-        _ => None,
-    };
-    let ors = filters.iter().enumerate().filter_map(move |(i, f)| Some((i, sides(f)?)));
+    let ors = filters.iter().enumerate().filter_map(|(i, f)| Some((i, sides(f, PLACES_MAX)?)));
     ors.filter_map(move |(i, sides)| {
-        let mut places = Vec::with_capacity(sides.len());
-        // The other conditions that every side's place answers.
-        let mut answered: Option<BTreeSet<usize>> = None;
+        let index = &table.indexes[at];
+        let others = filters.iter().enumerate().filter(|(other, _)| *other != i);
+        let (mut places, mut rows) = (Vec::with_capacity(sides.len()), 0.0);
         let mut is_answered = true;
-        let mut wide = index.columns.len();
+        // The other conditions that every side's places answer.
+        let mut answered: Option<BTreeSet<usize>> = None;
         for side in sides {
-            let conditions = match side {
-                Expr::And(all) => all.as_slice(),
-                one => std::slice::from_ref(one),
-            };
-            let (mut values, mut of_side, mut used) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-            for column in &index.columns[..wide] {
+            let conditions = conjuncts(side);
+            // The side's own conditions come first, and are counted from the end of the others.
+            let own_ones = conditions.iter().enumerate().map(|(n, c)| (filters.len() + n, *c));
+            let all = || own_ones.clone().chain(others.clone());
+            let mut used = BTreeSet::new();
+            let mut values = vec![Vec::new()];
+            for column in &index.columns {
                 let id = own.start + column.ordinal;
                 let ty = &table.columns[column.ordinal as usize].ty;
-                let equal = |(i, c): (usize, &Expr)| match part(c, id, ty, own) {
-                    Some(Part::Eq(value)) => Some((i, value)),
+                let several = |(n, c): (usize, &Expr)| match part(c, id, ty, own)? {
+                    Part::Eq(value) => Some((n, vec![value])),
+                    Part::In(list) if values.len() * list.len() <= LISTED_MAX => Some((n, list)),
                     _ => None,
                 };
-                let value = match conditions.iter().enumerate().find_map(equal) {
-                    Some((i, value)) => {
-                        of_side.insert(i);
-                        value
-                    }
-                    None => {
-                        let Some((i, value)) = filters.iter().enumerate().find_map(equal) else { break };
-                        used.insert(i);
-                        value
-                    }
-                };
-                values.push(value);
+                let Some((n, list)) = all().find_map(several) else { break };
+                used.insert(n);
+                let with = |v: &Vec<Expr>, last: &Expr| v.iter().chain([last]).cloned().collect::<Vec<_>>();
+                values = values.iter().flat_map(|v| list.iter().map(move |last| with(v, last))).collect();
             }
-            wide = wide.min(values.len());
-            is_answered &= of_side.len() == conditions.len();
+            let width = values.first().map_or(0, Vec::len);
+            let range = index.columns.get(width).and_then(|column| {
+                let mut bounding = Vec::new();
+                let ty = &table.columns[column.ordinal as usize].ty;
+                let range = bounds(all(), own.start + column.ordinal, ty, own, &mut bounding);
+                used.extend(bounding);
+                range
+            });
+            if (width, range.is_some()) <= known || places.len() + values.len() > PLACES_MAX {
+                return None;
+            }
+            is_answered &= (0..conditions.len()).all(|n| used.contains(&(filters.len() + n)));
+            used.retain(|n| *n < filters.len());
             answered = Some(answered.map_or_else(|| used.clone(), |all| &all & &used));
-            places.push(values);
+            let each = if width == index.columns.len() && index.unique { 1.0 } else { rows_of_prefix(index, width) };
+            rows += values.len() as f64 * each * range.as_ref().map_or(1.0, part_of_range);
+            places.extend(values.into_iter().map(|values| Place { values, range: range.clone() }));
         }
-        if wide <= width {
-            return None;
-        }
-        // What only some of the sides use has to be looked at again, and so has everything if columns were dropped.
-        let is_whole = places.iter().all(|values| values.len() == wide);
-        places.iter_mut().for_each(|values| values.truncate(wide));
-        let mut consumed = Vec::new();
-        if is_whole {
-            consumed.extend(answered.into_iter().flatten());
-            consumed.extend(is_answered.then_some(i));
-        }
-        let full = wide == index.columns.len();
-        let is_point = full && index.unique;
-        let each = if is_point { 1.0 } else { rows_of_prefix(index, wide) };
-        let rows = each * places.len() as f64;
+        let consumed = answered.into_iter().flatten().chain(is_answered.then_some(i)).collect();
+        let is_point = index.unique && places.iter().all(|p| p.values.len() == index.columns.len());
         let ranges = places.len() as f64;
         Some(Path { index: at, prefix: Vec::new(), places, range: None, is_point, consumed, rows, ranges })
     })
 }
 
-/// How many sides an `OR` may have of which each is looked at by itself.
+/// The sides of an `OR`, if there are not too many of them.
+pub(super) fn sides(e: &Expr, most: usize) -> Option<&[Expr]> {
+    match e {
+        Expr::Or(sides) if sides.len() <= most => Some(sides),
+        _ => None,
+    }
+}
+
+/// What must hold for an expression to hold: the parts of an `AND`, however deep.
+pub(super) fn conjuncts(e: &Expr) -> Vec<&Expr> {
+    match e {
+        Expr::And(all) => all.iter().flat_map(conjuncts).collect(),
+        one => vec![one],
+    }
+}
+
+/// How many places of an index are looked at by themselves at most.
 const PLACES_MAX: usize = 100_000;
+/// How many places the `IN` lists of one side may multiply to.
+const LISTED_MAX: usize = 1_000;
+
+/// What a range leaves of the rows.
+fn part_of_range(range: &Range) -> f64 {
+    match (range.lower.is_some(), range.upper.is_some(), range.like.is_some()) {
+        (true, true, _) | (_, _, true) => 0.1,
+        (false, false, _) => 0.9,
+        _ => 0.3,
+    }
+}
 
 /// Each fixed column of a key leaves a tenth.
 fn rows_of_prefix(index: &Index, columns: usize) -> f64 {
@@ -321,13 +342,20 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
     }
 }
 
-fn bounds(filters: &[Expr], id: ColId, ty: &Type, own: &std::ops::Range<ColId>, consumed: &mut Vec<usize>) -> Option<Range> {
+/// The bounds on a column that some conditions give; `consumed`: the numbers of those that need no other test then.
+fn bounds<'f>(
+    filters: impl Iterator<Item = (usize, &'f Expr)>,
+    id: ColId,
+    ty: &Type,
+    own: &std::ops::Range<ColId>,
+    consumed: &mut Vec<usize>,
+) -> Option<Range> {
     if !is_keyable(ty) {
         return None;
     }
     let is_col = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
     let (mut range, mut is_there) = (Range::default(), false);
-    for (i, f) in filters.iter().enumerate() {
+    for (i, f) in filters {
         match f {
             Expr::Compare(cmp, p) => {
                 let (cmp, value) = match () {

@@ -5,7 +5,7 @@
 //! Costs are microseconds of this engine's time on one core, measured over tables of 10,000 to 1,000,000 rows, and the way to rows in
 //! other regions.
 
-use super::access::{Part, Path, Range};
+use super::access::{Part, Path, Place, Range};
 use super::expr::{Cmp, ColId, Expr};
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
@@ -332,8 +332,9 @@ impl Known {
             Part::Null => self.nulls(column(at)),
         };
         if !path.places.is_empty() {
-            let of_place = |values: &Vec<Expr>| -> f64 {
-                values.iter().enumerate().map(|(at, value)| self.equal(column(at), value)).product()
+            let of_place = |place: &Place| -> f64 {
+                let equal: f64 = place.values.iter().enumerate().map(|(at, value)| self.equal(column(at), value)).product();
+                equal * place.range.as_ref().map_or(1.0, |range| self.within(column(place.values.len()), range))
             };
             let part: f64 = path.places.iter().map(of_place).sum();
             let most = if path.is_point { path.places.len() as f64 } else { rows };

@@ -1,6 +1,8 @@
 //! Physical plans, and how a logical plan becomes one.
 
-use super::access::{self, Part, Path};
+mod scans;
+
+use super::access;
 use super::dml::{Dml, DmlKind};
 use super::estimate::{self, Known};
 use super::expr::*;
@@ -12,6 +14,7 @@ use crate::env::Locking;
 use crate::types::functions::{Aggregate, SetFunction};
 use crate::types::{Datum, Type};
 use meridian_base::{ColumnMask, Error, Result};
+use scans::TableScan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -137,7 +140,7 @@ pub(crate) struct Scan {
     pub(crate) index: usize,
     pub(crate) prefix: Vec<KeyPart>,
     /// See [`Path::places`].
-    pub(crate) places: Vec<Vec<Scalar>>,
+    pub(crate) places: Vec<PlacePlan>,
     pub(crate) range: Option<KeyRangeParts>,
     pub(crate) is_point: bool,
     pub(crate) reverse: bool,
@@ -172,6 +175,13 @@ pub(crate) enum KeyPart {
     In(Vec<Scalar>),
     Any(Scalar),
     Null,
+}
+
+/// See [`access::Place`].
+#[derive(Debug)]
+pub(crate) struct PlacePlan {
+    pub(crate) values: Vec<Scalar>,
+    pub(crate) range: Option<KeyRangeParts>,
 }
 
 #[derive(Debug)]
@@ -379,7 +389,7 @@ impl Compiler<'_> {
                 let need = with_columns(need, filters.iter());
                 let own = *base..*base + table.columns.len() as u32;
                 let columns: Vec<u32> = need.iter().filter(|c| own.contains(c)).map(|c| c - base).collect();
-                self.table(table, *base, alias, *locking, filters, columns, wish)
+                self.table(&TableScan { table, base: *base, alias, locking: *locking, columns }, filters, wish)
             }
             Rel::Computed { of, base } => {
                 let own = *base..*base + of.columns().len() as u32;
@@ -626,7 +636,8 @@ impl Compiler<'_> {
             let need = with_columns(&BTreeSet::from([*column]), filters.iter());
             let columns = need.iter().filter_map(|c| c.checked_sub(*base)).filter(|o| (*o as usize) < table.columns.len());
             let wish = [(*column, is_max, is_max)];
-            let b = self.table(table, *base, alias, Locking::None, &filters, columns.collect(), Some(&wish))?;
+            let of = TableScan { table, base: *base, alias, locking: Locking::None, columns: columns.collect() };
+            let b = self.in_order(&of, &filters, &wish)?;
             if !b.fixed.contains(column) && !b.order.starts_with(&wish) {
                 return Ok(None);
             }
@@ -653,135 +664,6 @@ impl Compiler<'_> {
             });
         }
         Ok(all)
-    }
-
-    /// A table through the cheapest of its paths; among equals, one with the wished order.
-    fn table(
-        &mut self,
-        table: &TableRef,
-        base: ColId,
-        alias: &str,
-        locking: Locking,
-        filters: &[Expr],
-        columns: Vec<u32>,
-        wish: Wish,
-    ) -> Result<Built> {
-        let plan = (self.tables)(table)?;
-        let predicate = |i: usize| {
-            let mut e = plan.predicates[i].clone()?;
-            shift_slots(&mut e, base);
-            let mut conds = Vec::new();
-            e.conjuncts(&mut conds);
-            Some(conds)
-        };
-        let candidates = access::paths(table, base, filters, &predicate, self.known);
-        let first = self.first.take();
-        let estimate = self.known.rows_of(base).map(|rows| (rows * self.known.selectivity(filters)).max(access::FEW));
-        let cost = |p: &Path| {
-            let is_covering = p.index == 0 || covers(table, p.index, &columns);
-            if let (Some(rows), Some(read)) = (estimate, self.known.cost_of_path(base, p, is_covering)) {
-                let read = if matches!(locking, Locking::None) { read } else { read + p.rows * estimate::LOCKED };
-                let order = ordering(table, base, p);
-                return match (satisfies(wish, &order.0, &order.1).0, wish, first) {
-                    // It ends when there are enough of them.
-                    (true, _, Some(first)) => read * (first / rows.max(1.0)).min(1.0),
-                    (true, ..) => read,
-                    (false, ..) => read + estimate::cost_of_sort(rows),
-                };
-            }
-            let lookups = p.index != 0 && !covers(table, p.index, &columns);
-            let order = ordering(table, base, p);
-            let (ordered, _) = satisfies(wish, &order.0, &order.1);
-            // A sort reads everything before the first row comes out.
-            p.rows * if lookups { 2.0 } else { 1.0 } + if ordered { 0.0 } else { p.rows * 0.5 + 1.0 }
-        };
-        let best = candidates.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.index.cmp(&b.index)));
-        let path = best.ok_or_else(|| Error::internal(format!("table \"{}\" has no readable index", table.name)))?;
-        let (mut order, mut fixed) = ordering(table, base, &path);
-        let (_, reverse) = satisfies(wish, &order, &fixed);
-        if reverse {
-            order.iter_mut().for_each(|(_, d, n)| (*d, *n) = (!*d, !*n));
-        }
-        let regions = access::regions(table, base, filters, &|o| {
-            let mut e = plan.generated.iter().find(|(g, _)| *g == o)?.1.clone();
-            shift_slots(&mut e, base);
-            Some(e)
-        });
-        let is_one = table.group_count() == 1 || regions.as_ref().is_some_and(|r| matches!(r.part, Part::Eq(_)));
-        if is_one {
-            fixed.extend(table.region_column().map(|o| base + o));
-        }
-        let is_ordered = |w: &[(ColId, bool, bool)]| w.iter().any(|(c, _, _)| !fixed.contains(c));
-        let is_merged = !is_one && !path.is_point && wish.is_some_and(is_ordered) && satisfies(wish, &order, &fixed).0;
-        if !is_one && !path.is_point && !is_merged {
-            order.clear();
-        }
-        let writes = !matches!(locking, Locking::None);
-        let mut mask = ColumnMask::EXISTENCE;
-        let own = base..base + table.columns.len() as u32;
-        let mut read: Vec<u32> = columns.clone();
-        read.extend(filters.iter().flat_map(Expr::columns).filter(|c| own.contains(c)).map(|c| c - base));
-        read.iter().for_each(|o| mask |= ColumnMask::column(*o));
-        if locking.is_to_write() && columns.len() == table.columns.len() {
-            // Who writes a row counts as reading all of it.
-            mask = ColumnMask::ALL;
-        }
-        let layout: Vec<ColId> = columns.iter().map(|o| base + o).collect();
-        let by_region = regions.as_ref().and_then(|r| r.consumed);
-        let is_left = |i: &usize| !path.consumed.contains(i) && by_region != Some(*i);
-        let remaining = filters.iter().enumerate().filter(|(i, _)| is_left(i)).map(|(_, f)| f.clone());
-        let filter = self.scalars(&remaining.collect::<Vec<_>>(), &layout)?;
-        let key_part = |p: &Part, c: &mut Self| {
-            Ok::<_, Error>(match p {
-                Part::Eq(e) => KeyPart::Eq(c.scalar(e, &[])?),
-                Part::In(v) => KeyPart::In(c.scalars(v, &[])?),
-                Part::Any(e) => KeyPart::Any(c.scalar(e, &[])?),
-                Part::Null => KeyPart::Null,
-            })
-        };
-        let prefix = path.prefix.iter().map(|p| key_part(p, self)).collect::<Result<_>>()?;
-        let places = path.places.iter().map(|values| self.scalars(values, &[])).collect::<Result<_>>()?;
-        let side =
-            |s: &Option<(Expr, bool)>, c: &mut Self| s.as_ref().map(|(e, i)| Ok::<_, Error>((c.scalar(e, &[])?, *i))).transpose();
-        let range = match &path.range {
-            Some(r) => Some(KeyRangeParts {
-                lower: side(&r.lower, self)?,
-                upper: side(&r.upper, self)?,
-                like: r.like.as_ref().map(|e| self.scalar(e, &[])).transpose()?,
-            }),
-            None => None,
-        };
-        let regions = match &regions {
-            Some(r) => Some(Regions { part: key_part(&r.part, self)?, is_computed: r.consumed.is_none() }),
-            None => None,
-        };
-        let is_covering = path.index == 0 || (!writes && covers(table, path.index, &columns));
-        let rows = match estimate {
-            Some(rows) => rows.min(path.rows.max(access::FEW)),
-            None => (path.rows * 0.5f64.powi(filter.len().min(3) as i32)).max(0.1),
-        };
-        self.cost += self.known.cost_of_path(base, &path, is_covering).unwrap_or(0.0);
-        let scan = Scan {
-            table: table.clone(),
-            alias: alias.to_string(),
-            types: plan.types.clone(),
-            missing: plan.missing.clone(),
-            index: path.index,
-            prefix,
-            places,
-            range,
-            is_point: path.is_point,
-            reverse,
-            columns,
-            filter,
-            mask,
-            locking,
-            is_covering,
-            regions,
-            is_merged,
-            estimate: estimate.map(|_| rows),
-        };
-        Ok(Built { node: Arc::new(Node::Scan(Box::new(scan))), layout, order, fixed, rows, is_counted: estimate.is_some() })
     }
 
     fn join(
@@ -1055,37 +937,6 @@ pub(super) fn shift_slots(e: &mut Expr, base: ColId) {
         return;
     }
     e.children_mut().into_iter().for_each(|c| shift_slots(c, base));
-}
-
-/// Whether the entries of a secondary index hold these columns.
-fn covers(table: &TableRef, index: usize, columns: &[u32]) -> bool {
-    let i = &table.indexes[index];
-    let exact = |o: u32| crate::types::keys::keeps_looks(&table.columns[o as usize].ty);
-    let in_key = |o: u32| i.columns.iter().any(|c| c.ordinal == o) && exact(o);
-    let in_primary = |o: u32| table.primary().columns.iter().any(|c| c.ordinal == o) && exact(o);
-    // The group that an entry is in says the region.
-    columns.iter().all(|o| in_key(*o) || i.stored.contains(o) || in_primary(*o) || table.region_column() == Some(*o))
-}
-
-/// The order a path gives, and the columns it fixes.
-fn ordering(table: &TableRef, base: ColId, path: &Path) -> (Vec<(ColId, bool, bool)>, BTreeSet<ColId>) {
-    let index = &table.indexes[path.index];
-    let (mut order, mut fixed) = (Vec::new(), BTreeSet::new());
-    for (i, c) in index.columns.iter().enumerate() {
-        match path.prefix.get(i) {
-            Some(Part::Eq(_) | Part::Null) => {
-                fixed.insert(base + c.ordinal);
-            }
-            // Several values: their keys are visited in the order of the index.
-            _ => order.push((base + c.ordinal, c.descending, c.nulls_first)),
-        }
-    }
-    if path.index != 0 && !index.unique {
-        let rest = table.primary().columns.iter().filter(|c| !index.columns.iter().any(|x| x.ordinal == c.ordinal));
-        order.extend(rest.map(|c| (base + c.ordinal, c.descending, c.nulls_first)));
-    }
-    // A column that is never NULL is ordered the same whichever end its NULLs would be at.
-    (order, fixed)
 }
 
 /// Whether an order satisfies a wish, forwards or (second value) backwards. No wish is satisfied.

@@ -1,6 +1,6 @@
 //! Every expression that an operator computes, those of the operators below it left out.
 
-use super::physical::{BoundPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan, WindowPlan};
+use super::physical::{BoundPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, Scalar, Scan, WindowPlan};
 
 impl Node {
     /// In no particular order.
@@ -44,14 +44,15 @@ impl Node {
 
 impl Scan {
     fn scalars(&self) -> Vec<&Scalar> {
-        let range = self.range.iter().flat_map(|r| r.lower.iter().chain(&r.upper).map(|(e, _)| e).chain(&r.like));
-        self.prefix
-            .iter()
-            .flat_map(KeyPart::scalars)
-            .chain(self.places.iter().flatten())
-            .chain(range)
-            .chain(&self.filter)
-            .collect()
+        let places = self.places.iter().flat_map(|p| p.values.iter().chain(p.range.iter().flat_map(KeyRangeParts::scalars)));
+        let range = self.range.iter().flat_map(KeyRangeParts::scalars);
+        self.prefix.iter().flat_map(KeyPart::scalars).chain(places).chain(range).chain(&self.filter).collect()
+    }
+}
+
+impl KeyRangeParts {
+    fn scalars(&self) -> impl Iterator<Item = &Scalar> {
+        self.lower.iter().chain(&self.upper).map(|(e, _)| e).chain(&self.like)
     }
 }
 

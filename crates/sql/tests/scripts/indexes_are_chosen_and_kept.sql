@@ -286,3 +286,60 @@ Point Lookup using i_pkey on i
 Regions: us-east1
 (EXPLAIN)
 
+-- an OR is looked up side by side: in one index as places, in two as two scans
+create table two (id int primary key, x int, y int, z int);
+----
+(CREATE TABLE)
+
+create index two_x on two (x);
+----
+(CREATE INDEX)
+
+create index two_y on two (y);
+----
+(CREATE INDEX)
+
+explain select * from two where x = 1 or y between 2 and 3;
+----
+QUERY PLAN
+Union All
+  ->  Index Scan using two_x on two
+        Index Cond: (x = 1)
+  ->  Index Scan using two_y on two
+        Index Cond: (y >= 2) AND (y <= 3)
+        Filter: (NOT …)
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from two where id = 1 or id between 5 and 9 and z = 4 or id > 100;
+----
+QUERY PLAN
+Index Scan using two_pkey on two
+  Index Cond: ((id = 1) OR (id >= 5) AND (id <= 9) OR (id > 100))
+  Filter: ((id = 1) OR (((id >= 5) AND (id <= 9)) AND (z = 4)) OR (id > 100))
+Regions: us-east1
+(EXPLAIN)
+
+explain select * from two where x = 1 or z = 2;
+----
+QUERY PLAN
+Seq Scan on two
+  Filter: ((x = 1) OR (z = 2))
+Regions: us-east1
+(EXPLAIN)
+
+explain delete from two where x in (1, 2) or y = 2 and z > 3;
+----
+QUERY PLAN
+Delete on two
+  ->  Union All
+        ->  Index Scan using two_x on two
+              Index Cond: (x IN (1, 2))
+              Locks rows
+        ->  Index Scan using two_y on two
+              Index Cond: (y = 2)
+              Filter: (z > 3) AND (NOT …)
+              Locks rows
+Regions: us-east1
+(EXPLAIN)
+

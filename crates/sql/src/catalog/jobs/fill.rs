@@ -13,7 +13,8 @@
 //!
 //! A job that fails, or is cancelled, drops the column: rows that have it keep it, unreachable, like those of any dropped column.
 
-use super::backfill::{Progress, after, bind, primary_ranges};
+use super::backfill::{after, bind, primary_ranges};
+use super::progress::{Page, Part, Size, work_through};
 use super::{JobContext, changed, discard, last_step, locking, options, record, step_of};
 use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
@@ -23,7 +24,7 @@ use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, fill_ro
 use crate::session::SessionSequences;
 use crate::types::{Datum, RowView};
 use futures::future::BoxFuture;
-use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result};
+use meridian_base::{ColumnMask, DescriptorId, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -31,27 +32,22 @@ use std::sync::Arc;
 pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
     if let Some(source) = env.catalog().table_by_id(table) {
         let sequences = SessionSequences::new(env.clone(), context.session, context.shared.clone());
-        let mut progress = Progress::resume(env, primary_ranges(&source), context);
-        while let Some(range) = progress.next() {
-            match page(env, &source, ordinals, range, (progress.batch, progress.attempt), &sequences, context).await {
-                Ok((read, rest)) => progress.advance(env, context, read, rest).await?,
-                Err(e) => progress.refused(env, e).await?,
-            }
-        }
+        let page = |part, size| page(env, &source, ordinals, part, size, &sequences, context);
+        work_through(env, primary_ranges(&source), context, page).await?;
     }
     last_step(env, context, table, |t| take(t, ordinals, ColumnState::Filling, ColumnState::Filled)).await
 }
 
-/// Fills one page of rows in one transaction. Returns how many rows were read and what is left of the range.
-async fn page<E: Environment>(
-    env: &E,
+/// Fills one page of rows in one transaction.
+async fn page<'e, E: Environment>(
+    env: &'e E,
     source: &Table,
     ordinals: &[u32],
-    (group, range): (GroupId, KeyRange),
-    (batch, attempt): (usize, u32),
+    (group, range): Part,
+    Size { batch, attempt }: Size,
     sequences: &SessionSequences<E>,
     context: &JobContext,
-) -> Result<(u64, Option<KeyRange>)> {
+) -> Result<Page<'e>> {
     let catalog = env.catalog();
     if let Some((id, state)) = context.job {
         record::mine(&catalog, id, env.locality().node, state)?;
@@ -60,7 +56,7 @@ async fn page<E: Environment>(
     let has_rows = |t: &Table| t.groups().any(|g| g == group) && t.primary().id == source.primary().id;
     let is_filling = |t: &Table| ordinals.iter().any(|o| t.columns[*o as usize].state == ColumnState::Filling);
     let Some(plan) = bind(env, source.id, context)?.filter(|p| has_rows(p.table()) && is_filling(p.table())) else {
-        return Ok((0, None));
+        return Ok(Page::empty());
     };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[source.id]);
@@ -85,12 +81,7 @@ async fn page<E: Environment>(
     };
     fill_rows(&plan, &rows, &mut txn, &exec).await?;
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
-    if txn.has_writes() {
-        txn.commit().await?;
-    } else {
-        txn.rollback();
-    }
-    Ok((found.rows.len() as u64, rest))
+    Ok(Page::of(txn, found.rows.len(), rest))
 }
 
 /// From now on statements see the columns.

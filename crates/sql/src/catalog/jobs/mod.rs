@@ -14,6 +14,7 @@ mod discard;
 mod doomed;
 mod fill;
 mod move_table;
+mod progress;
 mod record;
 mod regions;
 mod runner;

@@ -168,10 +168,10 @@ fn floats(r: &mut Registry) {
     r.scalar("atan2", "float8, float8 -> float8", |_, a| Ok(Datum::Float(a.float(0)?.atan2(a.float(1)?))));
     for name in ["power", "pow"] {
         r.scalar(name, "float8, float8 -> float8", float_power);
-        r.scalar(name, "numeric, numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.power(a.numeric(1)?)?)));
+        r.scalar(name, "numeric, numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.power(a.numeric(1)?, &check(c))?)));
     }
     r.operator("^", "float8, float8 -> float8", float_power);
-    r.operator("^", "numeric, numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.power(a.numeric(1)?)?)));
+    r.operator("^", "numeric, numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.power(a.numeric(1)?, &check(c))?)));
     r.scalar("pi", "-> float8", |_, _| Ok(Datum::Float(std::f64::consts::PI)));
     r.scalar("random", "-> float8", |c, _| {
         // 53 bits: every double in [0, 1) of that spacing equally likely.
@@ -272,12 +272,12 @@ fn decimals(r: &mut Registry) {
         Ok(Datum::Numeric(if n.is_nan() { Numeric::NaN } else { Numeric::from(i64::from(n.signum())) }))
     });
     r.scalar("sqrt", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.sqrt()?)));
-    r.scalar("exp", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.exp()?)));
-    r.scalar("ln", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.ln()?)));
+    r.scalar("exp", "numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.exp(&check(c))?)));
+    r.scalar("ln", "numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.ln(&check(c))?)));
     for name in ["log", "log10"] {
-        r.scalar(name, "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.log(&Numeric::from(10))?)));
+        r.scalar(name, "numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.log(&Numeric::from(10), &check(c))?)));
     }
-    r.scalar("log", "numeric, numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(1)?.log(a.numeric(0)?)?)));
+    r.scalar("log", "numeric, numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(1)?.log(a.numeric(0)?, &check(c))?)));
     r.scalar("scale", "numeric -> int4", |_, a| {
         let n = a.numeric(0)?;
         Ok(if n.is_finite() { Datum::Int(i64::from(n.scale())) } else { Datum::Null })
@@ -297,7 +297,12 @@ fn decimals(r: &mut Registry) {
     });
 }
 
-fn factorial(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
+/// What long computations ask whether they are to end.
+fn check<'c>(c: &'c Call<'_>) -> impl Fn() -> Result<()> + 'c {
+    || c.ctx.system.interrupted()
+}
+
+fn factorial(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let n = a.int(0)?;
     if n < 0 {
         return Err(Error::sql("22003", "factorial of a negative number is undefined"));
@@ -308,6 +313,7 @@ fn factorial(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     }
     let mut product = Numeric::from(1);
     for i in 2..=n {
+        c.ctx.system.interrupted()?;
         product = product.mul(&Numeric::from(i))?;
     }
     Ok(Datum::Numeric(product))

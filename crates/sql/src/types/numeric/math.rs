@@ -8,37 +8,48 @@ use meridian_base::{Error, Result};
 
 /// Digits computed beyond those that are shown.
 const GUARD: u32 = 12;
+/// Beyond the power of `e` with this exponent everything overflows, or is nothing (numeric.c `exp_var`).
+const EXPONENT_MAX: f64 = 6_000.0;
+/// The same for other bases, by their logarithm (numeric.c `power_var`).
+const POWER_MAX: f64 = EXPONENT_MAX * 1.003_333;
+/// A power of so many bits at most is computed exactly.
+const EXACT_BITS_MAX: u64 = 100_000;
 
-/// A fixed-point number: `value × 10^-digits`.
-struct Fixed {
-    digits: u32,
+/// Asked in every long loop; its error ends the computation.
+pub type Check<'c> = &'c dyn Fn() -> Result<()>;
+
+/// A fixed-point number: `value × 2^-bits`.
+struct Fixed<'c> {
+    bits: usize,
     one: BigInt,
+    check: Check<'c>,
 }
 
-impl Fixed {
-    fn new(digits: u32) -> Fixed {
-        Fixed { digits, one: big_pow10(digits) }
+impl<'c> Fixed<'c> {
+    /// With so many decimal digits behind the point.
+    fn new(digits: u32, check: Check<'c>) -> Fixed<'c> {
+        Fixed::of_bits(bits_of(u64::from(digits)), check)
+    }
+    fn of_bits(bits: usize, check: Check<'c>) -> Fixed<'c> {
+        Fixed { bits, one: BigInt::from(1) << bits, check }
     }
     fn of(&self, n: &Numeric) -> BigInt {
         let (m, s) = n.big().unwrap_or_default();
-        if u32::from(s) <= self.digits {
-            m * big_pow10(self.digits - u32::from(s))
-        } else {
-            div_round(&m, &big_pow10(u32::from(s) - self.digits))
-        }
+        div_round(&(m << self.bits), &big_pow10(u32::from(s)))
     }
     fn mul(&self, a: &BigInt, b: &BigInt) -> BigInt {
-        (a * b) / &self.one
+        (a * b) >> self.bits
     }
     fn round_to(&self, v: &BigInt, scale: i64) -> Numeric {
-        let cut = div_round(v, &big_pow10(self.digits - scale as u32));
-        Numeric::from_big(cut, scale as u16)
+        Numeric::from_big(div_round(&(v * big_pow10(scale as u32)), &self.one), scale as u16)
     }
-    /// `ln(v)` for `v > 0`: halves and doubles into [2/3, 4/3], then the series of `2·atanh((v-1)/(v+1))`.
-    fn ln(&self, v: &BigInt) -> BigInt {
-        let bits = v.bits() as i64 - self.one.bits() as i64;
-        let mut x = if bits >= 0 { v >> bits as usize } else { v << (-bits) as usize };
-        let mut doublings = bits;
+    /// `ln(n)` for `n > 0`: halved or doubled into [2/3, 4/3], then the series of `2·atanh((v-1)/(v+1))`.
+    fn ln(&self, n: &Numeric) -> Result<BigInt> {
+        let (m, s) = n.big().unwrap_or_default();
+        let ten = big_pow10(u32::from(s));
+        let mut doublings = m.bits() as i64 - ten.bits() as i64;
+        let shift = self.bits as i64 - doublings;
+        let mut x = if shift >= 0 { (m << shift as usize) / ten } else { m / (ten << (-shift) as usize) };
         while &x * 3 > &self.one * 4 {
             x >>= 1;
             doublings += 1;
@@ -47,39 +58,49 @@ impl Fixed {
             x <<= 1;
             doublings -= 1;
         }
-        let mut result = self.two_atanh(&(&x - &self.one), &(&x + &self.one));
+        let mut result = self.two_atanh(&(&x - &self.one), &(&x + &self.one))?;
         if doublings != 0 {
-            result += self.two_atanh(&BigInt::from(1), &BigInt::from(3)) * doublings;
+            result += self.two_atanh(&BigInt::from(1), &BigInt::from(3))? * doublings;
         }
-        result
+        Ok(result)
     }
-    fn two_atanh(&self, numerator: &BigInt, denominator: &BigInt) -> BigInt {
-        let z = numerator * &self.one / denominator;
+    fn two_atanh(&self, numerator: &BigInt, denominator: &BigInt) -> Result<BigInt> {
+        let z = (numerator << self.bits) / denominator;
         let z2 = self.mul(&z, &z);
         let (mut term, mut sum, mut k) = (z.clone(), z, 1u32);
-        while term.sign() != Sign::NoSign {
+        // A negative one is shifted towards -1.
+        while term.bits() > 1 {
+            (self.check)()?;
             term = self.mul(&term, &z2);
             k += 2;
             sum += &term / k;
         }
-        sum * 2
+        Ok(sum * 2)
     }
     /// `e^v`: the argument is halved until it is small, the series summed, the result squared back.
-    fn exp(&self, v: &BigInt) -> BigInt {
-        let halvings = (v.bits() as i64 - self.one.bits() as i64 + 8).max(0) as u32;
-        let inner = Fixed::new(self.digits + halvings);
-        let x = (v * big_pow10(halvings)) >> halvings as usize;
+    fn exp(&self, v: &BigInt) -> Result<BigInt> {
+        let halvings = (v.bits() as i64 - self.one.bits() as i64 + 8).max(0) as usize + self.bits.isqrt() / 4;
+        // Each squaring doubles the error.
+        let inner = Fixed::of_bits(self.bits + 2 * halvings + 16, self.check);
+        let x = (v << (inner.bits - self.bits)) >> halvings;
         let (mut term, mut sum, mut k) = (inner.one.clone(), inner.one.clone(), 1u32);
-        while term.sign() != Sign::NoSign {
+        while term.bits() > 1 {
+            (self.check)()?;
             term = inner.mul(&term, &x) / k;
             sum += &term;
             k += 1;
         }
         for _ in 0..halvings {
+            (self.check)()?;
             sum = inner.mul(&sum, &sum);
         }
-        sum / big_pow10(halvings)
+        Ok(sum >> (inner.bits - self.bits))
     }
+}
+
+/// How many binary digits are worth so many decimal ones.
+fn bits_of(digits: u64) -> usize {
+    (digits * 3_322 / 1_000 + 1) as usize
 }
 
 /// Where the first digit of `ln(n)` stands, roughly (`estimate_ln_dweight`).
@@ -109,6 +130,26 @@ fn ln_domain(n: &Numeric) -> Result<()> {
     Ok(())
 }
 
+/// A positive binary number: `mantissa × 2^exponent`.
+struct Float {
+    mantissa: BigInt,
+    exponent: i64,
+}
+
+impl Float {
+    /// With at least so many bits.
+    fn quotient(numerator: BigInt, denominator: &BigInt, bits: u64) -> Float {
+        let shift = (bits + denominator.bits()).saturating_sub(numerator.bits()) + 1;
+        Float { mantissa: (numerator << shift as usize) / denominator, exponent: -(shift as i64) }
+    }
+    /// Cut to so many bits.
+    fn mul(&self, o: &Float, bits: u64) -> Float {
+        let (product, exponent) = (&self.mantissa * &o.mantissa, self.exponent + o.exponent);
+        let cut = product.bits().saturating_sub(bits);
+        Float { mantissa: product >> cut as usize, exponent: exponent + cut as i64 }
+    }
+}
+
 impl Numeric {
     /// The square root. 2201F for negative numbers.
     pub fn sqrt(&self) -> Result<Numeric> {
@@ -126,14 +167,14 @@ impl Numeric {
         Ok(Numeric::from_big(div_round(&wide.sqrt(), &BigInt::from(10)), scale as u16))
     }
     /// `e` to its power.
-    pub fn exp(&self) -> Result<Numeric> {
+    pub fn exp(&self, check: Check<'_>) -> Result<Numeric> {
         match self {
             Numeric::NegInfinity => return Ok(Numeric::ZERO),
             n if !n.is_finite() => return Ok(self.clone()),
             _ => {}
         }
         let weight = self.to_f64() * std::f64::consts::LOG10_E;
-        if weight > 6_000.0 * 21.0 {
+        if self.to_f64() >= EXPONENT_MAX {
             return Err(overflow());
         }
         let scale =
@@ -141,11 +182,11 @@ impl Numeric {
         if weight < -(DISPLAY_SCALE_MAX as f64) - 10.0 {
             return Ok(Numeric::Small { mantissa: 0, scale: scale as u16 });
         }
-        let f = Fixed::new(scale as u32 + GUARD + weight.max(0.0) as u32);
-        Ok(f.round_to(&f.exp(&f.of(self)), scale))
+        let f = Fixed::new(scale as u32 + GUARD + weight.max(0.0) as u32, check);
+        Ok(f.round_to(&f.exp(&f.of(self))?, scale))
     }
     /// The natural logarithm.
-    pub fn ln(&self) -> Result<Numeric> {
+    pub fn ln(&self, check: Check<'_>) -> Result<Numeric> {
         if self.is_nan() {
             return Ok(Numeric::NaN);
         }
@@ -154,11 +195,11 @@ impl Numeric {
             return Ok(self.clone());
         }
         let scale = (SIGNIFICANT_MIN - ln_weight(self)).max(i64::from(self.scale())).clamp(0, DISPLAY_SCALE_MAX);
-        let f = Fixed::new(scale as u32 + GUARD + u32::from(self.scale()));
-        Ok(f.round_to(&f.ln(&f.of(self)), scale))
+        let f = Fixed::new(scale as u32 + GUARD, check);
+        Ok(f.round_to(&f.ln(self)?, scale))
     }
     /// The logarithm to a base.
-    pub fn log(&self, base: &Numeric) -> Result<Numeric> {
+    pub fn log(&self, base: &Numeric, check: Check<'_>) -> Result<Numeric> {
         if self.is_nan() || base.is_nan() {
             return Ok(Numeric::NaN);
         }
@@ -176,15 +217,17 @@ impl Numeric {
         let weight = ln_weight(self) - ln_weight(base);
         let scale =
             (SIGNIFICANT_MIN - weight).max(i64::from(self.scale())).max(i64::from(base.scale())).clamp(0, DISPLAY_SCALE_MAX);
-        let f = Fixed::new(scale as u32 + 2 * GUARD + u32::from(self.scale().max(base.scale())));
-        let below = f.ln(&f.of(base));
+        // Two logarithms of numbers near 1 have few digits.
+        let small = (-ln_weight(base)).max(0) * 2 + (-ln_weight(self)).max(0);
+        let f = Fixed::new(scale as u32 + 2 * GUARD + small as u32, check);
+        let below = f.ln(base)?;
         if below.sign() == Sign::NoSign {
             return Err(division_by_zero());
         }
-        Ok(f.round_to(&(f.ln(&f.of(self)) * &f.one / below), scale))
+        Ok(f.round_to(&((f.ln(self)? << f.bits) / below), scale))
     }
     /// A power. Exact for small whole exponents, else by logarithm.
-    pub fn power(&self, exponent: &Numeric) -> Result<Numeric> {
+    pub fn power(&self, exponent: &Numeric, check: Check<'_>) -> Result<Numeric> {
         if exponent.is_zero() || (self.is_finite() && *self == Numeric::from(1)) {
             return Ok(Numeric::Small { mantissa: 10i128.pow(16), scale: 16 });
         }
@@ -226,26 +269,58 @@ impl Numeric {
         if weight < -(DISPLAY_SCALE_MAX as f64) - 10.0 {
             return Ok(Numeric::Small { mantissa: 0, scale: scale as u16 });
         }
-        let extra = weight.abs() as u32 + GUARD + 8;
         if whole && let Some(e) = exponent.to_i64() {
-            let f = Fixed::new(scale as u32 + extra + u32::from(self.scale()));
-            if e.unsigned_abs() <= 4096 {
-                return self.power_whole(e, scale);
-            }
-            let v = f.exp(&(f.ln(&f.of(&magnitude)) * e));
-            let r = f.round_to(&v, scale);
-            return Ok(if self.signum() < 0 && e % 2 != 0 { r.neg() } else { r });
+            return self.power_whole(e, scale, weight, check);
         }
-        let f = Fixed::new(scale as u32 + extra + u32::from(self.scale()) + u32::from(exponent.scale()));
-        let v = f.exp(&f.mul(&f.ln(&f.of(&magnitude)), &f.of(exponent)));
-        Ok(f.round_to(&v, scale))
+        let logarithm = weight * std::f64::consts::LN_10;
+        if logarithm.abs() > POWER_MAX {
+            return match logarithm > 0.0 {
+                true => Err(overflow()),
+                false => Ok(Numeric::Small { mantissa: 0, scale: DISPLAY_SCALE_MAX as u16 }),
+            };
+        }
+        let digits = scale as u32 + weight.abs() as u32 + GUARD + 8 + exponent.to_f64().abs().max(1.0).log10() as u32;
+        let f = Fixed::new(digits, check);
+        let e = exponent.big().unwrap_or_default();
+        let v = f.exp(&div_round(&(f.ln(&magnitude)? * e.0), &big_pow10(u32::from(e.1))))?;
+        let r = f.round_to(&v, scale);
+        // A whole exponent that is larger than an integer is; a large enough one is even as often as it is odd.
+        let is_odd = whole && exponent.rem(&Numeric::from(2)).is_ok_and(|r| !r.is_zero());
+        Ok(if self.signum() < 0 && is_odd { r.neg() } else { r })
     }
-    fn power_whole(&self, exponent: i64, scale: i64) -> Result<Numeric> {
+    /// By squaring, in binary numbers that keep as many digits as the result shows (numeric.c `power_var_int`). `weight`: how many
+    /// digits the result has before the point.
+    fn power_whole(&self, exponent: i64, scale: i64, weight: f64, check: Check<'_>) -> Result<Numeric> {
         let (m, s) = self.big().unwrap_or_default();
-        let n = exponent.unsigned_abs() as u32;
-        let (top, digits) = (m.pow(n), u32::from(s) * n);
-        let (numerator, denominator) = if exponent >= 0 { (top, big_pow10(digits)) } else { (big_pow10(digits), top) };
-        Ok(Numeric::from_big(div_round(&(numerator * big_pow10(scale as u32)), &denominator), scale as u16))
+        let n = exponent.unsigned_abs();
+        if m.bits().max(u64::from(s) * 4).saturating_mul(n) <= EXACT_BITS_MAX {
+            let (top, digits) = (m.pow(n as u32), u32::from(s) * n as u32);
+            let (numerator, denominator) = if exponent >= 0 { (top, big_pow10(digits)) } else { (big_pow10(digits), top) };
+            return Ok(Numeric::from_big(div_round(&(numerator * big_pow10(scale as u32)), &denominator), scale as u16));
+        }
+        let shown = (weight.max(0.0) as u64 + scale as u64) + u64::from(GUARD);
+        // Each of the squarings, and the divisions before and after them, may cost a bit, and doubles what is lost before.
+        let bits = bits_of(shown) as u64 + 2 * u64::from(n.ilog2()) + 64;
+        let base = Float::quotient(m.magnitude().clone().into(), &big_pow10(u32::from(s)), bits);
+        let mut power = Float { mantissa: BigInt::from(1), exponent: 0 };
+        for at in (0..=n.ilog2()).rev() {
+            check()?;
+            power = power.mul(&power, bits);
+            if n >> at & 1 == 1 {
+                power = power.mul(&base, bits);
+            }
+        }
+        if exponent < 0 {
+            let inverse = Float::quotient(BigInt::from(1), &power.mantissa, bits);
+            power = Float { exponent: inverse.exponent - power.exponent, ..inverse };
+        }
+        let scaled = power.mantissa * big_pow10(scale as u32);
+        let rounded = match power.exponent {
+            e @ 0.. => scaled << e as usize,
+            e => div_round(&scaled, &(BigInt::from(1) << e.unsigned_abs() as usize)),
+        };
+        let r = Numeric::checked(rounded, scale as u32)?;
+        Ok(if self.signum() < 0 && n % 2 == 1 { r.neg() } else { r })
     }
     fn power_of_infinity(&self, exponent: &Numeric) -> Numeric {
         let one = Numeric::from(1);

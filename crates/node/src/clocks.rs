@@ -264,7 +264,10 @@ pub(crate) async fn advance<R: Runtime>(shared: &Shared<R>, by: Duration) -> Res
 pub(crate) fn continue_accepted<R: Runtime>(runtime: &R) {
     let Ok(text) = small_file::read(runtime, FILE, FILE_BYTES_MAX) else { return };
     let number = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let (Some(wall), Some(steady)) = (number("wall "), number("steady ")) else { return };
+    let (Some(wall), Some(steady)) = (number("wall "), number("steady ")) else {
+        tracing::warn!("the file {FILE} of the data directory is damaged: the clock starts where the wall clock is");
+        return;
+    };
     let now = runtime.wall_micros();
     let ahead = Duration::from_micros(SteadyClock::continued(wall, steady, now).saturating_sub(now));
     if !ahead.is_zero() {

@@ -32,6 +32,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "a lock is tested by threads")]
     fn a_thread_reads_once_more_while_another_waits_to_write() {
         let (done, is_done) = mpsc::channel();
         std::thread::spawn(move || {

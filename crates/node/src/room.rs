@@ -34,7 +34,8 @@ use std::time::Duration;
 
 /// How often a node looks at its disk.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// How often while its log waits for room.
+/// How often while its log waits for room, or while there is little left: what is accepted between two looks has to fit into what
+/// is kept.
 const HASTE: Duration = Duration::from_millis(50);
 const RESERVE_FILE: &str = "reserve";
 /// The reserve is given back in so many parts.
@@ -118,10 +119,11 @@ pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>, options: RoomOption
     let mut log_waits = shared.log.waits_for_room();
     loop {
         let waits = *log_waits.borrow_and_update();
-        if let Err(e) = look(&shared, options, waits) {
+        let is_near = look(&shared, options, waits).unwrap_or_else(|e| {
             tracing::warn!("the room on the disk is not known: {e}");
-        }
-        let pause = if waits { HASTE } else { INTERVAL };
+            false
+        });
+        let pause = if waits || is_near { HASTE } else { INTERVAL };
         tokio::select! {
             biased;
             changed = log_waits.changed() => if changed.is_err() { return },
@@ -130,7 +132,8 @@ pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>, options: RoomOption
     }
 }
 
-fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -> io::Result<()> {
+/// Gives whether there is so little left that writes may soon be refused.
+fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -> io::Result<bool> {
     let room = &shared.room;
     let space = shared.runtime.disk().space()?;
     let kept = kept(options, space);
@@ -181,7 +184,7 @@ fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -
     let elsewhere = shared.peers.read().values().any(|p| !p.full.is_empty());
     room.any.store(!groups.is_empty() || elsewhere, Ordering::Release);
     *room.groups.lock() = groups;
-    Ok(())
+    Ok(space.free < enough.saturating_add(4 * kept))
 }
 
 /// What was accepted and is still to be written: twice what is to be flushed (it goes through a journal), and what is on its way to

@@ -27,6 +27,14 @@ pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
 pub const RPC_QUEUE_BYTES_MAX: usize = 2 * RPC_FRAME_BYTES_MAX;
 /// Frames that wait in the same way, between their maker and their writer.
 pub const RPC_QUEUE_FRAMES_MAX: usize = 1 << 20;
+/// Bytes that all connections between nodes keep in memory, for each of: frames that wait to be written, requests that are not
+/// answered yet, large frames that arrive. Above it a connection gets no more than its share.
+pub const RPC_NODE_BYTES_MAX: usize = 8 * RPC_FRAME_BYTES_MAX;
+/// What each connection may keep in memory whatever the others have: room for what the protocols say, of 256 MiB for all connections.
+pub const RPC_SHARE_BYTES: usize = 64 << 10;
+/// Bytes of one connection's requests that are not answered yet. Above it, calls of statements are refused; above twice of it, no
+/// more are read.
+pub const RPC_IN_HAND_BYTES_MAX: usize = 2 * RPC_FRAME_BYTES_MAX;
 /// Calls of one connection that are being answered; further ones are refused. Most wait for rows that others hold.
 pub const RPC_CALLS_MAX: usize = 1 << 16;
 /// The same, with calls of the protocols: these must not wait behind statements.

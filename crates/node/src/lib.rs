@@ -22,6 +22,7 @@
 
 mod address_book;
 mod ask;
+mod backlog;
 mod ballots;
 pub mod catalog;
 mod clocks;

@@ -4,6 +4,7 @@
 //! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
 //! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
 
+use crate::backlog::{Account, Backlog, FRAME_OVERHEAD, Memory, Outgoing, REQUEST_OVERHEAD};
 use crate::lock::RwLock;
 use crate::tasks::Tasks;
 use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 const CALL: u8 = 1;
@@ -33,6 +34,8 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// A connection that another node opened is closed when nothing was asked on it for so long. Who lives pings every second.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
+/// A large frame arrives within this, or its connection ends: the largest one, at a megabyte a second.
+const LARGE_FRAME_MAX: Duration = Duration::from_secs(64);
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -73,6 +76,8 @@ pub struct Rpc<R: Runtime> {
     claimed: Mutex<Option<(Instant, Claim)>>,
     /// Places for connections that others open.
     places: Arc<Semaphore>,
+    /// What all connections keep in memory.
+    memory: Memory,
     /// Messages of transactions to other regions, for the budget «0 cross-region messages on a local transaction's path».
     pub(crate) far_messages: AtomicU64,
 }
@@ -115,75 +120,6 @@ struct Connection {
     delay: Duration,
 }
 
-struct Outgoing {
-    at: Option<Instant>,
-    frame: Bytes,
-}
-
-/// What memory a frame takes beside its bytes, at least.
-const FRAME_OVERHEAD: usize = 64;
-
-/// Frames that wait to be written to one connection, bounded by their bytes.
-#[derive(Clone)]
-struct Backlog {
-    frames: mpsc::Sender<Outgoing>,
-    gauge: Arc<Gauge>,
-}
-
-/// How much waits, and who waits for less.
-#[derive(Default)]
-struct Gauge {
-    bytes: AtomicUsize,
-    drained: Notify,
-}
-
-impl Backlog {
-    fn new() -> (Backlog, mpsc::Receiver<Outgoing>, Arc<Gauge>) {
-        let (frames, outgoing) = mpsc::channel(limits::RPC_QUEUE_FRAMES_MAX);
-        let gauge = Arc::new(Gauge::default());
-        (Backlog { frames, gauge: gauge.clone() }, outgoing, gauge)
-    }
-    /// `false`: too much waits already, and the frame is dropped.
-    fn send(&self, outgoing: Outgoing) -> bool {
-        if self.is_full() {
-            return false;
-        }
-        let bytes = outgoing.frame.len() + FRAME_OVERHEAD;
-        self.gauge.bytes.fetch_add(bytes, Ordering::AcqRel);
-        match self.frames.try_send(outgoing) {
-            Ok(()) => true,
-            // A closed writer means a closed connection; its reader fails everything that waits.
-            Err(mpsc::error::TrySendError::Closed(_)) => true,
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                self.gauge.written(bytes);
-                false
-            }
-        }
-    }
-    fn is_full(&self) -> bool {
-        self.gauge.bytes.load(Ordering::Acquire) >= limits::RPC_QUEUE_BYTES_MAX
-    }
-    /// Waits until there is room, or nobody writes any more.
-    async fn until_room(&self) {
-        loop {
-            let drained = self.gauge.drained.notified();
-            tokio::pin!(drained);
-            drained.as_mut().enable();
-            if !self.is_full() || self.frames.is_closed() {
-                return;
-            }
-            drained.await;
-        }
-    }
-}
-
-impl Gauge {
-    fn written(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
-        self.drained.notify_waiters();
-    }
-}
-
 impl Connection {
     /// `false`: too much waits to be sent.
     fn send(&self, frame: Bytes) -> bool {
@@ -221,6 +157,7 @@ impl<R: Runtime> Rpc<R> {
             refused: Mutex::new(None),
             claimed: Mutex::new(None),
             places: Arc::new(Semaphore::new(limits::RPC_CONNECTIONS_MAX)),
+            memory: Memory::default(),
             far_messages: AtomicU64::new(0),
         })
     }
@@ -466,7 +403,7 @@ impl<R: Runtime> Rpc<R> {
         };
         let delay = self.delay_to(&me.place, &there);
         let (read, write) = tokio::io::split(stream);
-        let (out, outgoing, gauge) = Backlog::new();
+        let (out, outgoing, account) = self.memory.backlog();
         let connection = Arc::new(Connection {
             out,
             waiting: Mutex::default(),
@@ -476,7 +413,7 @@ impl<R: Runtime> Rpc<R> {
             closed: Notify::new(),
             delay,
         });
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, gauge));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
         self.tasks.spawn_protocol(async move {
             let why = tokio::select! {
@@ -509,7 +446,7 @@ impl<R: Runtime> Rpc<R> {
     async fn read_answers<S: AsyncRead + Unpin>(&self, mut stream: S, c: &Connection) -> String {
         let mut buffer = BytesMut::new();
         loop {
-            match read_frame(&mut stream, &mut buffer).await {
+            match read_frame(&mut stream, &mut buffer, &self.memory).await {
                 Ok(Some(mut frame)) => {
                     *c.heard.lock() = Instant::now();
                     let (kind, call, hlc) = take_header(&mut frame);
@@ -600,16 +537,20 @@ impl<R: Runtime> Rpc<R> {
         let there = Place { region: hello.region, zone: hello.zone };
         let delay = self.delay_to(&me.place, &there);
         let (mut read, write) = tokio::io::split(stream);
-        let (out, outgoing, gauge) = Backlog::new();
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, gauge));
+        let (out, outgoing, account) = self.memory.backlog();
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account));
         let mut buffer = BytesMut::new();
         let answering_now = Arc::new(AtomicUsize::new(0));
+        let in_hand = self.memory.requests();
         loop {
-            // Who does not read its answers is not asked for more questions.
+            // No more questions are read from a peer that does not read its answers, or has asked too much at once.
             out.until_room().await;
+            in_hand.until_it_fits().await;
             // Of a machine that is gone nothing ends a connection.
-            let Ok(frame) = tokio::time::timeout(IDLE_MAX, read_frame(&mut read, &mut buffer)).await else { break };
+            let frame = read_frame(&mut read, &mut buffer, &self.memory);
+            let Ok(frame) = tokio::time::timeout(IDLE_MAX, frame).await else { break };
             let Some(mut frame) = frame? else { break };
+            let bytes = frame.len() + REQUEST_OVERHEAD;
             let (kind, call, hlc) = take_header(&mut frame);
             if kind != CALL {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
@@ -643,10 +584,18 @@ impl<R: Runtime> Rpc<R> {
                 rpc.answer(&out, call, Response::Error(e), delay);
                 continue;
             }
-            let answering_now = answering_now.clone();
+            if !is_protocol && in_hand.is_full() {
+                answering_now.fetch_sub(1, Ordering::AcqRel);
+                let e = Error::unavailable("the calls that wait for their answers take too much memory");
+                rpc.answer(&out, call, Response::Error(e), delay);
+                continue;
+            }
+            in_hand.add(bytes);
+            let (answering_now, in_hand) = (answering_now.clone(), in_hand.clone());
             let answering = async move {
                 let response = handler.handle(from, request).await;
                 rpc.answer(&out, call, response, delay);
+                in_hand.subtract(bytes);
                 answering_now.fetch_sub(1, Ordering::AcqRel);
             };
             if !is_ordered {
@@ -689,8 +638,14 @@ fn take_header(frame: &mut Bytes) -> (u8, u64, Timestamp) {
     (frame.get_u8(), frame.get_u64(), Timestamp(frame.get_u64()))
 }
 
-/// Reads one frame; `None` at a clean end. A length out of bounds ends the connection.
-async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+/// Reads one frame; `None` at a clean end. A length out of bounds ends the connection, and so does a large frame that takes longer
+/// than [`LARGE_FRAME_MAX`] to arrive: it holds room that others wait for.
+async fn read_frame<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    buffer: &mut BytesMut,
+    memory: &Memory,
+) -> io::Result<Option<Bytes>> {
+    let mut room: Option<(SemaphorePermit<'_>, Instant)> = None;
     loop {
         if buffer.len() >= 4 {
             let len = u32::from_be_bytes(buffer[..4].try_into().expect("four bytes")) as usize;
@@ -701,11 +656,18 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut BytesMut)
                 buffer.advance(4);
                 return Ok(Some(buffer.split_to(len).freeze()));
             }
+            if room.is_none() {
+                room = memory.room_for(len).await.map(|permit| (permit, Instant::now() + LARGE_FRAME_MAX));
+            }
             buffer.reserve(4 + len - buffer.len());
         } else {
             buffer.reserve(16 << 10);
         }
-        if stream.read_buf(buffer).await? == 0 {
+        let read = match &room {
+            Some((_, deadline)) => tokio::time::timeout_at(*deadline, stream.read_buf(buffer)).await?,
+            None => stream.read_buf(buffer).await,
+        };
+        if read? == 0 {
             return if buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
     }
@@ -716,7 +678,7 @@ async fn write_loop<R: Runtime>(
     runtime: R,
     mut stream: impl AsyncWrite + Unpin,
     mut outgoing: mpsc::Receiver<Outgoing>,
-    gauge: Arc<Gauge>,
+    account: Arc<Account>,
 ) {
     let mut queue = VecDeque::new();
     let mut buffer = BytesMut::new();
@@ -742,13 +704,13 @@ async fn write_loop<R: Runtime>(
         if stream.write_all(&buffer).await.is_err() || stream.flush().await.is_err() {
             break;
         }
-        gauge.written(buffer.len() + frames * FRAME_OVERHEAD);
+        account.subtract(buffer.len() + frames * FRAME_OVERHEAD);
         buffer.clear();
         frames = 0;
     }
     // Whoever waits for room sees that there is nobody to make it.
     drop(outgoing);
-    gauge.drained.notify_waiters();
+    account.wake();
     let _ = stream.shutdown().await;
 }
 

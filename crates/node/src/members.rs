@@ -71,10 +71,17 @@ fn stop_if_decommissioned<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) {
     }
 }
 
-/// Keeps pinging everybody.
+/// Keeps pinging everybody: the nodes that the catalog lists, and those that this node knows otherwise, from before a restart for
+/// instance. Until the catalog has come these are all; a node whose clock is wrong is told so by their answers alone, and its
+/// catalog may be waiting for that.
 pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     loop {
-        for node in shared.catalog.nodes() {
+        let listed = shared.catalog.nodes();
+        for node in shared.rpc.known().into_iter().filter(|known| listed.iter().all(|node| node.id != *known)) {
+            let shared = shared.clone();
+            shared.clone().spawn_protocol(async move { ping(&shared, node).await });
+        }
+        for node in listed {
             if node.id == shared.me() {
                 stop_if_decommissioned(&shared, &node);
                 continue;

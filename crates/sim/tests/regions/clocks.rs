@@ -1,6 +1,7 @@
 //! Clocks that are an hour ahead, and are set right.
 
 use super::script::{Cluster, EU, US, refused};
+use meridian_base::NodeId;
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -200,4 +201,35 @@ fn a_node_whose_clock_was_set_right_after_its_start_does_not_keep_others_from_st
     c.restart("n1");
     c.await_start(&["n1".to_owned(), "n2".to_owned()]);
     c.sql(US, "us", "INSERT INTO t VALUES (2)");
+}
+
+/// A node that has no catalog yet knows the others from before its restart, and compares its clock with theirs all the same. The
+/// third node is lost, so that the catalog has no majority, and nothing to send, without the one whose clock is wrong.
+#[test]
+fn a_node_that_waits_for_the_catalog_notices_that_its_clock_was_set_right() {
+    let mut c = Cluster::start(1, 3, 79, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY); INSERT INTO t VALUES (1)");
+    c.await_voters("g1", &[NodeId(1), NodeId(2), NodeId(3)]);
+    for other in ["n2", "n3"] {
+        c.cut("n1", other);
+    }
+    c.kill("n1");
+    c.jump_clock("n1", HOUR);
+    c.restart("n1");
+    c.pass(SOON);
+    assert!(!c.has_started("n1"), "it has no catalog yet");
+    c.kill("n2");
+    c.jump_clock("n1", -HOUR);
+    for other in ["n2", "n3"] {
+        c.mend("n1", other);
+    }
+    c.pass(SOON);
+    let ended = c.ended("n1").expect("it stops itself");
+    assert!(ended.contains("clock differs"), "{ended}");
+    c.kill("n1");
+    c.restart("n1");
+    c.await_start(&["n1".to_owned()]);
+    c.pass(SOON);
+    c.try_sql_at("n1", "defaultdb", "INSERT INTO t VALUES (2)").expect("two of three serve");
+    assert_eq!(c.try_sql_at("n3", "defaultdb", "SELECT count(*) FROM t").expect("two of three serve"), [["2"]]);
 }

@@ -28,6 +28,8 @@ mod snapshot;
 mod spaces;
 mod store;
 mod table;
+#[cfg(test)]
+mod tests;
 mod version;
 
 pub use group::GroupStore;

@@ -61,6 +61,13 @@ pub(crate) struct Flushing {
     pub retired: bool,
 }
 
+/// What only the collector knows.
+#[derive(Default)]
+struct Collecting {
+    /// The group was dropped.
+    retired: bool,
+}
+
 /// The versions of one group. Reads are synchronous and concurrent with the one applier and the one flusher.
 pub struct GroupStore {
     pub(crate) shared: Arc<Shared>,
@@ -73,7 +80,8 @@ pub struct GroupStore {
     pub(crate) flushing: Mutex<Flushing>,
     /// The durable record.
     record: Mutex<Option<GroupRecord>>,
-    collecting: Mutex<()>,
+    /// One collection, import or drop at a time.
+    collecting: Mutex<Collecting>,
     /// The oldest version in the cut being flushed.
     in_flush_oldest: AtomicU64,
 }
@@ -98,7 +106,7 @@ impl GroupStore {
             pending: Mutex::new(None),
             flushing: Mutex::new(Flushing { bound, incarnation: record.as_ref().map_or(1, |r| r.incarnation), retired: false }),
             record: Mutex::new(record),
-            collecting: Mutex::new(()),
+            collecting: Mutex::default(),
             in_flush_oldest: AtomicU64::new(Timestamp::MAX.0),
         }
     }
@@ -290,15 +298,19 @@ impl GroupStore {
     }
 
     pub(crate) fn check_not_retired(&self, flushing: &Flushing) -> Result<()> {
-        if flushing.retired { Err(Error::unavailable(format!("group {} was dropped from this node", self.id))) } else { Ok(()) }
+        if flushing.retired { Err(self.dropped()) } else { Ok(()) }
+    }
+    fn dropped(&self) -> Error {
+        Error::unavailable(format!("group {} was dropped from this node", self.id))
     }
 
     /// The group is being dropped: its records go, and nothing is written any more.
     pub(crate) fn retire(&self) -> Result<()> {
         let mut flushing = self.flushing.lock();
-        let _collecting = self.collecting.lock();
+        let mut collecting = self.collecting.lock();
         self.shared.disk.put_records(&RecordKind::ALL.map(|kind| (codec::record_name(kind, self.id), None)))?;
         flushing.retired = true;
+        collecting.retired = true;
         self.pending.lock().take();
         let mut inner = self.inner.write();
         inner.table.reset(Timestamp::MIN, &self.shared.totals);
@@ -339,12 +351,16 @@ impl GroupStore {
     }
 
     /// From now on nothing below `threshold` can be read, and versions visible only below it may go. Durable when it
-    /// returns; a smaller threshold than the present one does nothing.
+    /// returns; a smaller threshold than the present one does nothing. An error if the group was dropped.
     ///
     /// The caller promises that no log entry after [`GroupStore::applied`] has a version at or below `threshold`: it is at or
     /// below a closed timestamp, and no prepared transaction is below it.
     pub fn collect_garbage(&self, threshold: Timestamp) -> Result<()> {
-        let _collecting = self.collecting.lock();
+        let collecting = self.collecting.lock();
+        if collecting.retired {
+            // A group that is made again under this id has a threshold of its own.
+            return Err(self.dropped());
+        }
         if threshold <= self.gc_threshold() {
             return Ok(());
         }

@@ -151,8 +151,11 @@ impl GroupStore {
         Ok(Export { group: self.clone(), view, head, next: Next::Head, number: 0 })
     }
 
-    /// Starts taking in a snapshot, beside the group's present content.
+    /// Starts taking in a snapshot, beside the group's present content. An error if the group was dropped. Waits for a flush
+    /// under way.
     pub fn import(self: &Arc<Self>) -> Result<Import> {
+        let flushing = self.flushing.lock();
+        self.check_not_retired(&flushing)?;
         let disk = &self.shared.disk;
         let of_group = disk.list_spaces()?.into_iter().filter(|id| id.group == self.id());
         let incarnation = of_group.map(|id| id.incarnation).max().unwrap_or(0) + 1;
@@ -255,6 +258,7 @@ impl Import {
     /// import can go on with the right chunk.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<()> {
         let (number, body) = decode_chunk(Bytes::copy_from_slice(bytes))?;
+        self.group.check_not_retired(&self.group.flushing.lock())?;
         if number < self.taken {
             return Ok(());
         }
@@ -311,7 +315,12 @@ impl Import {
 
 impl Drop for Import {
     fn drop(&mut self) {
-        if !self.finished
+        if self.finished {
+            return;
+        }
+        let flushing = self.group.flushing.lock();
+        // Of a dropped group, all spaces go with it: these may be those of its successor.
+        if !flushing.retired
             && let Err(e) = self.group.shared.disk.drop_spaces(self.id)
         {
             tracing::warn!("unfinished import {} stays for now: {e}", self.id);

@@ -104,6 +104,10 @@ impl Store {
         let disk = &self.shared.disk;
         // A group that was never flushed has no record, but what it promised not to read it still does not read.
         let threshold = self.timestamp(&disk.records()?, RecordKind::Threshold, id)?;
+        // What a drop that failed half-way has left.
+        for spaces in disk.list_spaces()?.into_iter().filter(|spaces| spaces.group == id) {
+            disk.drop_spaces(spaces)?;
+        }
         disk.collect(id, Collectable { replaced: threshold, ..Collectable::NOTHING })?;
         let spaces = disk.open_spaces(SpacesId { group: id, incarnation: 1 })?;
         let group = Arc::new(GroupStore::new(self.shared.clone(), id, spaces, None, Timestamp::MIN, threshold));
@@ -112,7 +116,8 @@ impl Store {
         Ok(group)
     }
 
-    /// Removes a group and everything in it. Flushes through handles that still exist fail; reads through them go on or fail.
+    /// Removes a group and everything in it. Flushes, imports and collections through handles that still exist fail; reads
+    /// through them go on or fail.
     pub fn drop_group(&self, id: GroupId) -> Result<()> {
         let mut groups = self.groups.lock();
         let Some(group) = groups.get(&id) else { return Ok(()) };

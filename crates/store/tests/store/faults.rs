@@ -248,3 +248,59 @@ fn memory_pressure_asks_for_a_flush_and_then_stops_commits() {
     group.flush_step().unwrap();
     assert!(!store.over_budget() && !group.wants_flush());
 }
+
+#[test]
+fn a_handle_of_a_dropped_group_does_nothing_to_its_successor() {
+    for place in [Place::memory(), Place::fjall()] {
+        let (store, source) = place.open(&Options::default());
+        write_some(&source);
+        let old = store.group(GroupId(8)).unwrap();
+        write_some(&old);
+        let chunks: Vec<Bytes> = old.export().unwrap().map(Result::unwrap).collect();
+        let mut begun = old.import().unwrap();
+        begun.chunk(&chunks[0]).unwrap();
+        store.drop_group(GroupId(8)).unwrap();
+
+        let new = store.group(GroupId(8)).unwrap();
+        write_some(&new);
+        let mut import = new.import().unwrap();
+        import.chunk(&chunks[0]).unwrap();
+        assert!(begun.chunk(&chunks[1]).is_err());
+        drop(begun);
+        assert!(old.import().is_err() && old.export().is_err());
+        assert!(old.collect_garbage(Timestamp(25)).is_err());
+        assert_eq!(new.gc_threshold(), Timestamp::MIN);
+        chunks[1..].iter().for_each(|chunk| import.chunk(chunk).unwrap());
+        import.finish().unwrap();
+        drop((source, old, new, store));
+        let (store, _) = place.open(&Options::default());
+        let new = store.group(GroupId(8)).unwrap();
+        assert_eq!(new.gc_threshold(), Timestamp::MIN);
+        for i in 0..KEYS {
+            assert_eq!(new.get(key(i).as_bytes(), Timestamp(20)).unwrap().unwrap().at, Timestamp(20));
+        }
+    }
+}
+
+#[test]
+fn a_group_that_was_dropped_half_way_is_empty_when_it_is_made_again() {
+    let place = Place::memory();
+    let Place::Memory(disk) = &place else { unreachable!() };
+    let (store, group) = place.open(&Options::default());
+    write_some(&group);
+    disk.fail_writes_after(1); // The records go, the rows stay.
+    assert!(store.drop_group(GROUP).is_err());
+    disk.heal();
+    let group = store.group(GROUP).unwrap();
+    assert_eq!((group.recovered(), group.newest(key(0).as_bytes()).unwrap()), (None, None));
+}
+
+#[test]
+fn what_was_dropped_takes_no_room() {
+    let (store, group) = Place::memory().open(&Options::default());
+    write_some(&group);
+    group.apply(at(4), &[txn(40, vec![put(key(1), "dirty")])]).unwrap();
+    assert!(store.dirty_bytes() > 0);
+    store.drop_group(GROUP).unwrap();
+    assert_eq!((store.dirty_bytes(), group.dirty_bytes()), (0, 0));
+}

@@ -375,9 +375,10 @@ impl GroupStore {
 
     fn oldest_unflushed(&self) -> Timestamp {
         let inner = self.inner.read();
-        let pending = self.pending.lock().as_ref().map_or(Timestamp::MAX, |cut| cut.oldest);
+        // Both in one hold of the lock: a cut whose flush fails goes from the one to the other.
+        let pending = self.pending.lock();
         let in_flush = Timestamp(self.in_flush_oldest.load(Ordering::Acquire));
-        inner.table.oldest_uncut().min(pending).min(in_flush)
+        inner.table.oldest_uncut().min(pending.as_ref().map_or(Timestamp::MAX, |cut| cut.oldest)).min(in_flush)
     }
 
     /// The smallest timestamp that can be read.

@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 /// A node's store. Clones are the same store.
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     groups: Arc<Mutex<BTreeMap<GroupId, Arc<GroupStore>>>>,
     /// How a message to an operator names the store.
     place: Arc<str>,

@@ -2,17 +2,21 @@
 //! a chosen place of a read or of a flush.
 
 use crate::backend::{Sink, Space, Spaces, View};
+use crate::codec;
 use crate::spaces;
 use crate::{Backend, GroupStore, MemoryDisk, Options, ScanLimits, Store};
 use bytes::Bytes;
-use meridian_base::error::Result;
+use meridian_base::error::{ErrorKind, Result};
 use meridian_base::id::{GroupId, LogPosition, NodeId, TxnId};
+use meridian_base::invariants;
 use meridian_base::key::{Key, KeyRange, Target};
 use meridian_base::record::Committed;
 use meridian_base::time::Timestamp;
 use meridian_base::txn::{ColumnMask, Write};
 use parking_lot::Mutex;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -72,6 +76,7 @@ fn meanwhile(group: &GroupStore, moment: Moment, action: impl FnOnce() + Send + 
 }
 
 fn open(disk: &MemoryDisk) -> (Store, Arc<GroupStore>) {
+    invariants::look();
     let store = Store::open(Backend::Memory(disk.clone()), Options::default()).unwrap();
     let group = store.group(GroupId(7)).unwrap();
     (store, group)
@@ -258,10 +263,16 @@ fn has_tombstone(group: &GroupStore) -> bool {
 
 #[test]
 fn a_tombstone_stays_until_nothing_below_it_can_be_replayed() {
-    // What was applied, and not cut.
-    let disk = MemoryDisk::new();
-    deleted_and_written_late(&disk).collect_garbage(Timestamp(40)).unwrap();
-    replayed(&disk);
+    // What was applied, and not cut; once more with a newer version after it.
+    for again in [false, true] {
+        let disk = MemoryDisk::new();
+        let group = deleted_and_written_late(&disk);
+        if again {
+            apply(&group, 3, 50, &[(2, Some("x"))]);
+        }
+        group.collect_garbage(Timestamp(40)).unwrap();
+        replayed(&disk);
+    }
     // Cut, not flushed; once more with a later cut.
     for again in [false, true] {
         let disk = MemoryDisk::new();
@@ -274,6 +285,27 @@ fn a_tombstone_stays_until_nothing_below_it_can_be_replayed() {
         group.collect_garbage(Timestamp(40)).unwrap();
         replayed(&disk);
     }
+    // Cut below an earlier cut.
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    apply(&group, 1, 25, &[(1, None)]);
+    flush(&group);
+    apply(&group, 2, 50, &[(2, Some("x"))]);
+    group.cut(Bytes::new());
+    apply(&group, 3, 20, &[(1, Some("late"))]);
+    group.cut(Bytes::new());
+    group.collect_garbage(Timestamp(40)).unwrap();
+    replayed(&disk);
+    // Applied before another late one, which is not as old.
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    apply(&group, 1, 25, &[(1, None)]);
+    apply(&group, 1, 30, &[(2, Some("x"))]);
+    flush(&group);
+    apply(&group, 2, 20, &[(1, Some("late"))]);
+    apply(&group, 3, 26, &[(2, Some("late"))]);
+    group.collect_garbage(Timestamp(40)).unwrap();
+    replayed(&disk);
     // In a flush.
     let disk = MemoryDisk::new();
     let group = deleted_and_written_late(&disk);
@@ -328,4 +360,282 @@ fn a_tombstone_goes_once_what_is_below_it_is_durable() {
     group.collect_garbage(Timestamp(40)).unwrap();
     assert!(!has_tombstone(&group));
     assert_eq!(newest(&group, 1), None);
+}
+
+/// What a replay finds in the spaces is replayed once more after the next crash, and must find the tombstone above it then.
+#[test]
+fn a_tombstone_stays_above_what_a_replay_found() {
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    let first = |group: &GroupStore| {
+        apply(group, 2, 20, &[(1, Some("x")), (2, Some("x"))]);
+        apply(group, 2, 40, &[(1, None)]);
+    };
+    let second = |group: &GroupStore| {
+        apply(group, 3, 30, &[(1, Some("late"))]);
+        apply(group, 3, 45, &[(2, Some("y"))]);
+    };
+    apply(&group, 1, 10, &[(3, Some("x"))]);
+    flush(&group);
+    first(&group);
+    second(&group);
+    group.cut(Bytes::new());
+    disk.fail_writes_after(6); // The bound, three versions of history, two current ones.
+    assert!(group.flush_step().is_err());
+    disk.heal();
+    disk.crash(5);
+    let (_store, group) = open(&disk);
+    first(&group);
+    flush(&group);
+    second(&group);
+    assert_eq!(group.dirty_bytes(), 0, "it is there already");
+    group.collect_garbage(Timestamp(50)).unwrap();
+    disk.crash(0);
+    let (_store, group) = open(&disk);
+    assert_eq!(group.durable(), position(2));
+    second(&group);
+    let found = group.get(key(1).as_bytes(), Timestamp(60)).unwrap();
+    assert!(found.as_ref().is_none_or(|v| v.value.is_none()), "{found:?}");
+}
+
+/// After a flush that broke off, the spaces are newer than what is replayed. They are so until the replay has passed them, however
+/// often it is flushed and begun again.
+#[test]
+fn a_flush_in_the_middle_of_a_replay_does_not_forget_how_new_the_spaces_are() {
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    let entry = |group: &GroupStore, n: u64| apply(group, n, n * 10, &[(if n <= 2 { 1 } else { 2 }, Some("x"))]);
+    entry(&group, 1);
+    flush(&group);
+    (2..=4).for_each(|n| entry(&group, n));
+    group.cut(Bytes::new());
+    disk.fail_writes_after(5); // The bound, two versions of history, two current ones.
+    assert!(group.flush_step().is_err());
+    disk.heal();
+    disk.crash(4);
+    let (_store, group) = open(&disk);
+    entry(&group, 2);
+    flush(&group);
+    entry(&group, 3);
+    assert_eq!(newest(&group, 2), Some(40));
+    disk.crash(0);
+    let (_store, group) = open(&disk);
+    assert_eq!(group.durable(), position(2));
+    entry(&group, 3);
+    assert_eq!((newest(&group, 2), group.applied_ts()), (Some(40), Timestamp(30)));
+}
+
+#[test]
+fn an_entry_that_is_applied_again_does_not_take_the_position_back() {
+    let (_store, group) = open(&MemoryDisk::new());
+    (1..=3).for_each(|n| apply(&group, n, n * 10, &[(1, Some("x"))]));
+    apply(&group, 2, 20, &[(1, Some("x"))]);
+    assert_eq!((group.applied(), group.applied_ts(), newest(&group, 1)), (position(3), Timestamp(30), Some(30)));
+}
+
+#[test]
+fn a_threshold_that_is_not_larger_writes_nothing() {
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    group.collect_garbage(Timestamp(20)).unwrap();
+    disk.fail_writes_after(0);
+    group.collect_garbage(Timestamp(20)).unwrap();
+    group.collect_garbage(Timestamp(10)).unwrap();
+    assert!(group.collect_garbage(Timestamp(21)).is_err());
+    assert_eq!(group.gc_threshold(), Timestamp(20), "it is not in force before it is durable");
+}
+
+/// What `history` has of a key: timestamp and until, newest first.
+fn history(group: &GroupStore, i: u32) -> Vec<(u64, u64)> {
+    let view = group.inner.read().spaces.view();
+    let (low, high) =
+        (codec::history_key(key(i).as_bytes(), Timestamp::MAX), codec::history_key(key(i).as_bytes(), Timestamp::MIN));
+    let mut found = Vec::new();
+    view.scan(Space::History, (Bound::Included(&low), Bound::Included(&high)), false, &mut |key, value| {
+        let at = codec::split_history_key(key).unwrap().1;
+        found.push((at.0, codec::current_at(value).unwrap().0));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    found
+}
+
+#[test]
+fn history_has_what_was_replaced_with_the_time_of_that_and_nothing_else() {
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    apply(&group, 1, 10, &[(1, Some("x"))]);
+    flush(&group);
+    assert_eq!(history(&group, 1), []);
+    apply(&group, 2, 20, &[(1, Some("x"))]);
+    apply(&group, 3, 30, &[(1, None)]);
+    flush(&group);
+    assert_eq!(history(&group, 1), [(20, 30), (10, 20)]);
+    apply(&group, 4, 15, &[(1, Some("late"))]);
+    flush(&group);
+    // `until` may be later than the truth: 10 was written with 20 before 15 came.
+    assert_eq!(history(&group, 1), [(20, 30), (15, 20), (10, 20)]);
+    // A flush that broke off after `current` was written, and is repeated.
+    apply(&group, 5, 40, &[(1, Some("x"))]);
+    apply(&group, 6, 50, &[(1, Some("x"))]);
+    evict_all(&group);
+    group.cut(Bytes::new());
+    disk.fail_writes_after(4);
+    assert!(group.flush_step().is_err());
+    disk.heal();
+    let all = [(40, 50), (30, 40), (20, 30), (15, 20), (10, 20)];
+    assert_eq!(history(&group, 1), all);
+    assert!(group.flush_step().unwrap());
+    assert_eq!((newest(&group, 1), &history(&group, 1)[..]), (Some(50), &all[..]));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_an_error() {
+    let (_store, group) = open(&MemoryDisk::new());
+    apply(&group, 1, 10, &[(1, Some("old"))]);
+    apply(&group, 2, 20, &[(1, Some("new"))]);
+    flush(&group);
+    evict_all(&group);
+    let spaces = group.inner.read().spaces.clone();
+    spaces.write(1, &mut |sink| sink.put(Space::History, &codec::history_key(key(1).as_bytes(), Timestamp(10)), b"?")).unwrap();
+    assert_eq!(newest(&group, 1), Some(20));
+    let range = KeyRange::prefix(&[0, 0, 0, 1]);
+    let old = Timestamp(15);
+    assert_eq!(group.get(key(1).as_bytes(), old).unwrap_err().kind(), ErrorKind::Fatal);
+    assert_eq!(group.scan(&range, old, false, ScanLimits::default()).unwrap_err().kind(), ErrorKind::Fatal);
+    let changed = |target| group.changed_between(&target, ColumnMask::ALL, Timestamp(5), old).unwrap_err().kind();
+    assert_eq!((changed(Target::Key(key(1))), changed(Target::Range(range))), (ErrorKind::Fatal, ErrorKind::Fatal));
+}
+
+#[test]
+fn a_page_ends_with_the_row_that_reaches_the_limit() {
+    let (_store, group) = open(&MemoryDisk::new());
+    let writes: Vec<_> = (0..5).map(|i| (i, Some("ab"))).collect();
+    apply(&group, 1, 10, &writes);
+    let rows = |rows, bytes, reverse| {
+        let page = group.scan(&KeyRange::prefix(&[0, 0, 0, 1]), Timestamp(10), reverse, ScanLimits { rows, bytes }).unwrap();
+        (page.rows.len(), page.rest.map(|rest| (rest.contains(key(0).as_bytes()), rest.contains(key(4).as_bytes()))))
+    };
+    for flushed in [false, true] {
+        if flushed {
+            flush(&group);
+            evict_all(&group);
+        }
+        // Ten bytes a row.
+        assert_eq!(rows(9, 20, false), (2, Some((false, true))));
+        assert_eq!(rows(9, 21, false), (3, Some((false, true))));
+        assert_eq!(rows(9, 20, true), (2, Some((true, false))));
+        assert_eq!(rows(2, 99, false), (2, Some((false, true))));
+        assert_eq!(rows(9, 99, false), (5, None));
+    }
+}
+
+#[test]
+fn a_change_is_found_in_keys_without_an_index_too() {
+    let (_store, group) = open(&MemoryDisk::new());
+    let short = Key::new(b"k");
+    let change = |n: u64, at: u64, key: &Key| {
+        let write = Write { key: key.clone(), value: None, columns: ColumnMask::ALL };
+        let id = TxnId { hlc: Timestamp(at), gateway: NodeId(1) };
+        group.apply(position(n), &[Committed { id, at: Timestamp(at), writes: vec![write] }]).unwrap();
+    };
+    let changed =
+        |target: Target, after| group.changed_after(&target, ColumnMask::ALL, Timestamp(after)).unwrap().map(|(_, at)| at.0);
+    change(1, 20, &short);
+    change(2, 10, &Key::new(b"j"));
+    change(3, 15, &key(1));
+    assert_eq!((changed(Target::Key(short.clone()), 19), changed(Target::Key(short.clone()), 20)), (Some(20), None));
+    let all = KeyRange::new(Key::MIN, Key::new(&[0xFF; 8]));
+    assert_eq!((changed(Target::Range(all.clone()), 19), changed(Target::Range(all), 20)), (Some(20), None));
+    // A late version does not make its index older than it is.
+    change(4, 30, &key(2));
+    change(5, 25, &key(1));
+    assert_eq!(
+        (changed(Target::Key(key(2)), 29), changed(Target::Range(KeyRange::prefix(&[0, 0, 0, 1])), 29)),
+        (Some(30), Some(30))
+    );
+    change(6, 29, &short);
+    change(7, 28, &Key::new(b"j"));
+    assert_eq!(changed(Target::Key(short), 28), Some(29));
+}
+
+fn cached(store: &Store) -> usize {
+    store.shared.totals.clean.load(Ordering::Relaxed)
+}
+/// A store whose cache holds so many bytes, and groups of it.
+fn with_cache(bytes: usize, groups: u32) -> (Store, Vec<Arc<GroupStore>>) {
+    let options = Options { cache_bytes_max: bytes, ..Options::default() };
+    let store = Store::open(Backend::Memory(MemoryDisk::new()), options).unwrap();
+    let groups = (1..=groups).map(|id| store.group(GroupId(id)).unwrap()).collect();
+    (store, groups)
+}
+
+#[test]
+fn the_cache_stays_within_its_budget() {
+    let rows = |from: u32| (from..from + 200).map(|i| (i, Some("value"))).collect::<Vec<_>>();
+    let (store, groups) = with_cache(5_000, 1);
+    apply(&groups[0], 1, 10, &rows(0));
+    flush(&groups[0]);
+    assert!((1..=5_000).contains(&cached(&store)), "after a flush: {}", cached(&store));
+    for i in 0..200 {
+        assert_eq!(newest(&groups[0], i), Some(10));
+        assert!(cached(&store) <= 5_200, "after reads: {}", cached(&store));
+    }
+    // Two groups of which each has more than its half, and none more than all.
+    let (store, groups) = with_cache(30_000, 2);
+    for group in &groups {
+        apply(group, 1, 10, &rows(0));
+        flush(group);
+    }
+    groups.iter().for_each(|group| flush(group));
+    assert!(cached(&store) <= 30_000, "{}", cached(&store));
+}
+
+#[test]
+fn rows_that_are_read_stay_in_the_cache() {
+    let (store, groups) = with_cache(1 << 20, 1);
+    let group = &groups[0];
+    apply(group, 1, 10, &(0..10).map(|i| (i, Some("value"))).collect::<Vec<_>>());
+    flush(group);
+    let has = |i: u32| group.inner.read().table.row(key(i).as_bytes()).is_some();
+    let hand = || group.inner.write().table.evict(0, 0, &store.shared.totals);
+    hand(); // All were new.
+    newest(group, 3);
+    hand();
+    assert_eq!((0..10).filter(|i| has(*i)).collect::<Vec<_>>(), [3]);
+    // What is read from the spaces is there again, and is new for one round.
+    newest(group, 5);
+    assert!(has(5));
+    newest(group, 3);
+    hand();
+    assert!(has(3) && has(5));
+    hand();
+    assert!(!has(3) && !has(5));
+    assert_eq!(cached(&store), 0);
+}
+
+#[test]
+fn what_is_flushed_does_not_keep_the_frame_it_came_in() {
+    let (_store, group) = open(&MemoryDisk::new());
+    let frame = Bytes::from(vec![7; 1_000]);
+    let write = Write { key: key(1), value: Some(frame.slice(10..20)), columns: ColumnMask::ALL };
+    let id = TxnId { hlc: Timestamp(10), gateway: NodeId(1) };
+    group.apply(position(1), &[Committed { id, at: Timestamp(10), writes: vec![write] }]).unwrap();
+    assert!(!frame.is_unique());
+    flush(&group);
+    assert!(frame.is_unique());
+}
+
+#[test]
+fn half_of_the_budget_asks_for_a_flush() {
+    let (_store, group) = open(&MemoryDisk::new());
+    apply(&group, 1, 10, &[(1, Some("value"))]);
+    let bytes = group.dirty_bytes();
+    for (budget, wants) in [(2 * bytes, true), (2 * bytes + 2, false)] {
+        let options = Options { dirty_bytes_max: budget, ..Options::default() };
+        let store = Store::open(Backend::Memory(MemoryDisk::new()), options).unwrap();
+        let group = store.group(GroupId(7)).unwrap();
+        apply(&group, 1, 10, &[(1, Some("value"))]);
+        assert_eq!((group.wants_flush(), store.over_budget()), (wants, false));
+    }
 }

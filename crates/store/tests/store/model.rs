@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use meridian_base::id::{GroupId, LogPosition, NodeId, TxnId};
+use meridian_base::invariants;
 use meridian_base::key::{Key, KeyRange, Target};
 use meridian_base::record::Committed;
 use meridian_base::time::Timestamp;
@@ -125,6 +126,7 @@ impl Place {
         }
     }
     pub fn open(&self, options: &Options) -> (Store, Arc<GroupStore>) {
+        invariants::look();
         let store = Store::open(self.backend(), options.clone()).expect("the store opens");
         let group = store.group(GROUP).expect("the group opens");
         (store, group)

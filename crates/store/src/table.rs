@@ -511,4 +511,67 @@ mod tests {
         assert_eq!(table.row(key(2).as_bytes()).map(|row| row.slots().count()), Some(3));
         assert_eq!((table.rows.len(), table.clean_bytes), (1, totals.clean.load(Ordering::Relaxed)));
     }
+
+    #[test]
+    fn the_hand_passes_rows_that_cannot_go_and_begins_again_at_the_end() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        (0..200).for_each(|i| _ = table.place(&write(i), Timestamp(10), &totals));
+        flush(&mut table, &totals);
+        // More than one call looks at, before those that may go.
+        (0..100).for_each(|i| _ = table.place(&write(i), Timestamp(20), &totals));
+        let calls = 200 / EVICT_STEPS + 1;
+        (0..2 * calls).for_each(|_| _ = table.evict(0, 0, &totals));
+        assert_eq!(table.rows.len(), 100);
+        flush(&mut table, &totals);
+        (0..2 * calls).for_each(|_| _ = table.evict(0, 0, &totals));
+        assert!(table.rows.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_evicted_before_both_the_share_and_the_budget_are_exceeded() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        (0..10).for_each(|i| _ = table.place(&write(i), Timestamp(10), &totals));
+        flush(&mut table, &totals);
+        let bytes = table.clean_bytes;
+        for _ in 0..3 {
+            assert!(!table.evict(bytes, 0, &totals) && !table.evict(0, bytes, &totals));
+        }
+        assert_eq!(table.rows.len(), 10);
+        assert!(table.evict(bytes - 1, bytes - 1, &totals), "all are new, and more should go");
+        assert!(!table.evict(bytes - 1, bytes - 1, &totals));
+        assert!(table.rows.len() < 10);
+    }
+
+    #[test]
+    fn a_row_keeps_three_clean_versions() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        (1..=5).for_each(|at| _ = table.place(&write(1), Timestamp(at), &totals));
+        flush(&mut table, &totals);
+        let slots = |table: &Table| table.row(key(1).as_bytes()).unwrap().slots().map(|s| s.at.0).collect::<Vec<_>>();
+        assert_eq!(slots(&table), [5, 4, 3]);
+        table.invariant_rows();
+        // Those that are not durable stay all.
+        (6..=9).for_each(|at| _ = table.place(&write(1), Timestamp(at), &totals));
+        assert_eq!(slots(&table), [9, 8, 7, 6, 5, 4, 3]);
+        table.invariant_rows();
+    }
+
+    #[test]
+    fn a_table_over_other_spaces_begins_with_nothing() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        (1..=3).for_each(|i| _ = table.place(&write(i), Timestamp(10), &totals));
+        flush(&mut table, &totals);
+        (1..=2).for_each(|i| _ = table.place(&write(i), Timestamp(20), &totals));
+        let (epoch, unit) = (table.epoch, table.unit);
+        table.reset(Timestamp(5), &totals);
+        assert_eq!((totals.dirty.load(Ordering::Relaxed), totals.clean.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((table.len(), table.dirty_bytes, table.newest, table.spaces_newest), (0, 0, Timestamp(5), Timestamp(5)));
+        assert!(table.epoch > epoch && table.unit > unit);
+        table.fill(key(1).as_bytes(), &version(10), epoch, &totals);
+        assert!(table.row(key(1).as_bytes()).is_none(), "it was read from the spaces before");
+        // A cut begins with nothing, too.
+        let mut pending = None;
+        table.cut(LogPosition::default(), table.newest, Bytes::new(), &mut pending);
+        assert!(pending.is_some_and(|cut| cut.keys.is_empty() && cut.oldest == Timestamp::MAX));
+    }
 }

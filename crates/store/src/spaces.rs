@@ -98,3 +98,66 @@ pub(crate) fn between(
     })?;
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryDisk;
+    use crate::backend::SpacesId;
+    use meridian_base::id::GroupId;
+    use meridian_base::txn::ColumnMask;
+    use std::sync::Arc;
+
+    fn version(at: u64) -> Version {
+        Version { at: Timestamp(at), columns: ColumnMask::ALL, value: Some(Bytes::from_static(b"value")) }
+    }
+    /// 40 in `current`; 30, 20 and 10 in `history`, of which 20 was replaced at 25 by what is gone.
+    fn spaces() -> Arc<dyn Spaces> {
+        let spaces = MemoryDisk::new().open().open_spaces(SpacesId { group: GroupId(1), incarnation: 1 }).unwrap();
+        let mut value = Vec::new();
+        spaces
+            .write(4, &mut |sink| {
+                for (at, until) in [(30, 40), (20, 25), (10, 20)] {
+                    codec::put_history(&mut value, &version(at), Timestamp(until));
+                    sink.put(Space::History, &codec::history_key(b"k", Timestamp(at)), &value)?;
+                }
+                codec::put_current(&mut value, &version(40));
+                sink.put(Space::Current, b"k", &value)
+            })
+            .unwrap();
+        spaces
+    }
+
+    #[test]
+    fn a_reader_sees_the_newest_version_that_was_not_replaced_by_then() {
+        let spaces = spaces();
+        let sees = |at: u64| {
+            let newest = current(&*spaces, b"k").unwrap();
+            visible(&*spaces, &*spaces.view(), b"k", newest, Timestamp(at)).unwrap().map(|v| v.at.0)
+        };
+        let expected = [(9, None), (10, Some(10)), (19, Some(10)), (20, Some(20)), (24, Some(20))];
+        expected.into_iter().for_each(|(at, version)| assert_eq!(sees(at), version, "at {at}"));
+        let expected = [(25, None), (29, None), (30, Some(30)), (39, Some(30)), (40, Some(40)), (41, Some(40))];
+        expected.into_iter().for_each(|(at, version)| assert_eq!(sees(at), version, "at {at}"));
+        assert_eq!(visible(&*spaces, &*spaces.view(), b"j", None, Timestamp::MAX).unwrap(), None);
+    }
+
+    #[test]
+    fn between_two_timestamps_are_all_versions_but_those_at_them() {
+        let spaces = spaces();
+        let of = |above: u64, below: u64| {
+            let newest = current(&*spaces, b"k").unwrap();
+            let all = between(&*spaces, &*spaces.view(), b"k", newest, Timestamp(above), Timestamp(below)).unwrap();
+            all.iter().map(|v| v.at.0).collect::<Vec<_>>()
+        };
+        assert_eq!(of(0, u64::MAX), [40, 30, 20, 10]);
+        assert_eq!(of(10, 40), [30, 20]);
+        assert_eq!(of(9, 41), [40, 30, 20, 10]);
+        assert_eq!(of(19, 21), [20]);
+        assert_eq!(of(38, 41), [40]);
+        for (above, below) in [(10, 20), (20, 21), (30, 31), (40, 41), (41, 99), (50, u64::MAX), (30, 30), (30, 20)] {
+            assert_eq!(of(above, below), [0; 0], "{above} to {below}");
+        }
+        assert!(between(&*spaces, &*spaces.view(), b"j", None, Timestamp::MIN, Timestamp::MAX).unwrap().is_empty());
+    }
+}

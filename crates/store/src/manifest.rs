@@ -69,3 +69,66 @@ fn parse(content: &[u8]) -> Option<(u64, u128)> {
 fn unreadable(file: &Path, e: &std::io::Error) -> Error {
     Error::fatal(format!("cannot read {}: {e}", file.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A database with these keyspaces, each with a list of files.
+    fn database(keyspaces: &[&str]) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("keyspaces")).unwrap();
+        for keyspace in keyspaces {
+            let keyspace = folder.path().join("keyspaces").join(keyspace);
+            fs::create_dir(&keyspace).unwrap();
+            fs::write(keyspace.join("v3"), "a list").unwrap();
+            let current = [&3u64.to_le_bytes()[..], &xxh3_128(b"a list").to_le_bytes(), &[XXH3]].concat();
+            fs::write(keyspace.join(CURRENT), current).unwrap();
+        }
+        folder
+    }
+    /// Puts a folder where a file should be: that cannot be read, and is there.
+    fn unreadable_file(path: &Path) {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+    }
+    fn refused(database: &TempDir, file: &str, why: &str) {
+        let e = check(database.path()).expect_err(why);
+        assert!(e.message().contains(why) && e.message().contains(file), "{e}");
+    }
+
+    #[test]
+    fn what_was_written_and_what_is_new_is_accepted() {
+        check(tempfile::tempdir().unwrap().path()).expect("a new database");
+        check(database(&[]).path()).expect("one without keyspaces");
+        check(database(&[NAMES]).path()).expect("one of which nothing else was made yet");
+        check(database(&[NAMES, "1", "2"]).path()).expect("one with several");
+        // One that was being made or deleted.
+        let unfinished = database(&[NAMES, "1", "2"]);
+        fs::remove_file(unfinished.path().join("keyspaces/2").join(CURRENT)).unwrap();
+        check(unfinished.path()).expect("an unfinished one beside others");
+        let unfinished = database(&[NAMES]);
+        fs::remove_file(unfinished.path().join("keyspaces").join(NAMES).join(CURRENT)).unwrap();
+        check(unfinished.path()).expect("an unfinished one alone");
+    }
+
+    #[test]
+    fn what_is_not_as_it_was_written_is_refused_by_name() {
+        refused(&database(&["1"]), NAMES, "the names of the keyspaces are missing");
+        let one = |change: &dyn Fn(&Path)| {
+            let database = database(&[NAMES, "1"]);
+            change(&database.path().join("keyspaces/1"));
+            database
+        };
+        refused(&one(&|k| fs::write(k.join("v3"), "another list").unwrap()), "1/current", "is not what was written");
+        refused(&one(&|k| fs::remove_file(k.join("v3")).unwrap()), "1/current", "names v3, which is not there");
+        refused(&one(&|k| fs::write(k.join(CURRENT), "short").unwrap()), "1/current", "does not name a list");
+        refused(&one(&|k| unreadable_file(&k.join("v3"))), "v3", "cannot read");
+        refused(&one(&|k| unreadable_file(&k.join(CURRENT))), "current", "cannot read");
+        let no_folder = tempfile::tempdir().unwrap();
+        fs::write(no_folder.path().join("keyspaces"), "").unwrap();
+        refused(&no_folder, "keyspaces", "cannot read");
+    }
+}

@@ -365,4 +365,45 @@ mod tests {
             let _ = decode_chunk(chunk_of(KIND_ENTRIES, 0, &body));
         }
     }
+
+    #[test]
+    fn a_chunk_of_something_else_is_refused() {
+        let refused = |chunk: Bytes, why: &str| {
+            let e = decode_chunk(chunk).expect_err(why);
+            assert!(e.message().contains(why), "{e}");
+        };
+        let tail = codec::put_record(&Tail { threshold: Timestamp(1) });
+        // Each with a right checksum.
+        let changed = |at: usize, with: u8| {
+            let mut chunk = BytesMut::from(&chunk_of(KIND_TAIL, 0, &tail)[..]);
+            chunk.truncate(chunk.len() - CRC);
+            chunk[at] = with;
+            end_chunk(chunk)
+        };
+        assert!(decode_chunk(changed(0, MAGIC[0])).is_ok());
+        refused(changed(0, b'X'), "it is not one");
+        refused(changed(4, 2), "it has format 2");
+        refused(changed(5, 9), "unknown kind 9");
+        refused(chunk_of(KIND_ENTRIES, 0, b"?"), "its entries cannot be read");
+        refused(chunk_of(KIND_HEAD, 0, b""), "its head cannot be read");
+        refused(Bytes::from_static(MAGIC), "it is not one");
+    }
+
+    #[test]
+    fn a_stream_begins_with_its_one_head() {
+        let store = crate::Store::open(crate::Backend::Memory(crate::MemoryDisk::new()), crate::Options::default()).unwrap();
+        let group = store.group(GroupId(7)).unwrap();
+        let (position, newest) = (LogPosition::default(), Timestamp::MIN);
+        let head = codec::put_record(&Head { group: GroupId(7), position, newest, bound: newest, state: Bytes::new() });
+        let tail = codec::put_record(&Tail { threshold: Timestamp::MIN });
+        let mut import = group.import().unwrap();
+        assert!(import.chunk(&chunk_of(KIND_TAIL, 0, &tail)).is_err());
+        assert!(import.chunk(&chunk_of(KIND_ENTRIES, 0, b"")).is_err());
+        import.chunk(&chunk_of(KIND_HEAD, 0, &head)).unwrap();
+        assert!(import.chunk(&chunk_of(KIND_HEAD, 1, &head)).is_err());
+        import.chunk(&chunk_of(KIND_TAIL, 1, &tail)).unwrap();
+        assert!(import.chunk(&chunk_of(KIND_TAIL, 2, &tail)).is_err());
+        assert_eq!((import.chunks_taken(), import.is_complete()), (2, true));
+        import.finish().unwrap();
+    }
 }

@@ -43,7 +43,10 @@ fn roundtrip(from: Place, to: Place) {
     // Writers go on; the export is as of its cut.
     fill(&source, 1);
     let chunks: Vec<Bytes> = export.map(Result::unwrap).collect();
+    let bytes: usize = chunks.iter().map(Bytes::len).sum();
+    let full = 900 << 10;
     assert!(chunks.len() > 4 && chunks.iter().all(|c| c.len() <= 1 << 20), "{}", chunks.len());
+    assert!(chunks.len() <= 4 + bytes / full, "{} chunks of {bytes} bytes are not full", chunks.len());
 
     let mut import = target.import().unwrap();
     for (i, chunk) in chunks.iter().enumerate() {

@@ -306,6 +306,17 @@ fn a_tombstone_stays_until_nothing_below_it_can_be_replayed() {
     apply(&group, 3, 26, &[(2, Some("late"))]);
     group.collect_garbage(Timestamp(40)).unwrap();
     replayed(&disk);
+    // Applied between a cut and the end of its flush, to a row that is in memory.
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    apply(&group, 1, 25, &[(1, None)]);
+    flush(&group);
+    apply(&group, 1, 15, &[(1, Some("late"))]);
+    group.cut(Bytes::new());
+    apply(&group, 2, 20, &[(1, Some("late"))]);
+    assert!(group.flush_step().unwrap());
+    group.collect_garbage(Timestamp(40)).unwrap();
+    replayed(&disk);
     // In a flush.
     let disk = MemoryDisk::new();
     let group = deleted_and_written_late(&disk);
@@ -396,6 +407,24 @@ fn a_tombstone_stays_above_what_a_replay_found() {
     second(&group);
     let found = group.get(key(1).as_bytes(), Timestamp(60)).unwrap();
     assert!(found.as_ref().is_none_or(|v| v.value.is_none()), "{found:?}");
+}
+
+#[test]
+fn what_a_replay_finds_is_not_flushed_again() {
+    let disk = MemoryDisk::new();
+    let (_store, group) = open(&disk);
+    apply(&group, 1, 10, &[(1, Some("x"))]);
+    flush(&group);
+    apply(&group, 2, 20, &[(2, Some("y"))]);
+    group.cut(Bytes::new());
+    disk.fail_writes_after(2); // The bound and the version.
+    assert!(group.flush_step().is_err());
+    disk.heal();
+    disk.crash(1);
+    let (_store, group) = open(&disk);
+    assert_eq!(group.durable(), position(1));
+    apply(&group, 2, 20, &[(2, Some("y"))]);
+    assert_eq!((newest(&group, 2), group.dirty_bytes()), (Some(20), 0));
 }
 
 /// After a flush that broke off, the spaces are newer than what is replayed. They are so until the replay has passed them, however

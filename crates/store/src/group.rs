@@ -415,7 +415,7 @@ fn write_row(spaces: &dyn Spaces, key: &[u8], slots: &[Slot], out: &mut RowWrite
     let first_clean = slots.iter().position(Slot::is_clean);
     let mut until = Timestamp::MAX;
     for (i, slot) in slots.iter().enumerate() {
-        let replaced_now = first_clean == Some(i) && i > 0;
+        let replaced_now = first_clean == Some(i);
         if i > 0 && (replaced_now || !slot.is_clean()) {
             out.history(key, &slot.version(), until)?;
         }

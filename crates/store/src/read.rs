@@ -325,17 +325,20 @@ impl PageBuilder {
         self.bytes += live.as_ref().and_then(|v| v.value.as_ref()).map_or(0, |value| key.as_bytes().len() + value.len());
         let rows = self.page.rows.len() + usize::from(live.is_some());
         self.full = self.looks_left == 0 || rows >= self.limits.rows || self.bytes >= self.limits.bytes;
-        if self.full {
+        let flow = if self.full {
             if self.reverse {
                 self.left.end = key.clone();
             } else {
                 self.left.start = key.successor();
             }
-        }
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        };
         if let Some(version) = live {
             self.page.rows.push((key, version));
         }
-        if self.full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        flow
     }
     fn covered(&mut self, covered: &KeyRange) {
         if self.reverse {

@@ -331,6 +331,10 @@ impl Drop for Import {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_base::id::{NodeId, TxnId};
+    use meridian_base::key::Key;
+    use meridian_base::record::Committed;
+    use meridian_base::txn::{ColumnMask, Write};
     use proptest::prelude::*;
 
     fn chunk_of(kind: u8, number: u64, body: &[u8]) -> Bytes {
@@ -384,7 +388,10 @@ mod tests {
         refused(changed(0, b'X'), "it is not one");
         refused(changed(4, 2), "it has format 2");
         refused(changed(5, 9), "unknown kind 9");
-        refused(chunk_of(KIND_ENTRIES, 0, b"?"), "its entries cannot be read");
+        // An unknown space, a length that is cut off, a key that is, and a value that cannot be read.
+        for entries in [&b"?12345678"[..], b"\0\x01\0\0\0", b"\0\x02\0\0\0\0\0\0\0k", b"\0\0\0\0\0\x01\0\0\0v"] {
+            refused(chunk_of(KIND_ENTRIES, 0, entries), "its entries cannot be read");
+        }
         refused(chunk_of(KIND_HEAD, 0, b""), "its head cannot be read");
         refused(Bytes::from_static(MAGIC), "it is not one");
     }
@@ -405,5 +412,24 @@ mod tests {
         assert!(import.chunk(&chunk_of(KIND_TAIL, 2, &tail)).is_err());
         assert_eq!((import.chunks_taken(), import.is_complete()), (2, true));
         import.finish().unwrap();
+    }
+
+    #[test]
+    fn a_chunk_ends_with_the_entry_that_reaches_its_size() {
+        let store = crate::Store::open(crate::Backend::Memory(crate::MemoryDisk::new()), crate::Options::default()).unwrap();
+        let group = store.group(GroupId(7)).unwrap();
+        // Space, two lengths, a key of eight bytes, and what stands before a value: two of them fill a chunk.
+        let value = Bytes::from(vec![7; (CHUNK_BYTES - HEADER) / 2 - (1 + 4 + 4 + 8 + 17)]);
+        let write = |i: u64| Write { key: Key::new(&i.to_be_bytes()), value: Some(value.clone()), columns: ColumnMask::ALL };
+        let id = TxnId { hlc: Timestamp(10), gateway: NodeId(1) };
+        let txn = Committed { id, at: Timestamp(10), writes: (1..=3).map(write).collect() };
+        group.apply(LogPosition { index: 1, term: 1 }, &[txn]).unwrap();
+        group.cut(Bytes::new());
+        group.flush_step().unwrap();
+        let entries = group.export().unwrap().filter_map(|chunk| match decode_chunk(chunk.unwrap()).unwrap().1 {
+            Body::Entries(entries) => Some(entries.len()),
+            _ => None,
+        });
+        assert_eq!(entries.collect::<Vec<_>>(), [2, 1, 0]);
     }
 }

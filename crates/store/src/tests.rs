@@ -516,6 +516,15 @@ fn history_has_what_was_replaced_with_the_time_of_that_and_nothing_else() {
     assert_eq!(history(&group, 1), all);
     assert!(group.flush_step().unwrap());
     assert_eq!((newest(&group, 1), &history(&group, 1)[..]), (Some(50), &all[..]));
+    // One of a single version.
+    evict_all(&group);
+    apply(&group, 7, 60, &[(1, Some("x"))]);
+    group.cut(Bytes::new());
+    disk.fail_writes_after(3);
+    assert!(group.flush_step().is_err());
+    disk.heal();
+    assert!(group.flush_step().unwrap());
+    assert_eq!((newest(&group, 1), &history(&group, 1)[..]), (Some(60), &[&[(50, 60)], &all[..]].concat()[..]));
 }
 
 #[test]

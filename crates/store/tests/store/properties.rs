@@ -233,6 +233,34 @@ fn what_was_replayed_and_found_may_be_replayed_again() {
     run(Place::memory(), Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() }, ops);
 }
 
+/// Rows of which some are flushed, some are not, and some are both, as pages of every size from both ends.
+#[test]
+fn what_is_in_memory_and_what_is_flushed_are_read_as_one() {
+    let entry = |keys: &[usize], value: Option<u8>, late: Option<u8>| {
+        Op::Apply(vec![(keys.iter().map(|k| (*k, *k as u32 % 3, value)).collect(), late)])
+    };
+    let all: Vec<usize> = (0..KEYS).collect();
+    let mut ops = vec![entry(&all[..12], Some(1), None), entry(&all[4..8], None, None), Op::Cut, Op::Flush];
+    ops.extend([entry(&[2, 5, 9, 13, 15], Some(2), None), entry(&[3, 14], None, None), Op::Cut]);
+    // Two of one entry, of which the second is older; then what is flushed while a newer unit stands above it.
+    ops.push(Op::Apply(vec![(vec![(2, 0, Some(3)), (16, 1, Some(3))], None), (vec![(5, 2, Some(4)), (2, 1, None)], Some(128))]));
+    let mut reads = Vec::new();
+    for rows in 1..6 {
+        for (a, b) in [(0, KEYS - 1), (2, 15), (5, 9)] {
+            for time in [0, 100, 180, 255] {
+                reads.extend([false, true].map(|reverse| Op::Scan(a, b, time, reverse, rows)));
+                reads.extend((0..3).map(|column| Op::Changed(a, Some(b), column, time)));
+            }
+        }
+    }
+    ops.extend(reads.clone());
+    ops.push(Op::Flush);
+    ops.extend(reads.clone());
+    ops.extend([entry(&[2, 7, 13], Some(5), Some(200)), Op::Cut, Op::Flush]);
+    ops.extend(reads);
+    run(Place::memory(), Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() }, ops);
+}
+
 #[test]
 fn one_page_of_a_scan_over_many_deleted_rows_gives_up_early() {
     let (_store, group) = Place::memory().open(&Options::default());

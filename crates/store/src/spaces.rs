@@ -111,13 +111,14 @@ mod tests {
     fn version(at: u64) -> Version {
         Version { at: Timestamp(at), columns: ColumnMask::ALL, value: Some(Bytes::from_static(b"value")) }
     }
-    /// 40 in `current`; 30, 20 and 10 in `history`, of which 20 was replaced at 25 by what is gone.
+    /// 40 in `current`; 30, 20 and 10 in `history`, of which 20 was replaced at 25 by what is gone. Above them 50, which a flush
+    /// that broke off before it wrote `current` has left.
     fn spaces() -> Arc<dyn Spaces> {
         let spaces = MemoryDisk::new().open().open_spaces(SpacesId { group: GroupId(1), incarnation: 1 }).unwrap();
         let mut value = Vec::new();
         spaces
-            .write(4, &mut |sink| {
-                for (at, until) in [(30, 40), (20, 25), (10, 20)] {
+            .write(5, &mut |sink| {
+                for (at, until) in [(50, 60), (30, 40), (20, 25), (10, 20)] {
                     codec::put_history(&mut value, &version(at), Timestamp(until));
                     sink.put(Space::History, &codec::history_key(b"k", Timestamp(at)), &value)?;
                 }
@@ -137,7 +138,7 @@ mod tests {
         };
         let expected = [(9, None), (10, Some(10)), (19, Some(10)), (20, Some(20)), (24, Some(20))];
         expected.into_iter().for_each(|(at, version)| assert_eq!(sees(at), version, "at {at}"));
-        let expected = [(25, None), (29, None), (30, Some(30)), (39, Some(30)), (40, Some(40)), (41, Some(40))];
+        let expected = [(25, None), (29, None), (30, Some(30)), (39, Some(30)), (40, Some(40)), (55, Some(40))];
         expected.into_iter().for_each(|(at, version)| assert_eq!(sees(at), version, "at {at}"));
         assert_eq!(visible(&*spaces, &*spaces.view(), b"j", None, Timestamp::MAX).unwrap(), None);
     }

@@ -13,10 +13,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
-/// What memory a frame takes beside its bytes, at least.
-pub(crate) const FRAME_OVERHEAD: usize = 64;
+/// The memory that a frame is made in, at least.
+pub(crate) const FRAME_CAPACITY: usize = 256;
+/// What memory a frame takes beside that: its place in the queue, and what the allocator adds.
+const FRAME_OVERHEAD: usize = 96;
 /// What memory a request takes beside its bytes while it is answered: its task.
-pub(crate) const REQUEST_OVERHEAD: usize = 1024;
+pub(crate) const REQUEST_OVERHEAD: usize = 4096;
 /// Permits of [`Memory::arriving`] stand for this many bytes.
 const PERMIT_BYTES: usize = 1024;
 
@@ -133,13 +135,20 @@ pub(crate) struct Backlog {
     account: Arc<Account>,
 }
 
+impl Outgoing {
+    /// The memory that it takes.
+    pub(crate) fn cost(&self) -> usize {
+        self.frame.len().max(FRAME_CAPACITY) + FRAME_OVERHEAD
+    }
+}
+
 impl Backlog {
     /// `false`: too much waits already, and the frame is dropped.
     pub(crate) fn send(&self, outgoing: Outgoing) -> bool {
         if self.account.is_full() {
             return false;
         }
-        let bytes = outgoing.frame.len() + FRAME_OVERHEAD;
+        let bytes = outgoing.cost();
         self.account.add(bytes);
         match self.frames.try_send(outgoing) {
             Ok(()) => true,

@@ -4,7 +4,7 @@
 //! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
 //! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
 
-use crate::backlog::{Account, Backlog, FRAME_OVERHEAD, Memory, Outgoing, REQUEST_OVERHEAD};
+use crate::backlog::{Account, Backlog, FRAME_CAPACITY, Memory, Outgoing, REQUEST_OVERHEAD};
 use crate::lock::RwLock;
 use crate::tasks::Tasks;
 use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
@@ -355,7 +355,7 @@ impl<R: Runtime> Rpc<R> {
     }
 
     fn frame<T: serde::Serialize>(&self, kind: u8, call: u64, body: &T) -> Result<Bytes> {
-        let mut frame = BytesMut::with_capacity(256);
+        let mut frame = BytesMut::with_capacity(FRAME_CAPACITY);
         frame.put_u32(0);
         frame.put_u8(kind);
         frame.put_u64(call);
@@ -682,7 +682,7 @@ async fn write_loop<R: Runtime>(
 ) {
     let mut queue = VecDeque::new();
     let mut buffer = BytesMut::new();
-    let mut frames = 0;
+    let mut written = 0;
     loop {
         if queue.is_empty() {
             match outgoing.recv().await {
@@ -698,15 +698,15 @@ async fn write_loop<R: Runtime>(
         }
         let now = Instant::now();
         while queue.front().is_some_and(|o| o.at.is_none_or(|at| at <= now)) && buffer.len() < 1 << 20 {
-            buffer.extend_from_slice(&queue.pop_front().expect("a front").frame);
-            frames += 1;
+            let next: Outgoing = queue.pop_front().expect("a front");
+            buffer.extend_from_slice(&next.frame);
+            written += next.cost();
         }
         if stream.write_all(&buffer).await.is_err() || stream.flush().await.is_err() {
             break;
         }
-        account.subtract(buffer.len() + frames * FRAME_OVERHEAD);
+        account.subtract(std::mem::take(&mut written));
         buffer.clear();
-        frames = 0;
     }
     // Whoever waits for room sees that there is nobody to make it.
     drop(outgoing);

@@ -31,7 +31,8 @@ const ADOPT_INTERVAL: Duration = Duration::from_secs(2);
 /// How often something that cannot be reached is tried again before the job gives up. Each attempt has patience of its own.
 const ATTEMPTS: u32 = 8;
 const ATTEMPT_PAUSE: Duration = Duration::from_secs(1);
-/// How long a job waits for a group that nobody answers for. Longer than a failover or the restart of a node takes.
+/// How long a job waits for a group that nobody answers for, over all attempts. Longer than a failover or the restart of a node
+/// takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a job looks whether it was paused or cancelled.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
@@ -127,6 +128,8 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
     };
     let me = env.locality().node;
     let mut attempts = 0;
+    // Since when the present task has failed, attempt after attempt.
+    let mut failing = None;
     loop {
         let catalog = env.catalog();
         let Some(job) = catalog.job(id).filter(|job| job.node == me) else { return say(Ended::Elsewhere) };
@@ -137,7 +140,7 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
                 }
                 match job.present_task() {
                     // What is cast to a region is judged by the database as it is now.
-                    Some(task) => unless_stopped(env, job, attempt(env, job, task, &context.now(&catalog), attempts)).await,
+                    Some(task) => unless_stopped(env, job, attempt(env, job, task, &context.now(&catalog), failing)).await,
                     None => return say(Ended::Succeeded),
                 }
             }
@@ -147,7 +150,7 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
             JobState::Paused => return say(Ended::Elsewhere),
         };
         let Err(e) = outcome else {
-            attempts = 0;
+            (attempts, failing) = (0, None);
             continue;
         };
         let is_changed = env.catalog().job(id).is_none_or(|now| now.node != me || now.state != job.state);
@@ -155,10 +158,11 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
             continue;
         }
         attempts += 1;
+        let since = *failing.get_or_insert_with(Instant::now);
         // A group that is lost, too: nobody waits for it there, but a job does.
         let is_lost = e.sqlstate() == "57P03";
         let may_pass = e.is_unavailable() || e.is_retry() || e.kind() == ErrorKind::Unknown || is_lost;
-        if may_pass && attempts < ATTEMPTS {
+        if may_pass && attempts < ATTEMPTS && since.elapsed() < PATIENCE {
             tracing::info!(error = %e, job = id.0, "a job tries again");
             tokio::time::sleep(ATTEMPT_PAUSE).await;
         } else if job.state == JobState::Reverting || job.is_in_background() || is_made(&env.catalog(), job) {
@@ -172,9 +176,15 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
 
 /// Does the present task, when what it needs is there. A move makes every writer of its table need the new homes, so those have
 /// to answer before it begins; other tasks find out by themselves.
-async fn attempt<E: Environment>(env: &E, job: &JobRecord, task: &Job, context: &JobContext, attempts: u32) -> Result<()> {
-    if attempts > 0 || matches!(task, Job::Move { .. }) {
-        waits::until_ready(env, job, task, Instant::now() + PATIENCE).await?;
+async fn attempt<E: Environment>(
+    env: &E,
+    job: &JobRecord,
+    task: &Job,
+    context: &JobContext,
+    failing: Option<Instant>,
+) -> Result<()> {
+    if failing.is_some() || matches!(task, Job::Move { .. }) {
+        waits::until_ready(env, job, task, failing.unwrap_or_else(Instant::now) + PATIENCE).await?;
     }
     run_one(env, task, context).await
 }

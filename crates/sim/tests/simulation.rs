@@ -4,6 +4,7 @@ use meridian_node::PlantedBug;
 use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_sim::campaign::many::{self, Campaign, Outcome};
 use meridian_sim::campaign::options::{Bug, Options, WorkloadKind};
+use meridian_sim::campaign::report::Report;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,8 +60,8 @@ fn warehouses_of_several_regions_stay_consistent() {
 /// How many seeds may pass before one shows a planted bug. Which seed does changes whenever messages do.
 const SEEDS_MAX: u64 = 60;
 
-/// A planted bug and where to look for it: from the first seed on, so many at a time, some must show it. Without the bug all of
-/// those that were run together must pass.
+/// A planted bug and where to look for it: from the first seed on, this many at a time, some must show it, by an answer that is
+/// wrong or an assertion that fails. Without the bug all of those that were run together must pass.
 struct Caught {
     workload: WorkloadKind,
     shape: (usize, usize),
@@ -90,7 +91,7 @@ impl Caught {
         };
         let shown = (self.first_seed..self.first_seed + SEEDS_MAX)
             .step_by(self.seeds as usize)
-            .find(|first| run(&campaign(*first, self.seeds, options(Some(bug)))).reports.iter().any(|report| !report.is_ok()));
+            .find(|first| run(&campaign(*first, self.seeds, options(Some(bug)))).reports.iter().any(Report::shows_wrong));
         let first_seed = shown.unwrap_or_else(|| panic!("{} was not caught", bug.name()));
         let without = run(&campaign(first_seed, self.seeds, options(None)));
         let failed: Vec<String> = without.reports.iter().filter(|r| !r.is_ok()).map(|r| r.to_string()).collect();

@@ -36,10 +36,19 @@ pub const PROMISED: [&str; 22] = [
     "clock of another speed",
 ];
 /// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and workloads are drawn.
-pub const PROMISED_RARE: [&str; 4] = ["clock hours off", "disk replaced", "bit rot", "bit rot detected"];
+pub const PROMISED_RARE: [&str; 7] = [
+    "clock hours off",
+    "disk replaced",
+    "bit rot",
+    "bit rot detected",
+    "full disk",
+    "region isolated",
+    "write refused by a full disk",
+];
 const PROMISED_RARE_FROM_SEEDS: u64 = 100;
 /// And one of [`PROMISED_LATER_FROM_SEEDS`].
-pub const PROMISED_LATER: [&str; 2] = ["region lost for good", "synced writes lost"];
+pub const PROMISED_LATER: [&str; 4] =
+    ["region lost for good", "synced writes lost", "clock beyond max_offset", "node decommissioned"];
 const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;
 /// In fewer seeds, chance may leave one out.
 pub const PROMISED_FROM_SEEDS: u64 = 30;
@@ -170,6 +179,12 @@ fn collect(run: Running) -> io::Result<Report> {
     let mut report = Report { seed, ..Report::default() };
     let panic = errors.lines().position(|line| line.contains("panicked at"));
     let shown: Vec<&str> = errors.lines().skip(panic.unwrap_or(0)).take(3).collect();
-    report.violate(format!("the process ended with {status} after {} s: {}", started.elapsed().as_secs(), shown.join(" | ")));
+    let took = started.elapsed();
+    let what = format!("the process ended with {status} after {} s: {}", took.as_secs(), shown.join(" | "));
+    if took > RUN_MAX {
+        report.does_not_end(what)
+    } else {
+        report.violate(what)
+    }
     Ok(report)
 }

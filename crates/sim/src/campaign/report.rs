@@ -22,6 +22,8 @@ pub struct Report {
     pub seconds: u64,
     /// What is wrong; empty if nothing is.
     pub violations: Vec<String>,
+    /// How many of the violations say that the run came to no end, or never got anywhere.
+    pub unfinished: usize,
     /// How often each fault and rare path happened.
     pub coverage: BTreeMap<String, u64>,
 }
@@ -34,6 +36,16 @@ impl Report {
     /// Whether nothing is wrong.
     pub fn is_ok(&self) -> bool {
         self.violations.is_empty()
+    }
+    /// Whether an answer was wrong, or an assertion failed. A run that hangs fails too, but shows no such thing.
+    pub fn shows_wrong(&self) -> bool {
+        self.violations.len() > self.unfinished
+    }
+    /// Notes that the run, or a part of it, came to no end.
+    pub fn does_not_end(&mut self, what: impl fmt::Display) {
+        let before = self.violations.len();
+        self.violate(what);
+        self.unfinished += self.violations.len() - before;
     }
     /// Notes something that is wrong.
     pub fn violate(&mut self, what: impl fmt::Display) {

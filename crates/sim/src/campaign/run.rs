@@ -155,7 +155,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     let machines = Machines::new(world.clone(), topology, software, seed);
     let mut run = Run { machines, clients, faults: None, rng, promise };
     if let Err(violation) = run.all(scenario.plan, duration, workers_per_region, &mut report) {
-        report.violate(violation);
+        report.does_not_end(violation);
     }
     run.judge(kind, options, &mut report);
     report
@@ -191,7 +191,7 @@ impl<S: Software> Run<S> {
         let end = self.machines.elapsed() + RETIRED_MAX;
         while self.faults.as_ref().is_some_and(Faults::is_retiring) {
             if self.machines.elapsed() > end {
-                report.violate(format!("a node could not be decommissioned in {} s", RETIRED_MAX.as_secs()));
+                report.does_not_end(format!("a node could not be decommissioned in {} s", RETIRED_MAX.as_secs()));
                 break;
             }
             self.step()?;
@@ -207,7 +207,7 @@ impl<S: Software> Run<S> {
         let end = self.machines.elapsed() + FINISH_MAX;
         while self.clients.stats.successes() == 0 {
             if self.machines.elapsed() > end {
-                report.violate(format!("no operation succeeded, not even in {} s after healing", FINISH_MAX.as_secs()));
+                report.does_not_end(format!("no operation succeeded, not even in {} s after healing", FINISH_MAX.as_secs()));
                 break;
             }
             self.step()?;

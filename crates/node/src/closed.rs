@@ -7,7 +7,7 @@
 use crate::replica::Replica;
 use crate::shared::{LIVENESS_TIMEOUT, Shared};
 use crate::wire::{ClosedPromise, Request};
-use meridian_base::limits::CLOSED_INTERVAL;
+use meridian_base::limits::{CLOSED_INTERVAL, LEASE_AHEAD};
 use meridian_base::runtime::Runtime;
 use meridian_base::{GroupId, NodeId, Timestamp};
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ fn promises<R: Runtime>(shared: &Shared<R>) -> BTreeMap<NodeId, Vec<ClosedPromis
         }
         let Some(promise) = replica.promise() else { continue };
         // It counts here too: for who reads the past at the primary.
-        replica.promised(&promise);
+        replica.promised(shared.me(), &promise);
         let members = replica.raft().members();
         for node in members.voters.union(&members.learners) {
             if *node != shared.me() && shared.is_live(*node) {
@@ -117,8 +117,13 @@ impl<R: Runtime> Replica<R> {
         prepared.map_or(core.closed(), |at| at.prev().min(core.closed()))
     }
 
-    /// A primary's promise arrived.
-    pub(crate) fn promised(&self, promise: &ClosedPromise) {
+    /// A promise arrived. It counts if `from` is who leads the group, as far as this replica knows, and if it can have been made:
+    /// a primary promises nothing above its ceiling. Another promise is dropped; the next one comes soon.
+    pub(crate) fn promised(&self, from: NodeId, promise: &ClosedPromise) {
+        let most = self.clock.now(self.physical()).plus(LEASE_AHEAD + LEAD_MAX + self.clock.max_offset());
+        if self.raft().role().leader != Some(from) || promise.closed > most {
+            return;
+        }
         let mut core = self.core.lock();
         if promise.closed > core.promise.closed {
             core.promise = *promise;

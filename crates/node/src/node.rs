@@ -760,7 +760,7 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
         Request::Closed(promises) => {
             for promise in &promises {
                 if let Some(replica) = shared.replica(promise.group) {
-                    replica.promised(promise);
+                    replica.promised(from, promise);
                 }
             }
             Ok(Response::Done)

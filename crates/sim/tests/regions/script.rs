@@ -536,6 +536,15 @@ impl Cluster {
 }
 
 impl Cluster {
+    /// The number of the cluster that a node is a member of, from its disk.
+    pub fn cluster_of(&self, node: &str) -> u128 {
+        let file = SimRuntime::new(self.machines.host(node)).disk().open("node", false).expect("it is a member");
+        let mut bytes = vec![0; file.len().expect("a length") as usize];
+        file.read_at(0, &mut bytes).expect("readable");
+        let text = String::from_utf8(bytes).expect("text");
+        let number = text.lines().find_map(|line| line.strip_prefix("cluster ")).expect("a cluster");
+        u128::from_str_radix(number, 16).expect("a number")
+    }
     /// Whether a file of a node's disk holds these bytes.
     pub fn files_hold(&self, node: &str, marker: &str) -> bool {
         let runtime = SimRuntime::new(self.machines.host(node));

@@ -1,11 +1,12 @@
 //! What strangers say on the node port stops nobody's SQL.
 
-use crate::script::{Cluster, US};
+use crate::script::{Cluster, EU, US};
 use meridian_base::record::SchemaGrant;
+use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_node::room::Left;
 use meridian_node::rpc::{Place, Rpc};
-use meridian_node::wire::{Ping, Request, Silence};
+use meridian_node::wire::{ClosedPromise, Ping, Request, Silence};
 use meridian_sim::cluster::meridian::{NODE_PORT, Tuning};
 use meridian_sim::world::SimRuntime;
 use rand::rngs::SmallRng;
@@ -17,7 +18,7 @@ use std::time::Duration;
 fn draw(rng: &mut SmallRng) -> Request {
     let group = if rng.random_bool(0.5) { GroupId::CATALOG } else { GroupId(rng.random_range(0..2_000)) };
     let version = SchemaVersion(u64::MAX - rng.random_range(0..3));
-    match rng.random_range(0..8) {
+    match rng.random_range(0..9) {
         0..=2 => Request::Ping(Ping {
             physical_micros: rng.random(),
             incarnation: rng.random(),
@@ -53,6 +54,7 @@ fn draw(rng: &mut SmallRng) -> Request {
             zone: "a".into(),
             is_passed_on: rng.random_bool(0.5),
         },
+        7 => Request::Closed(vec![ClosedPromise { group, closed: Timestamp(rng.random()), index: 0 }]),
         _ => Request::IsMember { group },
     }
 }
@@ -62,12 +64,13 @@ fn what_strangers_claim_stops_nobody() {
     let mut c = Cluster::start(1, 3, 91, Tuning::default());
     c.pass(Duration::from_secs(5));
     c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
-    for (seed, id) in [(1, NodeId(0)), (2, NodeId(77)), (3, NodeId(2))] {
+    // The last two have the cluster's number: a node that is no member, and a member that says what it cannot know.
+    let cluster = c.cluster_of("n1");
+    for (seed, cluster, id) in [(1, 0, NodeId(0)), (2, 0, NodeId(2)), (3, cluster, NodeId(77)), (4, cluster, NodeId(2))] {
         c.spawn(US, move |host, _| async move {
             let mut rng = SmallRng::seed_from_u64(seed);
             let rpc = Rpc::new(SimRuntime::new(host), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
-            // Of no cluster: nobody refuses that.
-            rpc.identify(0, id, Place::default(), "");
+            rpc.identify(cluster, id, Place::default(), "");
             loop {
                 let to = format!("n{}:{NODE_PORT}", rng.random_range(1..4));
                 let _ = rpc.call_addr(&to, draw(&mut rng), Duration::from_millis(200)).await;
@@ -87,4 +90,31 @@ fn what_strangers_claim_stops_nobody() {
     }
     assert_eq!(c.sql(US, "defaultdb", "SELECT count(*) FROM t"), [["30"]]);
     assert_eq!(c.status("n1").len(), 3, "nobody has joined");
+}
+
+/// A promise that no primary can have made, and one that is not the primary's, tell a replica nothing: it goes on asking who knows.
+#[test]
+fn a_promise_counts_if_the_primary_made_it_and_can_have() {
+    const AHEAD: Duration = Duration::from_secs(2);
+    let mut c = Cluster::start(3, 1, 92, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); INSERT INTO t VALUES (1, 0)");
+    c.settled(US, "d");
+    let cluster = c.cluster_of("n1");
+    // Of the primary, an hour ahead and for ever; of a member that does not lead, within what could be.
+    for (n, (id, ahead)) in [(1, Some(Duration::from_secs(3_600))), (1, None), (3, Some(AHEAD))].into_iter().enumerate() {
+        c.spawn(US, move |host, _| async move {
+            let runtime = SimRuntime::new(host);
+            let rpc = Rpc::new(runtime.clone(), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+            rpc.identify(cluster, NodeId(id), Place::default(), "");
+            let now = Timestamp::from_micros(runtime.physical_micros());
+            let closed = ahead.map_or(Timestamp::MAX, |ahead| now.plus(ahead));
+            let promises = (100..200).map(|g| ClosedPromise { group: GroupId(g), closed, index: 0 }).collect();
+            let _ = rpc.call_addr(&format!("n2:{NODE_PORT}"), Request::Closed(promises), Duration::from_secs(1)).await;
+        });
+        c.pass(Duration::from_millis(300));
+        let wanted = (n + 1).to_string();
+        c.sql(US, "d", "UPDATE t SET v = v + 1");
+        assert_eq!(c.sql(EU, "d", "SELECT v FROM t"), [[wanted.as_str()]], "an acknowledged write is seen");
+    }
 }

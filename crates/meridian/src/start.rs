@@ -1,16 +1,13 @@
 //! `meridian start`: one node, until it is told to stop.
 
 use clap::Args as ClapArgs;
-use meridian_server::node::{Place, base};
+use meridian_server::node::{FOUNDING_PAUSE, Place, base};
 use meridian_server::pgwire::ServerOptions;
 use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// Members ping each other twice a second.
-const FOUNDING_PAUSE: Duration = Duration::from_millis(1_200);
 
 #[derive(ClapArgs)]
 pub struct Args {

@@ -65,7 +65,7 @@ const SPREAD_MARGIN: Duration = Duration::from_millis(100);
 /// How long a gateway that was refused needs to come again, once it knows what came first.
 const TURN_MARGIN: Duration = Duration::from_millis(100);
 /// The catalog has no quorum if it takes longer: steps need not reckon with it.
-const COMMIT_TAKES_MAX: Duration = Duration::from_secs(1);
+pub(crate) const COMMIT_TAKES_MAX: Duration = Duration::from_secs(1);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a grant looks for the group's primary. It is sent again by the state machine's own timer in any case.

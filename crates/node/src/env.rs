@@ -19,7 +19,7 @@ const FIND_PATIENCE: Duration = Duration::from_secs(15);
 const REACH_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a step may take: regions that do not answer are waited out to the end of their schema lease. For as long a step whose
 /// coordinator was lost is asked about before its outcome is reported as unknown (40003).
-const STEP_TIMEOUT: Duration = Duration::from_secs(90);
+pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a change that came too late waits to see what was first.
 const RETRY_PATIENCE: Duration = Duration::from_secs(2);
 

@@ -51,10 +51,12 @@ pub(crate) const JOIN_CALL: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Candidates that were in each other's way stand again at different times within this.
 const SPREAD_MILLIS: u64 = 300;
+/// How long a process that founds a cluster by itself listens before: members of a cluster that have lost it look for it meanwhile.
+pub const FOUNDING_PAUSE: Duration = Duration::from_millis(1_200);
 /// What a process waits for is said again after this.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(30);
 /// A claim that is not made again for so long is not made any more: members ping twice a second.
-const CLAIM_HOLDS: Duration = Duration::from_secs(10);
+pub(crate) const CLAIM_HOLDS: Duration = Duration::from_secs(10);
 
 /// Where a node says why it has not come up yet: what clients are told.
 pub(crate) type Hindrance = watch::Sender<Option<Error>>;

@@ -60,6 +60,7 @@ pub mod wire;
 
 pub use clocks::Accepted;
 pub use env::Env;
+pub use founding::FOUNDING_PAUSE;
 pub use meridian_base as base;
 pub use node::{Node, NodeConfig, accept_clock_at, cannot_listen, init_at, stand_at, status_of};
 pub use room::RoomOptions;

@@ -5,12 +5,16 @@
 
 use crate::clocks::{COMPARE_CALL, COMPARE_MAX};
 use crate::closed::{LEAD_MAX, PROMISE_TIMEOUT};
+use crate::ddl::COMMIT_TAKES_MAX;
+use crate::env::STEP_TIMEOUT;
+use crate::follower::LAG_MAX;
+use crate::founding::{CLAIM_HOLDS, FOUNDING_PAUSE};
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{PING_INTERVAL, PING_TIMEOUT};
 use crate::primary::WAIT_MAX;
 use crate::reach::{LINK_SILENT, LOST_AFTER};
 use crate::replica::TICK;
-use crate::rpc::{CONNECT_TIMEOUT, SILENCE_MAX};
+use crate::rpc::{CONNECT_TIMEOUT, LARGE_FRAME_MAX, SILENCE_MAX};
 use crate::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, PRIMARY_HEARD_FOR};
 use crate::txn::{CALL_TIMEOUT, COMMIT_PATIENCE};
 use meridian_base::limits::{
@@ -77,6 +81,13 @@ const _: () = assert!(less(times(PING_INTERVAL, 2), LINK_SILENT), "a link is not
 const _: () = assert!(less(LINK_SILENT, SILENCE_MAX), "a detour is known when the connection is given up");
 const _: () = assert!(less(times(LIVENESS_TIMEOUT, 4), DEAD_AFTER_DEFAULT), "a restart is no death");
 const _: () = assert!(less(COMPARE_CALL, COMPARE_MAX), "a node that starts asks more than once");
+const _: () =
+    assert!(less(times(PING_INTERVAL, 2), FOUNDING_PAUSE), "a cluster that has lost a node claims it before it founds another");
+const _: () = assert!(less(LIVENESS_TIMEOUT, CLAIM_HOLDS), "a claim outlasts a member that is slow to repeat it");
+const _: () = assert!(
+    less(times(SILENCE_MAX, 2), LARGE_FRAME_MAX),
+    "a large frame that makes progress is not cut off by the silence around it"
+);
 
 // What a client waits for.
 const _: () = assert!(less(WAIT_MAX, CALL_TIMEOUT), "a primary says that it waits too long before the gateway gives its call up");
@@ -97,6 +108,12 @@ const _: () = assert!(less(PREPARE_TIMEOUT, OUTCOME_TIMEOUT), "refusing those th
 
 // The catalog and old versions.
 const _: () = assert!(less(times(FAILOVER_MAX, 4), SCHEMA_LEASE), "a lost primary of the catalog stops no commits");
+const _: () = assert!(
+    less(plus(SCHEMA_LEASE, plus(COMMIT_TAKES_MAX, FAILOVER_MAX)), STEP_TIMEOUT),
+    "a step waits out the leases of regions that do not answer before its gateway gives it up"
+);
+const _: () =
+    assert!(less(plus(PROMISE_TIMEOUT, times(CLOSED_INTERVAL, 2)), LAG_MAX), "a replica that lost a promise is not behind");
 const _: () = assert!(less(SCHEMA_LEASE, GC_TTL_DEFAULT), "what a transaction may still read by its schema is there");
 const _: () =
     assert!(less(WATERMARK_LAG, GC_TTL_DEFAULT), "certification sees every version since a transaction that may still commit");

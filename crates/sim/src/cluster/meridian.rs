@@ -10,7 +10,8 @@ use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::wire::{Request, Standing};
 use meridian_node::{
-    Backend, Echoes, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing, commit,
+    Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing,
+    commit,
 };
 use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
@@ -21,9 +22,6 @@ use std::time::Duration;
 
 /// The port of messages between nodes.
 pub const NODE_PORT: u16 = 7000;
-
-/// Members ping each other twice a second.
-const FOUNDING_PAUSE: Duration = Duration::from_millis(1_200);
 
 /// How often an operator looks.
 const OPERATOR_POLL: Duration = Duration::from_millis(500);

@@ -18,7 +18,7 @@ pub(crate) const FRAME_CAPACITY: usize = 256;
 /// What memory a frame takes beside that: its place in the queue, and what the allocator adds.
 const FRAME_OVERHEAD: usize = 96;
 /// What memory a request takes beside its bytes while it is answered: its task.
-pub(crate) const REQUEST_OVERHEAD: usize = 4096;
+pub(crate) const REQUEST_OVERHEAD: usize = 16 << 10;
 /// Permits of [`Memory::arriving`] stand for this many bytes.
 const PERMIT_BYTES: usize = 1024;
 
@@ -87,8 +87,7 @@ impl Account {
     /// Whether this connection has its fill, or the node has and this connection more than its share.
     pub(crate) fn is_full(&self) -> bool {
         let own = self.own.load(Ordering::Acquire);
-        own >= self.own_max
-            || (own >= limits::RPC_SHARE_BYTES && self.node.load(Ordering::Acquire) >= limits::RPC_NODE_BYTES_MAX)
+        own >= self.own_max || (own >= limits::RPC_SHARE_BYTES && self.node.load(Ordering::Acquire) >= limits::RPC_NODE_BYTES_MAX)
     }
     /// Whether this connection has twice its fill.
     fn overflows(&self) -> bool {

@@ -34,8 +34,14 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// A connection that another node opened is closed when nothing was asked on it for so long. Who lives pings every second.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// A large frame arrives within this, or its connection ends: the largest one, at a megabyte a second.
-const LARGE_FRAME_MAX: Duration = Duration::from_secs(64);
+/// What is written in parts of this size.
+const LARGE: usize = 256 << 10;
+/// How fast a link between nodes is at least, for what is large.
+const LARGE_BYTES_PER_SECOND: usize = 1 << 20;
+/// What the system takes of a connection's bytes before the peer has them.
+const SYSTEM_BUFFER: usize = 4 << 20;
+/// A large frame arrives within this, or its connection ends.
+pub(crate) const LARGE_FRAME_MAX: Duration = Duration::from_secs((limits::RPC_FRAME_BYTES_MAX / LARGE_BYTES_PER_SECOND) as u64);
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -113,8 +119,8 @@ struct Connection {
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
     next_call: AtomicU64,
     is_closed: AtomicBool,
-    /// When a frame came last.
-    heard: Mutex<Instant>,
+    /// When something came last, or a part of a large frame went; in the future for as long as what went may be on its way.
+    heard: Arc<Mutex<Instant>>,
     /// Ends the reader.
     closed: Notify,
     delay: Duration,
@@ -128,7 +134,7 @@ impl Connection {
     }
     /// Whether nothing came since `since`, and that is too long ago.
     fn is_silent(&self, since: Instant) -> bool {
-        (*self.heard.lock()).max(since).elapsed() >= SILENCE_MAX
+        Instant::now() >= (*self.heard.lock()).max(since) + SILENCE_MAX
     }
     fn close(&self, why: &Error) {
         self.is_closed.store(true, Ordering::Release);
@@ -404,16 +410,17 @@ impl<R: Runtime> Rpc<R> {
         let delay = self.delay_to(&me.place, &there);
         let (read, write) = tokio::io::split(stream);
         let (out, outgoing, account) = self.memory.backlog();
+        let heard = Arc::new(Mutex::new(Instant::now()));
         let connection = Arc::new(Connection {
             out,
             waiting: Mutex::default(),
             next_call: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
-            heard: Mutex::new(Instant::now()),
+            heard: heard.clone(),
             closed: Notify::new(),
             delay,
         });
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, Some(heard)));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
         self.tasks.spawn_protocol(async move {
             let why = tokio::select! {
@@ -446,9 +453,8 @@ impl<R: Runtime> Rpc<R> {
     async fn read_answers<S: AsyncRead + Unpin>(&self, mut stream: S, c: &Connection) -> String {
         let mut buffer = BytesMut::new();
         loop {
-            match read_frame(&mut stream, &mut buffer, &self.memory).await {
+            match read_frame(&mut stream, &mut buffer, &self.memory, Some(&c.heard)).await {
                 Ok(Some(mut frame)) => {
-                    *c.heard.lock() = Instant::now();
                     let (kind, call, hlc) = take_header(&mut frame);
                     let followed = self.clock.observe(hlc, self.runtime.physical_micros());
                     if kind != ANSWER {
@@ -538,7 +544,7 @@ impl<R: Runtime> Rpc<R> {
         let delay = self.delay_to(&me.place, &there);
         let (mut read, write) = tokio::io::split(stream);
         let (out, outgoing, account) = self.memory.backlog();
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, None));
         let mut buffer = BytesMut::new();
         let answering_now = Arc::new(AtomicUsize::new(0));
         let in_hand = self.memory.requests();
@@ -547,7 +553,7 @@ impl<R: Runtime> Rpc<R> {
             out.until_room().await;
             in_hand.until_it_fits().await;
             // Of a machine that is gone nothing ends a connection.
-            let frame = read_frame(&mut read, &mut buffer, &self.memory);
+            let frame = read_frame(&mut read, &mut buffer, &self.memory, None);
             let Ok(frame) = tokio::time::timeout(IDLE_MAX, frame).await else { break };
             let Some(mut frame) = frame? else { break };
             let bytes = frame.len() + REQUEST_OVERHEAD;
@@ -625,6 +631,9 @@ impl<R: Runtime> Rpc<R> {
 }
 
 fn refuse(hello: &Hello, me: &Me) -> Option<String> {
+    if hello.cluster == 0 && hello.node != NodeId(0) {
+        return Some(format!("{} does not say which cluster it is a member of", hello.node));
+    }
     if hello.cluster != 0 && me.cluster != 0 && hello.cluster != me.cluster {
         return Some(format!(
             "wrong cluster: {} belongs to cluster {:032x}, this node to {:032x}",
@@ -644,6 +653,7 @@ async fn read_frame<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut BytesMut,
     memory: &Memory,
+    heard: Option<&Mutex<Instant>>,
 ) -> io::Result<Option<Bytes>> {
     let mut room: Option<(SemaphorePermit<'_>, Instant)> = None;
     loop {
@@ -670,6 +680,10 @@ async fn read_frame<S: AsyncRead + Unpin>(
         if read? == 0 {
             return if buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
+        if let Some(heard) = heard {
+            let mut heard = heard.lock();
+            *heard = Instant::now().max(*heard);
+        }
     }
 }
 
@@ -679,6 +693,7 @@ async fn write_loop<R: Runtime>(
     mut stream: impl AsyncWrite + Unpin,
     mut outgoing: mpsc::Receiver<Outgoing>,
     account: Arc<Account>,
+    heard: Option<Arc<Mutex<Instant>>>,
 ) {
     let mut queue = VecDeque::new();
     let mut buffer = BytesMut::new();
@@ -702,7 +717,11 @@ async fn write_loop<R: Runtime>(
             buffer.extend_from_slice(&next.frame);
             written += next.cost();
         }
-        if stream.write_all(&buffer).await.is_err() || stream.flush().await.is_err() {
+        let sent = match &heard {
+            Some(heard) if buffer.len() >= LARGE => write_large(&mut stream, &buffer, heard).await,
+            _ => stream.write_all(&buffer).await,
+        };
+        if sent.is_err() || stream.flush().await.is_err() {
             break;
         }
         account.subtract(std::mem::take(&mut written));
@@ -712,6 +731,20 @@ async fn write_loop<R: Runtime>(
     drop(outgoing);
     account.wake();
     let _ = stream.shutdown().await;
+}
+
+/// Writes what takes long. Nothing is heard meanwhile from a peer that waits for the end of a frame; that it takes the parts says that
+/// it is there. What the system has taken may be on its way for a while, at [`LARGE_BYTES_PER_SECOND`]. Small frames do not count:
+/// the system takes these for a peer that is gone, too.
+async fn write_large(stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8], heard: &Mutex<Instant>) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let part = bytes.len().min(LARGE);
+        stream.write_all(&bytes[..part]).await?;
+        bytes = &bytes[part..];
+        let on_its_way = Duration::from_secs((SYSTEM_BUFFER / LARGE_BYTES_PER_SECOND) as u64);
+        *heard.lock() = Instant::now() + on_its_way;
+    }
+    Ok(())
 }
 
 const GREETING_BYTES_MAX: usize = 4096;

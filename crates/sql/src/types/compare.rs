@@ -60,7 +60,7 @@ impl Ord for Datum {
             (Datum::Time(a), Datum::Time(b)) | (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
             (Datum::Interval(a), Datum::Interval(b)) => a.order().cmp(&b.order()),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
-            (Datum::Jsonb(a), Datum::Jsonb(b)) => a.cmp(b),
+            (Datum::Jsonb(a), Datum::Jsonb(b)) => a.cmp_documents(b),
             (Datum::Array(a), Datum::Array(b)) => compare_arrays(a, b),
             (Datum::Record(a), Datum::Record(b)) => a.values.cmp(&b.values),
             (a, b) => rank(a).cmp(&rank(b)),

@@ -163,7 +163,20 @@ impl Json {
     }
 }
 
-/// PostgreSQL's order of `jsonb`: Object > Array > Boolean > Number > String > Null; containers by size first.
+impl Json {
+    /// The order of whole documents: as of their parts, but an empty array comes before all scalars (manual, 8.14.4).
+    pub fn cmp_documents(&self, other: &Json) -> Ordering {
+        let is_empty = |v: &Json| matches!(v, Json::Array(items) if items.is_empty());
+        let is_scalar = |v: &Json| !matches!(v, Json::Array(_) | Json::Object(_));
+        match (self, other) {
+            (a, b) if is_empty(a) && is_scalar(b) => Ordering::Less,
+            (a, b) if is_scalar(a) && is_empty(b) => Ordering::Greater,
+            (a, b) => a.cmp(b),
+        }
+    }
+}
+
+/// PostgreSQL's order of parts of `jsonb`: Object > Array > Boolean > Number > String > Null; containers by size first.
 impl Ord for Json {
     fn cmp(&self, other: &Json) -> Ordering {
         match (self, other) {

@@ -7,7 +7,7 @@
 //! * numbers: sign class, decimal exponent, digits in pairs; the whole inverted if negative;
 //! * intervals: the sum that their order looks at;
 //! * arrays: each element behind a marker, an end marker, the shape;
-//! * `jsonb`: kind, size, contents.
+//! * `jsonb`: kind, size, contents; a document that is an empty array is of a kind before all others.
 
 use super::compare::trim_blanks;
 use super::jsonb::Json;
@@ -94,7 +94,10 @@ fn encode_value(out: &mut Vec<u8>, value: &Datum, ty: &Type) -> Result<()> {
         }
         Datum::Jsonb(v) => {
             out.push(VALUE);
-            encode_json(out, v);
+            match &**v {
+                Json::Array(items) if items.is_empty() => out.push(0),
+                v => encode_json(out, v),
+            }
         }
         Datum::Record(_) => return Err(Error::sql("42883", "could not identify an ordering operator for type record")),
     }
@@ -324,6 +327,7 @@ fn decode_json(input: &mut &[u8], d: bool, depth: usize) -> Option<Json> {
         Some(u32::from_be_bytes(n))
     };
     Some(match kind {
+        0 => Json::Array(Vec::new()),
         1 => Json::Null,
         2 => Json::String(text(input)?),
         3 => {

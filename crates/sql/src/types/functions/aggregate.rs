@@ -219,7 +219,7 @@ impl Accumulator for NumericVariance {
         self.sum = self.sum.add(&v)?;
         Ok(())
     }
-    fn finish(&self, _: &EvalContext) -> Result<Datum> {
+    fn finish(&self, ctx: &EvalContext) -> Result<Datum> {
         let below = if self.spread.sample { self.n - 1 } else { self.n };
         if below <= 0 {
             return Ok(Datum::Null);
@@ -230,7 +230,7 @@ impl Accumulator for NumericVariance {
             return Ok(Datum::Numeric(Numeric::ZERO));
         }
         let v = numerator.div(&n.mul(&Numeric::from(below))?)?;
-        Ok(Datum::Numeric(if self.spread.root { v.sqrt()? } else { v }))
+        Ok(Datum::Numeric(if self.spread.root { v.sqrt(&|| ctx.system.interrupted())? } else { v }))
     }
 }
 

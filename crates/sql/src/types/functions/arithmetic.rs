@@ -271,7 +271,7 @@ fn decimals(r: &mut Registry) {
         let n = a.numeric(0)?;
         Ok(Datum::Numeric(if n.is_nan() { Numeric::NaN } else { Numeric::from(i64::from(n.signum())) }))
     });
-    r.scalar("sqrt", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.sqrt()?)));
+    r.scalar("sqrt", "numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.sqrt(&check(c))?)));
     r.scalar("exp", "numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.exp(&check(c))?)));
     r.scalar("ln", "numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.ln(&check(c))?)));
     for name in ["log", "log10"] {

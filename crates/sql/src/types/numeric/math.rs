@@ -15,6 +15,9 @@ const POWER_MAX: f64 = EXPONENT_MAX * 1.003_333;
 /// A power of so many bits at most is computed exactly.
 const EXACT_BITS_MAX: u64 = 100_000;
 
+/// Roots of numbers of so many bits at most are computed at once.
+const ROOT_BITS: u64 = 4_096;
+
 /// Asked in every long loop; its error ends the computation.
 pub type Check<'c> = &'c dyn Fn() -> Result<()>;
 
@@ -98,6 +101,28 @@ impl<'c> Fixed<'c> {
     }
 }
 
+/// The whole part of a square root. Newton's steps, each with twice as many bits as the one before.
+fn root(n: &BigInt, check: Check<'_>) -> Result<BigInt> {
+    if n.bits() <= ROOT_BITS {
+        return Ok(n.sqrt());
+    }
+    check()?;
+    // The upper half of the root's bits, by the upper half of the number's, of which an even number is left out.
+    let low = n.bits() as usize / 4;
+    let high = root(&(n >> (2 * low)), check)?;
+    check()?;
+    let guess = high << low;
+    let mut x: BigInt = (&guess + n / &guess) >> 1usize;
+    // One step from there is never below the root, and above it by little.
+    loop {
+        check()?;
+        if &x * &x <= *n {
+            return Ok(x);
+        }
+        x -= 1;
+    }
+}
+
 /// How many binary digits are worth so many decimal ones.
 fn bits_of(digits: u64) -> usize {
     (digits * 3_322 / 1_000 + 1) as usize
@@ -152,7 +177,7 @@ impl Float {
 
 impl Numeric {
     /// The square root. 2201F for negative numbers.
-    pub fn sqrt(&self) -> Result<Numeric> {
+    pub fn sqrt(&self, check: Check<'_>) -> Result<Numeric> {
         if !self.is_nan() && self.signum() < 0 {
             return Err(Error::sql("2201F", "cannot take square root of a negative number"));
         }
@@ -164,7 +189,7 @@ impl Numeric {
         let digits = 2 * (scale as u32 + 1);
         let wide =
             if u32::from(s) <= digits { m * big_pow10(digits - u32::from(s)) } else { m / big_pow10(u32::from(s) - digits) };
-        Ok(Numeric::from_big(div_round(&wide.sqrt(), &BigInt::from(10)), scale as u16))
+        Ok(Numeric::from_big(div_round(&root(&wide, check)?, &BigInt::from(10)), scale as u16))
     }
     /// `e` to its power.
     pub fn exp(&self, check: Check<'_>) -> Result<Numeric> {
@@ -228,13 +253,18 @@ impl Numeric {
     }
     /// A power. Exact for small whole exponents, else by logarithm.
     pub fn power(&self, exponent: &Numeric, check: Check<'_>) -> Result<Numeric> {
-        if exponent.is_zero() || (self.is_finite() && *self == Numeric::from(1)) {
-            return Ok(Numeric::Small { mantissa: 10i128.pow(16), scale: 16 });
+        let whole = exponent.is_finite() && exponent.trunc(0) == *exponent;
+        if exponent.is_zero() || *self == Numeric::from(1) {
+            if !self.is_finite() || !exponent.is_finite() {
+                return Ok(Numeric::from(1));
+            }
+            let of_exponent = if whole { 0 } else { i64::from(exponent.scale()) };
+            let scale = SIGNIFICANT_MIN.max(i64::from(self.scale())).max(of_exponent).min(DISPLAY_SCALE_MAX);
+            return Ok(Numeric::from_big(big_pow10(scale as u32), scale as u16));
         }
         if self.is_nan() || exponent.is_nan() {
             return Ok(Numeric::NaN);
         }
-        let whole = exponent.is_finite() && exponent.trunc(0) == *exponent;
         if self.is_zero() && exponent.signum() < 0 {
             return Err(Error::sql("2201F", "zero raised to a negative power is undefined"));
         }
@@ -245,7 +275,9 @@ impl Numeric {
             return Ok(self.power_of_infinity(exponent));
         }
         if self.is_zero() {
-            return Ok(Numeric::Small { mantissa: 0, scale: 16 });
+            // A whole exponent keeps the digits of the base.
+            let scale = if whole { SIGNIFICANT_MIN.max(i64::from(self.scale())) } else { SIGNIFICANT_MIN };
+            return Ok(Numeric::Small { mantissa: 0, scale: scale as u16 });
         }
         let magnitude = self.abs();
         let log10 = {

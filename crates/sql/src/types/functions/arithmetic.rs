@@ -203,7 +203,8 @@ fn unary_body(name: &str) -> ScalarFn {
         "tanh" => body!(f64::tanh),
         "asinh" => body!(f64::asinh),
         "cot" => body!(|v: f64| 1.0 / v.tan()),
-        _ => body!(|v: f64| if v == 0.0 || v.is_nan() { v } else { v.signum() }),
+        // PostgreSQL's is 0 for NaN, and for both zeros.
+        _ => body!(|v: f64| if v == 0.0 || v.is_nan() { 0.0 } else { v.signum() }),
     }
 }
 

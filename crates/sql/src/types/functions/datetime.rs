@@ -290,11 +290,11 @@ fn makers(r: &mut Registry) {
         Ok(Datum::Timestamp(micros as i64))
     });
     r.scalar("to_char", "timestamp, text -> text", |_, a| {
-        Ok(Datum::text(template::timestamp(a.timestamp(0)?, None, a.text(1)?)))
+        Ok(template::timestamp(a.timestamp(0)?, None, a.text(1)?).map_or(Datum::Null, Datum::text))
     })
     .stable();
     r.scalar("to_char", "timestamptz, text -> text", |c, a| {
-        Ok(Datum::text(template::timestamp(a.timestamp(0)?, Some(&c.ctx.zone), a.text(1)?)))
+        Ok(template::timestamp(a.timestamp(0)?, Some(&c.ctx.zone), a.text(1)?).map_or(Datum::Null, Datum::text))
     })
     .stable();
     r.scalar("to_char", "interval, text -> text", |_, a| Ok(Datum::text(template::interval(a.interval(0)?, a.text(1)?))))

@@ -208,17 +208,17 @@ fn render(template: &str, m: &Moment) -> String {
     out
 }
 
-/// `to_char` of a timestamp; with a zone, of the instant as it reads there. Infinities show nothing.
-pub fn timestamp(t: i64, zone: Option<&Zone>, template: &str) -> String {
-    if datetime::is_infinite(t) {
-        return String::new();
+/// `to_char` of a timestamp; with a zone, of the instant as it reads there. Infinities have no parts, and an empty template shows none.
+pub fn timestamp(t: i64, zone: Option<&Zone>, template: &str) -> Option<String> {
+    if datetime::is_infinite(t) || template.is_empty() {
+        return None;
     }
     let local = zone.map_or(t, |z| datetime::to_local(t, z));
     let (days, micros) = datetime::split(local);
     let (year, month, day) = civil_from_days(days);
     let seconds = t.div_euclid(SECOND);
     let zone = zone.map(|z| (z.abbreviation_at(seconds), z.offset_at(seconds)));
-    render(template, &Moment { days, year, month, day, micros, zone })
+    Some(render(template, &Moment { days, year, month, day, micros, zone }))
 }
 
 /// `to_char` of an interval.
@@ -425,6 +425,9 @@ impl Reading<'_> {
 
 /// `to_char` of a number: `9 0 . , D G FM S MI PL SG PR L $ TH`.
 pub fn number(value: &Numeric, template: &str) -> Result<String> {
+    if template.is_empty() {
+        return Ok(String::new());
+    }
     let written = template.replace("FM", "").replace("fm", "");
     let mut t = written.to_ascii_uppercase();
     let fill = written.len() == template.len();
@@ -453,7 +456,9 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
     let plain = rounded.abs().to_string();
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
     let whole = if whole == "0" { "" } else { whole };
-    let overflow = whole.len() > whole_places || !value.is_finite();
+    let overflow = whole.len() > whole_places;
+    // The words for infinities and NaN stand where digits would, and have no fraction.
+    let is_word = !value.is_finite() && !overflow;
     let first_zero =
         t.chars().filter(|c| matches!(c, '9' | '0' | '.' | 'D')).take_while(|c| !matches!(c, '.' | 'D')).position(|c| c == '0');
     let mut body = String::new();
@@ -501,13 +506,16 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
                     None => {}
                 }
             }
+            '9' | '0' if is_word => {}
             '9' | '0' => {
                 let i = body.rsplit('.').next().map_or(0, str::len);
                 body.push(if overflow { '#' } else { fraction.as_bytes().get(i).map_or('0', |b| char::from(*b)) });
             }
             '.' | 'D' => {
                 in_fraction = true;
-                body.push('.');
+                if !is_word {
+                    body.push('.');
+                }
             }
             ',' | 'G' if started || overflow => body.push(','),
             ',' | 'G' if fill => body.push(' '),

@@ -119,6 +119,14 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
                 return Err(Error::unsupported("EXCLUDE in window frames is not supported").at(position));
             }
         }
+        if sees(&tokens, i, &["between", "symmetric"]) {
+            // No operand starts like that (`plan::bind_expr::symmetric`).
+            let span = tokens[i + 1].span;
+            let twice = [word("NOT", Keyword::NOT), word("NOT", Keyword::NOT)];
+            tokens.splice(i + 1..i + 2, twice.map(|token| TokenWithSpan { token, span }));
+        } else if sees(&tokens, i, &["between", "asymmetric"]) {
+            tokens.remove(i + 1);
+        }
         if i > 0 && sees(&tokens, i, &["only"]) && may_name_a_table_after(&tokens[i - 1]) {
             only_table(&mut tokens, i);
         }

@@ -71,10 +71,14 @@ impl Binder<'_> {
             Ast::IsDistinctFrom(a, b) => self.distinct(a, b).map(boolean),
             Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b).map(|e| boolean(not(e))),
             Ast::Between { expr, negated, low, high } => {
-                let at_least = self.comparison(expr, ">=", low)?;
-                let at_most = self.comparison(expr, "<=", high)?;
-                let both = Expr::And(vec![at_least, at_most]);
-                Ok(boolean(if *negated { not(both) } else { both }))
+                let mut between = |low: &Ast, high: &Ast| {
+                    Ok(Expr::And(vec![self.comparison(expr, ">=", low)?, self.comparison(expr, "<=", high)?]))
+                };
+                let is_between = match symmetric(low) {
+                    None => between(low, high)?,
+                    Some(low) => Expr::Or(vec![between(low, high)?, between(high, low)?]),
+                };
+                Ok(boolean(if *negated { not(is_between) } else { is_between }))
             }
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             Ast::InSubquery { expr, subquery, negated } => {
@@ -629,6 +633,17 @@ fn row_is_not_null(row: Expr) -> Expr {
         volatility: functions::Volatility::Immutable,
     };
     Expr::Call(Arc::new(f), vec![row])
+}
+
+/// The first bound of `BETWEEN SYMMETRIC`, which `parse::rewrite` writes as `BETWEEN NOT NOT`.
+fn symmetric(low: &Ast) -> Option<&Ast> {
+    match low {
+        Ast::UnaryOp { op: ast::UnaryOperator::Not, expr } => match &**expr {
+            Ast::UnaryOp { op: ast::UnaryOperator::Not, expr } => Some(expr),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// A function that does nothing but compare two values in the order of datums.

@@ -127,6 +127,9 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         } else if sees(&tokens, i, &["between", "asymmetric"]) {
             tokens.remove(i + 1);
         }
+        if combines_in_parentheses(&tokens, i) {
+            named_combination(&mut tokens, i);
+        }
         if i > 0 && sees(&tokens, i, &["only"]) && may_name_a_table_after(&tokens[i - 1]) {
             only_table(&mut tokens, i);
         }
@@ -404,6 +407,41 @@ fn table_queries(tokens: &mut Vec<TokenWithSpan>) {
         }
         i += 1;
     }
+}
+
+/// Whether a parenthesis in an expression opens a query that starts with one in parentheses: sqlparser takes the first for an operand
+/// there.
+fn combines_in_parentheses(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let is_open = |i: usize| tokens.get(i).is_some_and(|t: &TokenWithSpan| t.token == Token::LParen);
+    if !is_open(at) || !is_open(at + 1) || at == 0 {
+        return false;
+    }
+    let combines = |t: &TokenWithSpan| ["union", "intersect", "except"].iter().any(|w| is(t, w));
+    let may_be_a_query = ["from", "join", "lateral", "as", "materialized", "in", "exists"].iter().any(|w| is(&tokens[at - 1], w))
+        || combines(&tokens[at - 1])
+        || (at > 1 && combines(&tokens[at - 2]));
+    !may_be_a_query && tokens.get(after_operand(tokens, at)).is_some_and(combines)
+}
+
+/// `((a) union (b))` becomes `(select * from ((a) union (b)) as c)`.
+fn named_combination(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let mut depth = 0usize;
+    let closes = tokens[at..].iter().position(|t| {
+        match t.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    let Some(end) = closes.map(|c| at + c) else { return };
+    let with_span = |token: Token, at: usize, tokens: &[TokenWithSpan]| TokenWithSpan { token, span: tokens[at].span };
+    let close = [Token::RParen, word("AS", Keyword::AS), Token::make_word("combined", Some('"'))];
+    let close = close.map(|t| with_span(t, end, tokens));
+    let open = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM), Token::LParen];
+    let open = open.map(|t| with_span(t, at, tokens));
+    tokens.splice(end..end, close);
+    tokens.splice(at + 1..at + 1, open);
 }
 
 /// The end of a literal, a name or a function call that starts at `at`.

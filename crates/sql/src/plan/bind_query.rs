@@ -82,6 +82,7 @@ impl Binder<'_> {
         if q.fetch.as_ref().is_some_and(|f| f.with_ties || f.percent) {
             return Err(Error::unsupported("FETCH … WITH TIES is not supported"));
         }
+        said_once(q)?;
         let locks = self.locks(&q.locks)?;
         let empty = Vec::new();
         let order = match &q.order_by {
@@ -694,6 +695,27 @@ fn reads_what_is_changed(changing: &[Rel], rel: &Rel) -> Result<()> {
         });
     }
     unread(rel, &changed)
+}
+
+/// 42601 if a query in parentheses has a clause that is said again behind them.
+fn said_once(q: &ast::Query) -> Result<()> {
+    let ast::SetExpr::Query(inner) = &*q.body else { return Ok(()) };
+    let limits = |q: &ast::Query| match &q.limit_clause {
+        None => (q.fetch.is_some(), false),
+        Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => (limit.is_some() || q.fetch.is_some(), offset.is_some()),
+        Some(ast::LimitClause::OffsetCommaLimit { .. }) => (true, true),
+    };
+    let (outer, inside) = (limits(q), limits(inner));
+    let clauses = [
+        ("ORDER BY", q.order_by.is_some() && inner.order_by.is_some()),
+        ("OFFSET", outer.1 && inside.1),
+        ("LIMIT", outer.0 && inside.0),
+        ("WITH", q.with.is_some() && inner.with.is_some()),
+    ];
+    match clauses.into_iter().find(|(_, twice)| *twice) {
+        Some((clause, _)) => Err(Error::sql("42601", format!("multiple {clause} clauses not allowed"))),
+        None => Ok(()),
+    }
 }
 
 /// 0A000 if a part of a statement reads one of the tables that others have changed by then.

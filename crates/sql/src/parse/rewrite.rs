@@ -420,7 +420,8 @@ fn combines_in_parentheses(tokens: &[TokenWithSpan], at: usize) -> bool {
     let may_be_a_query = ["from", "join", "lateral", "as", "materialized", "in", "exists"].iter().any(|w| is(&tokens[at - 1], w))
         || combines(&tokens[at - 1])
         || (at > 1 && combines(&tokens[at - 2]));
-    !may_be_a_query && tokens.get(after_operand(tokens, at)).is_some_and(combines)
+    let is_compared = at > 1 && sees(tokens, at - 2, &["distinct", "from"]);
+    (is_compared || !may_be_a_query) && tokens.get(after_operand(tokens, at)).is_some_and(combines)
 }
 
 /// `((a) union (b))` becomes `(select * from ((a) union (b)) as c)`.

@@ -60,6 +60,12 @@ id
 3
 (SELECT 2)
 
+select id from t where v is distinct from ((select 5) union (select 5)) and id is not distinct from ((select 2) except (select 7));
+----
+id
+2
+(SELECT 1)
+
 values (((select 1) union (select 1)), 2);
 ----
 column1 | column2

@@ -230,7 +230,8 @@ impl Accumulator for NumericVariance {
             return Ok(Datum::Numeric(Numeric::ZERO));
         }
         let v = numerator.div(&n.mul(&Numeric::from(below))?)?;
-        Ok(Datum::Numeric(if self.spread.root { v.sqrt(&|| ctx.system.interrupted())? } else { v }))
+        // The root is as long as the quotient (numeric.c `numeric_stddev_internal`).
+        Ok(Datum::Numeric(if self.spread.root { v.sqrt_to(v.scale(), &|| ctx.system.interrupted())? } else { v }))
     }
 }
 

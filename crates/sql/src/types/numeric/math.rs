@@ -181,15 +181,19 @@ impl Numeric {
         if !self.is_nan() && self.signum() < 0 {
             return Err(Error::sql("2201F", "cannot take square root of a negative number"));
         }
-        let Some((m, s)) = self.big() else { return Ok(self.clone()) };
         let (weight, _) = first_digit(self);
         let result_weight = (weight + 1) * 2 - 1;
-        let scale = (SIGNIFICANT_MIN - result_weight).max(i64::from(s)).clamp(0, DISPLAY_SCALE_MAX);
+        let scale = (SIGNIFICANT_MIN - result_weight).max(i64::from(self.scale())).clamp(0, DISPLAY_SCALE_MAX);
+        self.sqrt_to(scale as u16, check)
+    }
+    /// The square root of what is not negative, with so many digits behind the point.
+    pub fn sqrt_to(&self, scale: u16, check: Check<'_>) -> Result<Numeric> {
+        let Some((m, s)) = self.big() else { return Ok(self.clone()) };
         // One digit more than shown, then rounded: the integer root cuts.
-        let digits = 2 * (scale as u32 + 1);
+        let digits = 2 * (u32::from(scale) + 1);
         let wide =
             if u32::from(s) <= digits { m * big_pow10(digits - u32::from(s)) } else { m / big_pow10(u32::from(s) - digits) };
-        Ok(Numeric::from_big(div_round(&root(&wide, check)?, &BigInt::from(10)), scale as u16))
+        Ok(Numeric::from_big(div_round(&root(&wide, check)?, &BigInt::from(10)), scale))
     }
     /// `e` to its power.
     pub fn exp(&self, check: Check<'_>) -> Result<Numeric> {

@@ -235,12 +235,18 @@ pub fn interval(i: &Interval, template: &str) -> String {
         };
         let (n, width) = match name {
             "YYYY" => (i64::from(i.months / 12), 4),
+            "YYY" => (i64::from(i.months / 12 % 1000), 3),
             "YY" => (i64::from(i.months / 12 % 100), 2),
+            "Y" => (i64::from(i.months / 12 % 10), 1),
             "MM" => (i64::from(i.months % 12), 2),
             "DD" => (i64::from(i.days), 2),
             "DDD" => (i64::from(i.days), 3),
             "HH24" => (sign * (micros / HOUR), 2),
-            "HH" | "HH12" => (sign * if micros / HOUR % 12 == 0 { 12 } else { micros / HOUR % 12 }, 2),
+            "HH" | "HH12" => match sign * (micros / HOUR) {
+                // Of a negative one the width alone is left.
+                hour if hour % 12 == 0 => (12, if hour < 0 { 3 } else { 2 }),
+                hour => (hour % 12, 2),
+            },
             "MI" => (sign * (micros / MINUTE % 60), 2),
             "SS" => (sign * (micros / SECOND % 60), 2),
             "MS" => (sign * (micros % SECOND / 1000), 3),
@@ -249,7 +255,9 @@ pub fn interval(i: &Interval, template: &str) -> String {
             _ => continue,
         };
         if fill {
-            let width = width + usize::from(n < 0);
+            // A sign comes on top of the width, but not of all (formatting.c `DCH_to_char`).
+            let is_wider = n < 0 && !matches!(name, "DD" | "DDD" | "MS" | "US");
+            let width = width + usize::from(is_wider);
             out.push_str(&format!("{n:0width$}"));
         } else {
             out.push_str(&n.to_string());

@@ -458,14 +458,15 @@ impl Binder<'_> {
         distinct: Option<Option<Vec<Expr>>>,
     ) -> Result<(Rel, Vec<OutCol>)> {
         let (mut exprs, mut out): (Vec<(ColId, Expr)>, Vec<OutCol>) = (Vec::new(), Vec::new());
+        let own: BTreeSet<ColId> = rel.cols().into_iter().collect();
         for (item, name) in items {
             let origin = match &item.expr {
                 Expr::Column(c) => self.scopes.last().and_then(|s| s.cols.iter().find(|x| x.id == *c)).and_then(|x| x.origin),
                 _ => None,
             };
-            // An unchanged column keeps its name, once.
+            // An unchanged column keeps its name, once; one of an outer query is another column here, which an outer join may fill with NULL.
             let id = match &item.expr {
-                Expr::Column(c) if !exprs.iter().any(|(id, _)| id == c) => *c,
+                Expr::Column(c) if own.contains(c) && !exprs.iter().any(|(id, _)| id == c) => *c,
                 _ => self.fresh(),
             };
             exprs.push((id, item.expr));
@@ -582,8 +583,9 @@ impl Binder<'_> {
             for e in list {
                 let expr = self.order_expr(e, items, "GROUP BY")?;
                 self.refuse_grouped_results(&expr)?;
+                let own = self.scopes.last().expect("a select has a scope");
                 let id = match &expr {
-                    Expr::Column(c) => *c,
+                    Expr::Column(c) if own.cols.iter().any(|own| own.id == *c) => *c,
                     _ => self.fresh(),
                 };
                 if !keys.iter().any(|k| k.0 == id) {

@@ -178,7 +178,8 @@ fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option<(Rel, Vec<
             Some((Rel::Project { input: Box::new(input), exprs }, conds))
         }
         Rel::Filter { input, conds } => {
-            let (input, mut pulled) = pull(*input, outer, is_exists)?;
+            // The conditions see what is computed below.
+            let (input, mut pulled) = pull(*input, outer, false)?;
             let mut flat = Vec::new();
             conds.into_iter().for_each(|c| c.conjuncts(&mut flat));
             let (of_both, own): (Vec<_>, Vec<_>) = flat.into_iter().partition(is_outer);

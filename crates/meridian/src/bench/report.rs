@@ -67,6 +67,11 @@ impl Compared {
     }
 }
 
+/// A ratio with its spread.
+pub fn ratio(spread: Spread) -> String {
+    format!("{:.2} x ({:.2} to {:.2})", spread.median, spread.min, spread.max)
+}
+
 /// A line per script and protocol.
 pub fn table(all: &[Compared]) -> String {
     let mut out = format!(
@@ -89,7 +94,6 @@ pub fn table(all: &[Compared]) -> String {
     );
     for compared in all {
         let median = |of: &dyn Fn(&Round) -> f64| compared.spread(of).median;
-        let ratio = |s: Spread| format!("{:.2} x ({:.2} to {:.2})", s.median, s.min, s.max);
         out += &format!(
             "{:<14} {:<9} {:>10.0} {:>10.0}  {:^22}  {:>9.0} {:>9.0}  {:^22}",
             compared.script,

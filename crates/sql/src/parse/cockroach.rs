@@ -115,8 +115,9 @@ fn shown_tables(tokens: &mut Vec<TokenWithSpan>) {
             _ => false,
         };
         let close = if tokens[i].token == Token::LBracket { Token::RBracket } else { Token::RParen };
-        let end = (i..tokens.len()).find(|e| tokens[*e].token == close);
-        let (true, true, Some(end)) = (is_shown, sees(tokens, i + 1, &["show"]), end) else {
+        // Only then is the end looked for: at each token, that would take quadratic time in the length of a list.
+        let is_shown = is_shown && sees(tokens, i + 1, &["show"]);
+        let Some(end) = is_shown.then(|| (i..tokens.len()).find(|e| tokens[*e].token == close)).flatten() else {
             i += 1;
             continue;
         };

@@ -13,6 +13,15 @@ fn statements_keep_their_text() {
 }
 
 #[test]
+fn a_long_list_takes_linear_time() {
+    let keys: Vec<String> = (0..200_000).map(|i| i.to_string()).collect();
+    let started = tokio::time::Instant::now();
+    parse(&format!("select 1 from t where a in ({})", keys.join(", "))).unwrap();
+    // A look for the end of the list from each of its tokens took many minutes.
+    assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+#[test]
 fn syntax_errors_are_postgres_ones() {
     for (text, message, position) in [
         ("select 1 +", "syntax error at end of input", 11),

@@ -34,6 +34,7 @@ struct Keyed {
 async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
     let mut keyed = Vec::with_capacity(rows.len());
     for row in rows {
+        rt.step().await?;
         let partition = eval_all(&call.partition, &row, frame, rt).await?;
         let mut order = Vec::with_capacity(call.order.len());
         for k in &call.order {
@@ -46,15 +47,25 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
     let mut keyed = sort_by(keyed, by_place, rt).await?;
     let mut start = 0;
     while start < keyed.len() {
-        let same = keyed[start..].iter().take_while(|k| k.partition == keyed[start].partition).count();
+        let mut same = 1;
+        while keyed.get(start + same).is_some_and(|k| k.partition == keyed[start].partition) {
+            same += 1;
+            rt.step().await?;
+        }
         let results = partition(&keyed[start..start + same], call, frame, rt).await?;
         for (k, r) in keyed[start..start + same].iter_mut().zip(results) {
             k.row.push(r);
+            rt.step().await?;
         }
         start += same;
         rt.step().await?;
     }
-    Ok(keyed.into_iter().map(|k| k.row).collect())
+    let mut rows = Vec::with_capacity(keyed.len());
+    for k in keyed {
+        rows.push(k.row);
+        rt.step().await?;
+    }
+    Ok(rows)
 }
 
 async fn partition<T: Transaction>(
@@ -68,13 +79,16 @@ async fn partition<T: Transaction>(
     // The first and one past the last peer of each row.
     let (mut first, mut last) = (vec![0; n], vec![n; n]);
     for i in 1..n {
+        rt.step().await?;
         first[i] = if peer(i - 1, i) { first[i - 1] } else { i };
     }
     for i in (0..n.saturating_sub(1)).rev() {
+        rt.step().await?;
         last[i] = if peer(i, i + 1) { last[i + 1] } else { i + 1 };
     }
     let mut args = Vec::with_capacity(n);
     for r in rows {
+        rt.step().await?;
         args.push(eval_all(&call.args, &r.row, frame, rt).await?);
     }
     let arg = |i: usize, a: usize| args[i].get(a).cloned().unwrap_or(Datum::Null);

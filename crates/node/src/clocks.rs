@@ -62,12 +62,26 @@ struct Measured {
     /// The other clock minus this node's, and how well that is known.
     offset_micros: i64,
     round_trip: Duration,
+    /// How far this machine's wall clock was behind this node's clock then. That changes: a clock that is ahead goes slower.
+    wall_behind_micros: i64,
+}
+
+/// What another node's clock is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Against {
+    /// What this node uses.
+    OwnClock,
+    /// What this machine shows.
+    WallClock,
 }
 
 impl Measured {
-    /// Whether it is surely farther than `bound` from this node's clock, or from one that is behind this node's.
-    fn is_off(&self, bound: Duration, behind: Duration) -> bool {
-        let offset_micros = self.offset_micros + behind.as_micros() as i64;
+    /// Whether it is surely farther than `bound` from a clock here.
+    fn is_off(&self, bound: Duration, against: Against) -> bool {
+        let offset_micros = match against {
+            Against::OwnClock => self.offset_micros,
+            Against::WallClock => self.offset_micros + self.wall_behind_micros,
+        };
         let surely = offset_micros.unsigned_abs().saturating_sub(self.round_trip.as_micros() as u64 / 2);
         surely > bound.as_micros() as u64
     }
@@ -84,15 +98,17 @@ impl Clocks {
         let round_trip = sent.elapsed();
         let half = round_trip.as_micros() as i64 / 2;
         let offset_micros = physical_micros as i64 + half - runtime.physical_micros() as i64;
-        self.measured.lock().insert(node, Measured { at: Instant::now(), offset_micros, round_trip });
+        let wall_behind_micros = runtime.steady_clock().behind().as_micros() as i64;
+        let measured = Measured { at: Instant::now(), offset_micros, round_trip, wall_behind_micros };
+        self.measured.lock().insert(node, measured);
         offset_micros
     }
 
-    /// How many clocks were measured lately, and how many of them differ too much from this one, or from one that is `behind` it.
-    fn judge(&self, bound: Duration, behind: Duration) -> (usize, usize) {
+    /// How many clocks were measured lately, and how many of them differ too much from one here.
+    fn judge(&self, bound: Duration, against: Against) -> (usize, usize) {
         let measured = self.measured.lock();
         let recent = measured.values().filter(|m| m.at.elapsed() < LIVENESS_TIMEOUT);
-        recent.fold((0, 0), |(all, off), m| (all + 1, off + usize::from(m.is_off(bound, behind))))
+        recent.fold((0, 0), |(all, off), m| (all + 1, off + usize::from(m.is_off(bound, against))))
     }
 }
 
@@ -115,7 +131,7 @@ fn differs(off: usize, of: usize, bound: Duration) -> Error {
 /// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself (design: GLOBAL tables).
 pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
     let bound = apart_max(shared);
-    let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
+    let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
     let was_set_right = is_wall_right(shared, bound);
     if was_set_right || measured >= 2 && off * 2 > measured {
         fail(shared, differs(off, measured, bound));
@@ -134,9 +150,8 @@ pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
 /// Whether all others agree with this machine's wall clock, and none with the clock of this node: it started while the wall clock was
 /// ahead, and that was set right since. To start again is all it needs; of two nodes, only this one knows that.
 fn is_wall_right<R: Runtime>(shared: &Shared<R>, bound: Duration) -> bool {
-    let behind = shared.runtime.steady_clock().behind();
-    let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
-    measured > 0 && off == measured && shared.clocks.judge(bound, behind).1 == 0
+    let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
+    measured > 0 && off == measured && shared.clocks.judge(bound, Against::WallClock).1 == 0
 }
 
 /// Before anything is promised by this clock, it is compared with the other nodes'.
@@ -146,7 +161,7 @@ pub(crate) async fn compare<R: Runtime>(shared: Arc<Shared<R>>) {
         let others = shared.rpc.known();
         futures::future::join_all(others.iter().map(|node| ask(&shared, *node))).await;
         let bound = apart_max(&shared);
-        let (measured, off) = shared.clocks.judge(bound, Duration::ZERO);
+        let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
         if off * 2 > measured {
             // With one other node nobody knows which of the two is right; the one that serves already goes on. Unless it knows better:
             // there is time for it to ask this one, and to make way (`is_wall_right`).

@@ -509,12 +509,17 @@ pub(super) fn cost(rel: &Rel, known: &Known) -> f64 {
 pub(super) struct Lookup {
     pub(super) path: Path,
     pub(super) cost: f64,
+    /// The part of the rows on the path that meet the other conditions too.
+    left: f64,
 }
 
 impl Lookup {
-    /// What it takes to find the first of the rows.
+    /// What it takes to find the first row that meets all conditions: how many others come before it, those say that the path does
+    /// not answer. Where there is none, all are read.
     pub(super) fn cost_of_first(&self) -> f64 {
-        self.cost / self.path.rows.max(1.0) + estimate::SEEK
+        let rows = self.path.rows.max(1.0);
+        let read = (1.0 / self.left.max(f64::MIN_POSITIVE)).clamp(1.0, rows);
+        (self.cost / rows * read + estimate::SEEK).min(self.cost)
     }
 }
 
@@ -525,8 +530,11 @@ pub(super) fn lookup(rel: &Rel, conds: &[Expr], known: &Known) -> Option<Lookup>
     let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
     let uses_conds = |p: &Path| p.consumed.iter().any(|i| *i >= filters.len());
     let found = paths(table, *base, &all, &|_| None, known).into_iter().filter(uses_conds);
-    let found = found.filter_map(|path| Some(Lookup { cost: known.cost_of_path(*base, &path, false)?, path }));
-    found.min_by(|a, b| a.cost.total_cmp(&b.cost))
+    let found = found.filter_map(|path| Some((known.cost_of_path(*base, &path, false)?, path)));
+    let (cost, path) = found.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let others = all.iter().enumerate().filter(|(i, _)| !path.consumed.contains(i));
+    let others: Vec<Expr> = others.map(|(_, c)| c.clone()).collect();
+    Some(Lookup { path, cost, left: known.selectivity(&others) })
 }
 
 /// No estimate is below it: one that is nothing makes everything above it free.

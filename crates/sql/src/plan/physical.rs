@@ -774,7 +774,7 @@ impl Compiler<'_> {
         if let Some(rows) = self.known.rows_of(*base) {
             let Some(lookup) = access::lookup(right, usable, self.known) else { return false };
             // One partner is enough for who only asks whether there is one.
-            let of_path = if kind.is_test() { lookup.cost.min(lookup.cost_of_first()) } else { lookup.cost };
+            let of_path = if kind.is_test() { lookup.cost_of_first() } else { lookup.cost };
             let looked_up = self.known.cost_of_lookups(used, &lookup.path, of_path);
             let right_rows = rows * self.known.selectivity(filters);
             let has_keys = usable.iter().any(|c| matches!(c, Expr::Compare(Cmp::Eq, _)));

@@ -74,7 +74,7 @@ const USER_ORDERS: &str = "SELECT o.id, o.total, i.line, i.quantity, p.name, c.n
     JOIN products p ON p.id = i.product_id JOIN categories c ON c.id = p.category_id WHERE o.user_id = 77 ORDER BY o.id, i.line";
 
 pub const ALL: [Statement; 27] = [
-    join("orders of a user with items, products, categories", USER_ORDERS),
+    join("a user's orders, items, products, categories", USER_ORDERS),
     Statement {
         name: "the same, prepared",
         kind: Kind::Join,

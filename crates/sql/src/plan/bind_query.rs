@@ -228,7 +228,9 @@ impl Binder<'_> {
         }
         let mut types = Vec::new();
         for (a, b) in lcols.iter().zip(&rcols) {
-            let own = |rel: &Rel, c: &OutCol| literal_of(rel, c.id).map_or_else(|| c.ty.clone(), |l| l.ty);
+            // A literal without a type has become a text; NULL of another type is one that was cast.
+            let literal = |rel: &Rel, c: &OutCol| literal_of(rel, c.id).filter(|_| c.ty == Type::Text);
+            let own = |rel: &Rel, c: &OutCol| literal(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
         let left = self.cast_cols(left, &lcols, &types)?;

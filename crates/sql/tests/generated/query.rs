@@ -443,19 +443,22 @@ impl Generator {
     fn windowed(&mut self, tys: &[Ty], around: &Scope) -> String {
         let (from, scope) = self.from(around);
         let flat = Scope { levels: 0, ..scope.clone() };
+        let mut is_first = true;
         let items: Vec<String> = (tys.iter().enumerate())
             .map(|(i, t)| {
                 let e = match self.r.percent(65) {
-                    true => self.window_call(*t, &flat),
+                    true => self.window_call(*t, &flat, is_first),
                     false => None,
                 };
+                is_first &= e.is_none();
                 let e = e.unwrap_or_else(|| self.expr(*t, &flat, 1));
                 format!("{} as c{}", Self::canonical(*t, &e), i + 1)
             })
             .collect();
         format!("select {}{from}", items.join(", "))
     }
-    fn window_call(&mut self, ty: Ty, s: &Scope) -> Option<String> {
+    /// `is_first`: rows that look the same may be told apart. Two calls might tell them apart in different ways.
+    fn window_call(&mut self, ty: Ty, s: &Scope, is_first: bool) -> Option<String> {
         let e = |g: &mut Generator, t: Ty| Self::canonical(t, &g.expr(t, s, 1));
         let call = match self.r.below(6) {
             0 if ty == Ty::Int8 => self.r.of(&["row_number()", "rank()", "dense_rank()", "count(*)"]).to_string(),
@@ -493,7 +496,11 @@ impl Generator {
             }
         }
         let is_of_peers = ["rank(", "dense_rank(", "count(", "percent_rank(", "cume_dist(", "sum(", "min(", "max(", "bool_or("];
-        if is_of_peers.iter().any(|f| call.starts_with(f)) && self.r.percent(45) {
+        let is_of_peers = is_of_peers.iter().any(|f| call.starts_with(f));
+        if !is_of_peers && !is_first {
+            return None;
+        }
+        if is_of_peers && (!is_first || self.r.percent(45)) {
             if !keys.is_empty() {
                 over += &format!("order by {}", keys.join(", "));
                 let peers =

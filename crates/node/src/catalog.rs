@@ -206,11 +206,6 @@ impl CatalogCache {
         self.nodes.read().values().cloned().collect()
     }
 
-    /// The cluster's id; 0 before the catalog reached this node.
-    pub fn cluster(&self) -> u128 {
-        self.meta.read().cluster
-    }
-
     /// The descriptor of a group, which may be leaving.
     pub fn group(&self, id: GroupId) -> Option<Group> {
         self.newest().descriptors.get(&DescriptorId(id.0))?.replicated().cloned()

@@ -331,6 +331,9 @@ impl<R: Runtime> Newcoming<'_, R> {
                 is_passed_on: false,
             };
             match self.shared.rpc.call_addr(addr, ask, JOIN_CALL).await {
+                Ok(Response::Joined(joined)) if joined.cluster == 0 => {
+                    last = Error::unavailable(format!("the node at {addr} is a member of no cluster"));
+                }
                 Ok(Response::Joined(joined)) => {
                     let identity = Identity { cluster: joined.cluster, node: joined.node, is_founding: false };
                     self.become_member(identity).await?;

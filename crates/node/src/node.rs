@@ -818,7 +818,8 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
             check_record(shared, &record)?;
             let node = register(shared, record, token, is_passed_on).await?;
-            Ok(Response::Joined(Joined { cluster: shared.catalog.cluster(), node, nodes: shared.catalog.nodes() }))
+            // What a member is of it knows before it has the catalog: it may have joined just now, and passes this on.
+            Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
         }
         Request::Relay { to, patience, request } => shared.relay(from, to, patience, *request).await,
         Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),

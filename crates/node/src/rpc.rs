@@ -631,9 +631,6 @@ impl<R: Runtime> Rpc<R> {
 }
 
 fn refuse(hello: &Hello, me: &Me) -> Option<String> {
-    if hello.cluster == 0 && hello.node != NodeId(0) {
-        return Some(format!("{} does not say which cluster it is a member of", hello.node));
-    }
     if hello.cluster != 0 && me.cluster != 0 && hello.cluster != me.cluster {
         return Some(format!(
             "wrong cluster: {} belongs to cluster {:032x}, this node to {:032x}",

@@ -40,7 +40,7 @@ fn generated_queries_are_answered_as_postgres_does() {
     let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
     // Another slice with every commit, if there is one.
     let first = number("MERIDIAN_QUERIES_SEED", number("CI_SLICE", 0) % 1_000_000 * ROUND);
-    let count = number("MERIDIAN_QUERIES_COUNT", 2_000);
+    let count = number("MERIDIAN_QUERIES_COUNT", 500);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let is_shown = std::env::var_os("MERIDIAN_QUERIES_SHOW").is_some();
     let mut differences = Vec::new();

@@ -20,6 +20,8 @@ use meridian_region::{
     WaitFor,
 };
 use meridian_store::{ScanLimits, Version};
+
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -269,9 +271,23 @@ impl<R: Runtime> Replica<R> {
         .await
     }
 
-    /// Several reads, for a gateway on another node, or for scans.
+    /// Several reads at one snapshot, for a gateway on another node, or for scans. What waits in a queue may move the snapshot; what was
+    /// read before that is in nobody's entries yet, so it is read again.
     pub async fn read(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<ReadAnswer> {
+        let mut ops = Cow::Borrowed(ops);
+        for _ in 0..RESCANS_MAX {
+            if let Some(answer) = self.read_once(gateway, view, &ops).await? {
+                return Ok(answer);
+            }
+            ops.to_mut().iter_mut().for_each(ReadOp::has_waited);
+        }
+        Err(kept_changing())
+    }
+
+    /// `None`: the snapshot has moved meanwhile.
+    async fn read_once(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<Option<ReadAnswer>> {
         let mut answer = ReadAnswer::default();
+        let mut read_at = None;
         view.skipped.clear();
         for op in ops {
             let result = match op {
@@ -279,20 +295,27 @@ impl<R: Runtime> Replica<R> {
                     let mut values = Vec::with_capacity(keys.len());
                     for key in keys {
                         let found = self.get(gateway, view, key, *columns, *locking).await?;
+                        if *read_at.get_or_insert(view.snapshot) != view.snapshot {
+                            return Ok(None);
+                        }
                         answer.newest = answer.newest.max(found.as_ref().map_or(Timestamp::MIN, |v| v.at));
                         values.push(found.and_then(|v| v.value));
                     }
                     ReadResult::Values(values)
                 }
                 ReadOp::Scan { range, columns, reverse, limit, locking } => {
-                    self.scan(gateway, view, range, *columns, *reverse, *limit, *locking, &mut answer.newest).await?
+                    let page = self.scan(gateway, view, range, *columns, *reverse, *limit, *locking, &mut answer.newest).await?;
+                    if *read_at.get_or_insert(view.snapshot) != view.snapshot {
+                        return Ok(None);
+                    }
+                    page
                 }
             };
             answer.results.push(result);
         }
         (answer.snapshot, answer.is_settled) = (view.snapshot.unwrap_or_default(), view.is_settled);
         answer.skipped.clone_from(&view.skipped);
-        Ok(answer)
+        Ok(Some(answer))
     }
 
     async fn scan(
@@ -303,7 +326,7 @@ impl<R: Runtime> Replica<R> {
         columns: ColumnMask,
         reverse: bool,
         limit: Option<u64>,
-        locking: WireLocking,
+        mut locking: WireLocking,
         newest: &mut Timestamp,
     ) -> Result<ReadResult> {
         let limits = ScanLimits { rows: limit.map_or(1_024, |l| (l as usize).clamp(1, 1_024)), ..ScanLimits::default() };
@@ -338,12 +361,13 @@ impl<R: Runtime> Replica<R> {
             if has_waited {
                 // Whoever held a row may have changed it, or others in the range: read again where nothing is missed.
                 self.move_forward(view).await?;
+                locking = locking.after_wait();
                 continue;
             }
             self.check_lease()?;
             return Ok(ReadResult::Page { rows, rest: page.rest });
         }
-        Err(Error::retry("could not serialize access: rows kept changing while they were being locked"))
+        Err(kept_changing())
     }
 
     // --- wait queues
@@ -613,6 +637,10 @@ enum Queued {
     Granted,
     Waited,
     Skip,
+}
+
+fn kept_changing() -> Error {
+    Error::retry("could not serialize access: rows kept changing while they were being locked")
 }
 
 /// Nobody is there any more to read it.

@@ -440,6 +440,14 @@ pub enum ReadOp {
     Scan { range: KeyRange, columns: ColumnMask, reverse: bool, limit: Option<u64>, locking: WireLocking },
 }
 
+impl ReadOp {
+    /// Before the same read is made once more: see [`WireLocking::after_wait`].
+    pub fn has_waited(&mut self) {
+        let (ReadOp::Get { locking, .. } | ReadOp::Scan { locking, .. }) = self;
+        *locking = locking.after_wait();
+    }
+}
+
 /// `sql::env::Locking`, on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WireLocking {
@@ -458,6 +466,18 @@ pub enum WireBusy {
     Skip,
     /// Wait for a moment, then go on without.
     Briefly,
+}
+
+impl WireLocking {
+    /// How a read that has waited goes on: who waits for a moment only has done so, and goes on without the entry.
+    pub fn after_wait(self) -> WireLocking {
+        use WireLocking::{Exclusive, KeyKept, KeyShared, None, Shared};
+        match self {
+            None => None,
+            Exclusive(busy) | Shared(busy) | KeyKept(busy) | KeyShared(busy) if busy == WireBusy::Briefly => None,
+            waits => waits,
+        }
+    }
 }
 
 impl From<Locking> for WireLocking {

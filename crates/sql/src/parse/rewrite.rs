@@ -420,8 +420,27 @@ fn combines_in_parentheses(tokens: &[TokenWithSpan], at: usize) -> bool {
     let may_be_a_query = ["from", "join", "lateral", "as", "materialized", "in", "exists"].iter().any(|w| is(&tokens[at - 1], w))
         || combines(&tokens[at - 1])
         || (at > 1 && combines(&tokens[at - 2]));
-    let is_compared = at > 1 && sees(tokens, at - 2, &["distinct", "from"]);
-    (is_compared || !may_be_a_query) && tokens.get(after_operand(tokens, at)).is_some_and(combines)
+    let is_operand = at > 1 && (sees(tokens, at - 2, &["distinct", "from"]) || is_from_of_a_call(tokens, at - 1));
+    (is_operand || !may_be_a_query) && tokens.get(after_operand(tokens, at)).is_some_and(combines)
+}
+
+/// Whether a `FROM` separates the arguments of `extract` and the like.
+fn is_from_of_a_call(tokens: &[TokenWithSpan], from: usize) -> bool {
+    let mut depth = 0usize;
+    let opens = tokens[..from].iter().rposition(|t| match t.token {
+        Token::RParen => {
+            depth += 1;
+            false
+        }
+        Token::LParen if depth == 0 => true,
+        Token::LParen => {
+            depth -= 1;
+            false
+        }
+        _ => false,
+    });
+    let call = opens.and_then(|o| o.checked_sub(1)).and_then(|c| tokens.get(c));
+    is(&tokens[from], "from") && call.is_some_and(|c| ["extract", "substring", "trim", "overlay"].iter().any(|w| is(c, w)))
 }
 
 /// `((a) union (b))` becomes `(select * from ((a) union (b)) as c)`.

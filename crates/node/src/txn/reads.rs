@@ -4,6 +4,7 @@
 //! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this gateway knows to be newer laid over
 //!   it. No message leaves the region; certification decides whether it was current.
 //! * A group of GLOBAL tables: at the nearest replica, at present time ([`super::global`]).
+//! * A group that was read at its primary before: there, whoever is its primary now, so that what was seen is not gone again.
 //! * A group homed elsewhere after it was out of date twice, or when a row must not be waited for or be left out (`NOWAIT`, `SKIP LOCKED`): at the
 //!   distant primary, where the wait queue is.
 
@@ -209,7 +210,9 @@ impl<R: Runtime> Txn<R> {
 
     pub(super) fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
         let waits_or_none = locking.if_busy().is_none_or(|busy| matches!(busy, OnLocked::Wait | OnLocked::Briefly));
-        waits_or_none && self.may_read_at_replicas() && !self.shared.is_primary_near(group)
+        // A replica is behind its primary: what a transaction has seen there would be gone again.
+        let has_seen_primary = self.parts.iter().any(|p| p.group == group && p.view.snapshot.is_some());
+        waits_or_none && self.may_read_at_replicas() && !has_seen_primary && !self.shared.is_primary_near(group)
     }
 
     /// One read, wherever it belongs.

@@ -369,7 +369,8 @@ impl Group {
     }
 
     /// Makes the members exactly these, through joint consensus; only on the leader. New members first catch up as learners.
-    /// Returns when the change is committed; it waits as long as a new voter takes to catch up, if need be for ever.
+    /// Returns when the change is committed; it waits as long as a new voter takes to catch up, if need be for ever, and for no
+    /// other: a voter that was there before may be dead.
     pub async fn change_members(&self, voters: BTreeSet<NodeId>, learners: BTreeSet<NodeId>) -> Result<()> {
         let raft = &self.0.raft;
         let voters: BTreeSet<u32> = voters.iter().map(|n| n.0).collect();
@@ -379,11 +380,6 @@ impl Group {
         };
         for node in wanted.difference(&known(raft)) {
             raft.add_learner(*node, EmptyNode::new(), false).await.map_err(change_error)?;
-        }
-        for node in &voters {
-            if *node != self.0.options.node.0 {
-                raft.add_learner(*node, EmptyNode::new(), true).await.map_err(change_error)?;
-            }
         }
         let present = self.members().voters;
         self.caught_up(voters.iter().map(|n| NodeId(*n)).filter(|n| !present.contains(n)).collect()).await?;
@@ -398,8 +394,9 @@ impl Group {
         Ok(())
     }
 
-    /// Waits until each of these has what is in the log now. The library calls a learner up to date that lacks no more than some
-    /// thousand entries, even one that it never reached; a majority that has to wait for a snapshot commits nothing meanwhile.
+    /// Waits until each of these has what is in the log now. The library would do so too, but it calls a learner up to date that
+    /// lacks no more than some thousand entries, even one that it never reached; and a majority that has to wait for a snapshot
+    /// commits nothing meanwhile.
     async fn caught_up(&self, nodes: BTreeSet<NodeId>) -> Result<()> {
         let (last, mut metrics, mut role) = (self.last_position().index, self.0.raft.data_metrics(), self.watch_role());
         loop {

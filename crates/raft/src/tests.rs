@@ -444,6 +444,25 @@ async fn a_new_voter_counts_once_it_has_caught_up() {
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
 }
 
+/// Only those that are new must catch up: one that was there before, and is far behind or dead, is the business of the majority.
+#[tokio::test(start_paused = true)]
+async fn a_change_does_not_wait_for_a_voter_that_was_there_before() {
+    let mut cluster = Cluster::new(3, 63).await;
+    let leader = cluster.leader().await;
+    let behind = leader % 3 + 1;
+    cluster.net.cut(behind);
+    // More than the library takes for a little.
+    let payload = |_| cluster.group(leader).propose(Bytes::from_static(b"x")).unwrap();
+    for _ in 0..20 {
+        for ticket in (0..300).map(payload).collect::<Vec<_>>() {
+            ticket.await.unwrap();
+        }
+    }
+    cluster.start(4, MemoryDisk::default(), Arc::default()).await;
+    change(&cluster, leader, &[1, 2, 3, 4], &[]).await;
+    assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_is_stopped_leads_nothing_and_has_no_lease() {
     let cluster = Cluster::new(1, 60).await;

@@ -72,6 +72,10 @@ impl MemoryDisk {
     pub(crate) fn fail_writes(&self) {
         self.0.write_fails.store(true, Ordering::Relaxed);
     }
+    /// Handles to this disk, open files included.
+    pub(crate) fn users(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
     pub(crate) fn bytes(&self) -> u64 {
         self.0.files.lock().values().map(|f| f.lock().current.len() as u64).sum()
     }

@@ -110,3 +110,32 @@ impl InFlight {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    /// What is known of a proposal is forgotten, and what is open is told of everything that ends it.
+    #[test]
+    fn only_what_is_resolved_is_forgotten() {
+        let in_flight = InFlight::default();
+        let mut open = Vec::new();
+        for n in 0..10 {
+            let (ticket, reply) = in_flight.issue::<ClientWriteResult<Types>>();
+            if n < 5 {
+                // The library ends without an answer.
+                drop(reply);
+                assert_eq!(ticket.now_or_never(), Some(Err(ProposeError::Stopped)));
+                assert_eq!(in_flight.0.lock().len(), 1, "those before it are known");
+            } else {
+                open.push((ticket, reply));
+            }
+        }
+        assert_eq!(in_flight.0.lock().len(), 5);
+        in_flight.fail_all(&ProposeError::Dropped);
+        for (ticket, _reply) in open {
+            assert_eq!(ticket.now_or_never(), Some(Err(ProposeError::Dropped)));
+        }
+    }
+}

@@ -28,7 +28,12 @@ pub(crate) fn role(node: u32, metrics: &RaftServerMetrics<Types>) -> Role {
     }
 }
 
-/// What [`follow_role`] keeps up to date.
+/// Whether what was proposed in the old role may or may not be committed by a successor.
+fn leaves_to_others(old: Role, new: Role) -> bool {
+    old.is_leader && (!new.is_leader || new.term != old.term)
+}
+
+/// What [`RoleFollower::run`] keeps up to date.
 pub(crate) struct RoleFollower {
     pub node: u32,
     pub raft: Raft,
@@ -61,8 +66,7 @@ impl RoleFollower {
         lease.set_leader(new.is_leader);
         let old = *self.role.borrow();
         self.role.send_if_modified(|r| std::mem::replace(r, new) != new);
-        if old.is_leader && (!new.is_leader || new.term != old.term) {
-            // Whatever is in flight may or may not be committed by the successor.
+        if leaves_to_others(old, new) {
             self.in_flight.fail_all(&ProposeError::Dropped);
         }
         waiting
@@ -183,6 +187,29 @@ mod tests {
             (300, 25, 250, Some(250)),
         ] {
             assert_eq!(target(durable, purged, wanted, 100), upto, "durable {durable}, purged {purged}, wanted {wanted}");
+        }
+        // Nothing is nothing to purge, also when nothing is kept.
+        for kept in 0..4 {
+            assert_eq!(target(0, 0, 0, kept), None);
+            assert_eq!(target(kept + 1, 0, 0, kept), Some(1));
+            assert_eq!(target(kept + 1, 1, 0, kept), None);
+        }
+    }
+
+    /// Who led a term and does not lead it any more does not know what becomes of its proposals.
+    #[test]
+    fn a_leader_leaves_to_others_what_it_proposed_when_its_term_or_its_leadership_ends() {
+        let role = |term, is_leader| Role { term, leader: None, is_leader };
+        for (old, new, leaves) in [
+            (role(3, true), role(3, true), false),
+            (role(3, true), role(3, false), true),
+            (role(3, true), role(4, false), true),
+            (role(3, true), role(5, true), true),
+            (role(3, false), role(3, false), false),
+            (role(3, false), role(4, false), false),
+            (role(3, false), role(4, true), false),
+        ] {
+            assert_eq!(leaves_to_others(old, new), leaves, "{old:?} then {new:?}");
         }
     }
 }

@@ -155,7 +155,7 @@ impl Entries {
         if self.slots.is_empty() {
             self.first = upto.index + 1;
         }
-        self.cached_from = self.cached_from.max(self.first).min(self.end());
+        self.cached_from = self.cached_from.max(self.first);
     }
 
     /// Removes everything but the vote: the log begins anew.

@@ -268,6 +268,28 @@ mod tests {
         }
     }
 
+    /// With the right checksum, as only a program writes it that this one does not understand.
+    #[test]
+    fn what_has_a_checksum_and_is_something_else_is_not_taken_for_ours() {
+        let header = SegmentHeader { segment: 1, previous_end: 0 };
+        for (at, value) in [(0, b'X'), (7, 0), (8, 0)] {
+            let mut bytes = header.encode();
+            bytes[at] = value;
+            let crc = header_crc(&bytes);
+            bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(SegmentHeader::decode(&bytes), Err(BadHeader::Damaged), "byte {at}");
+        }
+        for at in 45..48 {
+            let mut bytes = Vec::new();
+            encode(&mut bytes, 1, 64, GroupId(2), Content::Truncate { after: 3 });
+            assert!(decode(&bytes).is_some());
+            bytes[at] = 1;
+            let crc = crc32c::crc32c(&bytes[8..]);
+            bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(decode(&bytes), None, "byte {at}");
+        }
+    }
+
     #[test]
     fn a_newer_format_is_told_from_damage() {
         let mut bytes = SegmentHeader { segment: 1, previous_end: 0 }.encode();

@@ -3,7 +3,7 @@
 //! `log/0000000000000007.log` is segment 7. `log/spare-0000000000000003` is a file kept for reuse: it becomes a segment by
 //! getting a header, a sync, and then, atomically, a segment's name. So a file with a segment's name always has a valid header.
 
-use super::frame::{self, Content, EntryKind, SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::frame::{self, Content, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::{LogEntry, Place};
 use bytes::Bytes;
 use meridian_base::runtime::{Disk, DiskFile};
@@ -87,8 +87,7 @@ impl<D: Disk> Segment<D> {
                 Content::Entry { kind, position: p, body } if p == position => {
                     let start = frame::FRAME_HEADER_BYTES;
                     let end = start + body.len();
-                    let body = if kind == EntryKind::Blank { Bytes::new() } else { Bytes::from(bytes).slice(start..end) };
-                    Ok(LogEntry { position, kind, body })
+                    Ok(LogEntry { position, kind, body: Bytes::from(bytes).slice(start..end) })
                 }
                 _ => Err(damaged(disk, self.number, place.offset)),
             },
@@ -130,3 +129,53 @@ pub(super) fn read_file<D: Disk>(disk: &D, path: &str, file: &D::File) -> Result
 
 /// Where a new segment's frames begin.
 pub(super) const FIRST_FRAME: u64 = SEGMENT_HEADER_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use std::collections::VecDeque;
+
+    /// Answers each read with the next of these.
+    struct Reads(Mutex<VecDeque<io::Result<&'static [u8]>>>);
+
+    impl DiskFile for Reads {
+        fn read_at(&self, _: u64, buf: &mut [u8]) -> io::Result<usize> {
+            let part = self.0.lock().pop_front().expect("no more reads")?;
+            buf[..part.len()].copy_from_slice(part);
+            Ok(part.len())
+        }
+        fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+            unreachable!("only reads")
+        }
+        async fn sync(&self) -> io::Result<()> {
+            unreachable!("only reads")
+        }
+        fn len(&self) -> io::Result<u64> {
+            unreachable!("only reads")
+        }
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            unreachable!("only reads")
+        }
+        fn allocate(&self, _: u64) -> io::Result<()> {
+            unreachable!("only reads")
+        }
+    }
+
+    /// A read gives part of what was asked for, or nothing yet; any other failure is told.
+    #[test]
+    fn a_buffer_is_filled_by_as_many_reads_as_it_takes() {
+        let read = |reads: Vec<io::Result<&'static [u8]>>| {
+            let (file, mut buf) = (Reads(Mutex::new(reads.into())), [0; 6]);
+            let read = read_full(&file, 0, &mut buf).map_err(|e| e.kind());
+            assert!(file.0.lock().is_empty(), "every read was needed");
+            read.map(|n| buf[..n].to_vec())
+        };
+        let interrupted = || Err(io::ErrorKind::Interrupted.into());
+        let broken = || Err(io::Error::other("the disk is broken"));
+        assert_eq!(read(vec![Ok(b"abcdef")]), Ok(b"abcdef".to_vec()));
+        assert_eq!(read(vec![interrupted(), Ok(b"ab"), interrupted(), Ok(b"cdef")]), Ok(b"abcdef".to_vec()));
+        assert_eq!(read(vec![Ok(b"ab"), Ok(b"")]), Ok(b"ab".to_vec()), "the file ends");
+        assert_eq!(read(vec![Ok(b"ab"), broken()]), Err(io::ErrorKind::Other));
+    }
+}

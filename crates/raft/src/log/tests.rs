@@ -299,6 +299,9 @@ async fn purged_segments_are_recycled_and_their_old_frames_ignored() {
         });
         append(&group, entries.collect()).await.unwrap();
         group.purge(LogPosition { index: index - 3, term: 1 });
+        let status = log.status();
+        let files = disk.list(segment::FOLDER).unwrap().len();
+        assert_eq!(status.segments + status.spare_segments, files, "{status:?}");
         if round % 7 == 3 {
             assert!(log.status().segments <= 3, "{:?}", log.status());
             let rebooted = disk.reboot();
@@ -323,6 +326,9 @@ async fn an_idle_group_is_asked_to_purge_when_the_log_grows_long() {
     for i in 1..=100 {
         append(&busy, vec![entry(i, 1, 200)]).await.unwrap();
         busy.purge(LogPosition { index: i, term: 1 });
+        if log.status().segments <= options().segments_wanted_max {
+            assert_eq!(*idle.purge_wanted().borrow(), 0, "there is room");
+        }
     }
     assert!(log.status().segments > 3);
     assert_eq!(*idle.purge_wanted().borrow(), 2);
@@ -392,6 +398,8 @@ async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
     let log = open(&torn).await.unwrap();
     assert_eq!(log.group(G).bounds().1.index, 1, "the batch was not acknowledged");
     append(&log.group(G), vec![entry(2, 2, 100)]).await.unwrap();
+    let restarted = open(&torn.reboot()).await.unwrap().group(G);
+    assert_eq!(all(&restarted), [entry(1, 1, 100), entry(2, 2, 100)]);
     // More than is kept in memory: it is read from where it was written.
     append(&log.group(G), vec![entry(3, 2, 200), entry(4, 2, 200)]).await.unwrap();
     assert_eq!(all(&log.group(G)), [entry(1, 1, 100), entry(2, 2, 100), entry(3, 2, 200), entry(4, 2, 200)]);
@@ -399,6 +407,26 @@ async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
     append(&log.group(GroupId(3)), vec![entry(1, 2, 0)]).await.unwrap();
     let log = open(&torn.reboot()).await.unwrap();
     assert_eq!(all(&log.group(G)), [entry(1, 1, 100), entry(2, 2, 100)]);
+}
+
+/// The smallest frame, as the last one that a file has room for, proves as well as any other that what
+/// is damaged before it was durable.
+#[tokio::test(start_paused = true)]
+async fn damage_is_noticed_by_a_frame_at_the_very_end_of_a_file() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    append(&log.group(G), vec![entry(1, 1, 100)]).await.unwrap();
+    for is_later in [false, true] {
+        let damaged = disk.reboot();
+        damaged.edit(&segment_path(1), |bytes| {
+            let at = bytes.len() - frame::FRAME_HEADER_BYTES;
+            let batch = if is_later { at as u64 } else { FIRST_FRAME };
+            let mut last = Vec::new();
+            frame::encode(&mut last, 1, batch, G, frame::Content::Truncate { after: 0 });
+            bytes[at..].copy_from_slice(&last);
+        });
+        assert_eq!(open(&damaged).await.is_err(), is_later);
+    }
 }
 
 /// Each of them is whole; only its name is another one's.
@@ -488,6 +516,24 @@ async fn a_full_disk_makes_the_log_wait_and_loses_nothing() {
         let restarted = open(&disk.reboot()).await.unwrap().group(G);
         assert_eq!(all(&restarted), (1..=60).map(|i| entry(i, 1, 200)).collect::<Vec<_>>(), "{room}");
     }
+}
+
+/// What is written ahead of the log's end, so that syncs are quick, needs room that the log may need.
+#[tokio::test(start_paused = true)]
+async fn the_last_room_of_a_disk_is_used_for_entries() {
+    let disk = MemoryDisk::default();
+    let log = open(&disk).await.unwrap();
+    let group = log.group(G);
+    append(&group, vec![entry(1, 1, 10)]).await.unwrap();
+    let capacity = disk.bytes() + 500;
+    disk.set_capacity(capacity);
+    for i in 2..=60 {
+        group.append(vec![entry(i, 1, 10)], |durable| durable.unwrap());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(*log.waits_for_room().borrow());
+    let left = capacity - disk.bytes();
+    assert!(left < frame::frame_bytes(entry(9, 1, 10).body.len()) as u64, "{left} bytes are left");
 }
 
 #[tokio::test(start_paused = true)]

@@ -124,15 +124,12 @@ impl<R: Runtime> Writer<R> {
         }
     }
 
-    /// Writes as many jobs as fit the segment (at least one), and makes them durable.
+    /// Writes as many jobs as fit the segment (at least one), and makes them durable. After an error
+    /// those that were not begun are still in `jobs`.
     async fn write_batch(&mut self, jobs: &mut VecDeque<Job>) -> Result<()> {
         let first = jobs[0].work.bytes() as u64;
-        if self.tail > FIRST_FRAME
-            && self.tail + first > self.shared.options.segment_bytes
-            && let Err(e) = self.roll_with_room().await
-        {
-            self.fail_first(jobs, &e);
-            return Err(e);
+        if self.tail > FIRST_FRAME && self.tail + first > self.shared.options.segment_bytes {
+            self.roll_with_room().await?;
         }
         let mut batch = Batch::default();
         if self.marks_due {
@@ -167,14 +164,6 @@ impl<R: Runtime> Writer<R> {
         }
         result?;
         self.release().await
-    }
-
-    /// Answers the job that could not even be started.
-    fn fail_first(&self, jobs: &mut VecDeque<Job>, error: &Error) {
-        if let Some(job) = jobs.pop_front() {
-            self.shared.queued_bytes.fetch_sub(job.work.bytes(), Ordering::Relaxed);
-            (job.done)(Err(error.clone()));
-        }
     }
 
     async fn persist_with_room(&mut self, bytes: &[u8], frames: u64) -> Result<()> {

@@ -110,6 +110,22 @@ async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
     assert_eq!(cluster.group(leader).lease_until(), None);
 }
 
+/// Whoever waits for its proposals hears of it at once, not when somebody else tells it what became of them.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_votes_for_another_one_has_lost_its_proposals() {
+    let cluster = Cluster::new(3, 44).await;
+    let leader = cluster.leader().await;
+    let term = cluster.propose(leader, "a").await.unwrap().term;
+    for id in 1..=3 {
+        cluster.net.cut(id);
+    }
+    let stuck = cluster.group(leader).propose(Bytes::from("stuck")).unwrap();
+    let candidate = Candidate { is_preliminary: false, is_sent_by_leader: true };
+    assert_eq!(ask(cluster.group(leader), term, &candidate).await, Granted);
+    let outcome = timeout(Duration::from_millis(50), stuck).await.expect("it is told");
+    assert_eq!(outcome, Err(ProposeError::Dropped));
+}
+
 /// Somebody whose vote is only asked about says nothing about the lease.
 #[tokio::test(start_paused = true)]
 async fn a_preliminary_vote_takes_no_lease_away() {

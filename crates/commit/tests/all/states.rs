@@ -238,6 +238,20 @@ fn table() -> String {
     lines.join("\n")
 }
 
+/// Up to when the reads of GLOBAL rows hold is noted in the slice that is certified, and in no other.
+#[test]
+fn what_is_certified_may_be_noted_in_until_it_is() {
+    let mut case = Case::new(PlantedBugs::NONE);
+    assert!(case.group.participant.certifying_mut(txn(0)).is_none());
+    case.happen(Event::Prepare);
+    assert!(case.group.participant.certifying_mut(txn(1)).is_none());
+    let until = Timestamp::from_micros(9);
+    case.group.participant.certifying_mut(txn(0)).expect("it is being certified").global.hold_until = until;
+    assert_eq!(case.group.participant.certifying(txn(0)).map(|slice| slice.global.hold_until), Some(until));
+    case.certify();
+    assert!(case.group.participant.certifying_mut(txn(0)).is_none());
+}
+
 #[test]
 fn the_document_has_the_table_of_the_code() {
     let table = table();

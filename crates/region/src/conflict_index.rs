@@ -207,7 +207,8 @@ impl ConflictIndex {
                 for write in writes.filter(|w| w.columns.intersects(columns)) {
                     if write.at > applied {
                         in_flight = in_flight.max(Some(write.at));
-                    } else if write.at > after {
+                    } else {
+                        // What is applied is above the smaller of both, so it is above `after`.
                         return Touched::Committed(write.key.to_key(), write.at);
                     }
                 }
@@ -360,6 +361,24 @@ mod tests {
         }
     }
 
+    /// Versions that another engine certified may come late; no more is forgotten for that, and nothing counts as forgotten
+    /// that is not in the store.
+    #[test]
+    fn the_mark_only_rises_and_covers_all_that_is_forgotten() {
+        let mut index = ConflictIndex::new(Timestamp(100), 4, PlantedBugs::NONE);
+        let mut marks = Vec::new();
+        for at in [120, 110, 130, 125, 150, 140, 160] {
+            index.add(&key(at as u8), ColumnMask::ALL, Timestamp(at));
+            index.applied(Timestamp(at));
+            marks.push(index.low_water().0);
+            let (from, after) = (key(at as u8), index.low_water().max(Timestamp(at - 1)));
+            let touched = index.touched(&Target::Key(from.clone()), ColumnMask::ALL, after);
+            let is_known = at > index.low_water().0;
+            assert_eq!(touched, if is_known { Touched::Committed(from, Timestamp(at)) } else { Touched::No }, "{at}");
+        }
+        assert_eq!(marks, [100, 100, 100, 100, 120, 120, 130]);
+    }
+
     #[test]
     fn it_forgets_what_is_old_and_keeps_what_is_recent() {
         let mut index = ConflictIndex::new(Timestamp::MIN, 1_000, PlantedBugs::NONE);
@@ -369,6 +388,7 @@ mod tests {
             index.add(&key, ColumnMask::ALL, Timestamp(n));
             index.applied(Timestamp(n));
             assert!(index.len() <= 1_000 && n - index.low_water().0 <= 1_000, "{} writes", index.len());
+            assert_eq!(index.young.recent.len() + index.old.recent.len(), index.len());
         }
         assert!(index.len() >= 500);
     }

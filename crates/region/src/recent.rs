@@ -48,6 +48,11 @@ impl RecentWrites {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.writes.len()).sum()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.chunks.clear();
     }

@@ -214,12 +214,15 @@ impl SchemaLeases {
         self.inherited.is_empty()
     }
 
-    /// Whose leases the step under way waits out, since they do not answer, and until when at most. Nobody is said not to answer before
-    /// there was time to.
+    /// Whose leases the step under way waits out, since they do not answer, and until when at most. Nobody is said not to answer
+    /// before there was time to, nor to hold the step up when its lease has ended.
     pub fn waits_out(&self, now: Timestamp) -> Option<(Vec<GroupId>, Timestamp)> {
         let step = self.step.as_ref()?;
-        let waited: BTreeMap<GroupId, Timestamp> = match &step.phase {
-            Phase::WaitingOut => step.silent.iter().map(|g| (*g, self.groups[g].bound_in_use())).collect(),
+        let mut waited: BTreeMap<GroupId, Timestamp> = match &step.phase {
+            Phase::WaitingOut => {
+                let known = step.silent.iter().filter_map(|g| Some((*g, self.groups.get(g)?)));
+                known.map(|(g, state)| (g, state.bound_in_use())).collect()
+            }
             Phase::Spreading { .. } if now < step.since.plus(self.patience()) => return None,
             Phase::Spreading { old } => {
                 let is_silent = |g: &GroupId| self.groups.get(g).is_some_and(|group| !group.has_answered(self.current.version));
@@ -227,6 +230,7 @@ impl SchemaLeases {
             }
             Phase::Asking | Phase::Lowering | Phase::Committing { .. } => return None,
         };
+        waited.retain(|_, bound| !self.expired(*bound, now));
         let until = waited.values().max().copied()?;
         Some((waited.into_keys().collect(), until))
     }
@@ -446,7 +450,6 @@ impl SchemaLeases {
                     let grants: BTreeMap<_, _> = self.groups.iter().map(next).collect();
                     let rows = grants.iter().map(|(g, (row, _))| (*g, *row)).collect();
                     step.phase = Phase::Committing { grants };
-                    step.since = now;
                     actions.push(Action::Commit { above, seqs, rows });
                 } else if late {
                     step.silent.extend(missing);
@@ -581,6 +584,18 @@ mod tests {
         assert_eq!(logged(&mut leases, at(502)), [], "that was another one");
         leases.log_failed(A, first[0]);
         assert_eq!(logged(&mut leases, at(503)), first);
+    }
+
+    /// A list that was complete from a version on is not complete from an earlier one when it loses older changes.
+    #[test]
+    fn what_a_list_of_changes_lacks_it_lacks_for_ever() {
+        let changed = vec![(DescriptorId(7), SchemaVersion(3)); CHANGES_MAX];
+        let current =
+            SchemaGrant { version: SchemaVersion(5), complete_from: SchemaVersion(4), changed, ..SchemaGrant::default() };
+        let mut leases = SchemaLeases { groups: BTreeMap::new(), current, ..successor() };
+        assert!(leases.begin_step(vec![DescriptorId(7)], false, at(500), &mut Vec::new()));
+        leases.step_committed(SchemaVersion(6), at(500), at(500), &mut Vec::new());
+        assert_eq!(leases.current().complete_from, SchemaVersion(4));
     }
 
     /// Whoever planned with a version from before the changes that a grant lists may have used what has changed since.

@@ -674,9 +674,11 @@ mod tests {
             records: vec![Record::Lease(Lease { primary: NodeId(primary), ceiling: Timestamp(ceiling) })],
             ..Payload::default()
         };
+        assert_eq!(state.lease(), None);
         state.apply(at(1), &lease(1, 200));
         state.apply(at(2), &lease(2, 146));
         assert_eq!(state.ceiling(), Timestamp(200));
+        assert_eq!(state.lease().map(|lease| lease.primary), Some(NodeId(2)));
         state.apply(at(3), &lease(2, 150));
         assert_eq!(state.ceiling(), Timestamp(150), "given up");
     }

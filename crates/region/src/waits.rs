@@ -122,7 +122,14 @@ mod tests {
         waits.cancel(d);
         assert_eq!(waits.next_clock(), None);
         waits.cancel(e);
-        assert_eq!(waits.wake_all(), [b]);
+        let g = waits.issue(WaitFor::Clock(Timestamp::MIN));
+        woken.clear();
+        waits.wake_clock(Timestamp::MIN, &mut woken);
+        assert_eq!(woken, [], "nor has it passed the first timestamp");
+        assert_eq!(waits.wake_all(), [b, g]);
         assert!(waits.is_empty());
+        // Each ticket wakes once.
+        waits.wake(WaitFor::Applied(t(6)), &mut woken);
+        assert_eq!((&woken[..], waits.next_clock()), (&[][..], None));
     }
 }

@@ -30,6 +30,9 @@
 //! > replica a              where a replica that has applied everything may read, at its closed timestamp
 //! > append                 hands what is certified to the log
 //! > apply                  the log's next entry is durable and applied
+//! > give up T1             it does not wait any more
+//! > next tick              when the clock wakes somebody
+//! > collect 150            the store forgets what no read at 150 or later needs
 //! > lose                   the term ends; what was not applied is lost
 //! > closed | watermark     what the next record would carry
 //! > resign                 gives the lease up, and logs and applies that
@@ -80,15 +83,15 @@ struct Script {
     out: String,
 }
 
-fn show(t: Timestamp) -> String {
+pub fn show(t: Timestamp) -> String {
     let (millis, rest) = (t.micros() / 1_000, t.0 - Timestamp::from_micros(t.micros() / 1_000 * 1_000).0);
     if rest == 0 { format!("{millis}") } else { format!("{millis}+{rest}") }
 }
-fn timestamp(text: &str) -> Timestamp {
+pub fn timestamp(text: &str) -> Timestamp {
     let (millis_text, rest) = text.split_once('+').unwrap_or((text, "0"));
     Timestamp(Timestamp::from_micros(millis(millis_text) * 1_000).0 + rest.parse::<u64>().expect("a number"))
 }
-fn millis(text: &str) -> u64 {
+pub fn millis(text: &str) -> u64 {
     text.parse().expect("milliseconds")
 }
 fn name(key: &Key) -> &str {
@@ -252,6 +255,16 @@ impl Script {
             ["append"] => self.append(),
             ["apply"] => self.apply(),
             ["lose"] => self.lose(),
+            ["give", "up", who] => {
+                let ticket = *self.waiting.iter().find(|(_, waits)| *waits == who).expect("it waits").0;
+                self.engine().cancel(ticket);
+                assert_eq!(self.engine().waits_for(ticket), None);
+            }
+            ["next", "tick"] => {
+                let next = self.engine().next_tick();
+                self.say(next.map_or("never".into(), show));
+            }
+            ["collect", t] => self.store.collect(timestamp(t)),
             ["closed"] => {
                 let closed = self.closed();
                 self.say(show(closed));
@@ -523,32 +536,42 @@ impl Script {
 }
 
 /// Runs a script: keeps its comments and commands, and writes what they answer below them.
-fn rerun(text: &str) -> String {
-    let mut script = Script::new();
+fn rerun(text: &str, mut run: impl FnMut(&str) -> String) -> String {
+    let mut out = String::new();
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("> ") {
-            script.say(line);
-            script.run(command);
+            out += &format!("{line}\n{}", run(command));
         } else if line.is_empty() || line.starts_with('#') {
-            script.say(line);
+            out += &format!("{line}\n");
         }
     }
-    script.out
+    out
 }
 
-#[test]
-fn golden_scripts_answer_as_they_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/golden");
+/// Runs the scripts of a folder, each by a new `script`, and compares what they answer.
+pub fn rerun_all<F: FnMut(&str) -> String>(folder: &str, script: impl Fn() -> F) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all").join(folder);
     let mut scripts: Vec<_> = std::fs::read_dir(&folder).expect("the scripts").map(|f| f.expect("a file").path()).collect();
     scripts.sort();
     assert!(scripts.len() >= 5, "scripts are missing in {}", folder.display());
     for path in scripts {
         let text = std::fs::read_to_string(&path).expect("a script");
-        let now = rerun(&text);
+        let now = rerun(&text, script());
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&path, now).expect("the script is rewritten");
         } else {
             assert_eq!(text, now, "{}; UPDATE_GOLDEN=1 rewrites it", path.display());
         }
     }
+}
+
+#[test]
+fn golden_scripts_answer_as_they_say() {
+    rerun_all("golden", || {
+        let mut script = Script::new();
+        move |command: &str| {
+            script.run(command);
+            std::mem::take(&mut script.out)
+        }
+    });
 }

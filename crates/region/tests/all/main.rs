@@ -1,6 +1,7 @@
 //! Tests of the region crate that need more than one module: one binary, one file per subject.
 
 mod golden;
+mod golden_leases;
 mod rng;
 mod schema_lease;
 mod serializability;

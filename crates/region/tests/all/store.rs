@@ -60,7 +60,9 @@ impl Versions for Store {
             let change = versions.iter().rev().find(|v| v.at > after && v.columns.intersects(columns))?;
             Some((k.clone(), change.at))
         };
-        keys.filter_map(changes).next()
+        // Any of them may be told, not only the first.
+        let changed: Vec<_> = keys.filter_map(changes).collect();
+        changed.get(changed.len() / 2).cloned()
     }
     fn gc_threshold(&self) -> Timestamp {
         self.gc_threshold

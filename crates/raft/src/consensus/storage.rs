@@ -132,3 +132,27 @@ impl<R: Runtime> RaftLogStorage<Types> for Storage<R> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{EntryKind, LogEntry, LogOptions, NodeLog};
+    use crate::testing::{MemoryDisk, TestRuntime};
+    use bytes::Bytes;
+    use futures::StreamExt;
+    use meridian_base::{GroupId, LogPosition};
+
+    /// Entries to be applied that are not there are no end of the log: whoever applies would take itself to be done.
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_entry_is_an_error() {
+        let runtime = TestRuntime::new(MemoryDisk::default(), 1);
+        let log = NodeLog::open(runtime, LogOptions::default()).await.unwrap();
+        let mut storage = Storage { handle: log.group(GroupId(5)), message_bytes_max: 1_000 };
+        let entry = |index| LogEntry { position: LogPosition { index, term: 1 }, kind: EntryKind::Blank, body: Bytes::new() };
+        storage.handle.append((1..=3).map(entry).collect(), drop);
+        let read: Vec<_> = storage.entries_stream(0..5).await.map(|e| e.map(|e| e.log_id.index)).collect().await;
+        assert!(matches!(read[..], [Ok(0), Ok(1), Ok(2), Err(_)]), "{read:?}");
+        let read: Vec<_> = storage.entries_stream(1..3).await.map(|e| e.map(|e| e.log_id.index)).collect().await;
+        assert!(matches!(read[..], [Ok(1), Ok(2)]), "{read:?}");
+    }
+}

@@ -366,15 +366,18 @@ mod tests {
     #[test]
     fn the_mark_only_rises_and_covers_all_that_is_forgotten() {
         let mut index = ConflictIndex::new(Timestamp(100), 4, PlantedBugs::NONE);
-        let mut marks = Vec::new();
+        let (mut marks, mut added) = (Vec::new(), Vec::new());
         for at in [120, 110, 130, 125, 150, 140, 160] {
             index.add(&key(at as u8), ColumnMask::ALL, Timestamp(at));
             index.applied(Timestamp(at));
             marks.push(index.low_water().0);
-            let (from, after) = (key(at as u8), index.low_water().max(Timestamp(at - 1)));
-            let touched = index.touched(&Target::Key(from.clone()), ColumnMask::ALL, after);
-            let is_known = at > index.low_water().0;
-            assert_eq!(touched, if is_known { Touched::Committed(from, Timestamp(at)) } else { Touched::No }, "{at}");
+            added.push(at);
+            // Above the mark each of them is known, and committed.
+            for known in added.iter().filter(|known| **known > index.low_water().0) {
+                let (written, after) = (key(*known as u8), index.low_water().max(Timestamp(known - 1)));
+                let touched = index.touched(&Target::Key(written.clone()), ColumnMask::ALL, after);
+                assert_eq!(touched, Touched::Committed(written, Timestamp(*known)), "after {at}");
+            }
         }
         assert_eq!(marks, [100, 100, 100, 100, 120, 120, 130]);
     }

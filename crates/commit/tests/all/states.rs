@@ -415,6 +415,21 @@ fn what_is_settled_takes_no_space() {
     assert!(txn(0).hlc < WATERMARK);
 }
 
+/// It is logged once, however often the others say that they know the outcome.
+#[test]
+fn what_is_on_its_way_to_be_settled_is_not_settled_again() {
+    let mut case = Case::is(State::Committed);
+    case.happen(Event::Watermark);
+    let settles = |case: &mut Case| {
+        case.happen(Event::OutcomeAck);
+        case.did().contains("**log** Settled")
+    };
+    assert!(settles(&mut case));
+    assert!(!settles(&mut case));
+    case.durable();
+    assert_eq!(case.state(), State::Forgotten);
+}
+
 /// Two groups that commit, abort, refuse and acknowledge, with the watermark a thousand transactions behind.
 #[test]
 fn what_is_remembered_does_not_grow_with_what_has_happened() {

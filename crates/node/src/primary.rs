@@ -20,7 +20,6 @@ use meridian_region::{
     WaitFor,
 };
 use meridian_store::{ScanLimits, Version};
-
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -271,15 +270,16 @@ impl<R: Runtime> Replica<R> {
         .await
     }
 
-    /// Several reads at one snapshot, for a gateway on another node, or for scans. What waits in a queue may move the snapshot; what was
-    /// read before that is in nobody's entries yet, so it is read again.
+    /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a queue
+    /// may move the snapshot. The gateway has no entries yet for the values that were read before the
+    /// move, so nothing has checked them: all reads are made again.
     pub async fn read(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<ReadAnswer> {
         let mut ops = Cow::Borrowed(ops);
         for _ in 0..RESCANS_MAX {
             if let Some(answer) = self.read_once(gateway, view, &ops).await? {
                 return Ok(answer);
             }
-            ops.to_mut().iter_mut().for_each(ReadOp::has_waited);
+            ops.to_mut().iter_mut().for_each(ReadOp::repeat_without_brief_waits);
         }
         Err(kept_changing())
     }
@@ -361,7 +361,7 @@ impl<R: Runtime> Replica<R> {
             if has_waited {
                 // Whoever held a row may have changed it, or others in the range: read again where nothing is missed.
                 self.move_forward(view).await?;
-                locking = locking.after_wait();
+                locking = locking.without_brief_wait();
                 continue;
             }
             self.check_lease()?;

@@ -441,10 +441,10 @@ pub enum ReadOp {
 }
 
 impl ReadOp {
-    /// Before the same read is made once more: see [`WireLocking::after_wait`].
-    pub fn has_waited(&mut self) {
+    /// Prepares a second run of the read: see [`WireLocking::without_brief_wait`].
+    pub fn repeat_without_brief_waits(&mut self) {
         let (ReadOp::Get { locking, .. } | ReadOp::Scan { locking, .. }) = self;
-        *locking = locking.after_wait();
+        *locking = locking.without_brief_wait();
     }
 }
 
@@ -469,8 +469,9 @@ pub enum WireBusy {
 }
 
 impl WireLocking {
-    /// How a read that has waited goes on: who waits for a moment only has done so, and goes on without the entry.
-    pub fn after_wait(self) -> WireLocking {
+    /// The locking of a read that is made again. A brief wait happens once: the second run takes no
+    /// entry in the queue. Other modes stay as they are.
+    pub fn without_brief_wait(self) -> WireLocking {
         use WireLocking::{Exclusive, KeyKept, KeyShared, None, Shared};
         match self {
             None => None,

@@ -468,7 +468,7 @@ async fn a_change_does_not_wait_for_a_voter_that_was_there_before() {
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
 }
 
-/// Whoever waits for a new voter that does not come is told when somebody else leads.
+/// A change of members that waits for an absent voter fails when the leader loses its leadership.
 #[tokio::test(start_paused = true)]
 async fn a_change_ends_when_its_leader_does_not_lead_any_more() {
     let cluster = Cluster::new(3, 64).await;
@@ -515,7 +515,7 @@ async fn a_leader_that_leaves_answers_all_of_its_proposals() {
     }
 }
 
-/// Elected is not enough: nobody hears that this replica leads before a majority has acknowledged it.
+/// A replica reports itself as the leader only after a majority has acknowledged its leadership.
 #[tokio::test(start_paused = true)]
 async fn who_names_itself_leads() {
     let cluster = Cluster::new(3, 66).await;

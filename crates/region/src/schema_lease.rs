@@ -214,8 +214,9 @@ impl SchemaLeases {
         self.inherited.is_empty()
     }
 
-    /// Whose leases the step under way waits out, since they do not answer, and until when at most. Nobody is said not to answer
-    /// before there was time to, nor to hold the step up when its lease has ended.
+    /// The groups that do not answer and whose leases the step under way waits out, with the latest
+    /// end of these leases. A group is listed only after it had time to answer, and only until its
+    /// lease has ended.
     pub fn waits_out(&self, now: Timestamp) -> Option<(Vec<GroupId>, Timestamp)> {
         let step = self.step.as_ref()?;
         let mut waited: BTreeMap<GroupId, Timestamp> = match &step.phase {

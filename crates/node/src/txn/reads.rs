@@ -4,7 +4,8 @@
 //! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this gateway knows to be newer laid over
 //!   it. No message leaves the region; certification decides whether it was current.
 //! * A group of GLOBAL tables: at the nearest replica, at present time ([`super::global`]).
-//! * A group that was read at its primary before: there, whoever is its primary now, so that what was seen is not gone again.
+//! * A group that this transaction has already read at its primary: at the primary, also after the
+//!   primary has moved. A replica is older, and rows that the transaction has seen could be missing.
 //! * A group homed elsewhere after it was out of date twice, or when a row must not be waited for or be left out (`NOWAIT`, `SKIP LOCKED`): at the
 //!   distant primary, where the wait queue is.
 
@@ -210,7 +211,7 @@ impl<R: Runtime> Txn<R> {
 
     pub(super) fn reads_at_replica(&self, group: GroupId, locking: Locking) -> bool {
         let waits_or_none = locking.if_busy().is_none_or(|busy| matches!(busy, OnLocked::Wait | OnLocked::Briefly));
-        // A replica is behind its primary: what a transaction has seen there would be gone again.
+        // A replica may lack rows that the transaction has seen at the primary.
         let has_seen_primary = self.parts.iter().any(|p| p.group == group && p.view.snapshot.is_some());
         waits_or_none && self.may_read_at_replicas() && !has_seen_primary && !self.shared.is_primary_near(group)
     }

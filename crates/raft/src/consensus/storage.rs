@@ -142,7 +142,7 @@ mod tests {
     use futures::StreamExt;
     use meridian_base::{GroupId, LogPosition};
 
-    /// Entries to be applied that are not there are no end of the log: whoever applies would take itself to be done.
+    /// A missing entry is an error. The state machine must not take it for the end of the log.
     #[tokio::test(start_paused = true)]
     async fn a_missing_entry_is_an_error() {
         let runtime = TestRuntime::new(MemoryDisk::default(), 1);

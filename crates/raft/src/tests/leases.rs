@@ -110,7 +110,7 @@ async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
     assert_eq!(cluster.group(leader).lease_until(), None);
 }
 
-/// Whoever waits for its proposals hears of it at once, not when somebody else tells it what became of them.
+/// Proposals under way are answered at once when the replica stops leading.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_votes_for_another_one_has_lost_its_proposals() {
     let cluster = Cluster::new(3, 44).await;

@@ -161,3 +161,38 @@ fn the_wait_for_a_commit_ends_with_the_statements_timeout() {
     c.pass(Duration::from_secs(10));
     client.ask(&mut c, "INSERT INTO t VALUES (3)");
 }
+
+/// A block that only reads and was refused twice waits for a moment for each row that is being written. While it waits for the second
+/// row, both change: it sees both rows as they were, or both as they are.
+#[test]
+fn a_read_of_several_rows_that_waits_in_the_middle_sees_one_moment() {
+    let mut c = Cluster::start(2, 3, 65, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8 NOT NULL)");
+    c.sql(US, "d", &format!("CREATE TABLE near (id INT8 PRIMARY KEY) LOCALITY REGIONAL BY TABLE IN \"{EU}\""));
+    c.sql(US, "d", "INSERT INTO t VALUES (1, 0), (2, 0)");
+    c.settled(US, "d");
+    let (reader, writer) = (c.converse(EU, "d"), c.converse(US, "d"));
+    let read = "SELECT v FROM t WHERE id IN (1, 2) ORDER BY id";
+    let begin = |c: &mut Cluster| {
+        reader.ask(c, "BEGIN READ ONLY");
+        reader.ask(c, "SELECT id FROM near");
+    };
+    for _ in 0..2 {
+        begin(&mut c);
+        reader.ask(&mut c, read);
+        writer.ask(&mut c, "UPDATE t SET v = v + 1");
+        reader.say("COMMIT");
+        assert_eq!(reader.hear(&mut c).expect_err("the rows have changed").sqlstate(), "40001");
+    }
+    writer.ask(&mut c, "BEGIN");
+    writer.ask(&mut c, "UPDATE t SET v = v + 1");
+    begin(&mut c);
+    reader.say(read);
+    // The first row's moment, 300 ms, is over, and the second one's is not.
+    c.pass(Duration::from_millis(500));
+    writer.ask(&mut c, "COMMIT");
+    let rows = reader.hear(&mut c).expect("rows");
+    assert_eq!(rows[0], rows[1], "of two moments");
+    reader.ask(&mut c, "COMMIT");
+}

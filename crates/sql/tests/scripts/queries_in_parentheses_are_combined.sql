@@ -66,6 +66,12 @@ id
 2
 (SELECT 1)
 
+select extract(day from ((select date '2024-01-02') union (select date '2024-01-02'))) as d, substring('abc' from ((select 2) union (select 2)) for 1) as s;
+----
+d | s
+2 | b
+(SELECT 1)
+
 values (((select 1) union (select 1)), 2);
 ----
 column1 | column2

@@ -18,6 +18,7 @@ use crate::shared::Shared;
 use crate::wire::{Knowledge, Known, PreparedTransaction, Request, Response, Said};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp, TxnId, limits};
+use meridian_region::WaitFor;
 use meridian_sql::env::TransactionRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +28,31 @@ use std::time::Duration;
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a participant's primary is looked for.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes note of which transactions prepared here depend on groups that are lost. Called regularly.
+pub(crate) fn look<R: Runtime>(shared: &Shared<R>) {
+    for replica in shared.all_replicas() {
+        let waiting = match replica.is_serving() {
+            true => replica.transactions(),
+            false => Vec::new(),
+        };
+        let old = waiting.into_iter().filter(|t| t.age_micros >= limits::PREPARE_TIMEOUT.as_micros() as u64);
+        let lost = old.filter_map(|t| Some((t.id, t.waits_for.into_iter().find(|group| shared.check_reach(*group).is_err())?)));
+        *replica.in_doubt.lock() = lost.collect();
+    }
+}
+
+impl<R: Runtime> Replica<R> {
+    /// An error if a read waits in vain: for the outcome of a transaction of which nobody is there to tell it.
+    pub(crate) fn check_in_doubt(&self, what: WaitFor) -> Result<()> {
+        let WaitFor::Outcome(id) = what else { return Ok(()) };
+        let Some(missing) = self.in_doubt.lock().get(&id).copied() else { return Ok(()) };
+        // Settled, as where a group itself cannot be reached.
+        Err(Error::sql("57P03", format!("a row waits for the outcome of transaction {id}, which is in doubt"))
+            .detail(format!("The transaction has written the row, and depends on group {missing}, which cannot be reached."))
+            .hint("Try again later; SHOW TRANSACTIONS says more. The row's past can be read AS OF SYSTEM TIME."))
+    }
+}
 
 /// What the other live nodes answer; who does not answer is left out.
 async fn ask_others<R: Runtime>(shared: &Arc<Shared<R>>, request: Request) -> Vec<Response> {

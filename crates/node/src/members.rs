@@ -99,6 +99,7 @@ pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
         }
         clocks::stop_if_off(&shared);
         clocks::say_behind(&shared);
+        crate::in_doubt::look(&shared);
         tokio::time::sleep(PING_INTERVAL).await;
     }
 }

@@ -28,6 +28,8 @@ use tokio::time::Instant;
 
 /// How long a request may wait at a primary for a lease, a grant or a writer in flight before the gateway has to look again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How often somebody who waits looks whether that is in vain.
+const HOPELESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without the entry.
 const BRIEF_WAIT: Duration = Duration::from_millis(300);
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
@@ -74,14 +76,20 @@ impl<R: Runtime> Replica<R> {
     }
 
     /// Repeats a step under the lock until it does not ask to wait any more.
-    pub(crate) async fn until_ready<T>(
+    pub(crate) async fn until_ready<T>(&self, patience: Duration, step: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
+        self.repeat_until_ready(patience, step, |_| Ok(())).await
+    }
+
+    /// The same. `is_hopeless` is asked now and then about what is waited for, and ends the wait.
+    async fn repeat_until_ready<T>(
         &self,
         patience: Duration,
         mut step: impl FnMut(&mut Core) -> Result<Step<T>>,
+        is_hopeless: impl Fn(WaitFor) -> Result<()>,
     ) -> Result<T> {
         let deadline = Instant::now() + patience;
         loop {
-            let (ticket, woken) = {
+            let (ticket, mut woken) = {
                 let mut core = self.core.lock();
                 match step(&mut core)? {
                     Step::Ready(value) => return Ok(value),
@@ -95,7 +103,14 @@ impl<R: Runtime> Replica<R> {
             }
             let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
             let began = Instant::now();
-            let ended = tokio::time::timeout_at(deadline, woken).await;
+            let ended = loop {
+                what.map_or(Ok(()), &is_hopeless)?;
+                let look = deadline.min(Instant::now() + HOPELESS_INTERVAL);
+                let ended = tokio::time::timeout_at(look, &mut woken).await;
+                if ended.is_ok() || look == deadline {
+                    break ended;
+                }
+            };
             if let Some(what) = what {
                 self.metrics.waited(what, began.elapsed());
             }
@@ -243,7 +258,7 @@ impl<R: Runtime> Replica<R> {
     /// `Some`: not here, but there. The schema is looked at again: the transaction may use descriptors by now that it did not use
     /// when its snapshot was taken, and an older version is good only for those that have not changed.
     async fn try_gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
-        self.until_ready(WAIT_MAX, |core| {
+        let step = |core: &mut Core| {
             let physical = self.physical();
             let versions = StoreVersions::new(&self.store, self.bugs);
             let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
@@ -266,8 +281,8 @@ impl<R: Runtime> Replica<R> {
                     Err(conflict_error(&Conflict { key: target.start().clone(), reason: ConflictReason::BelowGcThreshold }))
                 }
             }
-        })
-        .await
+        };
+        self.repeat_until_ready(WAIT_MAX, step, |what| self.check_in_doubt(what)).await
     }
 
     /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a queue

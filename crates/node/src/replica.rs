@@ -102,6 +102,8 @@ pub struct Replica<R: Runtime> {
     retired: AtomicBool,
     /// It leads, and its clock is so far behind what was promised that it will not serve for long (see [`crate::clocks`]).
     leads_behind: AtomicBool,
+    /// Prepared transactions whose outcome depends on a group that is lost, and which.
+    pub(crate) in_doubt: Mutex<BTreeMap<TxnId, GroupId>>,
 }
 
 /// What changes under the lock.
@@ -237,6 +239,7 @@ impl<R: Runtime> Replica<R> {
             made: Instant::now(),
             retired: AtomicBool::new(false),
             leads_behind: AtomicBool::new(false),
+            in_doubt: Mutex::default(),
         }))
     }
 

@@ -1,10 +1,10 @@
 //! `meridian debug txn` and `meridian debug end-transaction`: a transaction whose participant is lost.
 
 use crate::client::PgClient;
-use crate::cluster::{command, specs_in_regions, sql, sql_in, start_all, try_sql_in, until};
+use crate::cluster::{command, specs_in_regions, sql, sql_in, start_all, until};
 use crate::process::Node;
 use meridian_workload::Client;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The transactions in doubt, as `meridian debug txn` lists them: the first column.
 fn in_doubt(asked: &Node) -> Vec<String> {
@@ -43,7 +43,18 @@ async fn an_operator_ends_a_transaction_whose_participant_is_lost() {
     let (gateway, other) = (&nodes[0], &nodes[1]);
     until("the transaction to be listed", async || in_doubt(gateway).len() == 1).await;
     let id = in_doubt(gateway).remove(0);
-    assert_eq!(try_sql_in(other, "d", "SELECT v FROM t2").await, None, "its row is reserved");
+    // Its row is reserved. Once it is known that nobody can tell the outcome, who wants to read the row is told at once.
+    let mut reader = PgClient::connect(&other.sql_addr, "root", "d").await.expect("a connection");
+    let mut read = async || {
+        let began = Instant::now();
+        (reader.execute("SELECT v FROM t2").await.expect_err("its row is reserved"), began.elapsed())
+    };
+    until("the transaction to be in doubt", async || read().await.0.sqlstate() == "57P03").await;
+    for _ in 0..3 {
+        let (e, took) = read().await;
+        assert!(e.sqlstate() == "57P03" && e.message().contains("in doubt"), "{e}");
+        assert!(took < Duration::from_millis(1_500), "{took:?}");
+    }
     let end = |flags: &[&str]| {
         let out = command(&[&["debug", "end-transaction", id.as_str(), "--as", "abort"], flags, &[&gateway.url()]].concat());
         (out.status.success(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())

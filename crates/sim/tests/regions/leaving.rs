@@ -110,6 +110,14 @@ fn a_transaction_in_doubt_is_seen_and_ended() {
     for statement in [add(ASIA, 2), "UPDATE t SET v = v + 1 WHERE k IN (2, 3)".to_string(), "SELECT sum(v) FROM t".to_string()] {
         assert!(told(&mut c, ASIA, &statement).is_err(), "{statement}");
     }
+    // Once it is known who is missing, who wants the row is told at once.
+    c.pass(Duration::from_secs(5));
+    let began = c.elapsed();
+    let e = c.try_sql(ASIA, "d", &add(ASIA, 2)).expect_err("its row is reserved");
+    assert!(e.sqlstate() == "57P03" && e.message().contains("in doubt"), "{e}");
+    assert!(c.elapsed() - began < Duration::from_millis(1_500), "{:?}", c.elapsed() - began);
+    // It is not ended by hand while it is young.
+    c.pass(Duration::from_secs(30));
     let row = the_one_in_doubt(&mut c);
     assert!(row[6].starts_with("no primary of group ") && row[6].contains(EU), "{row:?}");
     let resolve = |how: &str| format!("RESOLVE TRANSACTION '{}' AS {how}", row[0]);

@@ -22,6 +22,10 @@ pub const CONFLICT_INDEX_ENTRIES_MAX: usize = 200_000;
 pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
 /// A frame between nodes; a snapshot is cut into pieces below it.
 pub const RPC_FRAME_BYTES_MAX: usize = 64 << 20;
+/// How fast a link between nodes is at least. What is large may take as long as it takes at this speed.
+pub const LINK_BYTES_PER_SECOND_MIN: usize = 1 << 20;
+/// The largest part of a frame that is written at once: what is small, as heartbeats are, passes between two parts.
+pub const RPC_PART_BYTES: usize = 64 << 10;
 /// Bytes that wait to be written to another node on one connection: two of the largest frames. A call that finds no room fails as if
 /// the node were not there; of a peer that does not read its answers, no more questions are read.
 pub const RPC_QUEUE_BYTES_MAX: usize = 2 * RPC_FRAME_BYTES_MAX;
@@ -94,3 +98,8 @@ pub const FRESH_MAX: usize = 64;
 pub const RESERVED_BYTES_MAX: usize = 4 << 20;
 /// Most keys and ranges that a reserving read reserves: every one is looked at by whoever writes at the group meanwhile.
 pub const RESERVED_TARGETS_MAX: usize = 4_096;
+
+/// How long so many bytes are on their way at most.
+pub const fn arrival(bytes: usize) -> Duration {
+    Duration::from_millis(bytes as u64 * 1_000 / LINK_BYTES_PER_SECOND_MIN as u64)
+}

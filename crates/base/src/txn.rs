@@ -114,6 +114,13 @@ pub struct CommitRequest {
     pub global: GlobalReads,
 }
 
+impl CommitRequest {
+    /// What its writes take on the way and in the log, about.
+    pub fn bytes(&self) -> usize {
+        self.writes.iter().map(|w| w.key.as_bytes().len() + w.value.as_ref().map_or(0, Bytes::len)).sum()
+    }
+}
+
 /// Read entries of GLOBAL groups, which are certified by participants on replicas of their own regions.
 ///
 /// A GLOBAL group promises closed timestamps in the future, and whatever a replica tells of versions below one holds for ever. So

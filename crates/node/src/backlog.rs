@@ -7,7 +7,7 @@
 //! ([`limits::RPC_SHARE_BYTES`]) that the others cannot take: heartbeats and votes are small, and pass.
 
 use bytes::Bytes;
-use meridian_base::limits;
+use meridian_base::{GroupId, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc};
@@ -125,6 +125,8 @@ impl Drop for Account {
 pub(crate) struct Outgoing {
     pub(crate) at: Option<Instant>,
     pub(crate) frame: Bytes,
+    /// It must not overtake others of the same group's log.
+    pub(crate) order: Option<GroupId>,
 }
 
 /// Frames that wait to be written to one connection, bounded by their bytes.
@@ -200,7 +202,7 @@ mod tests {
         let mut taken = 0;
         for _ in 0..4 {
             for (backlog, ..) in &all {
-                taken += usize::from(backlog.send(Outgoing { at: None, frame: frame.clone() }));
+                taken += usize::from(backlog.send(Outgoing { at: None, frame: frame.clone(), order: None }));
             }
         }
         let most = limits::RPC_NODE_BYTES_MAX + all.len() * (SHARE + frame.len());

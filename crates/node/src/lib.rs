@@ -32,6 +32,7 @@ mod departure;
 pub mod env;
 mod follower;
 mod founding;
+mod frames;
 mod freshness;
 mod global;
 mod holdings;

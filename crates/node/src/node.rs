@@ -8,6 +8,7 @@ use crate::ddl::{SPREAD_TIMEOUT, StepCall};
 use crate::departure::{self, Departures};
 use crate::env::Env;
 use crate::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, starting};
+use crate::frames::LARGE_FRAME_MAX;
 use crate::holdings::Holdings;
 use crate::identity::{self, Identity};
 use crate::in_doubt;
@@ -637,10 +638,12 @@ impl<R: Runtime> Ask<R> for Stand {
 pub(crate) struct RaftTransport<R: Runtime>(pub(crate) Arc<Rpc<R>>);
 
 impl<R: Runtime> raft::Transport for RaftTransport<R> {
-    fn call(&self, to: NodeId, group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+    fn call(&self, to: NodeId, group: GroupId, message: raft::Message) -> BoxFuture<'static, Result<Bytes>> {
         let rpc = self.0.clone();
+        let request = Request::Raft { group, message: message.bytes, is_ordered: message.is_ordered };
         async move {
-            match rpc.call(to, Request::Raft { group, message }, Duration::from_secs(10)).await? {
+            // The replica's own patience ends first.
+            match rpc.call(to, request, LARGE_FRAME_MAX).await? {
                 Response::Raft(answer) => Ok(answer),
                 _ => Err(Error::internal("a node gave an answer of another kind")),
             }
@@ -728,7 +731,7 @@ async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request
             Ok(Response::Done)
         }
         _ if !is_open => Err(not_open(shared)),
-        Request::Raft { group, message } => {
+        Request::Raft { group, message, .. } => {
             if from == NodeId(0) {
                 return Err(Error::unavailable("only members take part in the consensus protocol"));
             }

@@ -577,11 +577,13 @@ impl<R: Runtime> Replica<R> {
             InFlight::Done(outcome) => Ok(outcome),
             // The gateway asks again with the same id, for as long as it has patience. A dropped sender means that the term ended; a log
             // without a quorum may be as long without a word.
-            InFlight::Applied(at, applied) => match tokio::time::timeout(WAIT_MAX, applied).await {
-                Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
-                Ok(Err(_)) => Err(not_primary(self.id)),
-                Err(_) => Err(Error::unavailable(format!("the log of group {} has no quorum, or is too slow", self.id))),
-            },
+            InFlight::Applied(at, applied) => {
+                match tokio::time::timeout(WAIT_MAX + limits::arrival(request.bytes()), applied).await {
+                    Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
+                    Ok(Err(_)) => Err(not_primary(self.id)),
+                    Err(_) => Err(Error::unavailable(format!("the log of group {} has no quorum, or is too slow", self.id))),
+                }
+            }
         }
     }
 

@@ -4,28 +4,26 @@
 //! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
 //! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
 
-use crate::backlog::{Account, Backlog, FRAME_CAPACITY, Memory, Outgoing, REQUEST_OVERHEAD};
+use crate::backlog::{Backlog, FRAME_CAPACITY, Memory, Outgoing, REQUEST_OVERHEAD};
+use crate::frames::{self, ANSWER, CALL, take_header, write_loop};
 use crate::lock::RwLock;
 use crate::tasks::Tasks;
 use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
-use meridian_base::{Clock, Error, NodeId, Result, Timestamp, limits};
+use meridian_base::{Clock, Error, GroupId, NodeId, Result, limits};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
-const CALL: u8 = 1;
-const ANSWER: u8 = 2;
-const HEADER: usize = 17;
 /// A peer that does not complete the handshake in this time is treated as unreachable: several times what two round trips take.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A connection on which nothing came for so long although something was asked is dropped, with everything that waits on it: its
@@ -34,14 +32,6 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// A connection that another node opened is closed when nothing was asked on it for so long. Who lives pings every second.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// What is written in parts of this size.
-const LARGE: usize = 256 << 10;
-/// How fast a link between nodes is at least, for what is large.
-const LARGE_BYTES_PER_SECOND: usize = 1 << 20;
-/// What the system takes of a connection's bytes before the peer has them.
-const SYSTEM_BUFFER: usize = 4 << 20;
-/// A large frame arrives within this, or its connection ends.
-pub(crate) const LARGE_FRAME_MAX: Duration = Duration::from_secs((limits::RPC_FRAME_BYTES_MAX / LARGE_BYTES_PER_SECOND) as u64);
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -128,9 +118,9 @@ struct Connection {
 
 impl Connection {
     /// `false`: too much waits to be sent.
-    fn send(&self, frame: Bytes) -> bool {
+    fn send(&self, frame: Bytes, order: Option<GroupId>) -> bool {
         let at = (!self.delay.is_zero()).then(|| Instant::now() + self.delay);
-        self.out.send(Outgoing { at, frame })
+        self.out.send(Outgoing { at, frame, order })
     }
     /// Whether nothing came since `since`, and that is too long ago.
     fn is_silent(&self, since: Instant) -> bool {
@@ -340,7 +330,7 @@ impl<R: Runtime> Rpc<R> {
         let (tx, rx) = oneshot::channel();
         c.waiting.lock().insert(call, tx);
         let frame = self.frame(CALL, call, &request);
-        if !frame.as_ref().is_ok_and(|frame| c.send(frame.clone())) {
+        if !frame.as_ref().is_ok_and(|frame| c.send(frame.clone(), request.order())) {
             c.waiting.lock().remove(&call);
             frame?;
             return Err(unreachable(addr, "too much waits to be sent to it"));
@@ -361,21 +351,15 @@ impl<R: Runtime> Rpc<R> {
     }
 
     fn frame<T: serde::Serialize>(&self, kind: u8, call: u64, body: &T) -> Result<Bytes> {
-        let mut frame = BytesMut::with_capacity(FRAME_CAPACITY);
-        frame.put_u32(0);
-        frame.put_u8(kind);
-        frame.put_u64(call);
-        frame.put_u64(self.clock.now(self.runtime.physical_micros()).0);
-        let mut writer = frame.writer();
-        postcard::to_io(body, &mut writer).map_err(|e| Error::internal(format!("a message does not encode: {e}")))?;
-        let mut frame = writer.into_inner();
+        let clock = self.clock.now(self.runtime.physical_micros());
+        let frame = frames::frame(kind, call, clock, FRAME_CAPACITY, |writer| postcard::to_io(body, writer).map(drop))
+            .map_err(|e| Error::internal(format!("a message does not encode: {e}")))?;
         let len = frame.len() - 4;
         if len > limits::RPC_FRAME_BYTES_MAX {
             return Err(Error::sql("54000", "message between nodes too large")
                 .detail(format!("{len} bytes; the limit is {}", limits::RPC_FRAME_BYTES_MAX)));
         }
-        frame[..4].copy_from_slice(&(len as u32).to_be_bytes());
-        Ok(frame.freeze())
+        Ok(frame)
     }
 
     /// Connects to a node, or with 0 to whoever listens there.
@@ -450,10 +434,10 @@ impl<R: Runtime> Rpc<R> {
         }
     }
 
-    async fn read_answers<S: AsyncRead + Unpin>(&self, mut stream: S, c: &Connection) -> String {
-        let mut buffer = BytesMut::new();
+    async fn read_answers<S: AsyncRead + Unpin>(&self, stream: S, c: &Connection) -> String {
+        let mut frames = frames::Reader::new(stream, &self.memory, Some(&c.heard));
         loop {
-            match read_frame(&mut stream, &mut buffer, &self.memory, Some(&c.heard)).await {
+            match frames.next().await {
                 Ok(Some(mut frame)) => {
                     let (kind, call, hlc) = take_header(&mut frame);
                     let followed = self.clock.observe(hlc, self.runtime.physical_micros());
@@ -542,10 +526,10 @@ impl<R: Runtime> Rpc<R> {
         write_plain(&mut stream, &welcome).await?;
         let there = Place { region: hello.region, zone: hello.zone };
         let delay = self.delay_to(&me.place, &there);
-        let (mut read, write) = tokio::io::split(stream);
+        let (read, write) = tokio::io::split(stream);
         let (out, outgoing, account) = self.memory.backlog();
         self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, None));
-        let mut buffer = BytesMut::new();
+        let mut frames = frames::Reader::new(read, &self.memory, None);
         let answering_now = Arc::new(AtomicUsize::new(0));
         let in_hand = self.memory.requests();
         loop {
@@ -553,8 +537,7 @@ impl<R: Runtime> Rpc<R> {
             out.until_room().await;
             in_hand.until_it_fits().await;
             // Of a machine that is gone nothing ends a connection.
-            let frame = read_frame(&mut read, &mut buffer, &self.memory, None);
-            let Ok(frame) = tokio::time::timeout(IDLE_MAX, frame).await else { break };
+            let Ok(frame) = tokio::time::timeout(IDLE_MAX, frames.next()).await else { break };
             let Some(mut frame) = frame? else { break };
             let bytes = frame.len() + REQUEST_OVERHEAD;
             let (kind, call, hlc) = take_header(&mut frame);
@@ -582,7 +565,7 @@ impl<R: Runtime> Rpc<R> {
                 rpc.answer(&out, call, Response::Error(e), delay);
                 continue;
             }
-            let (is_ordered, is_protocol) = (matches!(request, Request::Raft { .. }), request.is_of_protocol());
+            let (is_ordered, is_protocol) = (request.order().is_some(), request.is_of_protocol());
             let most = if is_protocol { limits::RPC_PROTOCOL_CALLS_MAX } else { limits::RPC_CALLS_MAX };
             if answering_now.fetch_add(1, Ordering::AcqRel) >= most {
                 answering_now.fetch_sub(1, Ordering::AcqRel);
@@ -625,7 +608,7 @@ impl<R: Runtime> Rpc<R> {
         let frame = self.frame(ANSWER, call, &response).or_else(|e| self.frame(ANSWER, call, &Response::Error(e)));
         if let Ok(frame) = frame {
             let at = (!delay.is_zero()).then(|| Instant::now() + delay);
-            out.send(Outgoing { at, frame });
+            out.send(Outgoing { at, frame, order: None });
         }
     }
 }
@@ -638,110 +621,6 @@ fn refuse(hello: &Hello, me: &Me) -> Option<String> {
         ));
     }
     None
-}
-
-fn take_header(frame: &mut Bytes) -> (u8, u64, Timestamp) {
-    (frame.get_u8(), frame.get_u64(), Timestamp(frame.get_u64()))
-}
-
-/// Reads one frame; `None` at a clean end. A length out of bounds ends the connection, and so does a large frame that takes longer
-/// than [`LARGE_FRAME_MAX`] to arrive: it holds room that others wait for.
-async fn read_frame<S: AsyncRead + Unpin>(
-    stream: &mut S,
-    buffer: &mut BytesMut,
-    memory: &Memory,
-    heard: Option<&Mutex<Instant>>,
-) -> io::Result<Option<Bytes>> {
-    let mut room: Option<(SemaphorePermit<'_>, Instant)> = None;
-    loop {
-        if buffer.len() >= 4 {
-            let len = u32::from_be_bytes(buffer[..4].try_into().expect("four bytes")) as usize;
-            if !(HEADER..=limits::RPC_FRAME_BYTES_MAX).contains(&len) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame of {len} bytes")));
-            }
-            if buffer.len() >= 4 + len {
-                buffer.advance(4);
-                return Ok(Some(buffer.split_to(len).freeze()));
-            }
-            if room.is_none() {
-                room = memory.room_for(len).await.map(|permit| (permit, Instant::now() + LARGE_FRAME_MAX));
-            }
-            buffer.reserve(4 + len - buffer.len());
-        } else {
-            buffer.reserve(16 << 10);
-        }
-        let read = match &room {
-            Some((_, deadline)) => tokio::time::timeout_at(*deadline, stream.read_buf(buffer)).await?,
-            None => stream.read_buf(buffer).await,
-        };
-        if read? == 0 {
-            return if buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
-        }
-        if let Some(heard) = heard {
-            let mut heard = heard.lock();
-            *heard = Instant::now().max(*heard);
-        }
-    }
-}
-
-/// Writes frames in order, each not before its time, as many at once as are due.
-async fn write_loop<R: Runtime>(
-    runtime: R,
-    mut stream: impl AsyncWrite + Unpin,
-    mut outgoing: mpsc::Receiver<Outgoing>,
-    account: Arc<Account>,
-    heard: Option<Arc<Mutex<Instant>>>,
-) {
-    let mut queue = VecDeque::new();
-    let mut buffer = BytesMut::new();
-    let mut written = 0;
-    loop {
-        if queue.is_empty() {
-            match outgoing.recv().await {
-                Some(o) => queue.push_back(o),
-                None => break,
-            }
-        }
-        while let Ok(o) = outgoing.try_recv() {
-            queue.push_back(o);
-        }
-        if let Some(at) = queue.front().and_then(|o: &Outgoing| o.at) {
-            runtime.delay_until(at).await;
-        }
-        let now = Instant::now();
-        while queue.front().is_some_and(|o| o.at.is_none_or(|at| at <= now)) && buffer.len() < 1 << 20 {
-            let next: Outgoing = queue.pop_front().expect("a front");
-            buffer.extend_from_slice(&next.frame);
-            written += next.cost();
-        }
-        let sent = match &heard {
-            Some(heard) if buffer.len() >= LARGE => write_large(&mut stream, &buffer, heard).await,
-            _ => stream.write_all(&buffer).await,
-        };
-        if sent.is_err() || stream.flush().await.is_err() {
-            break;
-        }
-        account.subtract(std::mem::take(&mut written));
-        buffer.clear();
-    }
-    // Whoever waits for room sees that there is nobody to make it.
-    drop(outgoing);
-    account.wake();
-    let _ = stream.shutdown().await;
-}
-
-/// Writes what takes long. Nothing is heard meanwhile from a peer that waits for the end of a frame; that it takes the parts says that
-/// it is there. What the system has taken may be on its way for a while, at [`LARGE_BYTES_PER_SECOND`]. Small frames do not count:
-/// the system takes these for a peer that is gone, too.
-async fn write_large(stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8], heard: &Mutex<Instant>) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let part = bytes.len().min(LARGE);
-        stream.write_all(&bytes[..part]).await?;
-        bytes = &bytes[part..];
-        let on_its_way = Duration::from_secs((SYSTEM_BUFFER / LARGE_BYTES_PER_SECOND) as u64);
-        *heard.lock() = Instant::now() + on_its_way;
-    }
-    Ok(())
 }
 
 const GREETING_BYTES_MAX: usize = 4096;

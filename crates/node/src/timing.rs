@@ -9,12 +9,13 @@ use crate::ddl::COMMIT_TAKES_MAX;
 use crate::env::STEP_TIMEOUT;
 use crate::follower::LAG_MAX;
 use crate::founding::{CLAIM_HOLDS, FOUNDING_PAUSE};
+use crate::frames::LARGE_FRAME_MAX;
 use crate::freshness::CONFIRMED_FOR;
 use crate::members::{PING_INTERVAL, PING_TIMEOUT};
 use crate::primary::WAIT_MAX;
 use crate::reach::{LINK_SILENT, LOST_AFTER};
 use crate::replica::TICK;
-use crate::rpc::{CONNECT_TIMEOUT, LARGE_FRAME_MAX, SILENCE_MAX};
+use crate::rpc::{CONNECT_TIMEOUT, SILENCE_MAX};
 use crate::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, PRIMARY_HEARD_FOR};
 use crate::txn::{CALL_TIMEOUT, COMMIT_PATIENCE};
 use meridian_base::limits::{

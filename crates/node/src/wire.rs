@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// The first message of whoever connects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +63,7 @@ pub enum Request {
     Raft {
         group: GroupId,
         message: Bytes,
+        is_ordered: bool,
     },
     /// Reads at a group's primary.
     Read {
@@ -243,6 +244,14 @@ impl Request {
     /// Whether it keeps the cluster together, in time, and is answered without computing or blocking for long.
     pub(crate) fn is_of_protocol(&self) -> bool {
         matches!(self, Request::Raft { .. } | Request::Ping(_) | Request::Closed(_) | Request::Clock)
+    }
+
+    /// The group whose ordered messages it must not overtake ([`meridian_raft::Message::is_ordered`]).
+    pub(crate) fn order(&self) -> Option<GroupId> {
+        match self {
+            Request::Raft { group, is_ordered: true, .. } => Some(*group),
+            _ => None,
+        }
     }
 
     /// Whether clocks that differ are what it is about.

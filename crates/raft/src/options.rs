@@ -7,11 +7,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// Carries this crate's messages between nodes. The receiving node gives `message` to [`crate::Group::handle`] of the same group and
+/// Carries this crate's messages between nodes. The receiving node gives the bytes to [`crate::Group::handle`] of the same group and
 /// answers with what that returns. A call may fail, be delayed, repeated or answered late; the future may be dropped.
 /// Messages are at most [`crate::SNAPSHOT_CHUNK_BYTES_MAX`] plus a small header, or one payload plus one.
 pub trait Transport: Send + Sync + 'static {
-    fn call(&self, to: NodeId, group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>>;
+    fn call(&self, to: NodeId, group: GroupId, message: Message) -> BoxFuture<'static, Result<Bytes>>;
+}
+
+/// What a replica says to another one.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub bytes: Bytes,
+    /// It should arrive after the ordered messages of the same group that were sent to the same node before it: it follows on their
+    /// entries. Others (heartbeats, votes, parts of snapshots) may overtake, and should not wait behind what is large.
+    pub is_ordered: bool,
 }
 
 /// How a replica behaves.

@@ -164,10 +164,10 @@ struct Wire {
 }
 
 impl Transport for Wire {
-    fn call(&self, to: NodeId, _group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+    fn call(&self, to: NodeId, _group: GroupId, message: Message) -> BoxFuture<'static, Result<Bytes>> {
         let (net, from) = (self.net.clone(), self.from);
         let since = net.started.lock().map_or(Duration::ZERO, |s| s.elapsed());
-        net.trace.lock().push((since, from, to, message.len()));
+        net.trace.lock().push((since, from, to, message.bytes.len()));
         async move {
             let delay = Duration::from_millis(1 + net.slower_ms.load(Ordering::Relaxed));
             sleep(delay).await;
@@ -175,7 +175,7 @@ impl Transport for Wire {
             let Some(group) = group.filter(|_| net.reaches(from, to)) else {
                 return Err(Error::unavailable("no way there"));
             };
-            let answer = group.handle(message).await;
+            let answer = group.handle(message.bytes).await;
             sleep(delay).await;
             if net.reaches(from, to) { answer } else { Err(Error::unavailable("the answer was lost")) }
         }

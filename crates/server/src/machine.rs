@@ -145,7 +145,7 @@ impl Runtime for MachineRuntime {
         // Whoever needs the connection first may run on a scheduler that ends before it.
         let addr = addr.to_string();
         let stream = self.protocol.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
-        stream.set_nodelay(true)?;
+        prepare(&stream)?;
         Ok(stream)
     }
     async fn delay_until(&self, at: tokio::time::Instant) {
@@ -184,7 +184,20 @@ impl Runtime for MachineRuntime {
     }
 }
 
-/// A listening TCP socket. Accepted streams have `TCP_NODELAY` set: every message is written whole.
+/// What the system takes of a stream's bytes before it sends them (`TCP_NOTSENT_LOWAT`, tcp(7)). What was written is in nobody's hands
+/// any more: a heartbeat that comes after it waits for all of it, on a slow link for longer than a lease.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
+
+/// Every message is written whole, and sent at once.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+    Ok(())
+}
+
+/// A listening TCP socket.
 pub struct MachineListener {
     listener: TcpListener,
 }
@@ -194,7 +207,7 @@ impl Listener for MachineListener {
 
     async fn accept(&mut self) -> io::Result<(TcpStream, String)> {
         let (stream, peer) = self.listener.accept().await?;
-        stream.set_nodelay(true)?;
+        prepare(&stream)?;
         Ok((stream, peer.to_string()))
     }
     fn local_addr(&self) -> io::Result<String> {

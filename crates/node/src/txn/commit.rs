@@ -21,7 +21,7 @@ use futures::future::join_all;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
     CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, NodeId, ReadEntry, Result,
-    SchemaUse, Timestamp, TxnId, Write,
+    SchemaUse, Timestamp, TxnId, Write, limits,
 };
 use meridian_region::PlantedBug;
 use std::sync::Arc;
@@ -232,8 +232,10 @@ impl<R: Runtime> Txn<R> {
     async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
         self.round_trips += u32::from(!self.shared.rpc.is_near(node));
+        // It has to arrive there, and then at the primary's followers.
+        let patience = CALL_TIMEOUT + 2 * limits::arrival(request.bytes());
         let call = Request::Commit { group, owner: self.owner(), request: request.clone() };
-        match self.shared.rpc.call(node, call, CALL_TIMEOUT).await? {
+        match self.shared.rpc.call(node, call, patience).await? {
             Response::Commit(outcome, fresh) => {
                 // The primary has emptied the queues.
                 self.parts[at].queued_at.remove(&node);

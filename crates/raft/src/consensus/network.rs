@@ -4,14 +4,14 @@ use super::lease::Lease;
 use super::machine::SnapshotData;
 use super::message::{self, Request, Response};
 use super::{CommittedLeaderId, LogId, Types, Vote};
-use crate::Transport;
 use crate::io::Io;
 use crate::machine::SnapshotSource;
+use crate::{Message, Transport};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesOrdered};
 use futures::{FutureExt, Stream, StreamExt};
-use meridian_base::{Error, GroupId, NodeId, Result};
+use meridian_base::{Error, GroupId, NodeId, Result, limits};
 use openraft::EmptyNode;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
@@ -57,12 +57,22 @@ pub(crate) struct Network {
 
 impl Network {
     /// Calls a peer.
-    pub(crate) async fn call(&self, to: u32, message: Bytes) -> Result<Response> {
+    pub(crate) async fn call(&self, to: u32, bytes: Bytes) -> Result<Response> {
+        let patience = self.patience(bytes.len());
+        self.call_within(to, Message { bytes, is_ordered: false }, patience).await
+    }
+
+    async fn call_within(&self, to: u32, message: Message, patience: Duration) -> Result<Response> {
         let call = self.transport.call(NodeId(to), self.group, message);
-        let answer = tokio::time::timeout(self.timeout, call)
+        let answer = tokio::time::timeout(patience, call)
             .await
-            .map_err(|_| Error::unavailable(format!("{} did not answer within {:?}", NodeId(to), self.timeout)))??;
+            .map_err(|_| Error::unavailable(format!("{} did not answer within {patience:?}", NodeId(to))))??;
         message::decode_response(answer)
+    }
+
+    /// How long an answer is waited for when so many bytes have to arrive before it.
+    fn patience(&self, bytes: usize) -> Duration {
+        self.timeout + limits::arrival(bytes)
     }
 }
 
@@ -117,9 +127,20 @@ impl Peer {
     /// sent earlier has come meanwhile. All that follows in the library from such an answer is that the leader appends, and votes
     /// for nobody, for a little longer: what a follower has of the log it is told by other messages.
     pub(crate) fn append(&self, request: AppendEntriesRequest<Types>) -> BoxFuture<'static, Result<Response>> {
-        let (is_heartbeat, term) = (request.entries.is_empty(), request.vote.leader_id.term);
-        let sending = self.send_append(request);
-        match is_heartbeat {
+        let message = Message { bytes: message::encode_append(&request), is_ordered: false };
+        let patience = self.network.patience(message.bytes.len());
+        self.send_append(&request, message, patience)
+    }
+
+    fn send_append(
+        &self,
+        request: &AppendEntriesRequest<Types>,
+        message: Message,
+        patience: Duration,
+    ) -> BoxFuture<'static, Result<Response>> {
+        let term = request.vote.leader_id.term;
+        let sending = self.deliver_append(term, message, patience);
+        match request.entries.is_empty() {
             true => self.heartbeat(term, tokio::spawn(sending)).boxed(),
             false => sending.boxed(),
         }
@@ -146,15 +167,19 @@ impl Peer {
         }
     }
 
-    fn send_append(&self, request: AppendEntriesRequest<Types>) -> impl Future<Output = Result<Response>> + Send + 'static {
+    fn deliver_append(
+        &self,
+        term: u64,
+        message: Message,
+        patience: Duration,
+    ) -> impl Future<Output = Result<Response>> + Send + 'static {
         let (network, to, sent) = (self.network.clone(), self.to, Instant::now());
         async move {
-            let response = network.call(to, message::encode_append(&request)).await?;
+            let response = network.call_within(to, message, patience).await?;
             // Any answer but a higher vote means that the peer accepts this leader, and renewed its promise to it.
             if matches!(&response, Response::Append(answer) if !matches!(answer, AppendEntriesResponse::HigherVote(_)))
                 && let Some(configs) = network.configs.get()
             {
-                let term = request.vote.leader_id.term;
                 network.lease.acknowledged(term, to, sent, &configs());
                 network.accepted.lock().insert(to, (term, Instant::now()));
             }
@@ -220,6 +245,8 @@ struct Pipeline<'s, S> {
     peer: &'s Peer,
     input: S,
     in_flight: FuturesOrdered<BoxFuture<'static, Sent>>,
+    /// Their bytes: an answer is worth waiting for until they can all have arrived.
+    bytes_in_flight: usize,
     last_sent: Instant,
     is_over: bool,
 }
@@ -228,6 +255,7 @@ struct Pipeline<'s, S> {
 struct Sent {
     /// No other one was under way before it.
     is_first: bool,
+    bytes: usize,
     prev: Option<LogId>,
     last: Option<LogId>,
     answer: Result<Response>,
@@ -238,7 +266,7 @@ where
     S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
 {
     fn new(peer: &'s Peer, input: S) -> Self {
-        Pipeline { peer, input, in_flight: FuturesOrdered::new(), last_sent: Instant::now(), is_over: false }
+        Pipeline { peer, input, in_flight: FuturesOrdered::new(), bytes_in_flight: 0, last_sent: Instant::now(), is_over: false }
     }
 
     fn answers(self) -> impl Stream<Item = Result<StreamAppendResult<Types>, RPCError<Types>>> + Send + 's {
@@ -274,12 +302,19 @@ where
         let is_first = self.in_flight.is_empty();
         let prev = request.prev_log_id;
         let last = request.entries.last().map(|e| e.log_id).or(prev);
-        let sending = self.peer.append(request);
-        self.in_flight.push_back(async move { Sent { is_first, prev, last, answer: sending.await } }.boxed());
+        // A heartbeat is alone in its stream, and follows on what the peer is known to have.
+        let is_ordered = !(is_first && request.entries.is_empty());
+        let message = Message { bytes: message::encode_append(&request), is_ordered };
+        let bytes = message.bytes.len();
+        self.bytes_in_flight += bytes;
+        let patience = self.peer.network.patience(self.bytes_in_flight);
+        let sending = self.peer.send_append(&request, message, patience);
+        self.in_flight.push_back(async move { Sent { is_first, bytes, prev, last, answer: sending.await } }.boxed());
     }
 
     /// What the library is told. Nothing follows what is not a full success.
     fn answered(&mut self, sent: Sent) -> Result<StreamAppendResult<Types>, RPCError<Types>> {
+        self.bytes_in_flight -= sent.bytes;
         let result = match sent.answer {
             Ok(Response::Append(AppendEntriesResponse::Conflict)) if !sent.is_first => {
                 // The one before it was lost, or overtaken. That is no word about the peer's log.
@@ -293,7 +328,7 @@ where
         };
         if !matches!(&result, Ok(Ok(matching)) if *matching == sent.last) {
             self.is_over = true;
-            self.in_flight = FuturesOrdered::new();
+            (self.in_flight, self.bytes_in_flight) = (FuturesOrdered::new(), 0);
         }
         result
     }

@@ -156,8 +156,8 @@ fn network(transport: Arc<dyn Transport>, lease: Duration) -> Network {
 struct Answers(AppendEntriesResponse<Types>);
 
 impl Transport for Answers {
-    fn call(&self, _to: NodeId, _group: GroupId, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
-        assert!(matches!(message::decode_call(message), Ok(Call::Append(_))));
+    fn call(&self, _to: NodeId, _group: GroupId, message: Message) -> BoxFuture<'static, Result<Bytes>> {
+        assert!(matches!(message::decode_call(message.bytes), Ok(Call::Append(_))));
         let answer = message::encode_response(&Response::Append(self.0.clone()));
         async move {
             sleep(Duration::from_millis(100)).await;
@@ -252,7 +252,7 @@ async fn a_late_heartbeat_is_answered_by_what_the_peer_accepted_since() {
 struct Script(Mutex<VecDeque<Result<AppendEntriesResponse<Types>>>>);
 
 impl Transport for Script {
-    fn call(&self, _to: NodeId, _group: GroupId, _message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+    fn call(&self, _to: NodeId, _group: GroupId, _message: Message) -> BoxFuture<'static, Result<Bytes>> {
         let answer = self.0.lock().pop_front().expect("no more messages than answers");
         async move {
             sleep(Duration::from_millis(20)).await;
@@ -327,7 +327,7 @@ async fn a_conflict_about_the_very_first_entry_is_no_word_about_the_log() {
 struct Lossy(AtomicU64);
 
 impl Transport for Lossy {
-    fn call(&self, _to: NodeId, _group: GroupId, _message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
+    fn call(&self, _to: NodeId, _group: GroupId, _message: Message) -> BoxFuture<'static, Result<Bytes>> {
         let is_lost = self.0.load(Ordering::Relaxed) > 0;
         if is_lost {
             self.0.fetch_sub(1, Ordering::Relaxed);

@@ -257,6 +257,12 @@ impl<S: Software> Machines<S> {
         let region = |name: &str| self.places[name].clone();
         self.set_delay(a, &region(a), b, &region(b), factor);
     }
+    /// So many bytes pass between two machines in a second, each way; `None`: any number.
+    pub fn narrow(&mut self, a: &str, b: &str, bytes_per_second: Option<u64>) {
+        let (a, b) = (self.sim.lookup(a), self.sim.lookup(b));
+        self.world.net.set_speed(a, b, bytes_per_second);
+        self.world.net.set_speed(b, a, bytes_per_second);
+    }
     /// Streams between two machines are reset.
     pub fn reset(&mut self, a: &str, b: &str) -> usize {
         self.world.net.reset_between(self.sim.lookup(a), self.sim.lookup(b))

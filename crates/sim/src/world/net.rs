@@ -8,6 +8,7 @@ use super::host::Host;
 use super::trace::hash_of;
 use meridian_base::runtime::Listener;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -15,10 +16,25 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 /// All open streams of a world.
 #[derive(Default)]
-pub struct Streams(Mutex<Vec<Weak<Control>>>);
+pub struct Streams {
+    open: Mutex<Vec<Weak<Control>>>,
+    /// Ways that carry a bounded number of bytes in a second. The others carry any number.
+    narrow: Mutex<BTreeMap<(IpAddr, IpAddr), Narrow>>,
+}
+
+/// A way from one machine to another one that all streams share.
+struct Narrow {
+    bytes_per_second: u64,
+    /// Until then, in the world's microseconds, it carries what was written already.
+    busy_until: u64,
+}
+
+/// What a narrow way takes at once.
+const NARROW_BYTES: usize = 16 << 10;
 
 /// How a stream is reached from outside.
 struct Control {
@@ -36,16 +52,36 @@ struct ControlState {
 impl Streams {
     fn register(&self, ends: (IpAddr, IpAddr)) -> Arc<Control> {
         let control = Arc::new(Control { ends, state: Mutex::default() });
-        let mut all = self.0.lock();
+        let mut all = self.open.lock();
         if all.len() == all.capacity() {
             all.retain(|c| c.strong_count() > 0);
         }
         all.push(Arc::downgrade(&control));
         control
     }
+    /// From now on so many bytes pass from one machine to another in a second; `None`: any number.
+    pub fn set_speed(&self, from: IpAddr, to: IpAddr, bytes_per_second: Option<u64>) {
+        let mut narrow = self.narrow.lock();
+        match bytes_per_second {
+            Some(bytes_per_second) => {
+                narrow.insert((from, to), Narrow { bytes_per_second, busy_until: 0 });
+            }
+            None => drop(narrow.remove(&(from, to))),
+        }
+    }
+    /// Books the way for up to `wanted` bytes: how many, and how long it takes until they may be written. Streams get their turns in
+    /// the order in which they ask.
+    fn book(&self, ends: (IpAddr, IpAddr), wanted: usize, now: u64) -> (usize, Duration) {
+        let mut narrow = self.narrow.lock();
+        let Some(way) = narrow.get_mut(&ends) else { return (wanted, Duration::ZERO) };
+        let count = wanted.min(NARROW_BYTES);
+        let begins = way.busy_until.max(now);
+        way.busy_until = begins + count as u64 * 1_000_000 / way.bytes_per_second;
+        (count, Duration::from_micros(begins - now))
+    }
     /// Resets every stream between two machines; returns how many ends that were.
     pub fn reset_between(&self, a: IpAddr, b: IpAddr) -> usize {
-        let all: Vec<Arc<Control>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<Arc<Control>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
         let hit = all.iter().filter(|c| c.ends == (a, b) || c.ends == (b, a));
         hit.map(|control| {
             let mut state = control.state.lock();
@@ -63,12 +99,14 @@ pub struct SimStream {
     stream: turmoil::net::TcpStream,
     host: Arc<Host>,
     control: Arc<Control>,
+    /// So many bytes have their turn on a narrow way, after a pause.
+    booked: Option<(usize, Option<Pin<Box<Sleep>>>)>,
 }
 
 impl SimStream {
     fn new(stream: turmoil::net::TcpStream, host: Arc<Host>) -> io::Result<SimStream> {
         let control = host.world.net.register((stream.local_addr()?.ip(), stream.peer_addr()?.ip()));
-        Ok(SimStream { stream, host, control })
+        Ok(SimStream { stream, host, control, booked: None })
     }
     /// Whether the stream is dead, and if it is not, who is to be woken when it dies.
     fn check(&self, cx: &Context<'_>, reading: bool) -> Option<io::Error> {
@@ -102,7 +140,19 @@ impl AsyncWrite for SimStream {
         if self.host.is_suspended(cx.waker()) || self.host.operate() {
             return Poll::Pending;
         }
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        let (count, pause) = self.booked.take().unwrap_or_else(|| {
+            let world = &self.host.world;
+            let (count, wait) = world.net.book(self.control.ends, buf.len(), world.micros());
+            (count, (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait))))
+        });
+        if let Some(mut pause) = pause
+            && pause.as_mut().poll(cx).is_pending()
+        {
+            self.booked = Some((count, Some(pause)));
+            return Poll::Pending;
+        }
+        let count = count.min(buf.len());
+        let written = Pin::new(&mut self.stream).poll_write(cx, &buf[..count]);
         if let Poll::Ready(Ok(count)) = &written {
             self.host.event("send", hash_of(&buf[..*count]));
         }

@@ -165,6 +165,39 @@ fn one_cut_link_costs_a_detour_and_no_availability() {
     assert!(c.elapsed() - began < Duration::from_secs(1));
 }
 
+/// Heartbeats pass what is large, of their own group's log too; so its leader stays, and sends it once.
+#[test]
+fn a_large_transaction_over_slow_links_deposes_nobody() {
+    const BYTES_PER_SECOND: u64 = 3_000_000;
+    let mut c = Cluster::start(1, 3, 176, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE DATABASE one; CREATE DATABASE other");
+    c.sql(US, "one", "CREATE TABLE t (id INT8 PRIMARY KEY, v TEXT)");
+    c.sql(US, "other", "CREATE TABLE a (id INT8 PRIMARY KEY)");
+    c.settled(US, "one");
+    c.settled(US, "other");
+    c.pass(Duration::from_secs(5));
+    let nodes = ["n1", "n2", "n3"];
+    let leads = |c: &mut Cluster| c.status("n1").into_iter().map(|n| (n.node.id, n.leads)).collect::<Vec<_>>();
+    for (i, a) in nodes.iter().enumerate() {
+        nodes[i + 1..].iter().for_each(|b| c.narrow(a, b, BYTES_PER_SECOND));
+    }
+    let before = leads(&mut c);
+    let load = c.load(US, "other", "a", 0);
+    c.pass(Duration::from_secs(2));
+    let began = c.elapsed();
+    c.sql(US, "one", "INSERT INTO t SELECT i, repeat('x', 1000000) FROM generate_series(1, 14) AS g(i)");
+    let took = c.elapsed() - began;
+    assert!((Duration::from_secs(4)..Duration::from_secs(15)).contains(&took), "14 MB pass each link once: {took:?}");
+    c.pass(Duration::from_secs(10));
+    assert_eq!(leads(&mut c), before);
+    load.stop();
+    c.pass(Duration::from_secs(2));
+    let pause = load.longest_pause(began);
+    assert!(pause < Duration::from_millis(500), "{pause:?}");
+    load.check(&mut c, US, "other", "a");
+    assert_eq!(c.sql(US, "one", "SELECT count(*), sum(length(v)) FROM t"), [["14", "14000000"]]);
+}
+
 #[test]
 fn a_full_disk_refuses_what_adds_and_serves_the_rest() {
     let mut c = Cluster::start(1, 1, 173, Tuning::default());

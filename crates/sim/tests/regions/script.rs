@@ -209,6 +209,10 @@ impl Cluster {
     pub fn standing(&mut self, asked: &str, node: NodeId) -> Option<Standing> {
         self.status(asked).into_iter().find(|n| n.node.id == node).map(|n| n.node.standing)
     }
+    /// So many bytes pass between two nodes in a second.
+    pub fn narrow(&mut self, a: &str, b: &str, bytes_per_second: u64) {
+        self.machines.narrow(a, b, Some(bytes_per_second));
+    }
     /// Nothing passes between two nodes any more.
     pub fn cut(&mut self, a: &str, b: &str) {
         self.machines.cut(a, b);

@@ -282,3 +282,89 @@ async fn write_large(stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8], h
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_base::GroupId;
+
+    fn outgoing(call: u64, body: usize, order: Option<GroupId>) -> Outgoing {
+        let frame = frame::<()>(CALL, call, Timestamp(7), 64, |out| {
+            out.get_mut().resize(4 + HEADER + body, call as u8);
+            Ok(())
+        });
+        Outgoing { at: None, frame: frame.expect("it encodes"), order }
+    }
+
+    /// What the lines write in one step after the other.
+    fn written(mut lines: Lines) -> Vec<BytesMut> {
+        let mut steps = Vec::new();
+        while lines.due().is_some() {
+            let mut buffer = BytesMut::new();
+            lines.fill(&mut buffer, Instant::now());
+            steps.push(buffer);
+        }
+        steps
+    }
+
+    /// The calls of the frames, and the lengths of their bodies, in the order in which they are complete.
+    async fn read(bytes: &[u8]) -> io::Result<Vec<(u64, usize)>> {
+        let memory = Memory::default();
+        let mut reader = Reader::new(bytes, &memory, None);
+        let mut calls = Vec::new();
+        while let Some(mut frame) = reader.next().await? {
+            let (kind, call, clock) = take_header(&mut frame);
+            assert_eq!((kind, clock), (CALL, Timestamp(7)));
+            assert!(frame.iter().all(|byte| *byte == call as u8), "the bytes of frame {call}");
+            calls.push((call, frame.len()));
+        }
+        Ok(calls)
+    }
+
+    #[tokio::test]
+    async fn small_frames_pass_large_ones_but_for_those_of_their_group_that_are_ordered() {
+        const LARGE_BODY: usize = 10 * limits::RPC_PART_BYTES;
+        let (one, other) = (Some(GroupId(1)), Some(GroupId(2)));
+        let mut lines = Lines::default();
+        for frame in [
+            outgoing(1, LARGE_BODY, one),
+            outgoing(2, 10, one),
+            outgoing(3, 10, other),
+            outgoing(4, 10, None),
+            outgoing(5, LARGE_BODY, None),
+            outgoing(6, 10, one),
+        ] {
+            lines.push(frame);
+        }
+        let steps = written(lines);
+        assert!(steps.iter().all(|step| step.len() <= limits::RPC_PART_BYTES + 200), "one part in a step");
+        let all: Vec<u8> = steps.concat();
+        let calls = read(&all).await.expect("they are read");
+        assert_eq!(calls.iter().map(|(call, _)| *call).collect::<Vec<_>>(), [3, 4, 1, 2, 5, 6]);
+        assert!(calls.iter().all(|(call, len)| *len == if matches!(call, 1 | 5) { LARGE_BODY } else { 10 }));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_frame_ends_the_connection() {
+        let part = |total: u32, bytes: usize| {
+            let mut part = BytesMut::new();
+            part.put_u32((PART_LEN_MIN + bytes) as u32);
+            part.put_u8(PART);
+            part.put_u32(total);
+            part.put_bytes(0, bytes);
+            part.to_vec()
+        };
+        let too_long = (limits::RPC_FRAME_BYTES_MAX + 1) as u32;
+        for (what, bytes) in [
+            ("a length beyond a part's", u32::MAX.to_be_bytes().to_vec()),
+            ("a frame without a header", [&5_u32.to_be_bytes()[..], &[CALL; 5]].concat()),
+            ("a frame beyond the limit", part(too_long, 10)),
+            ("a part that is too long", part(100, 101)),
+            ("a part without bytes", part(100, 0)),
+            ("parts of two frames", [part(100, 10), part(200, 10)].concat()),
+            ("an end in the middle", part(100, 10)),
+        ] {
+            assert!(read(&bytes).await.is_err(), "{what}");
+        }
+    }
+}

@@ -144,9 +144,7 @@ impl<R: Runtime> Node<R> {
         identity::check_log(&runtime, known.as_ref())?;
         room::before_start(&runtime, config.room);
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
-        let mut store_options = config.store_options.clone();
-        store_options.dirty_bytes_max = room::dirty_bytes_max(&runtime, store_options.dirty_bytes_max);
-        let store = meridian_store::Store::open(config.store.clone(), store_options)?;
+        let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
         identity::check_data(&runtime, known.as_ref(), &log, &store)?;
         let departures = Departures::load(&runtime)?;
         let holdings = Holdings::load(&runtime)?;

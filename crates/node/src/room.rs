@@ -43,9 +43,6 @@ const PARTS: u64 = 4;
 /// The free space that is kept, unless an option says otherwise: so much, and no more than a tenth of the disk.
 const KEPT_BYTES: u64 = 1 << 30;
 const KEPT_SHARE: u64 = 10;
-/// What is not flushed yet is at most this share of the disk, however small, but for what a store needs to work at all.
-const DIRTY_SHARE: u64 = 32;
-const DIRTY_BYTES_MIN: usize = 8 << 20;
 
 /// How much room a node keeps for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,13 +112,6 @@ pub(crate) fn before_start<R: Runtime>(runtime: &R, options: RoomOptions) {
         // If it fails, so does what needs the room.
         let _ = file.set_len(0);
     }
-}
-
-/// How much the store may owe the disk: what is accepted and not yet flushed takes its room twice, and of a small disk that must
-/// not be more than a small part.
-pub(crate) fn dirty_bytes_max<R: Runtime>(runtime: &R, wanted: usize) -> usize {
-    let of_disk = runtime.disk().space().map_or(u64::MAX, |space| space.total / DIRTY_SHARE);
-    wanted.min(usize::try_from(of_disk).unwrap_or(usize::MAX).max(DIRTY_BYTES_MIN))
 }
 
 /// Looks at the disk for as long as the node runs.

@@ -4,7 +4,8 @@ use crate::client::PgClient;
 use crate::cluster::{command, specs_in_regions, sql, sql_in, start_all, until};
 use crate::process::Node;
 use meridian_workload::Client;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The transactions in doubt, as `meridian debug txn` lists them: the first column.
 fn in_doubt(asked: &Node) -> Vec<String> {

@@ -99,7 +99,7 @@ pub const RESERVED_BYTES_MAX: usize = 4 << 20;
 /// Most keys and ranges that a reserving read reserves: every one is looked at by whoever writes at the group meanwhile.
 pub const RESERVED_TARGETS_MAX: usize = 4_096;
 
-/// How long so many bytes are on their way at most.
+/// The longest time that this many bytes need on a link between nodes, at [`LINK_BYTES_PER_SECOND_MIN`].
 pub const fn arrival(bytes: usize) -> Duration {
     Duration::from_millis(bytes as u64 * 1_000 / LINK_BYTES_PER_SECOND_MIN as u64)
 }

@@ -264,7 +264,7 @@ pub(crate) async fn write_loop<R: Runtime>(
         account.subtract(cost);
         buffer.clear();
     }
-    // Whoever waits for room sees that there is nobody to make it.
+    // Tasks that wait for room look again, and see that the writer has ended.
     drop(outgoing);
     account.wake();
     let _ = stream.shutdown().await;

@@ -31,19 +31,22 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes note of which transactions prepared here depend on groups that are lost. Called regularly.
 pub(crate) fn look<R: Runtime>(shared: &Shared<R>) {
+    // Many transactions wait for few groups.
+    let mut lost: BTreeMap<GroupId, bool> = BTreeMap::new();
     for replica in shared.all_replicas() {
         let waiting = match replica.is_serving() {
             true => replica.transactions(),
             false => Vec::new(),
         };
         let old = waiting.into_iter().filter(|t| t.age_micros >= limits::PREPARE_TIMEOUT.as_micros() as u64);
-        let lost = old.filter_map(|t| Some((t.id, t.waits_for.into_iter().find(|group| shared.check_reach(*group).is_err())?)));
-        *replica.in_doubt.lock() = lost.collect();
+        let mut is_lost = |group: &GroupId| *lost.entry(*group).or_insert_with(|| shared.check_reach(*group).is_err());
+        let in_doubt = old.filter_map(|t| Some((t.id, t.waits_for.into_iter().find(&mut is_lost)?)));
+        *replica.in_doubt.lock() = in_doubt.collect();
     }
 }
 
 impl<R: Runtime> Replica<R> {
-    /// An error if a read waits in vain: for the outcome of a transaction of which nobody is there to tell it.
+    /// An error if a read waits for the outcome of a transaction that depends on a lost group.
     pub(crate) fn check_in_doubt(&self, what: WaitFor) -> Result<()> {
         let WaitFor::Outcome(id) = what else { return Ok(()) };
         let Some(missing) = self.in_doubt.lock().get(&id).copied() else { return Ok(()) };

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 /// How long a request may wait at a primary for a lease, a grant or a writer in flight before the gateway has to look again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
-/// How often somebody who waits looks whether that is in vain.
+/// How often a waiting request checks whether its wait can still succeed.
 const HOPELESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without the entry.
 const BRIEF_WAIT: Duration = Duration::from_millis(300);

@@ -44,7 +44,7 @@ async fn an_operator_ends_a_transaction_whose_participant_is_lost() {
     let (gateway, other) = (&nodes[0], &nodes[1]);
     until("the transaction to be listed", async || in_doubt(gateway).len() == 1).await;
     let id = in_doubt(gateway).remove(0);
-    // Its row is reserved. Once it is known that nobody can tell the outcome, who wants to read the row is told at once.
+    // Its row is reserved. Reads of the row fail at once when the node knows that the other participant is lost.
     let mut reader = PgClient::connect(&other.sql_addr, "root", "d").await.expect("a connection");
     let mut read = async || {
         let began = Instant::now();

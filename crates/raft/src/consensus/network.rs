@@ -70,7 +70,7 @@ impl Network {
         message::decode_response(answer)
     }
 
-    /// How long an answer is waited for when so many bytes have to arrive before it.
+    /// The timeout of a call that sends this many bytes, those of the calls before it included.
     fn patience(&self, bytes: usize) -> Duration {
         self.timeout + limits::arrival(bytes)
     }

@@ -110,7 +110,7 @@ fn a_transaction_in_doubt_is_seen_and_ended() {
     for statement in [add(ASIA, 2), "UPDATE t SET v = v + 1 WHERE k IN (2, 3)".to_string(), "SELECT sum(v) FROM t".to_string()] {
         assert!(told(&mut c, ASIA, &statement).is_err(), "{statement}");
     }
-    // Once it is known who is missing, who wants the row is told at once.
+    // Statements on the row fail at once when the node knows that the other participant is lost.
     c.pass(Duration::from_secs(5));
     let began = c.elapsed();
     let e = c.try_sql(ASIA, "d", &add(ASIA, 2)).expect_err("its row is reserved");

@@ -32,6 +32,8 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 const HOPELESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without the entry.
 const BRIEF_WAIT: Duration = Duration::from_millis(300);
+/// Keys of one read that are looked at in one hold of the replica's lock.
+const GATES_AT_ONCE: usize = 64;
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
@@ -160,6 +162,27 @@ impl<R: Runtime> Replica<R> {
         Ok(found)
     }
 
+    /// The values of several keys at one snapshot, without entries in their queues, for a gateway on this node.
+    pub async fn get_many(&self, view: &mut View, keys: &[Key], columns: ColumnMask) -> Result<Vec<Option<Version>>> {
+        if let Some(s) = self.settled_snapshot(view) {
+            let found = self.store.get_many(keys, s)?;
+            self.check_lease()?;
+            (view.snapshot, view.is_settled) = (Some(s), true);
+            return Ok(found);
+        }
+        let s = loop {
+            let s = self.snapshot(view).await?;
+            match self.try_gates(view, keys, columns, s).await? {
+                None => break s,
+                // All of them again: what was let pass before is read at the snapshot that it moves to.
+                Some(to) => self.move_to(view, to).await?,
+            }
+        };
+        let found = self.store.get_many(keys, s)?;
+        self.check_lease()?;
+        Ok(found)
+    }
+
     /// The lock-free path: a read-only transaction's first read, at the newest applied timestamp, or a later one at the same
     /// settled snapshot.
     #[inline]
@@ -258,31 +281,61 @@ impl<R: Runtime> Replica<R> {
     /// `Some`: not here, but there. The schema is looked at again: the transaction may use descriptors by now that it did not use
     /// when its snapshot was taken, and an older version is good only for those that have not changed.
     async fn try_gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
-        let step = |core: &mut Core| {
-            let physical = self.physical();
-            let versions = StoreVersions::new(&self.store, self.bugs);
-            let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
-            match engine.check_read(state, &view.schema, s) {
-                _ if self.bugs.has(PlantedBug::SchemaReadOnce) => {}
-                SchemaCheck::Passed => {}
-                SchemaCheck::Wait(ticket) => return Self::wait(core, ticket),
-                SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
+        self.until_readable(|core| self.look(core, view, std::slice::from_ref(target), columns, s)).await
+    }
+
+    /// The same for several keys. What was let pass stays so: nobody is given a timestamp at or below `s` any more.
+    async fn try_gates(&self, view: &View, keys: &[Key], columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
+        for keys in keys.chunks(GATES_AT_ONCE) {
+            let targets: Vec<Target> = keys.iter().cloned().map(Target::Key).collect();
+            let moved = self.until_readable(|core| self.look(core, view, &targets, columns, s)).await?;
+            if moved.is_some() {
+                return Ok(moved);
             }
+        }
+        Ok(None)
+    }
+
+    /// Repeats looks until one does not ask to wait, or until what it waits for is known to be in doubt.
+    async fn until_readable<T>(&self, look: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
+        self.repeat_until_ready(WAIT_MAX, look, |what| self.check_in_doubt(what)).await
+    }
+
+    /// One look at whether targets may be read at `s`.
+    fn look(
+        &self,
+        core: &mut Core,
+        view: &View,
+        targets: &[Target],
+        columns: ColumnMask,
+        s: Timestamp,
+    ) -> Result<Step<Option<Timestamp>>> {
+        let physical = self.physical();
+        let versions = StoreVersions::new(&self.store, self.bugs);
+        let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+        match engine.check_read(state, &view.schema, s) {
+            _ if self.bugs.has(PlantedBug::SchemaReadOnce) => {}
+            SchemaCheck::Passed => {}
+            SchemaCheck::Wait(ticket) => return Self::wait(core, ticket),
+            SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
+        }
+        for target in targets {
             let gate = engine.read_gate(state, &versions, target, columns, s, &self.clock, physical);
-            if let Some(e) = versions.failure.into_inner() {
+            if let Some(e) = versions.failure.take() {
                 return Err(e);
             }
             match gate {
-                ReadGate::Ready => Ok(Step::Ready(None)),
-                ReadGate::MoveTo(to) => Ok(Step::Ready(Some(to))),
-                ReadGate::Wait(ticket) => Self::wait(core, ticket),
-                ReadGate::NotReady(why) => self.not_ready(core, why),
+                ReadGate::Ready => {}
+                ReadGate::MoveTo(to) => return Ok(Step::Ready(Some(to))),
+                ReadGate::Wait(ticket) => return Self::wait(core, ticket),
+                ReadGate::NotReady(why) => return self.not_ready(core, why),
                 ReadGate::TooOld => {
-                    Err(conflict_error(&Conflict { key: target.start().clone(), reason: ConflictReason::BelowGcThreshold }))
+                    let key = target.start().clone();
+                    return Err(conflict_error(&Conflict { key, reason: ConflictReason::BelowGcThreshold }));
                 }
             }
-        };
-        self.repeat_until_ready(WAIT_MAX, step, |what| self.check_in_doubt(what)).await
+        }
+        Ok(Step::Ready(None))
     }
 
     /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a queue

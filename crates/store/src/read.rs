@@ -26,6 +26,11 @@ use std::sync::Arc;
 /// one because every step seeks in the spaces).
 const STEP_ROWS_MIN: usize = 16;
 const STEP_ROWS_MAX: usize = 256;
+/// So many keys are looked up one by one rather than by a walk through the stretch of the spaces that they lie in.
+const WALK_KEYS_MIN: usize = 8;
+/// A walk looks at this many entries for each key that it looks for, and at this many more, before the rest is looked up.
+const WALK_PER_KEY: usize = 2;
+const WALK_EXTRA: usize = 16;
 /// A page looks at this many keys for each row it may return, and at this many more, before it gives a rest back: so that
 /// a scan over deleted rows yields too.
 const LOOK_PER_ROW: usize = 4;
@@ -75,6 +80,101 @@ impl GroupStore {
             other => other,
         };
         Ok(Found { version, newest_seen })
+    }
+
+    /// As [`GroupStore::get`] for several keys, with answers in their order. Keys that lie close to each other, or where nothing is, cost
+    /// one walk through the spaces together.
+    pub fn get_many(&self, keys: &[Key], at: Timestamp) -> Result<Vec<Option<Version>>> {
+        self.check_readable(at)?;
+        loop {
+            let mut found = vec![None; keys.len()];
+            // Places of keys that the row table does not answer for.
+            let mut missing: Vec<usize> = Vec::new();
+            let mut before: Option<(Arc<dyn Spaces>, u64)> = None;
+            let mut is_replaced = false;
+            for (chunk, first) in keys.chunks(STEP_ROWS_MAX).zip((0_usize..).step_by(STEP_ROWS_MAX)) {
+                let inner = self.inner.read();
+                // A snapshot was installed meanwhile: an answer must not mix the old content with the new one.
+                is_replaced |= before.as_ref().is_some_and(|(spaces, _)| !Arc::ptr_eq(spaces, &inner.spaces));
+                before.get_or_insert_with(|| (inner.spaces.clone(), inner.table.epoch));
+                for (key, place) in chunk.iter().zip(first..) {
+                    let row = inner.table.row(key.as_bytes()).inspect(|row| row.touch());
+                    match row.and_then(|row| row.visible(at)) {
+                        Some(slot) => found[place] = Some(slot.version()),
+                        None => missing.push(place),
+                    }
+                }
+            }
+            if is_replaced {
+                continue;
+            }
+            let Some((spaces, epoch)) = before.filter(|_| !missing.is_empty()) else { return Ok(found) };
+            missing.sort_by(|a, b| keys[*a].cmp(&keys[*b]));
+            self.read_spaces(&*spaces, epoch, keys, &missing, at, &mut found)?;
+            self.check_readable(at)?;
+            return Ok(found);
+        }
+    }
+
+    /// What the row table does not answer for; `missing` is in the order of the keys.
+    fn read_spaces(
+        &self,
+        spaces: &dyn Spaces,
+        epoch: u64,
+        keys: &[Key],
+        missing: &[usize],
+        at: Timestamp,
+        found: &mut [Option<Version>],
+    ) -> Result<()> {
+        let view = spaces.view();
+        let key = |place: &usize| keys[*place].as_bytes();
+        let mut read: Vec<(usize, Version)> = Vec::new();
+        let mut left = missing;
+        if let [first, .., last] = missing
+            && missing.len() >= WALK_KEYS_MIN
+        {
+            let stretch: RawRange = (Bound::Included(key(first)), Bound::Included(key(last)));
+            let mut looks_left = WALK_PER_KEY * missing.len() + WALK_EXTRA;
+            let mut outcome = Ok(());
+            let mut is_whole = true;
+            view.scan(Space::Current, stretch, false, &mut |there, raw| {
+                // What lies before an entry and was not met has none.
+                left = &left[left.iter().position(|place| key(place) >= there).unwrap_or(left.len())..];
+                while let [place, rest @ ..] = left
+                    && key(place) == there
+                {
+                    match decode_current(spaces, raw) {
+                        Ok(version) => read.push((*place, version)),
+                        Err(e) => outcome = Err(e),
+                    }
+                    left = rest;
+                }
+                looks_left -= 1;
+                is_whole = looks_left > 0 && outcome.is_ok();
+                if is_whole && !left.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            outcome?;
+            if is_whole {
+                left = &[];
+            }
+        }
+        for place in left {
+            if let Some(version) = spaces::current(spaces, key(place))? {
+                read.push((*place, version));
+            }
+        }
+        for read in read.chunks(STEP_ROWS_MIN) {
+            let mut inner = self.inner.write();
+            for (place, version) in read {
+                inner.table.fill(keys[*place].as_bytes(), version, epoch, &self.shared.totals);
+            }
+            drop(inner);
+            self.evict(EVICT_CALLS_FILL);
+        }
+        for (place, version) in read {
+            found[place] = spaces::visible(spaces, &*view, keys[place].as_bytes(), Some(version), at)?;
+        }
+        Ok(())
     }
 
     /// Before reading, and again after a look into `history`: what was there may have been collected meanwhile.

@@ -315,30 +315,28 @@ impl<R: Runtime> Transaction for Txn<R> {
         if let Some(values) = self.reserved_keys(group, keys, columns) {
             return Ok(values);
         }
-        if self.shared.local_primary(group).is_some() {
+        if locking != Locking::None && self.shared.local_primary(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
                 values.push(self.get(group, key, columns, locking).await?);
             }
             return Ok(values);
         }
-        let unknown: Vec<Key> = keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect();
-        let mut fetched = Vec::new();
-        if !unknown.is_empty() {
-            fetched = self.read_keys(at, unknown.clone(), columns, locking).await?;
-        }
-        let part = &mut self.parts[at];
-        for (key, (_, until)) in unknown.into_iter().zip(&fetched) {
-            if let Some(until) = until {
-                part.record(meridian_base::Target::Key(key), columns, *until);
-            }
+        let unknown: Vec<Key> = match self.parts[at].writes.is_empty() {
+            true => keys.to_vec(),
+            false => keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect(),
+        };
+        let fetched = if unknown.is_empty() { Vec::new() } else { self.values_of(at, unknown, columns, locking).await? };
+        let part = &self.parts[at];
+        if part.writes.is_empty() {
+            return Ok(fetched);
         }
         let mut fetched = fetched.into_iter();
         Ok(keys
             .iter()
             .map(|k| match part.writes.get(k) {
                 Some(own) => own.value.clone(),
-                None => fetched.next().and_then(|(value, _)| value),
+                None => fetched.next().flatten(),
             })
             .collect())
     }

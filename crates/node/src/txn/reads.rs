@@ -87,6 +87,42 @@ impl<R: Runtime> Txn<R> {
         Ok(value)
     }
 
+    /// Several keys that this transaction has not written.
+    pub(super) async fn values_of(
+        &mut self,
+        at: usize,
+        keys: Vec<Key>,
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Option<Bytes>>> {
+        if self.queueing(at, locking) == Locking::None
+            && !self.reads_global(&self.parts[at], locking)
+            && let Some(replica) = self.shared.local_primary(self.parts[at].group)
+        {
+            let part = &mut self.parts[at];
+            part.prefetched.clear();
+            match replica.get_many(&mut part.view, &keys, columns | ColumnMask::EXISTENCE).await {
+                Ok(found) => {
+                    let until = part.view.snapshot.expect("a read has a snapshot");
+                    part.view.entries.reserve(keys.len());
+                    keys.into_iter().for_each(|key| part.record(Target::Key(key), columns, until));
+                    self.note_newest(at, found.iter().flatten().map(|v| v.at).max().unwrap_or(Timestamp::MIN));
+                    return Ok(found.into_iter().map(|version| version.and_then(|v| v.value)).collect());
+                }
+                Err(e) if e.is_unavailable() => {}
+                Err(e) => return Err(self.note_failure(e)),
+            }
+        }
+        let found = self.read_keys(at, keys.clone(), columns, locking).await?;
+        let part = &mut self.parts[at];
+        for (key, (_, until)) in keys.into_iter().zip(&found) {
+            if let Some(until) = until {
+                part.record(Target::Key(key), columns, *until);
+            }
+        }
+        Ok(found.into_iter().map(|(value, _)| value).collect())
+    }
+
     /// Several keys that this transaction has not written, with the `until` of each; none for those that were skipped. Nothing is recorded.
     pub(super) async fn read_keys(
         &mut self,

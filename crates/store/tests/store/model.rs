@@ -157,6 +157,21 @@ pub fn check_get(group: &GroupStore, model: &Model, key: &Key, at: Timestamp) {
     );
 }
 
+/// The same of several keys at once; some are asked for twice, and in no order.
+pub fn check_get_many(group: &GroupStore, model: &Model, keys: &[Key], at: Timestamp) {
+    match group.get_many(keys, at) {
+        Err(e) => assert!(at < model.threshold && e.sqlstate() == "72000", "{e}"),
+        Ok(found) => {
+            assert!(at >= model.threshold, "a read below the threshold is refused");
+            assert_eq!(found.len(), keys.len());
+            for (key, found) in keys.iter().zip(found) {
+                let expected = model.get(key, at);
+                assert!(same(expected.clone(), found.clone(), model.threshold), "{key:?} at {}: {expected:?}, {found:?}", at.0);
+            }
+        }
+    }
+}
+
 pub fn check_scan(group: &GroupStore, model: &Model, range: &KeyRange, at: Timestamp, reverse: bool, limits: ScanLimits) {
     let mut rows = Vec::new();
     let mut newest = Timestamp::MIN;
@@ -219,6 +234,11 @@ pub fn check_all(group: &GroupStore, model: &Model) {
             check_get(group, model, &key(i), at);
             check_changed(group, model, &Target::Key(key(i)), ColumnMask::column(1), at);
         }
+        // All, in an order that is not theirs; and few that lie far apart.
+        let shuffled: Vec<Key> = (0..KEYS + 3).map(|i| key(i * 7 % KEYS)).collect();
+        check_get_many(group, model, &shuffled, at);
+        check_get_many(group, model, &shuffled[..KEYS / 2], at);
+        check_get_many(group, model, &[key(KEYS - 1), key(0)], at);
         check_scan(group, model, &everything, at, false, ScanLimits::default());
         check_scan(group, model, &everything, at, true, ScanLimits { rows: 3, bytes: 1 << 20 });
         check_changed(group, model, &Target::Range(everything.clone()), ColumnMask::column(0), at);

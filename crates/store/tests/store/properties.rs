@@ -261,6 +261,27 @@ fn what_is_in_memory_and_what_is_flushed_are_read_as_one() {
     run(Place::memory(), Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() }, ops);
 }
 
+/// Keys among so many others that a walk from the first to the last would look at more than it is to.
+#[test]
+fn several_keys_are_found_among_few_and_among_many_others() {
+    let numbered = |i: u32| Key::new(&[&[0, 0, 0, 1][..], &i.to_be_bytes()].concat());
+    let place = Place::memory();
+    let (_store, group) = place.open(&Options { cache_bytes_max: 0, ..Options::default() });
+    let writes = (0..1_000).map(|i| put(numbered(2 * i), "flushed")).collect();
+    group.apply(at(1), &[txn(10, writes)]).unwrap();
+    group.cut(Default::default());
+    assert!(group.flush_step().unwrap());
+    group.apply(at(2), &[txn(20, vec![put(numbered(8), "newer"), put(numbered(9), "new")])]).unwrap();
+    for step in [1, 2, 3, 50, 199] {
+        let keys: Vec<Key> = (0..40).map(|i| numbered(i * step)).rev().collect();
+        for time in [9, 10, 19, 20] {
+            let one_by_one: Vec<_> = keys.iter().map(|k| group.get(k.as_bytes(), Timestamp(time)).unwrap()).collect();
+            assert_eq!(group.get_many(&keys, Timestamp(time)).unwrap(), one_by_one, "every {step}th at {time}");
+        }
+    }
+    assert!(group.get_many(&[], Timestamp(20)).unwrap().is_empty());
+}
+
 #[test]
 fn one_page_of_a_scan_over_many_deleted_rows_gives_up_early() {
     let (_store, group) = Place::memory().open(&Options::default());

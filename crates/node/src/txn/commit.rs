@@ -26,12 +26,15 @@ use meridian_base::{
 use meridian_region::PlantedBug;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How long a commit is repeated before its outcome is reported as unknown (40003). Below `WATERMARK_LAG`, so that a primary
 /// never has to say «forgotten» to a gateway that is still asking.
 pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+/// A transaction that has read and written so many rows and ranges is certified in a task of its own.
+const ENTRIES_ASIDE: usize = 256;
 /// How long a round looks for primaries that answer.
 const ROUND_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -185,7 +188,7 @@ impl<R: Runtime> Txn<R> {
         let group = self.parts[at].group;
         let id = self.new_id();
         let global = self.global_reads();
-        let request = self.slice(at, id, &global);
+        let request = Arc::new(self.slice(at, id, &global));
         let deadline = Instant::now() + COMMIT_PATIENCE;
         let mut attempt = 0;
         let mut may_have_happened = false;
@@ -193,7 +196,7 @@ impl<R: Runtime> Txn<R> {
             let outcome = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     may_have_happened = true;
-                    self.shared.commit_at(&replica, &request).await.map(|outcome| (outcome, Vec::new()))
+                    self.commit_here(replica, &request).await.map(|outcome| (outcome, Vec::new()))
                 }
                 Some(Route::Remote(node)) => match self.shared.rpc.reach(node, CALL_TIMEOUT).await {
                     Ok(()) => {
@@ -227,6 +230,20 @@ impl<R: Runtime> Txn<R> {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Certifies at a primary on this node. That of many rows takes long, and sessions share this thread.
+    async fn commit_here(&self, replica: Arc<Replica<R>>, request: &Arc<CommitRequest>) -> Result<CommitOutcome> {
+        if request.reads.len() + request.writes.len() < ENTRIES_ASIDE {
+            return self.shared.commit_at(&replica, request).await;
+        }
+        let (shared, request) = (self.shared.clone(), request.clone());
+        let (tell, told) = oneshot::channel();
+        self.shared.spawn(async move {
+            // Nobody listens if the session is gone.
+            let _ = tell.send(shared.commit_at(&replica, &request).await);
+        });
+        told.await.unwrap_or_else(|_| Err(Error::unavailable("the node stops")))
     }
 
     async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {

@@ -39,6 +39,7 @@ use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
 use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use part::Part;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -427,13 +428,18 @@ impl<R: Runtime> Transaction for Txn<R> {
                 .detail(format!("Its writes exceed {} MiB.", limits::TXN_BYTES_MAX >> 20))
                 .hint("Split the work into several transactions."));
         }
-        let writes = &mut self.parts[at].writes;
-        let before = writes.remove(&write.key);
-        if let Some(before) = &before {
-            write.columns |= before.columns;
-        }
-        self.undo.push((at, write.key.clone(), before));
-        writes.insert(write.key.clone(), write);
+        let key = write.key.clone();
+        let before = match self.parts[at].writes.entry(key.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(write);
+                None
+            }
+            Entry::Occupied(mut place) => {
+                write.columns |= place.get().columns;
+                Some(place.insert(write))
+            }
+        };
+        self.undo.push((at, key, before));
         Ok(())
     }
 

@@ -13,12 +13,17 @@ use crate::parse::{Statement, parse_one_statement};
 use crate::plan::{self, PlanContext, Prepared};
 use crate::types::{Datum, EvalContext, RowView, Type};
 use bytes::{BufMut, BytesMut};
+use futures::stream::{FuturesUnordered, StreamExt};
 use meridian_base::{Error, Result, limits};
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Rows are inserted in batches of so many, or of so many bytes.
 const BATCH_ROWS: usize = 1_000;
 const BATCH_BYTES: usize = 512 << 10;
+
+/// How many batches commit while the next rows are read.
+const ON_THEIR_WAY: usize = 4;
 
 /// A `COPY` statement, understood.
 pub(super) struct Copy<'a> {
@@ -275,13 +280,37 @@ impl<E: Environment> Session<E> {
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         let mut decoder = Decoder::new(copy.format, &load.names);
         out.copy_in(format, load.names.len());
+        let mut loading = Loading { on_their_way: FuturesUnordered::new(), rows: 0 };
+        let outcome = self.load_rows(&load, &name, &mut decoder, format, &mut loading, now, out).await;
+        // What was sent to the log commits, whatever became of the rest.
+        let committed = loading.commit_down_to(0).await;
+        outcome.and(committed)?;
+        if let Some(table) = load.prepared.changes {
+            self.shared.changes.add(table, loading.rows);
+        }
+        Ok(loading.rows)
+    }
+    async fn load_rows(
+        &mut self,
+        load: &Load,
+        name: &Name,
+        decoder: &mut Decoder,
+        format: Format,
+        loading: &mut Loading,
+        now: u64,
+        out: &mut dyn Output,
+    ) -> Result<()> {
         let mut batch = Batch::default();
-        let mut total = 0;
         loop {
-            let input = tokio::select! {
-                input = out.read_copy() => input?,
-                error = self.cancel.interrupted() => return Err(error),
+            let mut reading = out.read_copy();
+            let input = loop {
+                tokio::select! {
+                    input = &mut reading => break input?,
+                    Some(committed) = loading.on_their_way.next() => committed?,
+                    error = self.cancel.interrupted() => return Err(error),
+                }
             };
+            drop(reading);
             let at_end = match input {
                 CopyInput::Data(data) => {
                     decoder.push(&data);
@@ -301,12 +330,11 @@ impl<E: Environment> Session<E> {
                 batch.bytes += fields.iter().flatten().map(|f| f.len() + 16).sum::<usize>();
                 batch.rows.push(row);
                 if batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES {
-                    total += self.insert(&load, std::mem::take(&mut batch).rows, now).await?;
+                    self.insert(load, std::mem::take(&mut batch).rows, loading, now).await?;
                 }
             }
             if at_end {
-                total += self.insert(&load, std::mem::take(&mut batch).rows, now).await?;
-                return Ok(total);
+                return self.insert(load, std::mem::take(&mut batch).rows, loading, now).await;
             }
         }
     }
@@ -334,10 +362,11 @@ impl<E: Environment> Session<E> {
         let prepared = Arc::new(plan::prepare_insert(&table, &ordinals, &context)?);
         Ok(Load::new(table, &ordinals, prepared))
     }
-    async fn insert(&mut self, load: &Load, rows: Vec<Vec<Datum>>, now: u64) -> Result<u64> {
+    async fn insert(&mut self, load: &Load, rows: Vec<Vec<Datum>>, loading: &mut Loading, now: u64) -> Result<()> {
         if rows.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
+        loading.commit_down_to(ON_THEIR_WAY - 1).await?;
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).runs_ahead();
@@ -350,17 +379,38 @@ impl<E: Environment> Session<E> {
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&load.prepared.descriptors);
-        let inserted = match interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await {
+        loading.rows += match interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await {
             Ok(inserted) => inserted,
             Err(e) => return Err(confirmed(e, txn).await),
         };
         if let Some(txn) = alone {
-            txn.commit().await?;
+            loading.on_their_way.push(Box::pin(async move { txn.commit().await.map(drop) }));
+            // The commit is on its way before the next rows are read.
+            if let Poll::Ready(Some(committed)) = futures::poll!(loading.on_their_way.next()) {
+                committed?;
+            }
         }
-        if let Some(table) = load.prepared.changes {
-            self.shared.changes.add(table, inserted);
+        Ok(())
+    }
+}
+
+/// A `COPY … FROM` under way.
+struct Loading {
+    /// Commits of batches that are transactions of their own. They need not wait for each other.
+    on_their_way: FuturesUnordered<BoxFuture<'static, Result<()>>>,
+    /// Rows inserted.
+    rows: u64,
+}
+
+impl Loading {
+    /// Waits until no more than so many commits are on their way. An error does not end the wait for the others.
+    async fn commit_down_to(&mut self, most: usize) -> Result<()> {
+        let mut outcome = Ok(());
+        while self.on_their_way.len() > most {
+            let committed = self.on_their_way.next().await.unwrap_or(Ok(()));
+            outcome = outcome.and(committed);
         }
-        Ok(inserted)
+        outcome
     }
 }
 

@@ -28,7 +28,7 @@ impl<E: Environment> Session<E> {
         self.block(now);
         let statement = self.find_statement(name)?.statement.clone();
         self.read_as_of(&statement, now).await?;
-        let mut named = self.find_current(name)?;
+        let mut named = self.find_current(name).await?;
         let types = named.params().to_vec();
         if types.len() != parameters.len() {
             return Err(Error::sql("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
@@ -43,7 +43,7 @@ impl<E: Environment> Session<E> {
             return Box::pin(self.run_statement(&statement, manner, out)).await;
         };
         if !self.admit(&plan.prepared.clone()).await? {
-            named = self.find_current(name)?;
+            named = self.find_current(name).await?;
         }
         let prepared = named.plan.as_ref().expect("planned").prepared.clone();
         let prepared = self.for_values(&statement, prepared, &params);

@@ -79,13 +79,13 @@ impl<E: Environment> Session<E> {
         self.start_request(text);
         let caught_up = self.catch_up_for(text).await;
         self.answer(caught_up, out)?;
-        let result = self.make_named(name, text, types);
+        let result = self.make_named(name, text, types).await;
         self.answer(result, out)?;
         out.parse_complete();
         Ok(())
     }
-    fn make_named(&mut self, name: &str, text: &str, types: &[u32]) -> Result<()> {
-        let statement = Arc::new(parse::parse_one_statement(text).map_err(|e| in_characters(e, text, 0))?);
+    async fn make_named(&mut self, name: &str, text: &str, types: &[u32]) -> Result<()> {
+        let statement = Arc::new(self.parse_one(text).await.map_err(|e| in_characters(e, text, 0))?);
         if !matches!(&statement.kind, Kind::Empty) && !super::simple::may_run_in_failed_block(&statement.kind) {
             self.refuse_if_failed()?;
         }
@@ -93,15 +93,15 @@ impl<E: Environment> Session<E> {
             return Err(Error::sql("42P05", format!("prepared statement \"{name}\" already exists")));
         }
         let offset = statement.offset as usize;
-        let named = self.named(statement, types).map_err(|e| in_characters(e, text, offset))?;
+        let named = self.named(statement, types).await.map_err(|e| in_characters(e, text, offset))?;
         let before = self.statements.insert(name.to_string(), Arc::new(named));
         self.uncertified.note_statement(name, before);
         Ok(())
     }
     /// Plans a statement that will be run by name.
-    pub(super) fn named(&mut self, statement: Arc<Statement>, types: &[u32]) -> Result<Named> {
+    pub(super) async fn named(&mut self, statement: Arc<Statement>, types: &[u32]) -> Result<Named> {
         let plan = match plan::is_plannable(&statement) {
-            true => Some(self.plan(&statement, &statement.text, types)?),
+            true => Some(self.plan(&statement, &statement.text, types).await?),
             false => None,
         };
         Ok(Named { statement, declared: types.to_vec(), plan })
@@ -123,12 +123,12 @@ impl<E: Environment> Session<E> {
 
     /// `Bind`.
     pub async fn bind(&mut self, portal: &str, statement: &str, arguments: BindArguments, out: &mut dyn Output) -> Result<()> {
-        let result = self.make_portal(portal, statement, arguments);
+        let result = self.make_portal(portal, statement, arguments).await;
         self.answer(result, out)?;
         out.bind_complete();
         Ok(())
     }
-    fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
+    async fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
         let named = self.find_statement(statement)?;
         if !super::simple::may_run_in_failed_block(&named.statement.kind) {
             self.refuse_if_failed()?;
@@ -136,7 +136,7 @@ impl<E: Environment> Session<E> {
         if !name.is_empty() && self.portals.contains_key(name) {
             return Err(Error::sql("42P03", format!("cursor \"{name}\" already exists")));
         }
-        let named = self.current(statement, named)?;
+        let named = self.current(statement, named).await?;
         let params = self.arguments(statement, &named, &arguments)?;
         if let Formats::Each(each) = &arguments.result_formats {
             let columns = self.columns_of(&named).len();
@@ -156,13 +156,13 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
     /// A prepared statement with a plan that fits the catalog as it is now.
-    fn current(&mut self, name: &str, named: Arc<Named>) -> Result<Arc<Named>> {
+    async fn current(&mut self, name: &str, named: Arc<Named>) -> Result<Arc<Named>> {
         let Some(plan) = &named.plan else { return Ok(named) };
         let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
         if !has_changes && plan.is_of(&self.catalog()) {
             return Ok(named);
         }
-        let again = self.named(named.statement.clone(), &named.declared)?;
+        let again = self.named(named.statement.clone(), &named.declared).await?;
         let new = again.plan.as_ref().expect("still plannable");
         let same = |a: &[OutputColumn], b: &[OutputColumn]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.ty == b.ty && a.name == b.name)
@@ -325,10 +325,10 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
     async fn plan_portal_again(&mut self, portal: &mut Portal) -> Result<()> {
-        portal.named = self.current("", portal.named.clone())?;
+        portal.named = self.current("", portal.named.clone()).await?;
         let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
         if !self.admit(&prepared).await? {
-            portal.named = self.current("", portal.named.clone())?;
+            portal.named = self.current("", portal.named.clone()).await?;
         }
         Ok(())
     }
@@ -393,9 +393,9 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
     /// The statement of that name, planned for the catalog as it is, for `EXECUTE`.
-    pub(super) fn find_current(&mut self, name: &str) -> Result<Arc<Named>> {
+    pub(super) async fn find_current(&mut self, name: &str) -> Result<Arc<Named>> {
         let named = self.find_statement(name)?;
-        self.current(name, named)
+        self.current(name, named).await
     }
 }
 

@@ -28,6 +28,7 @@
 
 mod analyze;
 mod as_of;
+mod aside;
 mod control;
 mod copy;
 mod copy_format;

@@ -31,7 +31,7 @@ pub(super) fn too_much_held() -> Error {
 
 impl<E: Environment> Session<E> {
     /// The plan of a statement, from the cache or made now. `text` and `types` are its key.
-    pub(super) fn plan(&mut self, statement: &Statement, text: &str, types: &[u32]) -> Result<Plan> {
+    pub(super) async fn plan(&mut self, statement: &Arc<Statement>, text: &str, types: &[u32]) -> Result<Plan> {
         let catalog = self.catalog();
         // A plan does not say of which time it reads.
         let is_for_once = statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some());
@@ -40,7 +40,7 @@ impl<E: Environment> Session<E> {
             return Ok(plan);
         }
         let declared = declared_types(types)?;
-        let plan = Plan::new(Arc::new(self.prepare(statement, &catalog, &declared)?), &catalog);
+        let plan = Plan::new(Arc::new(self.prepare_aside(statement, &catalog, &declared).await?), &catalog);
         if !is_for_once {
             self.shared.plans.put(key, &plan);
         }

@@ -1,5 +1,6 @@
 //! The simple protocol: a query string at a time.
 
+use super::aside::is_large;
 use super::retry::{Attempts, final_error};
 use super::run::{TagText, interruptible};
 use super::{Formats, Mark, Output, Session};
@@ -116,7 +117,7 @@ impl<E: Environment> Session<E> {
             self.fail(&e, out);
             return Err(e);
         }
-        let statements = match self.statements_of(text) {
+        let statements = match self.statements_of(text).await {
             Ok(statements) => statements,
             Err(e) => {
                 self.fail(&e, out);
@@ -199,12 +200,12 @@ impl<E: Environment> Session<E> {
     }
 
     /// Parses a query string, unless the plan cache knows it.
-    fn statements_of(&mut self, text: &str) -> Result<Vec<Simple>> {
+    async fn statements_of(&mut self, text: &str) -> Result<Vec<Simple>> {
         let bare = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
         if let Some(cached) = self.cached(bare) {
             return Ok(vec![cached]);
         }
-        let parsed = parse::parse(text)?;
+        let parsed = self.parse_text(text).await?;
         Ok(parsed.into_iter().map(|s| Simple::Parsed(Arc::new(s))).collect())
     }
     /// The plan of a statement without literals in the cache, with the literals as parameters.
@@ -212,7 +213,7 @@ impl<E: Environment> Session<E> {
         if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
             return None;
         }
-        let print = parse::fingerprint(text)?;
+        let print = parse::fingerprint(text).filter(|_| !is_large(text))?;
         let catalog = self.catalog();
         let types = literal_types(&print);
         let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
@@ -300,31 +301,31 @@ impl<E: Environment> Session<E> {
         // The block is opened before planning, so that plan and run see one catalog.
         self.block(now);
         self.read_as_of(statement, now).await?;
-        if let Some((prepared, params)) = self.plan_without_literals(statement)? {
+        if let Some((prepared, params)) = self.plan_without_literals(statement).await? {
             return self.run_query(&prepared, &params, manner, now, out).await;
         }
         let catalog = self.catalog();
-        let mut prepared = Arc::new(self.prepare(statement, &catalog, &[])?);
+        let mut prepared = Arc::new(self.prepare_aside(statement, &catalog, &[]).await?);
         if !prepared.params.is_empty() {
             return Err(Error::sql("42P02", "there is no parameter $1"));
         }
         if !self.admit(&prepared).await? {
             let catalog = self.catalog();
-            prepared = Arc::new(self.prepare(statement, &catalog, &[])?);
+            prepared = Arc::new(self.prepare_aside(statement, &catalog, &[]).await?);
         }
         self.run_query(&prepared, &[], manner, now, out).await
     }
     /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
     /// as it is then, and its errors are those that count.
-    fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
-        // A plan without its time would be taken for that of another statement.
-        if statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
+    async fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
+        // A plan without its time would be taken for that of another statement. A large text is seldom sent twice.
+        if statement.as_of.is_some() || is_large(&statement.text) || self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
             return Ok(None);
         }
         let Some(print) = parse::fingerprint(&statement.text) else { return Ok(None) };
         let Ok(general) = parse::parse_one_statement(&print.text) else { return Ok(None) };
         let types = literal_types(&print);
-        let Ok(plan) = self.plan(&general, &print.text, &types) else { return Ok(None) };
+        let Ok(plan) = self.plan(&Arc::new(general), &print.text, &types).await else { return Ok(None) };
         if plan.prepared.is_of_values {
             return Ok(None);
         }

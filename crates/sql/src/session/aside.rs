@@ -1,0 +1,71 @@
+//! What computes for long without waiting for anything, on a thread of its own: the other sessions of this
+//! thread go on meanwhile.
+
+use super::run::interruptible;
+use super::{Environment, Session};
+use crate::catalog::Catalog;
+use crate::parse::{self, Statement};
+use crate::plan::{self, PlanContext, Prepared};
+use crate::types::Type;
+use meridian_base::Result;
+use std::sync::Arc;
+
+/// Longer texts are parsed and planned aside. That takes some milliseconds for so many bytes.
+const LARGE_TEXT_BYTES: usize = 16 << 10;
+
+/// Whether parsing or planning such a text is work for [`aside`].
+pub(super) fn is_large(text: &str) -> bool {
+    text.len() > LARGE_TEXT_BYTES
+}
+
+/// Runs it on a thread of the runtime's pool for blocking work.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(e) => match e.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// Parses a query string.
+    pub(super) async fn parse_text(&self, text: &str) -> Result<Vec<Statement>> {
+        if !is_large(text) {
+            return parse::parse(text);
+        }
+        let text = text.to_string();
+        interruptible(&self.cancel, aside(move || parse::parse(&text))).await
+    }
+
+    /// Parses the text of exactly one statement.
+    pub(super) async fn parse_one(&self, text: &str) -> Result<Statement> {
+        if !is_large(text) {
+            return parse::parse_one_statement(text);
+        }
+        let text = text.to_string();
+        interruptible(&self.cancel, aside(move || parse::parse_one_statement(&text))).await
+    }
+
+    /// Plans a statement.
+    pub(super) async fn prepare_aside(
+        &mut self,
+        statement: &Arc<Statement>,
+        catalog: &Arc<Catalog>,
+        types: &[Option<Type>],
+    ) -> Result<Prepared> {
+        if !is_large(&statement.text) {
+            return self.prepare(statement, catalog, types);
+        }
+        self.eval.catalog = catalog.clone();
+        let (statement, catalog, types) = (statement.clone(), catalog.clone(), types.to_vec());
+        let (names, eval) = (self.names.clone(), self.eval.clone());
+        let work = move || {
+            let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
+            plan::prepare(&statement, &context, &types)
+        };
+        interruptible(&self.cancel, aside(work)).await
+    }
+}

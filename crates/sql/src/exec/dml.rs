@@ -24,7 +24,7 @@ use crate::types::numeric::Numeric;
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Write};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a statement did to its table, for the foreign keys: rows before and after.
 #[derive(Default)]
@@ -43,6 +43,19 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     let mut out = Vec::new();
     let mut changed = 0;
     let mut seen = BTreeSet::new();
+    if let DmlPlanKind::Insert { targets, conflict: None, random, infers: false } = &plan.kind
+        && plan.returning.is_empty()
+    {
+        let new: Vec<Row> = input.into_iter().map(|source| new_row(&plan.table, targets, source)).collect();
+        if plan.table.table.groups().any(|group| rt.txn.is_distant(group)) {
+            prefetch::inserts(plan, &new, random, rt).await?;
+        }
+        let count = new.len() as u64;
+        insert_all(plan, new, random, &mut changes, rt).await?;
+        cascade::check(&plan.table, &plan.keys, changes, rt).await?;
+        rt.shared.changed = count;
+        return Ok(out);
+    }
     if let DmlPlanKind::Insert { targets, random, .. } = &plan.kind
         && plan.table.table.groups().any(|group| rt.txn.is_distant(group))
     {
@@ -104,21 +117,116 @@ pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>
     let frame: Frame = std::sync::Arc::from([]);
     let mut changes = Changes::default();
     let count = rows.len() as u64;
+    let mut new = Vec::with_capacity(rows.len());
     for params in rows {
-        rt.pause().await?;
+        rt.step().await?;
         let mut inner = Runtime { txn: &mut *rt.txn, ctx: rt.ctx, params: &params, shared: &mut *rt.shared };
         let values = eval_all(template, &[], &frame, &mut inner).await?;
         let mut row = new_row(&plan.table, targets, values);
         if *infers {
             infer::region(plan, &mut row, &mut inner).await?;
         }
-        insert(plan, row, None, random, &mut changes, &frame, &mut inner).await?;
+        new.push(row);
     }
+    insert_all(plan, new, random, &mut changes, rt).await?;
     cascade::check(&plan.table, &plan.keys, changes, rt).await?;
     Ok(count)
 }
 
+/// Rows whose places are looked up at once.
+const TOGETHER_MAX: usize = 1_024;
+
+/// Inserts rows without `ON CONFLICT` and without `RETURNING`.
+async fn insert_all<T: Transaction>(
+    plan: &DmlPlan,
+    mut rows: Vec<Row>,
+    random: &[u32],
+    changes: &mut Changes,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let frame: Frame = std::sync::Arc::from([]);
+    while !rows.is_empty() {
+        let rest = rows.split_off(rows.len().min(TOGETHER_MAX));
+        if insert_together(plan, &mut rows, random, rt).await? {
+            changes.inserted.append(&mut rows);
+        }
+        for row in rows {
+            rt.pause().await?;
+            insert(plan, row, None, random, changes, &frame, rt).await?;
+        }
+        rows = rest;
+    }
+    Ok(())
+}
+
+/// Looks up the places of all rows at once, and writes the rows if all places are free. `false`: something
+/// speaks against it, and nothing was written. Inserting the rows one by one then tells what, with the
+/// error of the first row that has one.
+async fn insert_together<T: Transaction>(
+    plan: &DmlPlan,
+    rows: &mut [Row],
+    random: &[u32],
+    rt: &mut Runtime<'_, T>,
+) -> Result<bool> {
+    let table = &plan.table;
+    let unique = std::iter::once(0).chain(table.secondary(false)).filter(|index| table.table.indexes[*index].unique);
+    let unique: Vec<usize> = unique.collect();
+    let asks_elsewhere = |index: &usize| reach(table, *index, random) == Reach::All;
+    if rows.len() < 2 || unique.iter().any(asks_elsewhere) || table.table.groups().any(|group| rt.txn.is_distant(group)) {
+        return Ok(false);
+    }
+    let mut places: BTreeMap<GroupId, Vec<Key>> = BTreeMap::new();
+    for row in &mut *rows {
+        rt.step().await?;
+        if complete(table, row, rt.ctx.eval).is_err() {
+            return Ok(false);
+        }
+        for index in &unique {
+            match place(table, *index, row, rt.ctx.eval) {
+                Ok(Some((group, key))) => places.entry(group).or_default().push(key),
+                Ok(None) => {}
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+    for (group, mut keys) in places {
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Ok(false);
+        }
+        for keys in keys.chunks(TOGETHER_MAX) {
+            let found = rt.txn.get_many(group, keys, ColumnMask::EXISTENCE, Locking::None).await?;
+            if found.iter().any(Option::is_some) {
+                return Ok(false);
+            }
+            rt.pause().await?;
+        }
+    }
+    for row in &*rows {
+        rt.step().await?;
+        put_new(table, row, rt)?;
+    }
+    Ok(true)
+}
+
+/// Where the row that has this row's values in a unique index would be in the row's own group. `None` if it meets no other row there.
+fn place(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) -> Result<Option<(GroupId, Key)>> {
+    let key = match index {
+        0 => table.primary_key(row)?,
+        // NULLs are distinct: such entries end with the primary key and never meet another.
+        _ if table.table.indexes[index].columns.iter().any(|c| row[c.ordinal as usize].is_null()) => return Ok(None),
+        _ => match table.index_entry(index, row, ctx)? {
+            Some(entry) => entry.key,
+            None => return Ok(None),
+        },
+    };
+    Ok(Some((table.group_of(row)?, key)))
+}
+
 fn new_row(table: &TablePlan, targets: &[u32], values: Row) -> Row {
+    if values.len() == table.types.len() && targets.iter().copied().eq(0..values.len() as u32) {
+        return values;
+    }
     let mut row = vec![Datum::Null; table.types.len()];
     for (o, v) in targets.iter().zip(values) {
         row[*o as usize] = v;
@@ -272,16 +380,7 @@ async fn taken<T: Transaction>(
     locking: Locking,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<(GroupId, Key)>> {
-    let key = match index {
-        0 => table.primary_key(row)?,
-        // NULLs are distinct: such entries end with the primary key and never meet another.
-        _ if table.table.indexes[index].columns.iter().any(|c| row[c.ordinal as usize].is_null()) => return Ok(None),
-        _ => match table.index_entry(index, row, rt.ctx.eval)? {
-            Some(entry) => entry.key,
-            None => return Ok(None),
-        },
-    };
-    let own = table.group_of(row)?;
+    let Some((own, key)) = place(table, index, row, rt.ctx.eval)? else { return Ok(None) };
     let found = match reach {
         Reach::Own => rt.txn.get(own, &key, ColumnMask::EXISTENCE, locking).await?.map(|value| (own, value)),
         Reach::All => {

@@ -55,7 +55,6 @@ impl TablePlan {
             }
         }
         let i = &self.table.indexes[index];
-        let primary = self.primary_key(row)?;
         let mut key = Vec::with_capacity(48);
         encode::index(&mut key, i.id);
         self.key_columns(i, row, &mut key)?;
@@ -63,6 +62,7 @@ impl TablePlan {
             // It is to replace the primary index, so it looks like one.
             return Ok(Some(Entry { key: finished(key, &i.name)?, value: self.row_bytes(row) }));
         }
+        let primary = self.primary_key(row)?;
         let has_null = i.columns.iter().any(|c| row[c.ordinal as usize].is_null());
         if !i.unique || has_null {
             self.key_columns(self.table.primary(), row, &mut key)?;
@@ -73,6 +73,23 @@ impl TablePlan {
         value.put_slice(primary.as_bytes());
         value.put_slice(&stored);
         Ok(Some(Entry { key: finished(key, &i.name)?, value: value.freeze() }))
+    }
+    /// The same of a row read from the primary index. An index that is to replace that one takes the stored
+    /// bytes over, if they have all columns.
+    pub fn entry_of_stored(&self, index: usize, stored: &Bytes, ctx: &EvalContext) -> Result<Option<Entry>> {
+        let i = &self.table.indexes[index];
+        let view = RowView::new(stored.clone())?;
+        let is_whole = self.types.len().checked_sub(1).is_none_or(|last| !view.is_missing(last));
+        if !i.holds_rows || !is_whole || self.predicates[index].is_some() {
+            return self.index_entry(index, &self.decode_row(stored.clone())?, ctx);
+        }
+        let mut key = Vec::with_capacity(48);
+        encode::index(&mut key, i.id);
+        for c in &i.columns {
+            let o = c.ordinal as usize;
+            encode_key_column(&mut key, &self.column_of(&view, o)?, &self.types[o], c.descending, c.nulls_first)?;
+        }
+        Ok(Some(Entry { key: finished(key, &i.name)?, value: stored.clone() }))
     }
     /// Everything that is stored of a row, by its place.
     pub(crate) fn all_entries(&self, row: &[Datum], ctx: &EvalContext) -> Result<BTreeMap<(GroupId, Key), Bytes>> {

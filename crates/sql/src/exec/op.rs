@@ -339,9 +339,15 @@ pub(crate) async fn eval_all<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Row> {
+    rt.step().await?;
     let mut out = Vec::with_capacity(exprs.len());
     for e in exprs {
-        out.push(eval_scalar(e, row, frame, rt).await?);
+        let env = Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo };
+        let at_once = if e.pending { None } else { eval(&e.expr, &env).ok() };
+        out.push(match at_once {
+            Some(value) => value,
+            None => eval_scalar(e, row, frame, rt).await?,
+        });
     }
     Ok(out)
 }

@@ -8,6 +8,7 @@ use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Entry, split_entry};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::Datum;
+use bytes::Bytes;
 use meridian_base::key::encode;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, Write};
 use std::sync::Arc;
@@ -58,11 +59,10 @@ async fn page<'e, E: Environment>(
     txn.uses(&[table]);
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: locking(attempt) };
     let found = txn.scan(group, scan.clone()).await?;
-    let mut entries: Vec<(Entry, Vec<Datum>)> = Vec::with_capacity(found.rows.len());
-    for (_, bytes) in &found.rows {
-        let row = plan.decode_row(bytes.clone())?;
-        if let Some(entry) = plan.index_entry(at, &row, &context.eval)? {
-            entries.push((entry, row));
+    let mut entries: Vec<(Entry, Bytes)> = Vec::with_capacity(found.rows.len());
+    for (_, row) in &found.rows {
+        if let Some(entry) = plan.entry_of_stored(at, row, &context.eval)? {
+            entries.push((entry, row.clone()));
         }
     }
     if plan.table().indexes[at].unique {
@@ -89,11 +89,15 @@ async fn check_unique<T: Transaction>(
     plan: &Arc<TablePlan>,
     at: usize,
     group: GroupId,
-    entries: &mut Vec<(Entry, Vec<Datum>)>,
+    entries: &mut Vec<(Entry, Bytes)>,
     context: &JobContext,
 ) -> Result<()> {
     let index = &plan.table().indexes[at];
-    let duplicate = |row: &[Datum]| {
+    let duplicate = |row: &Bytes| {
+        let row = match plan.decode_row(row.clone()) {
+            Ok(row) => row,
+            Err(e) => return e,
+        };
         let columns: Vec<u32> = index.columns.iter().map(|c| c.ordinal).collect();
         let values: Vec<Datum> = columns.iter().map(|o| row[*o as usize].clone()).collect();
         Error::sql("23505", format!("could not create unique index \"{}\"", index.name))
@@ -127,7 +131,7 @@ async fn check_unique<T: Transaction>(
             true => plan.primary_key(&plan.decode_row(stored)?)?,
             false => split_entry(&stored)?.0,
         };
-        if owner != plan.primary_key(&row)? {
+        if owner != plan.primary_key(&plan.decode_row(row.clone())?)? {
             return Err(duplicate(&row));
         }
     }

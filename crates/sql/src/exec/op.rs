@@ -317,8 +317,13 @@ pub(crate) async fn all_true<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<bool> {
+    rt.step().await?;
     for c in conds {
-        if !is_true(&eval_scalar(c, row, frame, rt).await?) {
+        let value = match at_once(c, row, frame, rt) {
+            Some(value) => value,
+            None => eval_scalar(c, row, frame, rt).await?,
+        };
+        if !is_true(&value) {
             return Ok(false);
         }
     }
@@ -342,14 +347,20 @@ pub(crate) async fn eval_all<T: Transaction>(
     rt.step().await?;
     let mut out = Vec::with_capacity(exprs.len());
     for e in exprs {
-        let env = Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo };
-        let at_once = if e.pending { None } else { eval(&e.expr, &env).ok() };
-        out.push(match at_once {
+        out.push(match at_once(e, row, frame, rt) {
             Some(value) => value,
             None => eval_scalar(e, row, frame, rt).await?,
         });
     }
     Ok(out)
+}
+
+/// The value of an expression that needs nothing from the executor. Errors are left to [`eval_scalar`].
+fn at_once<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &Runtime<'_, T>) -> Option<Datum> {
+    if e.pending {
+        return None;
+    }
+    eval(&e.expr, &Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo }).ok()
 }
 
 /// Evaluates, finding what the expression is missing until it has everything.

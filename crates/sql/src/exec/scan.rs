@@ -88,9 +88,14 @@ pub(crate) async fn next<T: Transaction>(
                     false => page(s, cursors, *near, state.page, rt).await?,
                 };
                 let Some(found) = found else { return Ok(None) };
-                let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
-                let rows = entries(s, found, s.locking, rt).await?;
-                matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
+                match tested_first(s) {
+                    Some(tested) => matching_primary(s, &tested, found, &op.frame, rt).await?,
+                    None => {
+                        let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
+                        let rows = entries(s, found, s.locking, rt).await?;
+                        matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
+                    }
+                }
             }
         };
         // What was wanted was not enough (a filter dropped it): ask for more at a time.
@@ -215,6 +220,46 @@ async fn matching<T: Transaction>(
         }
     }
     others.into_iter().for_each(|(group, keys)| rt.txn.leave_queues_of(group, &keys, since));
+    Ok(out)
+}
+
+/// The places of the output that the conditions read, if rows can be tested before the rest of them is decoded: most
+/// rows of a large scan do not match.
+fn tested_first(s: &Scan) -> Option<Vec<usize>> {
+    if s.index != 0 || s.locking != Locking::None || s.filter.is_empty() {
+        return None;
+    }
+    let slots = s.filter.iter().map(|f| f.expr.slots_with_subqueries()).collect::<Option<Vec<_>>>()?;
+    let slots: BTreeSet<usize> = slots.into_iter().flatten().map(|slot| slot as usize).collect();
+    (slots.len() < s.columns.len()).then(|| slots.into_iter().collect())
+}
+
+/// Rows of the primary index that match. Of the others only what was `tested` is decoded.
+async fn matching_primary<T: Transaction>(
+    s: &Scan,
+    tested: &[usize],
+    found: Vec<Found>,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let mut out = Vec::new();
+    let mut row = vec![Datum::Null; s.columns.len()];
+    for (_, _, value) in found {
+        let view = RowView::new(value)?;
+        let column = |at: usize| column_of(&view, s.columns[at] as usize, &s.types, &s.missing);
+        for at in tested {
+            row[*at] = column(*at)?;
+        }
+        if !all_true(&s.filter, &row, frame, rt).await? {
+            continue;
+        }
+        let mut next = tested.iter().copied().peekable();
+        let value = |at: usize| match next.next_if_eq(&at) {
+            Some(_) => Ok(std::mem::replace(&mut row[at], Datum::Null)),
+            None => column(at),
+        };
+        out.push((0..s.columns.len()).map(value).collect::<Result<Row>>()?);
+    }
     Ok(out)
 }
 

@@ -370,6 +370,25 @@ impl Expr {
         });
         out
     }
+    /// The same with what is handed to its subqueries; `None` if one of these is not planned yet.
+    pub(crate) fn slots_with_subqueries(&self) -> Option<Vec<u32>> {
+        let mut out = self.slots();
+        let mut are_planned = true;
+        self.visit(&mut |e| {
+            let Expr::Subquery(s) = e else { return };
+            match &s.body {
+                SubqueryBody::Physical(plan) => {
+                    let args = plan.args.iter().map(Expr::slots_with_subqueries);
+                    args.for_each(|slots| match slots {
+                        Some(slots) => out.extend(slots),
+                        None => are_planned = false,
+                    });
+                }
+                SubqueryBody::Logical(_) => are_planned = false,
+            }
+        });
+        are_planned.then_some(out)
+    }
     /// Replaces columns by expressions, inside subqueries too. Only sound where the replacement may be computed again.
     pub(crate) fn substitute(&mut self, with: &dyn Fn(ColId) -> Option<Expr>) {
         if let Expr::Column(c) = self {

@@ -32,7 +32,7 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'sta
 
 impl<E: Environment> Session<E> {
     /// Parses a query string.
-    pub(super) async fn parse_text(&self, text: &str) -> Result<Vec<Statement>> {
+    pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Statement>> {
         if !is_large(text) {
             return parse::parse(text);
         }
@@ -41,7 +41,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Parses the text of exactly one statement.
-    pub(super) async fn parse_one(&self, text: &str) -> Result<Statement> {
+    pub(super) async fn parse_one(&mut self, text: &str) -> Result<Statement> {
         if !is_large(text) {
             return parse::parse_one_statement(text);
         }

@@ -267,8 +267,18 @@ impl GroupStore {
                 let inner = self.inner.read();
                 keys.iter().map(|key| (key, inner.table.slots_of_unit(key, cut.unit))).collect()
             };
-            for (key, slots) in rows {
-                write_row(spaces, key.as_bytes(), &slots, &mut out)?;
+            // What `current` has of them, where the row table does not know.
+            let unknown = |(_, slots): &&(&Key, Vec<Slot>)| !slots.iter().any(Slot::is_clean);
+            let asked: Vec<&[u8]> = rows.iter().filter(unknown).map(|(key, _)| key.as_bytes()).collect();
+            let mut there = spaces::current_of_many(spaces, &*spaces.view(), &asked)?.into_iter().peekable();
+            let mut place = 0;
+            for row @ (key, slots) in &rows {
+                let mut before = None;
+                if unknown(&row) {
+                    before = there.next_if(|(at, _)| *at == place).map(|(_, version)| version);
+                    place += 1;
+                }
+                write_row(key.as_bytes(), slots, before, &mut out)?;
             }
         }
         Ok(())
@@ -407,8 +417,8 @@ impl RowWriter<'_> {
 }
 
 /// Merges a key's versions of a unit into the spaces. `slots` are those of the row table, newest first: the unit's own and
-/// clean ones, without a gap.
-fn write_row(spaces: &dyn Spaces, key: &[u8], slots: &[Slot], out: &mut RowWriter) -> Result<()> {
+/// clean ones, without a gap. `there`: what `current` has, if none of them is clean.
+fn write_row(key: &[u8], slots: &[Slot], there: Option<Version>, out: &mut RowWriter) -> Result<()> {
     let Some(newest) = slots.first() else { return Ok(()) };
     // The version that `current` has now: the newest clean one here, else whatever is there. (After a flush that failed
     // half-way it may be one of the unit's; then what it replaced is in `history` already.)
@@ -422,7 +432,7 @@ fn write_row(spaces: &dyn Spaces, key: &[u8], slots: &[Slot], out: &mut RowWrite
         until = slot.at;
     }
     if first_clean.is_none()
-        && let Some(before) = spaces::current(spaces, key)?
+        && let Some(before) = there
         && before.at < until
     {
         out.history(key, &before, until)?;

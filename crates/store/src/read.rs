@@ -26,11 +26,6 @@ use std::sync::Arc;
 /// one because every step seeks in the spaces).
 const STEP_ROWS_MIN: usize = 16;
 const STEP_ROWS_MAX: usize = 256;
-/// So many keys are looked up one by one rather than by a walk through the stretch of the spaces that they lie in.
-const WALK_KEYS_MIN: usize = 8;
-/// A walk looks at this many entries for each key that it looks for, and at this many more, before the rest is looked up.
-const WALK_PER_KEY: usize = 2;
-const WALK_EXTRA: usize = 16;
 /// A page looks at this many keys for each row it may return, and at this many more, before it gives a rest back: so that
 /// a scan over deleted rows yields too.
 const LOOK_PER_ROW: usize = 4;
@@ -127,42 +122,9 @@ impl GroupStore {
         found: &mut [Option<Version>],
     ) -> Result<()> {
         let view = spaces.view();
-        let key = |place: &usize| keys[*place].as_bytes();
-        let mut read: Vec<(usize, Version)> = Vec::new();
-        let mut left = missing;
-        if let [first, .., last] = missing
-            && missing.len() >= WALK_KEYS_MIN
-        {
-            let stretch: RawRange = (Bound::Included(key(first)), Bound::Included(key(last)));
-            let mut looks_left = WALK_PER_KEY * missing.len() + WALK_EXTRA;
-            let mut outcome = Ok(());
-            let mut is_whole = true;
-            view.scan(Space::Current, stretch, false, &mut |there, raw| {
-                // What lies before an entry and was not met has none.
-                left = &left[left.iter().position(|place| key(place) >= there).unwrap_or(left.len())..];
-                while let [place, rest @ ..] = left
-                    && key(place) == there
-                {
-                    match decode_current(spaces, raw) {
-                        Ok(version) => read.push((*place, version)),
-                        Err(e) => outcome = Err(e),
-                    }
-                    left = rest;
-                }
-                looks_left -= 1;
-                is_whole = looks_left > 0 && outcome.is_ok();
-                if is_whole && !left.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            outcome?;
-            if is_whole {
-                left = &[];
-            }
-        }
-        for place in left {
-            if let Some(version) = spaces::current(spaces, key(place))? {
-                read.push((*place, version));
-            }
-        }
+        let sorted: Vec<&[u8]> = missing.iter().map(|place| keys[*place].as_bytes()).collect();
+        let there = spaces::current_of_many(spaces, &*view, &sorted)?;
+        let read: Vec<(usize, Version)> = there.into_iter().map(|(at, version)| (missing[at], version)).collect();
         for read in read.chunks(STEP_ROWS_MIN) {
             let mut inner = self.inner.write();
             for (place, version) in read {

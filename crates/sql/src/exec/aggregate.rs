@@ -1,6 +1,6 @@
 //! Grouping.
 
-use super::op::{Frame, Op, Row, all_true, compare_keys, eval_all, eval_scalar, sort_by};
+use super::op::{Frame, Op, Row, all_true, at_once, compare_keys, eval_all, eval_scalar, sort_by};
 use super::{BATCH, Runtime};
 use crate::env::Transaction;
 use crate::plan::physical::{AggPlan, Node, Scalar};
@@ -40,12 +40,17 @@ pub(crate) async fn rows<T: Transaction>(
         for row in rows {
             rt.step().await?;
             let key = eval_all(keys, &row, frame, rt).await?;
-            if !groups.contains_key(&key) {
-                rt.keep(std::slice::from_ref(&key))?;
-            }
-            let cells = groups.entry(key).or_insert_with(|| start(aggs));
+            let cells = match groups.get_mut(&key) {
+                Some(cells) => cells,
+                None => {
+                    rt.keep(std::slice::from_ref(&key))?;
+                    groups.entry(key).or_insert_with(|| start(aggs))
+                }
+            };
             for (a, cell) in aggs.iter().zip(cells) {
-                add(a, cell, &row, frame, rt).await?;
+                if !add_at_once(a, cell, &row, frame, rt)? {
+                    add(a, cell, &row, frame, rt).await?;
+                }
             }
         }
     }
@@ -67,6 +72,28 @@ pub(crate) async fn rows<T: Transaction>(
         out.push(row);
     }
     Ok(out)
+}
+
+/// [`add`] for aggregates without particulars, whose argument is at hand; `false`: it was not added.
+fn add_at_once<T: Transaction>(
+    a: &AggPlan,
+    cell: &mut Cell,
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<bool> {
+    if a.filter.is_some() || a.distinct || !a.order.is_empty() {
+        return Ok(false);
+    }
+    match a.args.as_slice() {
+        [] => cell.state.add(rt.ctx.eval, &[])?,
+        [arg] => {
+            let Some(value) = at_once(arg, row, frame, rt) else { return Ok(false) };
+            cell.state.add(rt.ctx.eval, &[value])?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 async fn add<T: Transaction>(a: &AggPlan, cell: &mut Cell, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<()> {

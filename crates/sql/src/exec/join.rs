@@ -6,14 +6,15 @@
 //!   group is far away.
 
 use super::groups::{self, Groups};
-use super::op::{Frame, Op, Row, State, all_true, collect, eval_all};
+use super::op::{Frame, Op, Row, State, all_true, collect, eval_all, holds_at_once};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
 use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
 use meridian_base::{Error, Key, Result};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The state of a join.
@@ -25,7 +26,38 @@ pub(crate) struct JoinState {
     /// The right side, if it is kept; whether each of its rows found a partner.
     right: Option<Arc<Vec<Row>>>,
     matched: Vec<bool>,
-    table: BTreeMap<Row, Vec<usize>>,
+    table: Table,
+}
+
+/// The rows of the right side by their key.
+#[derive(Default)]
+struct Table {
+    /// The first and the last row of each key. Only looked up in: its order means nothing.
+    ends: HashMap<Row, (usize, usize)>,
+    /// For each row the next one of the same key.
+    next: Vec<Option<usize>>,
+}
+
+impl Table {
+    /// Adds the next row; one without a key has no partner.
+    fn add(&mut self, key: Option<Row>) {
+        let row = self.next.len();
+        self.next.push(None);
+        let Some(key) = key else { return };
+        match self.ends.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert((row, row));
+            }
+            Entry::Occupied(mut place) => {
+                let last = std::mem::replace(&mut place.get_mut().1, row);
+                self.next[last] = Some(row);
+            }
+        }
+    }
+    /// The rows of a key, in their order.
+    fn rows(&self, key: &Row) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.ends.get(key).map(|(first, _)| *first), |row| self.next[*row])
+    }
 }
 
 struct Join<'p> {
@@ -75,18 +107,16 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         out: VecDeque::new(),
         right: None,
         matched: Vec::new(),
-        table: BTreeMap::new(),
+        table: Table::default(),
     };
     if let Some(right) = right {
         let rows = collect(right, frame, rt).await?;
         state.matched = vec![false; rows.len()];
         if let Some(keys) = keys {
-            for (i, row) in rows.iter().enumerate() {
+            for row in &rows {
                 let key = eval_all(keys, row, frame, rt).await?;
                 // NULL equals nothing.
-                if !key.iter().any(Datum::is_null) {
-                    state.table.entry(key).or_default().push(i);
-                }
+                state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
             }
         }
         state.right = Some(Arc::new(rows));
@@ -107,9 +137,8 @@ async fn step<T: Transaction>(
             let right = state.right.clone().unwrap_or_default();
             for row in rows {
                 let key = eval_all(left_keys, &row, frame, rt).await?;
-                let candidates = if key.iter().any(Datum::is_null) { None } else { state.table.get(&key) };
-                let candidates = candidates.cloned().unwrap_or_default();
-                let pairs = candidates.into_iter().map(|i| (Some(i), &right[i]));
+                // No key of the table has a NULL.
+                let pairs = state.table.rows(&key).map(|i| (Some(i), &right[i]));
                 join.row(row, pairs, &mut state.out, &mut state.matched, frame, rt).await?;
             }
             Ok(())
@@ -187,19 +216,32 @@ fn finish(state: &mut JoinState, node: &Node) {
 impl Join<'_> {
     async fn row<'m, T: Transaction>(
         &self,
-        left: Row,
-        candidates: impl Iterator<Item = (Option<usize>, &'m Row)> + Send,
+        mut left: Row,
+        mut candidates: impl Iterator<Item = (Option<usize>, &'m Row)> + Send,
         out: &mut VecDeque<Row>,
         matched: &mut [bool],
         frame: &Frame,
         rt: &mut Runtime<'_, T>,
     ) -> Result<()> {
-        let mut any = false;
-        for (i, right) in candidates {
+        let mut coming = candidates.next();
+        let is_any_enough = self.kind.is_test() && self.on.is_empty();
+        let mut any = is_any_enough && coming.is_some();
+        while !is_any_enough && let Some((i, right)) = coming {
+            rt.step().await?;
+            coming = candidates.next();
+            // Nobody asks for the left row after the last candidate of an inner join.
+            let is_over = self.kind == JoinKind::Inner && coming.is_none();
             let mut row = Vec::with_capacity(self.widths.0 + self.widths.1);
-            row.extend(left.iter().cloned());
+            match is_over {
+                true => row.append(&mut left),
+                false => row.extend(left.iter().cloned()),
+            }
             row.extend(right.iter().cloned());
-            if all_true(self.on, &row, frame, rt).await? {
+            let holds = match holds_at_once(self.on, &row, frame, rt) {
+                Some(holds) => holds,
+                None => all_true(self.on, &row, frame, rt).await?,
+            };
+            if holds {
                 any = true;
                 if self.kind.is_test() {
                     break;

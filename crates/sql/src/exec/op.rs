@@ -304,11 +304,31 @@ pub(crate) async fn filter<T: Transaction>(
     }
     let mut out = Vec::with_capacity(rows.len());
     for row in rows {
-        if all_true(conds, &row, frame, rt).await? {
+        rt.step().await?;
+        let holds = match holds_at_once(conds, &row, frame, rt) {
+            Some(holds) => holds,
+            None => all_true(conds, &row, frame, rt).await?,
+        };
+        if holds {
             out.push(row);
         }
     }
     Ok(out)
+}
+
+/// [`all_true`], if the conditions need nothing from the executor that is not there yet.
+pub(crate) fn holds_at_once<T: Transaction>(
+    conds: &[Scalar],
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Option<bool> {
+    for c in conds {
+        if !is_true(&at_once(c, row, frame, rt)?) {
+            return Some(false);
+        }
+    }
+    Some(true)
 }
 
 pub(crate) async fn all_true<T: Transaction>(
@@ -317,13 +337,8 @@ pub(crate) async fn all_true<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<bool> {
-    rt.step().await?;
     for c in conds {
-        let value = match at_once(c, row, frame, rt) {
-            Some(value) => value,
-            None => eval_scalar(c, row, frame, rt).await?,
-        };
-        if !is_true(&value) {
+        if !is_true(&eval_scalar(c, row, frame, rt).await?) {
             return Ok(false);
         }
     }
@@ -355,12 +370,14 @@ pub(crate) async fn eval_all<T: Transaction>(
     Ok(out)
 }
 
-/// The value of an expression that needs nothing from the executor. Errors are left to [`eval_scalar`].
-fn at_once<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &Runtime<'_, T>) -> Option<Datum> {
+/// The value of an expression that needs nothing from the executor, or nothing that is not there yet. Errors are
+/// left to [`eval_scalar`].
+pub(crate) fn at_once<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Option<Datum> {
+    let value = eval(&e.expr, &Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo }).ok()?;
     if e.pending {
-        return None;
+        rt.shared.memo.draws.clear();
     }
-    eval(&e.expr, &Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo }).ok()
+    Some(value)
 }
 
 /// Evaluates, finding what the expression is missing until it has everything.

@@ -7,7 +7,7 @@
 
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
-use super::op::{Frame, Op, Row, State, all_true, eval_all, eval_scalar, filter};
+use super::op::{Frame, Op, Row, State, all_true, eval_all, eval_scalar, filter, holds_at_once};
 use super::{BATCH, Runtime};
 use crate::env::{Locking, OnLocked, Savepoint, Transaction};
 use crate::plan::physical::{KeyPart, KeyRangeParts, Scalar, Scan};
@@ -250,7 +250,12 @@ async fn matching_primary<T: Transaction>(
         for at in tested {
             row[*at] = column(*at)?;
         }
-        if !all_true(&s.filter, &row, frame, rt).await? {
+        rt.step().await?;
+        let holds = match holds_at_once(&s.filter, &row, frame, rt) {
+            Some(holds) => holds,
+            None => all_true(&s.filter, &row, frame, rt).await?,
+        };
+        if !holds {
             continue;
         }
         let mut next = tested.iter().copied().peekable();
@@ -280,6 +285,10 @@ async fn page<T: Transaction>(
         return Ok(None);
     }
     read(s, some, limit, rt).await?;
+    if let [one] = some {
+        let group = one.group;
+        return Ok(Some(std::mem::take(&mut one.ahead).into_iter().map(|(k, v)| (group, k, v)).collect()));
+    }
     let take = |c: &mut Cursor| std::mem::take(&mut c.ahead).into_iter().map(|(k, v)| (c.group, k, v)).collect::<Vec<_>>();
     Ok(Some(some.iter_mut().flat_map(take).collect()))
 }
@@ -330,7 +339,8 @@ async fn read<T: Transaction>(s: &Scan, cursors: &mut [Cursor], limit: usize, rt
         if let Some(rest) = page.rest {
             cursors[at].ranges.push_front(rest);
         }
-        cursors[at].ahead.extend(page.rows);
+        // Nothing was ahead here.
+        cursors[at].ahead = page.rows.into();
     }
     Ok(())
 }

@@ -179,6 +179,10 @@ impl<R: Runtime> Environment for Env<R> {
         Ok((self.catalog(), Timestamp::MAX))
     }
 
+    fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
+        self.0.runtime.run_io("compute", work)
+    }
+
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03 if that
     /// takes too long.
     async fn catch_up(&self) -> Result<()> {

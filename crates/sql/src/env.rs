@@ -60,6 +60,10 @@ pub trait Environment: Clone + Send + Sync + 'static {
         base: &Catalog,
         change: CatalogChange,
     ) -> impl Future<Output = Result<Result<()>>> + Send;
+    /// Runs what computes for long, and waits for nothing, where it keeps no other session waiting.
+    fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
+        async move { work() }
+    }
     /// Microseconds since 1970. One call per statement.
     fn now_micros(&self) -> u64;
     /// Whether reading in these groups may take a message to another region, or a commit over several groups.

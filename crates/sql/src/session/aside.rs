@@ -13,21 +13,9 @@ use std::sync::Arc;
 /// Longer texts are parsed and planned aside. That takes some milliseconds for so many bytes.
 const LARGE_TEXT_BYTES: usize = 16 << 10;
 
-/// Whether parsing or planning such a text is work for [`aside`].
+/// Whether a text is parsed and planned aside.
 pub(super) fn is_large(text: &str) -> bool {
     text.len() > LARGE_TEXT_BYTES
-}
-
-/// Runs it on a thread of the runtime's pool for blocking work.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(e) => match e.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and this task with it.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }
 
 impl<E: Environment> Session<E> {
@@ -37,7 +25,7 @@ impl<E: Environment> Session<E> {
             return parse::parse(text);
         }
         let text = text.to_string();
-        interruptible(&self.cancel, aside(move || parse::parse(&text))).await
+        interruptible(&self.cancel, self.env.compute(move || parse::parse(&text))).await
     }
 
     /// Parses the text of exactly one statement.
@@ -46,7 +34,7 @@ impl<E: Environment> Session<E> {
             return parse::parse_one_statement(text);
         }
         let text = text.to_string();
-        interruptible(&self.cancel, aside(move || parse::parse_one_statement(&text))).await
+        interruptible(&self.cancel, self.env.compute(move || parse::parse_one_statement(&text))).await
     }
 
     /// Plans a statement.
@@ -66,6 +54,6 @@ impl<E: Environment> Session<E> {
             let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
             plan::prepare(&statement, &context, &types)
         };
-        interruptible(&self.cancel, aside(work)).await
+        interruptible(&self.cancel, self.env.compute(work)).await
     }
 }

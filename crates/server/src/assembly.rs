@@ -95,7 +95,7 @@ impl Server {
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
         node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));
-        node.spawn(meridian_sql::statistics::keep_up(node.env(), shared.clone()));
+        node.spawn(meridian_sql::statistics::keep_up(node.env(), shared.clone(), meridian_sql::statistics::Attention::default()));
         let pg = PgServer::new(node.env(), shared, config.pg);
         let serving = pg.clone();
         tokio::spawn(async move { serving.serve(listener, config.threads).await });

@@ -10,8 +10,8 @@ use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::wire::{Request, Standing};
 use meridian_node::{
-    Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session, StoreOptions, Timing,
-    commit,
+    Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session,
+    StoreOptions, Timing, commit,
 };
 use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
@@ -22,6 +22,9 @@ use std::time::Duration;
 
 /// The port of messages between nodes.
 pub const NODE_PORT: u16 = 7000;
+
+/// Tables of a run are small and change little.
+const ATTENTION: Attention = Attention { nap: Duration::from_secs(3), changes_min: 30 };
 
 /// How often an operator looks.
 const OPERATOR_POLL: Duration = Duration::from_millis(500);
@@ -146,6 +149,7 @@ impl Software for Meridian {
             };
             let shared = Shared::new();
             node.spawn(meridian_node::adopt_jobs(node.env(), shared.clone()));
+            node.spawn(meridian_node::keep_statistics(node.env(), shared.clone(), ATTENTION));
             let gateway = Arc::new(MeridianGateway { node, shared, next_session: AtomicU64::new(1) });
             nodes.lock().insert(spec.name, Arc::downgrade(&gateway));
             Ok(Started { gateway, failure: Box::pin(failed) })

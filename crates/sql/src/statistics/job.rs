@@ -17,10 +17,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a node looks whether enough was changed.
-const NAP: Duration = Duration::from_secs(10);
-/// PostgreSQL's `autovacuum_analyze_threshold` is 50 and its `autovacuum_analyze_scale_factor` a tenth.
-const CHANGES_MIN: u64 = 500;
+/// When the rows of a table are counted again.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    /// How often a node looks whether enough was changed.
+    pub nap: Duration,
+    /// Fewer changed rows are not enough. (PostgreSQL's `autovacuum_analyze_threshold` is 50.)
+    pub changes_min: u64,
+}
+
+impl Default for Attention {
+    fn default() -> Attention {
+        Attention { nap: Duration::from_secs(10), changes_min: 500 }
+    }
+}
+
+/// As PostgreSQL's `autovacuum_analyze_scale_factor`, a tenth.
 const CHANGES_PART: u64 = 10;
 /// Changes of more tables than that are not counted.
 const TABLES_MAX: usize = 10_000;
@@ -41,12 +53,12 @@ impl Changes {
         }
     }
     /// The tables of which enough was changed, and that they are going to be read.
-    fn take_due(&self, catalog: &Catalog) -> Vec<(DescriptorId, u64)> {
+    fn take_due(&self, catalog: &Catalog, changes_min: u64) -> Vec<(DescriptorId, u64)> {
         let mut changes = self.0.lock();
         changes.retain(|table, _| catalog.table_by_id(*table).is_some());
         let is_due = |(table, count): (&DescriptorId, &u64)| {
             let rows = catalog.statistics_of(*table).map_or(0, |s| s.rows);
-            (*count >= CHANGES_MIN + rows / CHANGES_PART).then_some((*table, *count))
+            (*count >= changes_min + rows / CHANGES_PART).then_some((*table, *count))
         };
         let due: Vec<_> = changes.iter().filter_map(is_due).collect();
         changes.retain(|table, _| !due.iter().any(|(d, _)| d == table));
@@ -55,10 +67,10 @@ impl Changes {
 }
 
 /// Runs for as long as the node does.
-pub async fn keep_up<E: Environment>(env: E, shared: Arc<Shared>) {
+pub async fn keep_up<E: Environment>(env: E, shared: Arc<Shared>, attention: Attention) {
     loop {
-        tokio::time::sleep(NAP).await;
-        for (table, count) in shared.changes.take_due(&env.catalog()) {
+        tokio::time::sleep(attention.nap).await;
+        for (table, count) in shared.changes.take_due(&env.catalog(), attention.changes_min) {
             if let Err(e) = renew(&env, &shared, table).await {
                 tracing::info!(error = %e, table = table.0, "the rows of a table are not counted yet");
                 shared.changes.add(table, count);
@@ -123,7 +135,7 @@ mod tests {
         let env = MemEnvironment::new(&["us-east1"]);
         let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
         let mut s = Session::new(env.clone(), options, env.shared()).unwrap();
-        let job = tokio::spawn(keep_up(env.clone(), env.shared()));
+        let job = tokio::spawn(keep_up(env.clone(), env.shared(), Attention::default()));
         s.query_text("CREATE TABLE t (a INT8 PRIMARY KEY, b INT8)").await.unwrap();
         let rows = || {
             let catalog = env.catalog();
@@ -131,18 +143,18 @@ mod tests {
             catalog.statistics_of(table.id).map(|s| s.rows)
         };
         s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(1, 400) i").await.unwrap();
-        tokio::time::sleep(NAP * 3).await;
+        tokio::time::sleep(Attention::default().nap * 3).await;
         assert_eq!(rows(), None, "too few changes");
         s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(401, 600) i").await.unwrap();
-        tokio::time::sleep(NAP * 3).await;
+        tokio::time::sleep(Attention::default().nap * 3).await;
         assert_eq!(rows(), Some(600));
         let counted = env.catalog().counted;
         // As many rows of the same kind: the plans that are kept stay.
         s.query_text("UPDATE t SET b = b").await.unwrap();
-        tokio::time::sleep(NAP * 3).await;
+        tokio::time::sleep(Attention::default().nap * 3).await;
         assert_eq!(env.catalog().counted, counted);
         s.query_text("UPDATE t SET b = 1").await.unwrap();
-        tokio::time::sleep(NAP * 3).await;
+        tokio::time::sleep(Attention::default().nap * 3).await;
         assert!(env.catalog().counted > counted, "the values are others");
         job.abort();
     }

@@ -10,7 +10,7 @@ mod collect;
 pub(crate) mod job;
 
 pub(crate) use collect::key_of;
-pub use job::keep_up;
+pub use job::{Attention, keep_up};
 
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result, Timestamp};

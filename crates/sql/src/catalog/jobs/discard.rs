@@ -4,9 +4,16 @@ use super::{options, pause};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use meridian_base::key::encode;
 use meridian_base::{ColumnMask, GroupId, KeyRange, Result, SessionId, Write, limits};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Keys per transaction.
 const BATCH_KEYS: usize = 1_000;
+/// After each transaction the task rests for so many times as long as it took. Nobody waits for what it does, and others
+/// wait for the disk that it writes to.
+const REST: u32 = 3;
+/// The longest rest: a page that took longer was kept waiting by something else.
+const REST_MAX: Duration = Duration::from_millis(100);
 
 /// Deletes in a task of its own: the statement is done without it. If the node stops first, the keys stay, unreachable: index
 /// ids are never used again.
@@ -37,10 +44,14 @@ async fn index_keys<E: Environment>(env: &E, group: GroupId, index: u32, session
         if env.catalog().group_by_id(group).is_none() {
             return Ok(());
         }
+        let began = Instant::now();
         match page(env, group, range, session, attempt).await {
             Ok(next) => {
                 rest = next;
                 attempt = 0;
+                if rest.is_some() {
+                    tokio::time::sleep((began.elapsed() * REST).min(REST_MAX)).await;
+                }
             }
             Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
                 attempt += 1;

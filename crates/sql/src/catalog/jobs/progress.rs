@@ -82,6 +82,8 @@ where
             };
             match read {
                 Ok(Page { rows, rest, commit }) => {
+                    // What is at hand is read, and commits end, without any wait for long: sessions share this thread.
+                    tokio::task::yield_now().await;
                     let (group, mut range) = part;
                     if let Some(rest) = rest {
                         range.end = rest.start.clone();

@@ -56,4 +56,10 @@ impl<E: Environment> Session<E> {
         };
         interruptible(&self.cancel, self.env.compute(work)).await
     }
+
+    /// Frees what has a part for each word of a large text.
+    pub(super) fn drop_aside(&self, what: impl Send + 'static) {
+        // Nobody waits for it.
+        drop(self.env.compute(move || drop(what)));
+    }
 }

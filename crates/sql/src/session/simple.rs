@@ -124,6 +124,15 @@ impl<E: Environment> Session<E> {
                 return Err(in_characters(e, text, 0));
             }
         };
+        let result = self.run_all(text, &statements, out).await;
+        if is_large(text) {
+            self.drop_aside(statements);
+        }
+        result
+    }
+
+    /// Runs the statements of a query string.
+    async fn run_all(&mut self, text: &str, statements: &[Simple], out: &mut dyn Output) -> Result<()> {
         if statements.is_empty() {
             self.cancel.check()?;
             out.empty_query();
@@ -202,7 +211,9 @@ impl<E: Environment> Session<E> {
     /// Parses a query string, unless the plan cache knows it.
     async fn statements_of(&mut self, text: &str) -> Result<Vec<Simple>> {
         let bare = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
-        if let Some(cached) = self.cached(bare) {
+        if !is_large(text)
+            && let Some(cached) = self.cached(bare)
+        {
             return Ok(vec![cached]);
         }
         let parsed = self.parse_text(text).await?;
@@ -213,7 +224,7 @@ impl<E: Environment> Session<E> {
         if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
             return None;
         }
-        let print = parse::fingerprint(text).filter(|_| !is_large(text))?;
+        let print = parse::fingerprint(text)?;
         let catalog = self.catalog();
         let types = literal_types(&print);
         let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
@@ -313,7 +324,11 @@ impl<E: Environment> Session<E> {
             let catalog = self.catalog();
             prepared = Arc::new(self.prepare_aside(statement, &catalog, &[]).await?);
         }
-        self.run_query(&prepared, &[], manner, now, out).await
+        let result = self.run_query(&prepared, &[], manner, now, out).await;
+        if is_large(&statement.text) {
+            self.drop_aside(prepared);
+        }
+        result
     }
     /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
     /// as it is then, and its errors are those that count.

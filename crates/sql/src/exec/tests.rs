@@ -85,7 +85,7 @@ impl crate::catalog::system::SystemContext for NoSystem {
 }
 
 fn block_on<F: Future>(f: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(f)
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(f)
 }
 
 /// A database after some statements.

@@ -111,6 +111,45 @@ async fn copy_in_and_out() {
     assert_eq!(one(&client, "SELECT count(*) FROM t WHERE id = 5000", &[]).await, 0);
 }
 
+/// In the block that made the table, batches of rows commit while later ones are still read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copy_into_a_table_of_its_block_commits_in_parts() {
+    let running = start().await;
+    let client = connect(&running).await;
+    let lines = |ids: std::ops::Range<i64>| -> String { ids.map(|i| format!("{i}\t{}\n", i * 2)).collect() };
+    let load = async |text: String| -> Result<u64, tokio_postgres::Error> {
+        let copy = client.copy_in::<_, bytes::Bytes>("COPY n FROM STDIN").await?;
+        let mut copy = std::pin::pin!(copy);
+        for piece in text.as_bytes().chunks(5_000) {
+            copy.send(bytes::Bytes::copy_from_slice(piece)).await?;
+        }
+        copy.finish().await
+    };
+    const TABLE: &str = "BEGIN; CREATE TABLE n (id INT PRIMARY KEY, v INT)";
+    client.batch_execute(TABLE).await.unwrap();
+    assert_eq!(load(lines(0..12_500)).await.unwrap(), 12_500);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(one(&client, "SELECT sum(v)::int8 FROM n", &[]).await, (0..12_500).sum::<i64>() * 2);
+    assert_eq!(one(&client, "SELECT count(*) FROM n", &[]).await, 12_500);
+    client.batch_execute("DROP TABLE n").await.unwrap();
+    // A row of the last batch has the key of a row of the first one, or of one that may be on its way still.
+    for twice in [7, 8_990, 9_001] {
+        client.batch_execute(TABLE).await.unwrap();
+        let refused = load(lines(0..9_000) + &lines(9_001..9_005) + &lines(twice..twice + 1)).await.unwrap_err();
+        assert_eq!(code(&refused), "23505", "{refused:?}");
+        assert_eq!(code(&client.batch_execute("SELECT 1").await.unwrap_err()), "25P02");
+        client.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(code(&client.batch_execute("SELECT * FROM n").await.unwrap_err()), "42P01");
+    }
+    // One of the commits is refused.
+    client.batch_execute(TABLE).await.unwrap();
+    running.node.faults.conflicts.store(1, Ordering::SeqCst);
+    assert_eq!(code(&load(lines(0..9_000)).await.unwrap_err()), "40001");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(code(&client.batch_execute("SELECT * FROM n").await.unwrap_err()), "42P01");
+    assert_eq!(one(&client, "SELECT 1::int8", &[]).await, 1);
+}
+
 /// As a dump of a table with hidden columns does: those that are named are loaded, and no others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn copy_loads_hidden_columns_that_are_named() {

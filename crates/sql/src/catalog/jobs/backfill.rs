@@ -13,6 +13,9 @@ use meridian_base::key::encode;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, Write};
 use std::sync::Arc;
 
+/// Rows between two chances for other sessions: about a millisecond's work.
+const TURN_ROWS: usize = 256;
+
 /// Takes an index to `WriteOnly` and fills it. 23505 if it is unique and the rows are not.
 pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
     step(env, context, table, |t| {
@@ -60,7 +63,8 @@ async fn page<'e, E: Environment>(
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: locking(attempt) };
     let found = txn.scan(group, scan.clone()).await?;
     let mut entries: Vec<(Entry, Bytes)> = Vec::with_capacity(found.rows.len());
-    for (_, row) in &found.rows {
+    for (n, (_, row)) in found.rows.iter().enumerate() {
+        give_way(n).await;
         if let Some(entry) = plan.entry_of_stored(at, row, &context.eval)? {
             entries.push((entry, row.clone()));
         }
@@ -68,12 +72,20 @@ async fn page<'e, E: Environment>(
     if plan.table().indexes[at].unique {
         check_unique(&mut txn, &plan, at, group, &mut entries, context).await?;
     }
-    for (entry, _) in entries {
+    for (n, (entry, _)) in entries.into_iter().enumerate() {
+        give_way(n).await;
         txn.write(group, Write { key: entry.key, value: Some(entry.value), columns: ColumnMask::ALL })?;
     }
     // A page that is shorter than asked for is not the last one for that: the answer says what is left.
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
     Ok(Page::of(txn, found.rows.len(), rest))
+}
+
+/// Lets the other sessions of this thread go on, now and then.
+async fn give_way(rows_done: usize) {
+    if rows_done.is_multiple_of(TURN_ROWS) {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// What follows a full page, if the answer left it open.

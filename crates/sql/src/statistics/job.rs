@@ -98,6 +98,7 @@ async fn renew<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) 
     if before.is_some_and(|before| is_like(&before, &found)) {
         return Ok(());
     }
+    tracing::debug!(table = id.0, rows = found.rows, "the rows of a table are counted");
     analyze::keep(env, id, &found).await
 }
 

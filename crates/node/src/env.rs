@@ -180,7 +180,16 @@ impl<R: Runtime> Environment for Env<R> {
     }
 
     fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
-        self.0.runtime.run_io("compute", work)
+        let shared = self.0.clone();
+        async move {
+            let permit = shared.computing.clone().acquire_owned().await.expect("nobody closes it");
+            let work = move || {
+                // A session that was cancelled does not wait any more, and the thread works on.
+                let _permit = permit;
+                work()
+            };
+            shared.runtime.run_io("compute", work).await
+        }
     }
 
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03 if that

@@ -90,6 +90,8 @@ pub struct Shared<R: Runtime> {
     pub(crate) is_open: std::sync::atomic::AtomicBool,
     /// What this node's transactions may still read.
     pub(crate) protected: Arc<crate::protected::Protected>,
+    /// A permit for each thread that computes for a session ([`crate::env`]). The others wait in line.
+    pub(crate) computing: Arc<tokio::sync::Semaphore>,
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
     /// The last to be dropped: the data directory is let go when the store is closed.
@@ -126,6 +128,10 @@ pub(crate) struct PeerState {
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
     pub clock_offset_micros: i64,
 }
+
+/// How many threads at most compute for sessions at the same time: each request needs a thread of its own, and a thousand
+/// clients may send large texts.
+const COMPUTING_MAX: usize = 4;
 
 /// Where a group's primary is, as far as this node knows.
 pub(crate) enum Route<R: Runtime> {
@@ -196,6 +202,7 @@ impl<R: Runtime> Shared<R> {
             founding: Default::default(),
             is_open: Default::default(),
             protected: Default::default(),
+            computing: Arc::new(tokio::sync::Semaphore::new(COMPUTING_MAX)),
             sessions: RwLock::new(None),
         })
     }

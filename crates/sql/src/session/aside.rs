@@ -10,7 +10,7 @@ use crate::types::Type;
 use meridian_base::Result;
 use std::sync::Arc;
 
-/// Longer texts are parsed and planned aside. That takes some milliseconds for so many bytes.
+/// Texts of more bytes are parsed and planned on another thread. Parsing 16 KiB takes some milliseconds.
 const LARGE_TEXT_BYTES: usize = 16 << 10;
 
 /// Whether a text is parsed and planned aside.
@@ -57,9 +57,9 @@ impl<E: Environment> Session<E> {
         interruptible(&self.cancel, self.env.compute(work)).await
     }
 
-    /// Frees what has a part for each word of a large text.
+    /// Frees a value that has a part for each word of a large text. The session does not wait for that.
     pub(super) fn drop_aside(&self, what: impl Send + 'static) {
-        // Nobody waits for it.
-        drop(self.env.compute(move || drop(what)));
+        let env = self.env.clone();
+        drop(tokio::spawn(async move { env.compute(move || drop(what)).await }));
     }
 }

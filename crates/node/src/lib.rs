@@ -80,6 +80,7 @@ pub use meridian_region as region;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// Goes on with the schema jobs of nodes that died; to be spawned beside the sessions.
 pub use meridian_sql::catalog::jobs::adopt as adopt_jobs;
+/// Counts the rows of tables that change; to be spawned beside the sessions.
 pub use meridian_sql::statistics::{Attention, keep_up as keep_statistics};
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::{env as sql_env, session};

@@ -284,7 +284,7 @@ impl<R: Runtime> Replica<R> {
         self.until_readable(|core| self.look(core, view, std::slice::from_ref(target), columns, s)).await
     }
 
-    /// The same for several keys. What was let pass stays so: nobody is given a timestamp at or below `s` any more.
+    /// The same for several keys. A key that may be read at `s` stays so: no later transaction commits at or below `s`.
     async fn try_gates(&self, view: &View, keys: &[Key], columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
         for keys in keys.chunks(GATES_AT_ONCE) {
             let targets: Vec<Target> = keys.iter().cloned().map(Target::Key).collect();

@@ -33,7 +33,7 @@ use tokio::time::Instant;
 /// never has to say «forgotten» to a gateway that is still asking.
 pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
-/// A transaction that has read and written so many rows and ranges is certified in a task of its own.
+/// A transaction with this many read entries and writes, or more, is certified in a task of its own.
 const ENTRIES_ASIDE: usize = 256;
 /// How long a round looks for primaries that answer.
 const ROUND_PATIENCE: Duration = Duration::from_secs(10);
@@ -240,7 +240,7 @@ impl<R: Runtime> Txn<R> {
         let (shared, request) = (self.shared.clone(), request.clone());
         let (tell, told) = oneshot::channel();
         self.shared.spawn(async move {
-            // Nobody listens if the session is gone.
+            // The send fails if the session has ended meanwhile.
             let _ = tell.send(shared.commit_at(&replica, &request).await);
         });
         told.await.unwrap_or_else(|_| Err(Error::unavailable("the node stops")))

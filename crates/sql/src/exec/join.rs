@@ -229,7 +229,7 @@ impl Join<'_> {
         while !is_any_enough && let Some((i, right)) = coming {
             rt.step().await?;
             coming = candidates.next();
-            // Nobody asks for the left row after the last candidate of an inner join.
+            // An inner join does not need the left row after its last candidate.
             let is_over = self.kind == JoinKind::Inner && coming.is_none();
             let mut row = Vec::with_capacity(self.widths.0 + self.widths.1);
             match is_over {

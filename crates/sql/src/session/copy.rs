@@ -403,7 +403,7 @@ struct Loading {
 }
 
 impl Loading {
-    /// Waits until no more than so many commits are on their way. An error does not end the wait for the others.
+    /// Waits until at most `most` commits are under way. After an error it still waits for the others.
     async fn commit_down_to(&mut self, most: usize) -> Result<()> {
         let mut outcome = Ok(());
         while self.on_their_way.len() > most {

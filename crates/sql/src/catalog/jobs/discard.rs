@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// Keys per transaction.
 const BATCH_KEYS: usize = 1_000;
-/// After each transaction the task rests for so many times as long as it took. Nobody waits for what it does, and others
-/// wait for the disk that it writes to.
+/// After each transaction the task sleeps for this many times as long as the transaction took. No client waits for the
+/// task, and clients do wait for the disk that it writes to.
 const REST: u32 = 3;
 /// The longest rest: a page that took longer was kept waiting by something else.
 const REST_MAX: Duration = Duration::from_millis(100);

@@ -84,6 +84,12 @@ pub(crate) fn current_at(raw: &[u8]) -> Option<Timestamp> {
     Some(Timestamp(u64::from_le_bytes(raw.first_chunk::<8>().copied()?)))
 }
 
+/// The timestamp and the row in an entry of `current`; `None` for a tombstone, or what cannot be read.
+pub(crate) fn current_row(raw: &[u8]) -> Option<(Timestamp, &[u8])> {
+    let (header, row) = raw.split_at_checked(HEADER)?;
+    (header[HEADER - 1] == ROW).then_some((current_at(header)?, row))
+}
+
 /// Writes the key of a version in `history`. Larger timestamps sort first.
 pub(crate) fn put_history_key(out: &mut Vec<u8>, key: &[u8], at: Timestamp) {
     out.clear();

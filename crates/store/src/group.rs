@@ -323,7 +323,9 @@ impl GroupStore {
         collecting.retired = true;
         self.pending.lock().take();
         let mut inner = self.inner.write();
-        inner.table.reset(Timestamp::MIN, &self.shared.totals);
+        // What it had is in the spaces until they go.
+        let newest = inner.table.newest;
+        inner.table.reset(newest, &self.shared.totals);
         Ok(())
     }
 

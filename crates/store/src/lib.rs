@@ -37,4 +37,4 @@ pub use memory::MemoryDisk;
 pub use options::{Backend, Options};
 pub use snapshot::{Export, Import};
 pub use store::Store;
-pub use version::{Found, ScanLimits, ScanPage, Version};
+pub use version::{ScanLimits, ScanPage, Version};

@@ -13,7 +13,7 @@ use crate::codec;
 use crate::group::{EVICT_CALLS_FILL, GroupStore, Inner};
 use crate::spaces;
 use crate::table::Row;
-use crate::version::{Found, ScanLimits, ScanPage, Version};
+use crate::version::{ScanLimits, ScanPage, Version};
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
 use meridian_base::key::{Key, KeyRange, Target};
@@ -34,47 +34,38 @@ const LOOK_EXTRA: usize = 1_024;
 impl GroupStore {
     /// The newest version at or below `at`, tombstones included. Below [`GroupStore::gc_threshold`]: an error (72000).
     pub fn get(&self, key: &[u8], at: Timestamp) -> Result<Option<Version>> {
-        Ok(self.find(key, at)?.version)
+        self.check_readable(at)?;
+        let (spaces, epoch, is_here) = {
+            let inner = self.inner.read();
+            let row = inner.table.row(key);
+            if let Some(row) = row {
+                row.touch();
+                if let Some(slot) = row.visible(at) {
+                    return Ok(Some(slot.version()));
+                }
+            } else if inner.table.has_never_held(key) {
+                return Ok(None);
+            }
+            (inner.spaces.clone(), inner.table.epoch, row.is_some())
+        };
+        let current = spaces::current(&*spaces, key)?;
+        if let (false, Some(version)) = (is_here, &current) {
+            self.inner.write().table.fill(key, version, epoch, &self.shared.totals);
+            self.evict(EVICT_CALLS_FILL);
+        }
+        match current {
+            Some(version) if version.at > at => {
+                let version = spaces::history_at(&*spaces, &*spaces.view(), key, at)?;
+                self.check_readable(at)?;
+                Ok(version)
+            }
+            other => Ok(other),
+        }
     }
 
     /// The newest version, tombstones included.
     pub fn newest(&self, key: &[u8]) -> Result<Option<Version>> {
         self.get(key, Timestamp::MAX)
-    }
-
-    /// As [`GroupStore::get`], with the timestamp of the key's newest version.
-    pub fn find(&self, key: &[u8], at: Timestamp) -> Result<Found> {
-        self.check_readable(at)?;
-        let (spaces, epoch, newest_here) = {
-            let inner = self.inner.read();
-            let newest_here = match inner.table.row(key) {
-                Some(row) => {
-                    row.touch();
-                    let newest = row.newest().at;
-                    if let Some(slot) = row.visible(at) {
-                        return Ok(Found { version: Some(slot.version()), newest_seen: newest });
-                    }
-                    Some(newest)
-                }
-                None => None,
-            };
-            (inner.spaces.clone(), inner.table.epoch, newest_here)
-        };
-        let current = spaces::current(&*spaces, key)?;
-        if let (None, Some(version)) = (newest_here, &current) {
-            self.inner.write().table.fill(key, version, epoch, &self.shared.totals);
-            self.evict(EVICT_CALLS_FILL);
-        }
-        let newest_seen = newest_here.or(current.as_ref().map(|v| v.at)).unwrap_or(Timestamp::MIN);
-        let version = match current {
-            Some(version) if version.at > at => {
-                let version = spaces::history_at(&*spaces, &*spaces.view(), key, at)?;
-                self.check_readable(at)?;
-                version
-            }
-            other => other,
-        };
-        Ok(Found { version, newest_seen })
     }
 
     /// As [`GroupStore::get`] for several keys, with answers in their order. Keys that lie close to each other, or where nothing is, cost
@@ -96,6 +87,7 @@ impl GroupStore {
                     let row = inner.table.row(key.as_bytes()).inspect(|row| row.touch());
                     match row.and_then(|row| row.visible(at)) {
                         Some(slot) => found[place] = Some(slot.version()),
+                        None if row.is_none() && inner.table.has_never_held(key.as_bytes()) => {}
                         None => missing.push(place),
                     }
                 }
@@ -152,30 +144,46 @@ impl GroupStore {
 
     /// One page of the rows of a range as of `at`, from the start or, if `reverse`, from the end.
     pub fn scan(&self, range: &KeyRange, at: Timestamp, reverse: bool, limits: ScanLimits) -> Result<ScanPage> {
+        let mut rows = Vec::new();
+        let mut take = |key: &[u8], seen: Seen| {
+            rows.push((Key::new(key), seen.version()?));
+            Ok(ControlFlow::Continue(()))
+        };
+        let rest = self.page(range, at, reverse, limits, &mut take)?;
+        Ok(ScanPage { rows, rest })
+    }
+
+    /// As [`GroupStore::scan`], but shows each row where it lies: its key, when it was written, and its value. Whoever breaks
+    /// off ends the page behind the row.
+    pub fn visit(
+        &self,
+        range: &KeyRange,
+        at: Timestamp,
+        reverse: bool,
+        limits: ScanLimits,
+        visit: &mut dyn FnMut(&[u8], Timestamp, &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<KeyRange>> {
+        let mut take = |key: &[u8], seen: Seen| Ok(visit(key, seen.at(), seen.value()));
+        self.page(range, at, reverse, limits, &mut take)
+    }
+
+    /// One page; what is left of the range.
+    fn page(&self, range: &KeyRange, at: Timestamp, reverse: bool, limits: ScanLimits, take: Take) -> Result<Option<KeyRange>> {
         self.check_readable(at)?;
-        loop {
-            let mut page = PageBuilder::new(range, reverse, limits);
-            let mut spaces: Option<Arc<dyn Spaces>> = None;
-            let replaced = loop {
-                if page.is_done() {
-                    break false;
-                }
-                let (step, of) = self.step(&page.left, reverse, page.rows_wanted(), |row| Overlay {
-                    newest: row.newest().at,
-                    version: row.visible(at).map(|slot| slot.version()),
-                });
-                // A snapshot was installed meanwhile: a page must not mix the old content with the new one.
-                if spaces.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &of)) {
-                    break true;
-                }
-                scan_step(&*of, step, at, &mut page)?;
-                spaces = Some(of);
-            };
-            if !replaced {
-                self.check_readable(at)?;
-                return Ok(page.finish());
+        let mut page = PageBuilder::new(range, reverse, limits, take);
+        let mut spaces: Option<Arc<dyn Spaces>> = None;
+        while !page.is_done() {
+            let what = |row: &Row| row.visible(at).map(|slot| slot.version());
+            let (step, of) = self.step(&page.left, reverse, page.rows_wanted(), at, what);
+            // A snapshot was installed meanwhile: a page must not mix the old content with the new one, so it ends here.
+            if spaces.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &of)) {
+                break;
             }
+            scan_step(&*of, step, at, &mut page)?;
+            spaces = Some(of);
         }
+        self.check_readable(at)?;
+        Ok((!page.left.is_empty()).then_some(page.left))
     }
 
     /// A version above `after` that changed any of `columns` in the target, if there is one. Exact: every version counts, not
@@ -214,6 +222,7 @@ impl GroupStore {
                     RowChange::No => return Ok(None),
                     RowChange::Below(at) => at,
                 },
+                None if inner.table.whole_from(key.as_bytes()) <= asked.after => return Ok(None),
                 None => Timestamp::MAX,
             };
             (inner.spaces.clone(), below)
@@ -228,7 +237,7 @@ impl GroupStore {
             if newest_in_range(&self.inner.read(), &left) <= asked.after {
                 return Ok(None);
             }
-            let (step, spaces) = self.step(&left, false, STEP_ROWS_MAX, |row| asked.of_row(row));
+            let (step, spaces) = self.step(&left, false, STEP_ROWS_MAX, asked.after, |row| asked.of_row(row));
             let reached = step.covered.end.clone();
             if let Some(found) = changed_step(&*spaces, step, asked)? {
                 return Ok(Some(found));
@@ -238,12 +247,14 @@ impl GroupStore {
         Ok(None)
     }
 
-    /// Copies out what the row table has of the start (or the end) of a range, and the spaces it stands before.
+    /// Copies out what the row table has of the start (or the end) of a range, and the spaces it stands before. `from`: what
+    /// was gone by then does not matter.
     fn step<T>(
         &self,
         range: &KeyRange,
         reverse: bool,
         rows_wanted: usize,
+        from: Timestamp,
         what: impl Fn(&Row) -> T,
     ) -> (Step<T>, Arc<dyn Spaces>) {
         let rows_max = rows_wanted.clamp(STEP_ROWS_MIN, STEP_ROWS_MAX);
@@ -260,7 +271,8 @@ impl GroupStore {
                 covered.end = last.successor();
             }
         }
-        (Step { covered, rows }, inner.spaces.clone())
+        let is_whole = in_one_index(range).is_some_and(|index| inner.table.whole_from(index) <= from);
+        (Step { covered, rows, is_whole }, inner.spaces.clone())
     }
 }
 
@@ -268,30 +280,65 @@ fn bounds(range: &KeyRange) -> RawRange<'_> {
     (Bound::Included(range.start.as_bytes()), Bound::Excluded(range.end.as_bytes()))
 }
 
+/// The index that a range lies in.
+fn in_one_index(range: &KeyRange) -> Option<&[u8]> {
+    let index = range.start.as_bytes().get(..4)?;
+    let ends_there = || Key::new(index).prefix_end().is_some_and(|end| range.end <= end);
+    (range.end.as_bytes().starts_with(index) || ends_there()).then_some(index)
+}
+
 /// The newest version that any key of a range may have: by its index, if it lies in one.
 fn newest_in_range(inner: &Inner, range: &KeyRange) -> Timestamp {
-    let start = range.start.as_bytes();
-    let one_index = start.get(..4).is_some_and(|index| {
-        range.end.as_bytes().starts_with(index) || Key::new(index).prefix_end().is_some_and(|end| range.end <= end)
-    });
-    if one_index { inner.table.newest_in_index(start) } else { inner.table.newest }
+    in_one_index(range).map_or(inner.table.newest, |index| inner.table.newest_in_index(index))
 }
 
 /// A stretch of a range, and what the row table has of it, in the order of the scan.
 struct Step<T> {
     covered: KeyRange,
     rows: Vec<(Key, T)>,
+    /// Keys of the stretch that are not among the rows have nothing to see.
+    is_whole: bool,
 }
 
-impl<T> Step<T> {
+/// What the row table has of a key.
+trait Held {
+    /// The spaces may have more of it that matters.
+    fn is_in_part(&self) -> bool;
+}
+
+/// For a scan: the version that it sees; `None` if that is older than everything here.
+impl Held for Option<Version> {
+    fn is_in_part(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl Held for RowChange {
+    fn is_in_part(&self) -> bool {
+        matches!(self, RowChange::Below(_))
+    }
+}
+
+impl<T: Held> Step<T> {
     /// Merges the row table's rows with `current` over the stretch. `visit` sees every key once, in order, with what the row
-    /// table has and with `current`'s raw value, and may break off.
+    /// table has and, if that is not all, with `current`'s raw value, and may break off.
     fn merge(
         self,
+        spaces: &dyn Spaces,
         view: &dyn View,
         reverse: bool,
         visit: &mut dyn FnMut(&[u8], Option<T>, Option<&[u8]>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        if self.is_whole {
+            for (key, row) in self.rows {
+                let key = key.as_bytes();
+                let raw = if row.is_in_part() { spaces.get(Space::Current, key)? } else { None };
+                if visit(key, Some(row), raw.as_deref())?.is_break() {
+                    return Ok(());
+                }
+            }
+            return Ok(());
+        }
         let mut rows = self.rows.into_iter().peekable();
         let mut outcome = Ok(ControlFlow::Continue(()));
         view.scan(Space::Current, bounds(&self.covered), reverse, &mut |key, raw| {
@@ -322,27 +369,59 @@ fn decode_current(spaces: &dyn Spaces, raw: &[u8]) -> Result<Version> {
     codec::current(Bytes::copy_from_slice(raw)).ok_or_else(|| codec::damaged(&spaces.describe(), "an entry that cannot be read"))
 }
 
-/// What the row table has of a key, for a scan.
-struct Overlay {
-    newest: Timestamp,
-    /// `None`: what the reader sees is older than everything here.
-    version: Option<Version>,
+/// A row as a page meets it.
+enum Seen<'a> {
+    /// Of the row table, or of `history`.
+    Held { at: Timestamp, columns: ColumnMask, value: Bytes },
+    /// Of `current`: its entry, and what that says.
+    Entry { at: Timestamp, value: &'a [u8], raw: &'a [u8], spaces: &'a dyn Spaces },
 }
 
-fn scan_step(spaces: &dyn Spaces, step: Step<Overlay>, at: Timestamp, page: &mut PageBuilder) -> Result<()> {
+impl Seen<'_> {
+    /// The row of a version; `None` for a tombstone.
+    fn held(version: Version) -> Option<Seen<'static>> {
+        let Version { at, columns, value } = version;
+        value.map(|value| Seen::Held { at, columns, value })
+    }
+    fn at(&self) -> Timestamp {
+        match self {
+            Seen::Held { at, .. } | Seen::Entry { at, .. } => *at,
+        }
+    }
+    fn value(&self) -> &[u8] {
+        match self {
+            Seen::Held { value, .. } => value,
+            Seen::Entry { value, .. } => value,
+        }
+    }
+    fn version(self) -> Result<Version> {
+        match self {
+            Seen::Held { at, columns, value } => Ok(Version { at, columns, value: Some(value) }),
+            Seen::Entry { raw, spaces, .. } => decode_current(spaces, raw),
+        }
+    }
+}
+
+/// What a page does with a row; it may break off behind it.
+type Take<'a> = &'a mut dyn FnMut(&[u8], Seen<'_>) -> Result<ControlFlow<()>>;
+
+fn scan_step(spaces: &dyn Spaces, step: Step<Option<Version>>, at: Timestamp, page: &mut PageBuilder) -> Result<()> {
     let view = spaces.view();
     let covered = step.covered.clone();
     let reverse = page.reverse;
-    step.merge(&*view, reverse, &mut |key, overlay, raw| {
-        let (newest, version) = match overlay {
-            Some(Overlay { newest, version: Some(version) }) => (newest, Some(version)),
-            other => {
-                let current = raw.map(|raw| decode_current(spaces, raw)).transpose()?;
-                let newest = other.map(|o| o.newest).or(current.as_ref().map(|v| v.at)).unwrap_or(Timestamp::MIN);
-                (newest, spaces::visible(spaces, &*view, key, current, at)?)
-            }
+    step.merge(spaces, &*view, reverse, &mut |key, held, raw| {
+        let is_held = held.is_some();
+        let version = match (held.flatten(), raw) {
+            (Some(version), _) => Some(version),
+            (None, None) => None,
+            (None, Some(raw)) => match codec::current_row(raw) {
+                Some((written, value)) if !is_held && written <= at => {
+                    return page.take(key, Some(Seen::Entry { at: written, value, raw, spaces }));
+                }
+                _ => spaces::visible(spaces, &*view, key, Some(decode_current(spaces, raw)?), at)?,
+            },
         };
-        Ok(page.take(key, newest, version))
+        page.take(key, version.and_then(Seen::held))
     })?;
     if !page.full {
         page.covered(&covered);
@@ -350,8 +429,9 @@ fn scan_step(spaces: &dyn Spaces, step: Step<Overlay>, at: Timestamp, page: &mut
     Ok(())
 }
 
-struct PageBuilder {
-    page: ScanPage,
+struct PageBuilder<'a> {
+    take: Take<'a>,
+    rows: usize,
     left: KeyRange,
     reverse: bool,
     limits: ScanLimits,
@@ -360,10 +440,11 @@ struct PageBuilder {
     full: bool,
 }
 
-impl PageBuilder {
-    fn new(range: &KeyRange, reverse: bool, limits: ScanLimits) -> PageBuilder {
+impl<'a> PageBuilder<'a> {
+    fn new(range: &KeyRange, reverse: bool, limits: ScanLimits, take: Take<'a>) -> PageBuilder<'a> {
         PageBuilder {
-            page: ScanPage::default(),
+            take,
+            rows: 0,
             left: range.clone(),
             reverse,
             limits,
@@ -373,34 +454,29 @@ impl PageBuilder {
         }
     }
     fn rows_wanted(&self) -> usize {
-        self.limits.rows.saturating_sub(self.page.rows.len())
+        self.limits.rows.saturating_sub(self.rows)
     }
     fn is_done(&self) -> bool {
         self.full || self.left.is_empty()
     }
-    /// Takes the next key. Breaks when the page is full; what is left then begins after this key.
-    fn take(&mut self, key: &[u8], newest: Timestamp, version: Option<Version>) -> ControlFlow<()> {
-        self.page.newest_seen = self.page.newest_seen.max(newest);
+    /// Takes the next key, and its row, if it has one. Breaks when the page is full; what is left then begins after this key.
+    fn take(&mut self, key: &[u8], row: Option<Seen<'_>>) -> Result<ControlFlow<()>> {
         self.looks_left -= 1;
-        let key = Key::new(key);
-        let live = version.filter(|v| v.value.is_some());
-        self.bytes += live.as_ref().and_then(|v| v.value.as_ref()).map_or(0, |value| key.as_bytes().len() + value.len());
-        let rows = self.page.rows.len() + usize::from(live.is_some());
-        self.full = self.looks_left == 0 || rows >= self.limits.rows || self.bytes >= self.limits.bytes;
-        let flow = if self.full {
-            if self.reverse {
-                self.left.end = key.clone();
-            } else {
-                self.left.start = key.successor();
-            }
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        };
-        if let Some(version) = live {
-            self.page.rows.push((key, version));
+        if let Some(row) = row {
+            self.rows += 1;
+            self.bytes += key.len() + row.value().len();
+            self.full = (self.take)(key, row)?.is_break();
         }
-        flow
+        self.full |= self.looks_left == 0 || self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
+        if !self.full {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let key = Key::new(key);
+        match self.reverse {
+            true => self.left.end = key,
+            false => self.left.start = key.successor(),
+        }
+        Ok(ControlFlow::Break(()))
     }
     fn covered(&mut self, covered: &KeyRange) {
         if self.reverse {
@@ -408,10 +484,6 @@ impl PageBuilder {
         } else {
             self.left.start = covered.end.clone();
         }
-    }
-    fn finish(mut self) -> ScanPage {
-        self.page.rest = (!self.left.is_empty()).then_some(self.left);
-        self.page
     }
 }
 
@@ -459,7 +531,7 @@ impl Change {
 fn changed_step(spaces: &dyn Spaces, step: Step<RowChange>, asked: Change) -> Result<Option<(Key, Timestamp)>> {
     let view = spaces.view();
     let mut found = None;
-    step.merge(&*view, false, &mut |key, row, raw| {
+    step.merge(spaces, &*view, false, &mut |key, row, raw| {
         let changed = match (row, raw) {
             (Some(RowChange::At(at)), _) => Some(at),
             (Some(RowChange::No), _) | (Some(RowChange::Below(_)), None) | (None, None) => None,

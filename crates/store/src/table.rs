@@ -12,6 +12,9 @@
 //! Each version carries the number of the flush *unit* it belongs to; 0 (*clean*) once it is durable. Only rows that are
 //! entirely clean are evicted; those that end in a tombstone at once.
 //!
+//! As long as no row of an index was evicted, and the spaces were empty when the table was made, what is not here of that index is
+//! nowhere: reads of it ask the spaces for old versions only (`invariant_whole`).
+//!
 //! Filling the cache from the spaces races with a writer whose version is flushed and evicted in between: what was read would
 //! then be taken for the newest. `epoch` is raised whenever dirty versions become clean, before any of them can be evicted; who
 //! fills the cache compares it with what it was before reading.
@@ -84,9 +87,6 @@ impl Row {
     /// Newest first.
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
         std::iter::once(&self.newest).chain(&self.older)
-    }
-    pub fn newest(&self) -> &Slot {
-        &self.newest
     }
     pub fn oldest(&self) -> &Slot {
         self.older.last().unwrap_or(&self.newest)
@@ -171,6 +171,9 @@ pub(crate) struct Table {
     /// The newest version in each index, by the first bytes of its keys; for an index that is not here, `newest_else`.
     newest_by_index: BTreeMap<[u8; 4], Timestamp>,
     newest_else: Timestamp,
+    /// From when on this table has an index whole, by the first bytes of its keys; see [`Table::whole_from`].
+    whole_by_index: BTreeMap<[u8; 4], Timestamp>,
+    whole_else: Timestamp,
     /// The newest version of all.
     pub newest: Timestamp,
 }
@@ -190,6 +193,9 @@ impl Table {
             clean_bytes: 0,
             newest_by_index: BTreeMap::new(),
             newest_else: spaces_newest,
+            whole_by_index: BTreeMap::new(),
+            // Of what is in the spaces nothing is here yet.
+            whole_else: if spaces_newest == Timestamp::MIN { Timestamp::MIN } else { Timestamp::MAX },
             newest: spaces_newest,
         }
     }
@@ -219,6 +225,32 @@ impl Table {
         let index = key.first_chunk::<4>().and_then(|index| self.newest_by_index.get(index));
         index.copied().unwrap_or(self.newest_else)
     }
+
+    /// For the index of `key`: no key that is not here has had a row since. [`Timestamp::MAX`] if nothing is known, because rows
+    /// were evicted, or were in the spaces before this table was.
+    pub fn whole_from(&self, key: &[u8]) -> Timestamp {
+        let index = key.first_chunk::<4>().and_then(|index| self.whole_by_index.get(index));
+        index.map_or(self.whole_else, |from| self.whole_else.max(*from))
+    }
+    /// Whether a key that is not here has no version at all.
+    pub fn has_never_held(&self, key: &[u8]) -> bool {
+        self.whole_from(key) == Timestamp::MIN
+    }
+    /// A row leaves the table, while the spaces have it.
+    fn forget(&mut self, key: &Key) -> usize {
+        let Some(row) = self.rows.remove(key) else { return 0 };
+        let from = match row.newest.value {
+            Some(_) => Timestamp::MAX,
+            None => row.newest.at,
+        };
+        let of_index = match key.as_bytes().first_chunk::<4>() {
+            Some(index) => self.whole_by_index.entry(*index).or_insert(from),
+            None => &mut self.whole_else,
+        };
+        *of_index = from.max(*of_index);
+        row.slots().map(|s| s.bytes(key)).sum()
+    }
+
     fn raise_newest(&mut self, key: &[u8], at: Timestamp) {
         self.newest = at.max(self.newest);
         let newest_else = self.newest_else;
@@ -387,8 +419,7 @@ impl Table {
             row.older.shrink_to_fit();
             // What was deleted would take the place of rows that are there.
             if row.newest.value.is_none() && row.slots().all(Slot::is_clean) {
-                dropped += row.slots().map(|s| s.bytes(key)).sum::<usize>();
-                self.rows.remove(key);
+                dropped += self.forget(key);
             }
             self.dirty_bytes -= moved;
             totals.dirty.fetch_sub(moved, Ordering::Relaxed);
@@ -422,7 +453,7 @@ impl Table {
             self.hand = Key::MIN;
         }
         for key in victims {
-            let bytes = self.rows.remove(&key).map_or(0, |row| row.slots().map(|s| s.bytes(&key)).sum());
+            let bytes = self.forget(&key);
             self.clean_bytes -= bytes;
             totals.clean.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -466,7 +497,7 @@ mod tests {
         assert!(table.row(key(1).as_bytes()).is_none(), "5 is not the newest version any more");
         assert!(!table.place_loaded(&write(1), Timestamp(4), &[version(5)], epoch, &totals));
         table.fill(key(1).as_bytes(), &version(6), table.epoch, &totals);
-        assert_eq!(table.row(key(1).as_bytes()).map(|row| row.newest().at), Some(Timestamp(6)));
+        assert_eq!(table.row(key(1).as_bytes()).map(|row| row.newest.at), Some(Timestamp(6)));
     }
 
     #[test]
@@ -481,7 +512,7 @@ mod tests {
         }
         while table.evict(0, 0, &totals) && table.rows.len() > 50 {}
         assert_eq!(table.rows.len(), 50);
-        assert!(table.rows.values().all(|row| !row.newest().is_clean()));
+        assert!(table.rows.values().all(|row| !row.newest.is_clean()));
         flush(&mut table, &totals);
         assert_eq!((table.dirty_bytes, totals.dirty.load(Ordering::Relaxed)), (0, 0));
         while table.evict(0, 0, &totals) {}
@@ -540,6 +571,30 @@ mod tests {
         assert!(table.evict(bytes - 1, bytes - 1, &totals), "all are new, and more should go");
         assert!(!table.evict(bytes - 1, bytes - 1, &totals));
         assert!(table.rows.len() < 10);
+    }
+
+    #[test]
+    fn an_index_is_here_whole_until_a_row_of_it_is_evicted() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        (0..3).for_each(|i| _ = table.place(&write(i), Timestamp(10), &totals));
+        let other = Key::new(&[0, 0, 0, 2, 1]);
+        table.place(&Write { key: other.clone(), ..write(0) }, Timestamp(10), &totals);
+        flush(&mut table, &totals);
+        let from = |table: &Table| (table.whole_from(key(9).as_bytes()), table.whole_from(other.as_bytes()));
+        assert_eq!(from(&table), (Timestamp::MIN, Timestamp::MIN));
+        // A row that was deleted is gone for those who read later.
+        table.place(&Write { value: None, ..write(1) }, Timestamp(20), &totals);
+        flush(&mut table, &totals);
+        assert_eq!(from(&table), (Timestamp(20), Timestamp::MIN));
+        assert!(table.has_never_held(other.as_bytes()) && !table.has_never_held(key(1).as_bytes()));
+        while table.evict(0, 0, &totals) {}
+        assert!(table.rows.is_empty());
+        assert_eq!(from(&table), (Timestamp::MAX, Timestamp::MAX));
+        // What is in the spaces that a table is made over was never here.
+        table.reset(Timestamp(5), &totals);
+        assert_eq!(from(&table), (Timestamp::MAX, Timestamp::MAX));
+        table.reset(Timestamp::MIN, &totals);
+        assert_eq!(from(&table), (Timestamp::MIN, Timestamp::MIN));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use meridian_base::record::Committed;
 use meridian_base::time::Timestamp;
 use meridian_base::txn::{ColumnMask, Write};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -189,10 +190,18 @@ fn a_page_does_not_mix_what_was_before_an_import_with_what_is_after_it() {
         }
         let installed = meanwhile(&group, Moment::BeforeView, move || drop(import.finish().unwrap()));
         let limits = ScanLimits { rows: 1_000, ..ScanLimits::default() };
-        let page = group.scan(&KeyRange::prefix(&[0, 0, 0, 1]), Timestamp(10), reverse, limits).unwrap();
+        let (mut rows, mut pages) = (0, Vec::new());
+        let mut left = Some(KeyRange::prefix(&[0, 0, 0, 1]));
+        while let Some(range) = left {
+            let page = group.scan(&range, Timestamp(10), reverse, limits).unwrap();
+            rows += page.rows.len();
+            pages.push(page.rows.into_iter().map(|(_, v)| v.value).collect::<BTreeSet<_>>());
+            left = page.rest;
+        }
         assert!(installed.has_happened());
-        assert_eq!(page.rows.len(), 600);
-        assert!(page.rows.iter().all(|(_, v)| v.value.as_deref() == Some(b"imported")));
+        assert_eq!(rows, 600);
+        let of = |value: &'static str| BTreeSet::from([Some(Bytes::from_static(value.as_bytes()))]);
+        assert_eq!(pages, [of("replaced"), of("imported")], "the page during which it was installed ends there");
     }
 }
 

@@ -16,16 +16,6 @@ pub struct Version {
     pub value: Option<Bytes>,
 }
 
-/// The answer to a point read.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Found {
-    /// The newest version at or below the timestamp asked for, tombstones included.
-    pub version: Option<Version>,
-    /// The newest version of the key, at whatever timestamp; [`Timestamp::MIN`] if there is none. A fresh read that meets one
-    /// above its timestamp may have to move (design: transactions, «At the gateway»).
-    pub newest_seen: Timestamp,
-}
-
 /// How much one page of a scan may return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanLimits {
@@ -49,6 +39,4 @@ pub struct ScanPage {
     /// What is left to scan, with the same direction; `None` at the end. A page may be empty and still have a rest (it looked
     /// at as many deleted rows as it may look at).
     pub rest: Option<KeyRange>,
-    /// The newest version of any key looked at, tombstones and versions above the timestamp included. See [`Found::newest_seen`].
-    pub newest_seen: Timestamp,
 }

@@ -214,8 +214,8 @@ fn a_snapshot_says_how_new_its_versions_may_be() {
         assert_eq!((target.durable(), target.applied_ts()), (at(1), Timestamp(10)));
         for n in 2..=3 {
             versions(&target, n..=n);
-            let found = target.find(key(1).as_bytes(), Timestamp(n * 10)).unwrap();
-            assert_eq!((found.version.unwrap().at, found.newest_seen), (Timestamp(n * 10), Timestamp(30)));
+            let found = target.get(key(1).as_bytes(), Timestamp(n * 10)).unwrap();
+            assert_eq!(found.map(|v| v.at), Some(Timestamp(n * 10)));
         }
         flush(&target);
         assert_eq!(target.newest(key(1).as_bytes()).unwrap().unwrap().at, Timestamp(30));

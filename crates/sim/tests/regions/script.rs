@@ -472,15 +472,15 @@ impl Load {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
-    /// Everything that was acknowledged is in the table.
+    /// Everything that was acknowledged is in the table. (Its clients may go on while it is read.)
     pub fn check(&self, cluster: &mut Cluster, region: &str, database: &str, table: &str) {
+        let acknowledged: Vec<i64> = self.acknowledged.lock().keys().copied().collect();
         let found: BTreeSet<i64> = cluster
             .sql(region, database, &format!("SELECT id FROM {table}"))
             .into_iter()
             .map(|row| row[0].parse().expect("a number"))
             .collect();
-        let acknowledged = self.acknowledged.lock();
-        let lost: Vec<_> = acknowledged.keys().filter(|id| !found.contains(id)).collect();
+        let lost: Vec<_> = acknowledged.iter().filter(|id| !found.contains(id)).collect();
         assert!(lost.is_empty(), "lost: {lost:?}");
     }
     /// The longest time without an acknowledgement after `from`.

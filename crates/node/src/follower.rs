@@ -5,14 +5,14 @@
 //! certification decides (design: transactions, «At the gateway»). A transaction that is prepared and not decided may put a
 //! version below the closed timestamp; a read passes it by, and its `until` stays below what was prepared.
 
-use crate::primary::conflict_error;
+use crate::primary::{conflict_error, page_limits};
 use crate::replica::Replica;
 use crate::txn::covered;
-use crate::wire::{GlobalView, ReadOp, ReadResult, ReplicaAnswer, ReplicaView};
+use crate::wire::{GlobalView, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, WireLocking};
 use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Conflict, ConflictReason, Error, Key, KeyRange, ReadEntry, Result, Target, Timestamp};
 use meridian_region::{Planned, PlantedBug};
-use meridian_store::ScanLimits;
+use meridian_sql::env::{RowVisitor, Scan};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,8 +22,6 @@ pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
 const PAST_PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// Closed timestamps move in such steps, or with the log.
 const PAST_POLL: Duration = Duration::from_millis(5);
-/// Rows in one page.
-const PAGE_ROWS_MAX: usize = 1_024;
 
 impl<R: Runtime> Replica<R> {
     /// Several reads at one snapshot. `Unavailable` if the replica is not there yet: the gateway asks elsewhere.
@@ -63,6 +61,30 @@ impl<R: Runtime> Replica<R> {
     /// Several reads at one moment of the past: nothing may appear at or below it any more. Waits for that, not longer than `patience`;
     /// then `Unavailable`, and the gateway asks elsewhere. 72000 if the versions of that time are collected.
     pub async fn read_past(&self, at: Timestamp, patience: Duration, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
+        self.until_past(at, patience, ops).await?;
+        Ok(self.read_at(at, ops)?.results.into_iter().map(|(result, _)| result).collect())
+    }
+
+    /// Shows a page of the past to a visitor; what is left of the range. Otherwise as [`Replica::read_past`].
+    pub async fn visit_past(
+        &self,
+        at: Timestamp,
+        patience: Duration,
+        scan: &Scan,
+        visitor: &mut dyn RowVisitor,
+    ) -> Result<Option<KeyRange>> {
+        let op = ReadOp::Scan {
+            range: scan.range.clone(),
+            columns: scan.columns | ColumnMask::EXISTENCE,
+            reverse: scan.reverse,
+            limit: None,
+            locking: WireLocking::None,
+        };
+        self.until_past(at, patience, std::slice::from_ref(&op)).await?;
+        self.store.visit(&scan.range, at, scan.reverse, page_limits(scan.limit), &mut |key, _, value| visitor.row(key, value))
+    }
+
+    async fn until_past(&self, at: Timestamp, patience: Duration, ops: &[ReadOp]) -> Result<()> {
         let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
         while !ops.iter().all(|op| self.is_past(at, op)) {
             if Instant::now() >= deadline {
@@ -70,7 +92,7 @@ impl<R: Runtime> Replica<R> {
             }
             tokio::time::sleep(PAST_POLL).await;
         }
-        Ok(self.read_at(at, ops)?.results.into_iter().map(|(result, _)| result).collect())
+        Ok(())
     }
 
     /// Whether what a read sees at that time is final: it is closed, and nothing prepared below it writes there.
@@ -187,9 +209,8 @@ impl<R: Runtime> Replica<R> {
         snapshot: Timestamp,
         newest: &mut Timestamp,
     ) -> Result<(ReadResult, Vec<Timestamp>)> {
-        let rows_max = limit.map_or(PAGE_ROWS_MAX, |l| (l as usize).clamp(1, PAGE_ROWS_MAX));
         let until = self.until(&Target::Range(range.clone()), columns, snapshot);
-        let page = self.store.scan(range, snapshot, reverse, ScanLimits { rows: rows_max, ..ScanLimits::default() })?;
+        let page = self.store.scan(range, snapshot, reverse, page_limits(limit.map(|limit| limit as usize)))?;
         let mut rows = Vec::with_capacity(page.rows.len());
         for (key, version) in page.rows {
             *newest = (*newest).max(version.at);

@@ -19,6 +19,7 @@ use meridian_region::{
     Certified, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, ReadGate, SchemaCheck, Snapshot, Ticket,
     WaitFor,
 };
+use meridian_sql::env::{RowVisitor, Scan};
 use meridian_store::{ScanLimits, Version};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -47,6 +48,12 @@ pub fn conflict_error(conflict: &Conflict) -> Error {
     Error::retry(format!("could not serialize access: {}", conflict.reason))
         .detail(format!("key {:?}", conflict.key))
         .hint("Run the transaction again.")
+}
+
+/// What a page of so many rows may be.
+pub(crate) fn page_limits(rows: Option<usize>) -> ScanLimits {
+    let most = ScanLimits::default();
+    ScanLimits { rows: rows.map_or(most.rows, |rows| rows.clamp(1, most.rows)), ..most }
 }
 
 /// One wait at a primary.
@@ -397,7 +404,7 @@ impl<R: Runtime> Replica<R> {
         mut locking: WireLocking,
         newest: &mut Timestamp,
     ) -> Result<ReadResult> {
-        let limits = ScanLimits { rows: limit.map_or(1_024, |l| (l as usize).clamp(1, 1_024)), ..ScanLimits::default() };
+        let limits = page_limits(limit.map(|limit| limit as usize));
         for _ in 0..RESCANS_MAX {
             view.skipped.clear();
             let s = match self.settled_snapshot(view) {
@@ -436,6 +443,31 @@ impl<R: Runtime> Replica<R> {
             return Ok(ReadResult::Page { rows, rest: page.rest });
         }
         Err(kept_changing())
+    }
+
+    /// Shows a page of rows to a visitor, for a gateway on this node: what is left of the range, and when the newest row was
+    /// written.
+    pub async fn visit(
+        &self,
+        view: &mut View,
+        scan: &Scan,
+        visitor: &mut dyn RowVisitor,
+    ) -> Result<(Option<KeyRange>, Timestamp)> {
+        let at = match self.settled_snapshot(view) {
+            Some(at) => {
+                (view.snapshot, view.is_settled) = (Some(at), true);
+                at
+            }
+            None => self.gate(view, &Target::Range(scan.range.clone()), scan.columns | ColumnMask::EXISTENCE).await?,
+        };
+        let limits = page_limits(scan.limit);
+        let mut newest = Timestamp::MIN;
+        let rest = self.store.visit(&scan.range, at, scan.reverse, limits, &mut |key, written, value| {
+            newest = newest.max(written);
+            visitor.row(key, value)
+        })?;
+        self.check_lease()?;
+        Ok((rest, newest))
     }
 
     // --- wait queues

@@ -6,6 +6,7 @@ use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, SessionId, Timestamp, Write,
 };
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The node a session runs on.
@@ -255,6 +256,30 @@ pub struct ScanRows {
     pub rest: Option<KeyRange>,
 }
 
+impl ScanRows {
+    /// Shows the rows of a page of `range` to a visitor; what is left behind the last one that it has seen.
+    pub fn show(self, range: &KeyRange, reverse: bool, visitor: &mut dyn RowVisitor) -> Option<KeyRange> {
+        for (key, value) in &self.rows {
+            if visitor.row(key.as_bytes(), value).is_break() {
+                let rest = match reverse {
+                    true => KeyRange::new(range.start.clone(), key.clone()),
+                    false => KeyRange::new(key.successor(), range.end.clone()),
+                };
+                return (!rest.is_empty()).then_some(rest);
+            }
+        }
+        self.rest
+    }
+}
+
+/// Sees the rows of a page where they are stored, so that a row costs no copy.
+pub trait RowVisitor: Send {
+    /// The next entry. `Break` ends the page behind it.
+    fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
+    /// What was seen of this page does not count: it is read again from its beginning.
+    fn restart(&mut self);
+}
+
 /// A transaction at its gateway: reads are recorded for certification, writes are buffered and overlay its own reads.
 ///
 /// After an error of kind `Retry` every further call fails; start again with a new transaction.
@@ -321,6 +346,18 @@ pub trait Transaction: Send + 'static {
     }
     /// A page of a scan; call again with [`ScanRows::rest`] for more.
     fn scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<ScanRows>> + Send;
+    /// The same without locks, for a visitor; what is left is returned.
+    fn visit(
+        &mut self,
+        group: GroupId,
+        scan: Scan,
+        visitor: &mut dyn RowVisitor,
+    ) -> impl Future<Output = Result<Option<KeyRange>>> + Send {
+        async move {
+            let (range, reverse) = (scan.range.clone(), scan.reverse);
+            Ok(self.scan(group, scan).await?.show(&range, reverse, visitor))
+        }
+    }
     /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
     /// Names the descriptors the transaction depends on; it is certified that none of them changed.

@@ -33,11 +33,11 @@ use crate::wire::{Request, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, NodeId, Result, SchemaUse, Timestamp, Write, limits,
+    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaUse, Timestamp, Write, limits,
 };
 use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
-use meridian_sql::env::{Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use meridian_sql::env::{Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use part::Part;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +124,14 @@ impl<R: Runtime> Txn<R> {
             is_branch: false,
             pages: 0,
             protected: None,
+        }
+    }
+
+    /// A transaction of many pages may last.
+    fn note_page(&mut self) {
+        self.pages += 1;
+        if self.pages == PAGES_UNPROTECTED {
+            self.protect();
         }
     }
 
@@ -388,10 +396,7 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
-        self.pages += 1;
-        if self.pages == PAGES_UNPROTECTED {
-            self.protect();
-        }
+        self.note_page();
         if self.options.as_of.is_some() {
             return self.scan_past(group, scan).await;
         }
@@ -406,6 +411,18 @@ impl<R: Runtime> Transaction for Txn<R> {
             return Ok(page);
         }
         self.read_page(at, scan).await
+    }
+
+    async fn visit(&mut self, group: GroupId, scan: Scan, visitor: &mut dyn RowVisitor) -> Result<Option<KeyRange>> {
+        let here = match self.options.as_of {
+            Some(_) => self.visit_past(group, &scan, visitor).await?,
+            None => self.visit_here(group, &scan, visitor).await?,
+        };
+        if let Some(rest) = here {
+            return Ok(rest);
+        }
+        let (range, reverse) = (scan.range.clone(), scan.reverse);
+        Ok(self.scan(group, scan).await?.show(&range, reverse, visitor))
     }
 
     fn write(&mut self, group: GroupId, mut write: Write) -> Result<()> {

@@ -11,9 +11,9 @@ use crate::wire::{ReadOp, ReadResult, Request, Response};
 use bytes::Bytes;
 use futures::future::join_all;
 use meridian_base::runtime::Runtime;
-use meridian_base::{ColumnMask, Error, GroupId, Key, NodeId, Result, Timestamp};
+use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Timestamp};
 use meridian_sql::catalog::{Catalog, Descriptor};
-use meridian_sql::env::{AsOf, Locking, Scan, ScanRows};
+use meridian_sql::env::{AsOf, Locking, RowVisitor, Scan, ScanRows};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -54,6 +54,25 @@ impl<R: Runtime> Txn<R> {
         match self.ask_past(group, op).await? {
             ReadResult::Page { rows, rest } => Ok(ScanRows { rows, rest }),
             ReadResult::Values(_) => Err(another_question()),
+        }
+    }
+
+    /// Shows a page to a visitor at this node's replica. What is left of the range, if anything is; `None`: it is to be read elsewhere.
+    pub(super) async fn visit_past(
+        &mut self,
+        group: GroupId,
+        scan: &Scan,
+        visitor: &mut dyn RowVisitor,
+    ) -> Result<Option<Option<KeyRange>>> {
+        let Some(replica) = self.shared.replica(group).filter(|_| !scan.range.is_empty()) else { return Ok(None) };
+        let at = self.moment(group).await?;
+        match replica.visit_past(at, NEAR_PATIENCE, scan, visitor).await {
+            Ok(rest) => Ok(Some(rest)),
+            Err(e) if e.is_unavailable() => {
+                visitor.restart();
+                Ok(None)
+            }
+            Err(e) => Err(e),
         }
     }
 

@@ -16,8 +16,8 @@ use crate::shared::Route;
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
-use meridian_base::{ColumnMask, Error, GroupId, Key, NodeId, Result, Target, Timestamp};
-use meridian_sql::env::{Locking, OnLocked, Scan, ScanRows};
+use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp};
+use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -187,6 +187,46 @@ impl<R: Runtime> Txn<R> {
             rows = merged(rows, newer.into_iter().map(|(key, newer)| (key, newer.value)), scan.reverse);
         }
         Ok(ScanRows { rows: part.overlay(rows, &covered, scan.reverse), rest })
+    }
+
+    /// Shows a page to a visitor where it lies, if this node is the primary and nothing has to be laid over it. What is left of
+    /// the range, if anything is; `None`: it is to be read in another way.
+    pub(super) async fn visit_here(
+        &mut self,
+        group: GroupId,
+        scan: &Scan,
+        visitor: &mut dyn RowVisitor,
+    ) -> Result<Option<Option<KeyRange>>> {
+        if self.may_reserve || self.reserved.is_some() {
+            return Ok(None);
+        }
+        let at = self.part(group)?;
+        let part = &self.parts[at];
+        let is_plain = !scan.range.is_empty()
+            && part.is_fresh()
+            && part.writes.is_empty()
+            && self.queueing(at, scan.locking) == Locking::None
+            && !self.reads_global(part, scan.locking);
+        let Some(replica) = self.shared.local_primary(group).filter(|_| is_plain) else { return Ok(None) };
+        self.note_page();
+        let part = &mut self.parts[at];
+        part.prefetched.clear();
+        match replica.visit(&mut part.view, scan, visitor).await {
+            Ok((rest, newest)) => {
+                let until = part.view.snapshot.expect("a read has a snapshot");
+                let covered = covered(&scan.range, rest.as_ref(), scan.reverse);
+                if !covered.is_empty() {
+                    part.record(Target::Range(covered), scan.columns, until);
+                }
+                self.note_newest(at, newest);
+                Ok(Some(rest))
+            }
+            Err(e) if e.is_unavailable() => {
+                visitor.restart();
+                Ok(None)
+            }
+            Err(e) => Err(self.note_failure(e)),
+        }
     }
 
     /// Whether this gateway may know more than where the part is read. What is newer than a snapshot of GLOBAL rows helps only who is

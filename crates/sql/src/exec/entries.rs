@@ -12,7 +12,7 @@ use super::eval::{Env, Memo, eval, finish, is_true};
 use crate::catalog::{Index, IndexState};
 use crate::plan::TablePlan;
 use crate::types::keys::{decode_key_column, encode_key_column};
-use crate::types::{Datum, EvalContext, RowView, Type, encode_row};
+use crate::types::{Datum, EvalContext, RowView, Stored, Type, encode_row};
 use bytes::{BufMut, Bytes, BytesMut};
 use meridian_base::key::encode;
 use meridian_base::{Error, GroupId, Key, Result, limits};
@@ -160,7 +160,7 @@ fn finished(key: Vec<u8>, index: &str) -> Result<Key> {
     Ok(Key::new(&key))
 }
 
-pub(crate) fn column_of(view: &RowView, ordinal: usize, types: &[Type], missing: &[Datum]) -> Result<Datum> {
+pub(crate) fn column_of<B: Stored>(view: &RowView<B>, ordinal: usize, types: &[Type], missing: &[Datum]) -> Result<Datum> {
     if view.is_missing(ordinal) { Ok(missing[ordinal].clone()) } else { view.datum(ordinal, &types[ordinal]) }
 }
 

@@ -88,6 +88,19 @@ pub(crate) fn is_true(d: &Datum) -> bool {
     matches!(d, Datum::Bool(true))
 }
 
+/// [`is_true`] of an expression. The commonest conditions make no value of their answer.
+#[inline]
+pub(crate) fn holds(e: &Expr, env: &Env) -> Result<bool, Stop> {
+    let Expr::Compare(cmp, p) = e else { return Ok(is_true(&eval(e, env)?)) };
+    let (a, b) = (operand(&p.0, env)?, operand(&p.1, env)?);
+    let order = match (&*a, &*b) {
+        (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
+        (Datum::Null, _) | (_, Datum::Null) => return Ok(false),
+        (a, b) => a.cmp(b),
+    };
+    Ok(cmp.holds(order))
+}
+
 pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
     Ok(match e {
         Expr::Const(d) => d.clone(),
@@ -184,6 +197,7 @@ fn operand<'v>(e: &'v Expr, env: &'v Env) -> Result<std::borrow::Cow<'v, Datum>,
         Expr::Const(d) => Cow::Borrowed(d),
         Expr::Slot(i) => Cow::Borrowed(&env.row[*i as usize]),
         Expr::Arg(i) => Cow::Borrowed(&env.args[*i as usize]),
+        Expr::Param(i) if (*i as usize) < env.params.len() => Cow::Borrowed(&env.params[*i as usize]),
         e => Cow::Owned(eval(e, env)?),
     })
 }

@@ -6,7 +6,7 @@
 //!   group is far away.
 
 use super::groups::{self, Groups};
-use super::op::{Frame, Op, Row, State, all_true, collect, eval_all, holds_at_once};
+use super::op::{Frame, Op, Row, State, all_true, collect, eval_all};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
 use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
@@ -237,11 +237,7 @@ impl Join<'_> {
                 false => row.extend(left.iter().cloned()),
             }
             row.extend(right.iter().cloned());
-            let holds = match holds_at_once(self.on, &row, frame, rt) {
-                Some(holds) => holds,
-                None => all_true(self.on, &row, frame, rt).await?,
-            };
-            if holds {
+            if all_true(self.on, &row, frame, rt).await? {
                 any = true;
                 if self.kind.is_test() {
                     break;

@@ -19,6 +19,7 @@ mod op;
 mod prefetch;
 mod regions;
 mod scan;
+mod sieve;
 #[cfg(test)]
 mod tests;
 mod window;

@@ -1,13 +1,13 @@
 //! Operators: the state of a running plan.
 
-use super::eval::{Env, Missing, Rows, Stop, eval, is_true};
+use super::eval::{Env, Memo, Missing, Rows, Stop, eval, holds, is_true};
 use super::{BATCH, Runtime, aggregate, dml, join, scan, window};
 use crate::env::Transaction;
-use crate::plan::expr::{SequenceOp, Subquery, SubqueryBody, SubqueryKind};
+use crate::plan::expr::{Expr, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
-use crate::types::Datum;
 use crate::types::functions::SetFunction;
+use crate::types::{Datum, EvalContext};
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
@@ -304,39 +304,24 @@ pub(crate) async fn filter<T: Transaction>(
     }
     let mut out = Vec::with_capacity(rows.len());
     for row in rows {
-        rt.step().await?;
-        let holds = match holds_at_once(conds, &row, frame, rt) {
-            Some(holds) => holds,
-            None => all_true(conds, &row, frame, rt).await?,
-        };
-        if holds {
+        if all_true(conds, &row, frame, rt).await? {
             out.push(row);
         }
     }
     Ok(out)
 }
 
-/// [`all_true`], if the conditions need nothing from the executor that is not there yet.
-pub(crate) fn holds_at_once<T: Transaction>(
-    conds: &[Scalar],
-    row: &[Datum],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Option<bool> {
-    for c in conds {
-        if !is_true(&at_once(c, row, frame, rt)?) {
-            return Some(false);
-        }
-    }
-    Some(true)
-}
-
+/// Whether all conditions hold.
 pub(crate) async fn all_true<T: Transaction>(
     conds: &[Scalar],
     row: &[Datum],
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<bool> {
+    rt.step().await?;
+    if let Some(hold) = rt.at_hand(frame).1.hold(conds, row) {
+        return Ok(hold);
+    }
     for c in conds {
         if !is_true(&eval_scalar(c, row, frame, rt).await?) {
             return Ok(false);
@@ -373,11 +358,47 @@ pub(crate) async fn eval_all<T: Transaction>(
 /// The value of an expression that needs nothing from the executor, or nothing that is not there yet. Errors are
 /// left to [`eval_scalar`].
 pub(crate) fn at_once<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Option<Datum> {
-    let value = eval(&e.expr, &Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo }).ok()?;
-    if e.pending {
-        rt.shared.memo.draws.clear();
+    rt.at_hand(frame).1.value(e, row)
+}
+
+/// What expressions over rows are computed with, as far as it is there.
+pub(crate) struct AtHand<'a> {
+    frame: &'a Frame,
+    params: &'a [Datum],
+    ctx: &'a EvalContext,
+    memo: &'a mut Memo,
+}
+
+impl AtHand<'_> {
+    #[inline]
+    fn value(&mut self, e: &Scalar, row: &[Datum]) -> Option<Datum> {
+        self.at_once(e, row, eval)
     }
-    Some(value)
+    #[inline]
+    fn at_once<V>(&mut self, e: &Scalar, row: &[Datum], of: impl FnOnce(&Expr, &Env) -> Result<V, Stop>) -> Option<V> {
+        let found = of(&e.expr, &Env { row, args: self.frame, params: self.params, ctx: self.ctx, memo: self.memo });
+        // What was drawn for it is of this row: who asks again draws again.
+        if e.pending {
+            self.memo.draws.clear();
+        }
+        found.ok()
+    }
+    /// Whether all conditions are true; `None`: [`all_true`] has to say.
+    pub(crate) fn hold(&mut self, conds: &[Scalar], row: &[Datum]) -> Option<bool> {
+        for c in conds {
+            if !self.at_once(c, row, holds)? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
+
+impl<T: Transaction> Runtime<'_, T> {
+    /// The transaction, and beside it what is at hand.
+    pub(crate) fn at_hand<'a>(&'a mut self, frame: &'a Frame) -> (&'a mut T, AtHand<'a>) {
+        (self.txn, AtHand { frame, params: self.params, ctx: self.ctx.eval, memo: &mut self.shared.memo })
+    }
 }
 
 /// Evaluates, finding what the expression is missing until it has everything.

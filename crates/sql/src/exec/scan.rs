@@ -7,7 +7,8 @@
 
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
-use super::op::{Frame, Op, Row, State, all_true, eval_all, eval_scalar, filter, holds_at_once};
+use super::op::{Frame, Op, Row, State, all_true, eval_all, eval_scalar, filter};
+use super::sieve::{is_sieved, sieved_page};
 use super::{BATCH, Runtime};
 use crate::env::{Locking, OnLocked, Savepoint, Transaction};
 use crate::plan::physical::{KeyPart, KeyRangeParts, Scalar, Scan};
@@ -32,10 +33,10 @@ enum Work {
 }
 
 /// A scan of one group.
-struct Cursor {
-    group: GroupId,
+pub(super) struct Cursor {
+    pub(super) group: GroupId,
     /// What is left to read.
-    ranges: VecDeque<KeyRange>,
+    pub(super) ranges: VecDeque<KeyRange>,
     /// Entries read and not yet handed on, where several groups are merged.
     ahead: VecDeque<(Key, Bytes)>,
 }
@@ -81,6 +82,12 @@ pub(crate) async fn next<T: Transaction>(
                     None => return Ok(None),
                 }
             }
+            Work::Ranges { cursors, .. } if cursors.len() == 1 && is_sieved(s) => {
+                match sieved_page(s, &mut cursors[0], state.page, &op.frame, rt).await? {
+                    Some(rows) => rows,
+                    None => return Ok(None),
+                }
+            }
             Work::Ranges { cursors, near } => {
                 let since = rt.txn.savepoint();
                 let found = match s.is_merged {
@@ -88,14 +95,9 @@ pub(crate) async fn next<T: Transaction>(
                     false => page(s, cursors, *near, state.page, rt).await?,
                 };
                 let Some(found) = found else { return Ok(None) };
-                match tested_first(s) {
-                    Some(tested) => matching_primary(s, &tested, found, &op.frame, rt).await?,
-                    None => {
-                        let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
-                        let rows = entries(s, found, s.locking, rt).await?;
-                        matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
-                    }
-                }
+                let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
+                let rows = entries(s, found, s.locking, rt).await?;
+                matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
             }
         };
         // What was wanted was not enough (a filter dropped it): ask for more at a time.
@@ -220,51 +222,6 @@ async fn matching<T: Transaction>(
         }
     }
     others.into_iter().for_each(|(group, keys)| rt.txn.leave_queues_of(group, &keys, since));
-    Ok(out)
-}
-
-/// The places of the output that the conditions read, if rows can be tested before the rest of them is decoded: most
-/// rows of a large scan do not match.
-fn tested_first(s: &Scan) -> Option<Vec<usize>> {
-    if s.index != 0 || s.locking != Locking::None || s.filter.is_empty() {
-        return None;
-    }
-    let slots = s.filter.iter().map(|f| f.expr.slots_with_subqueries()).collect::<Option<Vec<_>>>()?;
-    let slots: BTreeSet<usize> = slots.into_iter().flatten().map(|slot| slot as usize).collect();
-    (slots.len() < s.columns.len()).then(|| slots.into_iter().collect())
-}
-
-/// Rows of the primary index that match. Of the others only what was `tested` is decoded.
-async fn matching_primary<T: Transaction>(
-    s: &Scan,
-    tested: &[usize],
-    found: Vec<Found>,
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    let mut out = Vec::new();
-    let mut row = vec![Datum::Null; s.columns.len()];
-    for (_, _, value) in found {
-        let view = RowView::new(value)?;
-        let column = |at: usize| column_of(&view, s.columns[at] as usize, &s.types, &s.missing);
-        for at in tested {
-            row[*at] = column(*at)?;
-        }
-        rt.step().await?;
-        let holds = match holds_at_once(&s.filter, &row, frame, rt) {
-            Some(holds) => holds,
-            None => all_true(&s.filter, &row, frame, rt).await?,
-        };
-        if !holds {
-            continue;
-        }
-        let mut next = tested.iter().copied().peekable();
-        let value = |at: usize| match next.next_if_eq(&at) {
-            Some(_) => Ok(std::mem::replace(&mut row[at], Datum::Null)),
-            None => column(at),
-        };
-        out.push((0..s.columns.len()).map(value).collect::<Result<Row>>()?);
-    }
     Ok(out)
 }
 

@@ -12,16 +12,17 @@ use super::{StoredStatistics, TableStatistics};
 use crate::catalog::jobs::primary_ranges;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
-use crate::env::{AsOf, Environment, Locking, Scan, Transaction, TxnOptions};
+use crate::env::{AsOf, Environment, Locking, RowVisitor, Scan, Transaction, TxnOptions};
 use crate::plan::TablePlan;
-use meridian_base::{ColumnMask, DescriptorId, Error, KeyRange, Result, SessionId, Timestamp, limits};
+use crate::types::Datum;
+use meridian_base::{ColumnMask, DescriptorId, Error, Result, SessionId, Timestamp, limits};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// How much earlier than the newest one a moment is that every replica has reached: see `session::as_of`.
 const FOLLOWER_LAG: Duration = Duration::from_millis(500);
-const PAGE_ROWS: usize = 1_000;
 /// Rows between two chances for other sessions.
-const TURN_ROWS: usize = 250;
+const PAGE_ROWS: usize = 250;
 /// Statistics of more columns are not kept.
 const COLUMNS_MAX: usize = 1_000;
 
@@ -32,6 +33,27 @@ pub(crate) enum Pace {
     Full,
     /// Nobody does: a twentieth.
     Background,
+}
+
+/// A page that is being counted. One that is read again is counted again: no number is exact.
+struct Page<'a> {
+    collector: &'a mut Collector,
+    /// By ordinal, what rows have in columns that were added after them.
+    missing: &'a [Datum],
+    failure: Option<Error>,
+}
+
+impl RowVisitor for Page<'_> {
+    fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        match self.collector.add(key, value, self.missing) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                self.failure = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    }
+    fn restart(&mut self) {}
 }
 
 /// Counts the rows of a table. `ordinals`: of these columns.
@@ -67,18 +89,10 @@ pub(crate) async fn read<E: Environment>(
         let mut rest = Some(range);
         while let Some(range) = rest {
             let begun = env.now_micros();
-            let end = range.end.clone();
             let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(PAGE_ROWS), locking: Locking::None };
-            let found = txn.scan(group, scan).await?;
-            for (i, (key, row)) in found.rows.iter().enumerate() {
-                collector.add(key, row, &plan.missing)?;
-                if i % TURN_ROWS == TURN_ROWS - 1 {
-                    tokio::task::yield_now().await;
-                }
-            }
-            let is_full = found.rows.len() >= PAGE_ROWS;
-            let after = found.rows.last().filter(|_| is_full).map(|(last, _)| KeyRange::new(last.successor(), end));
-            rest = found.rest.or(after).filter(|r| !r.is_empty());
+            let mut page = Page { collector: &mut collector, missing: &plan.missing, failure: None };
+            rest = txn.visit(group, scan, &mut page).await?;
+            page.failure.map_or(Ok(()), Err)?;
             tokio::task::yield_now().await;
             if pace == Pace::Background {
                 let took = env.now_micros().saturating_sub(begun);

@@ -8,7 +8,7 @@ use super::{ColumnStatistics, TableStatistics};
 use crate::plan::TablePlan;
 use crate::types::{Datum, RowView, Type, keys};
 use bytes::Bytes;
-use meridian_base::{Key, Result, Timestamp};
+use meridian_base::{Result, Timestamp};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Rows in a sample: those of PostgreSQL at its default target (300 for each of 100 bounds).
@@ -62,9 +62,9 @@ impl Collector {
     }
 
     /// `missing`: by ordinal, what rows have in columns that were added after them.
-    pub(super) fn add(&mut self, key: &Key, row: &Bytes, missing: &[Datum]) -> Result<()> {
+    pub(super) fn add(&mut self, key: &[u8], row: &[u8], missing: &[Datum]) -> Result<()> {
         self.rows += 1;
-        let view = RowView::new(row.clone())?;
+        let view = RowView::new(row)?;
         for c in &mut self.columns {
             let o = c.ordinal as usize;
             match view.stored(o)? {
@@ -76,11 +76,10 @@ impl Collector {
                 None => c.nulls += 1,
             }
         }
-        let hash = hash(key.as_bytes());
+        let hash = hash(key);
         if hash >= self.limit || row.len() > ROW_BYTES {
             return Ok(());
         }
-        // A copy: what is read shares the memory of whole pages.
         self.sample.push(Sampled { hash, row: Bytes::copy_from_slice(row) });
         self.sample_bytes += row.len();
         while self.sample.len() > SAMPLE_ROWS || self.sample_bytes > SAMPLE_BYTES {

@@ -28,7 +28,7 @@ pub mod zone;
 pub use cast::CastContext;
 pub use context::{DateOrder, EvalContext, Style, System};
 pub use io::Format;
-pub use row::{RowView, encode_row};
+pub use row::{RowView, Stored, encode_row};
 pub use typeinfo::Category;
 
 use bytes::Bytes;

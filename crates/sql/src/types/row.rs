@@ -100,10 +100,29 @@ fn store(value: &Datum, ty: &Type, out: &mut Vec<u8>) {
     }
 }
 
+/// The bytes of a stored row.
+pub trait Stored: AsRef<[u8]> {
+    /// Some of them, to keep.
+    fn part(&self, place: std::ops::Range<usize>) -> Bytes;
+}
+
+impl Stored for Bytes {
+    /// Shares the row's buffer.
+    fn part(&self, place: std::ops::Range<usize>) -> Bytes {
+        self.slice(place)
+    }
+}
+
+impl Stored for &[u8] {
+    fn part(&self, place: std::ops::Range<usize>) -> Bytes {
+        Bytes::copy_from_slice(&self[place])
+    }
+}
+
 /// A stored row, read in place. Cheap to make: the columns are found through an offset table.
 #[derive(Clone, Debug)]
-pub struct RowView {
-    bytes: Bytes,
+pub struct RowView<B = Bytes> {
+    bytes: B,
     columns: usize,
     wide: bool,
     offsets: usize,
@@ -114,15 +133,15 @@ fn damaged() -> Error {
     Error::sql("XX001", "a stored row is damaged")
 }
 
-impl RowView {
+impl<B: Stored> RowView<B> {
     /// Checks the header; damaged rows are an error, never a panic.
-    pub fn new(bytes: Bytes) -> Result<RowView> {
-        let [VERSION, flags, high, low, ..] = bytes[..] else { return Err(damaged()) };
+    pub fn new(bytes: B) -> Result<RowView<B>> {
+        let [VERSION, flags, high, low, ..] = *bytes.as_ref() else { return Err(damaged()) };
         let columns = usize::from(u16::from_be_bytes([high, low]));
         let wide = flags & FLAG_WIDE != 0;
         let offsets = HEADER + columns.div_ceil(8);
         let data = offsets + columns * if wide { 4 } else { 2 };
-        if data > bytes.len() {
+        if data > bytes.as_ref().len() {
             return Err(damaged());
         }
         Ok(RowView { bytes, columns, wide, offsets, data })
@@ -138,15 +157,16 @@ impl RowView {
     }
     /// Whether the column is stored as `NULL`. A missing column is not.
     pub fn is_null(&self, ordinal: usize) -> bool {
-        ordinal < self.columns && self.bytes[HEADER + ordinal / 8] & (1 << (ordinal % 8)) != 0
+        ordinal < self.columns && self.bytes.as_ref()[HEADER + ordinal / 8] & (1 << (ordinal % 8)) != 0
     }
     fn end_offset(&self, ordinal: usize) -> usize {
+        let bytes = self.bytes.as_ref();
         if self.wide {
             let at = self.offsets + ordinal * 4;
-            u32::from_be_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]]) as usize
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
         } else {
             let at = self.offsets + ordinal * 2;
-            usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]))
+            usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
         }
     }
     /// Where the column's bytes are; `None` if it is `NULL` or missing.
@@ -156,16 +176,16 @@ impl RowView {
         }
         let start = if ordinal == 0 { 0 } else { self.end_offset(ordinal - 1) };
         let end = self.end_offset(ordinal);
-        if start > end || self.data + end > self.bytes.len() {
+        if start > end || self.data + end > self.bytes.as_ref().len() {
             return Err(damaged());
         }
         Ok(Some(self.data + start..self.data + end))
     }
     /// The stored bytes of a column; `None` if it is `NULL` or missing.
     pub fn stored(&self, ordinal: usize) -> Result<Option<&[u8]>> {
-        Ok(self.place(ordinal)?.map(|place| &self.bytes[place]))
+        Ok(self.place(ordinal)?.map(|place| &self.bytes.as_ref()[place]))
     }
-    /// The value; text and bytea share the row's buffer. A missing column reads as `NULL`.
+    /// The value; text and bytea share the row's buffer, if it can be shared. A missing column reads as `NULL`.
     pub fn datum(&self, ordinal: usize, ty: &Type) -> Result<Datum> {
         match self.place(ordinal)? {
             None => Ok(Datum::Null),
@@ -178,7 +198,7 @@ impl RowView {
             out.put_i32(-1);
             return Ok(());
         };
-        let stored = &self.bytes[place.clone()];
+        let stored = &self.bytes.as_ref()[place.clone()];
         match (ty, format) {
             (Type::Int2 | Type::Int4 | Type::Int8, Format::Text) => {
                 write_int_field(int(stored)?, out);
@@ -214,7 +234,7 @@ impl RowView {
         Ok(())
     }
     /// The stored bytes.
-    pub fn bytes(&self) -> &Bytes {
+    pub fn bytes(&self) -> &B {
         &self.bytes
     }
 }
@@ -245,8 +265,8 @@ fn int(stored: &[u8]) -> Result<i64> {
     })
 }
 
-fn load(row: &Bytes, place: std::ops::Range<usize>, ty: &Type) -> Result<Datum> {
-    let stored = &row[place.clone()];
+fn load<B: Stored>(row: &B, place: std::ops::Range<usize>, ty: &Type) -> Result<Datum> {
+    let stored = &row.as_ref()[place.clone()];
     Ok(match ty {
         Type::Int2 | Type::Int4 | Type::Int8 => Datum::Int(int(stored)?),
         Type::Text
@@ -261,9 +281,9 @@ fn load(row: &Bytes, place: std::ops::Range<usize>, ty: &Type) -> Result<Datum> 
             if cfg!(debug_assertions) && std::str::from_utf8(stored).is_err() {
                 return Err(damaged());
             }
-            Datum::Text(Text::from_stored(row.slice(place)))
+            Datum::Text(Text::from_stored(row.part(place)))
         }
-        Type::Bytea => Datum::Bytea(row.slice(place)),
+        Type::Bytea => Datum::Bytea(row.part(place)),
         Type::Numeric(_) => Datum::Numeric(match stored {
             [NUMERIC_FINITE, a, b, mantissa @ ..] => Numeric::from_parts(mantissa, u16::from_be_bytes([*a, *b])),
             [NUMERIC_NAN] => Numeric::NaN,
@@ -284,6 +304,6 @@ fn load(row: &Bytes, place: std::ops::Range<usize>, ty: &Type) -> Result<Datum> 
             _ => return Err(damaged()),
         },
         Type::Timestamp | Type::Timestamptz => Datum::Timestamp(int(stored)?),
-        _ => Datum::from_binary(&row.slice(place), ty).map_err(|_| damaged())?,
+        _ => Datum::from_binary(&row.part(place), ty).map_err(|_| damaged())?,
     })
 }

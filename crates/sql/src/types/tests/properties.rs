@@ -157,6 +157,8 @@ proptest! {
         for (i, (ty, v)) in types.iter().zip(&values).enumerate() {
             prop_assert_eq!(row.is_null(i), v.is_null());
             prop_assert!(same(&row.datum(i, ty).expect("a value"), v, ty));
+            let borrowed = RowView::new(&row.bytes()[..]).expect("a row");
+            prop_assert!(same(&borrowed.datum(i, ty).expect("a value"), v, ty));
             let (mut stored, mut direct) = (BytesMut::new(), BytesMut::new());
             row.write_field(i, ty, format, &ctx, &mut stored).expect("a field");
             v.write_field(ty, format, &ctx, &mut direct);

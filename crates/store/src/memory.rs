@@ -32,6 +32,8 @@ struct Platter {
     records: Map,
     /// Copied on write while a view is open.
     spaces: BTreeMap<SpacesId, [Arc<Map>; 2]>,
+    /// What handles that are left may go on reading.
+    dropped: BTreeMap<SpacesId, [Arc<Map>; 2]>,
     /// How to undo the writes since the last durable record, oldest first.
     volatile: Vec<Undo>,
     /// Counts openings and crashes; a store of an earlier one is refused.
@@ -51,6 +53,9 @@ struct Undo {
 impl Platter {
     fn check(&self, owner: u64) -> Result<()> {
         if self.owner == owner { Ok(()) } else { Err(Error::fatal("the simulated disk belongs to a later start of the node")) }
+    }
+    fn pair(&self, id: SpacesId) -> Option<&[Arc<Map>; 2]> {
+        self.spaces.get(&id).or_else(|| self.dropped.get(&id))
     }
     fn check_read(&self, owner: u64) -> Result<()> {
         self.check(owner)?;
@@ -177,7 +182,9 @@ impl Disk for Opened {
     fn drop_spaces(&self, id: SpacesId) -> Result<()> {
         let mut p = self.platter.lock();
         p.check_write(self.owner)?;
-        p.spaces.remove(&id);
+        if let Some(pair) = p.spaces.remove(&id) {
+            p.dropped.insert(id, pair);
+        }
         Ok(())
     }
     fn collect(&self, group: GroupId, what: Collectable) -> Result<()> {
@@ -203,11 +210,11 @@ impl Spaces for MemorySpaces {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
         let p = self.platter.lock();
         p.check_read(self.owner)?;
-        Ok(p.spaces.get(&self.id).and_then(|pair| pair[space as usize].get(key).cloned()))
+        Ok(p.pair(self.id).and_then(|pair| pair[space as usize].get(key).cloned()))
     }
     fn view(&self) -> Box<dyn View> {
         let p = self.platter.lock();
-        let content = p.check_read(self.owner).map(|()| p.spaces.get(&self.id).cloned().unwrap_or_default());
+        let content = p.check_read(self.owner).map(|()| p.pair(self.id).cloned().unwrap_or_default());
         Box::new(MemoryView { content })
     }
     fn write(&self, _rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {

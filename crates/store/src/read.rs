@@ -6,13 +6,14 @@
 //! the reader's back.)
 //!
 //! A scan goes in steps: a bounded piece of the row table is copied out (references, not rows), which says how far this step
-//! reaches; then the spaces are read over the same stretch and merged with it.
+//! reaches; then the spaces are read over the same stretch and merged with it. Of an index that the row table has whole, a
+//! step shows its rows under the table's lock, and that is all.
 
 use crate::backend::{RawRange, Space, Spaces, View};
 use crate::codec;
 use crate::group::{EVICT_CALLS_FILL, GroupStore, Inner};
 use crate::spaces;
-use crate::table::Row;
+use crate::table::{Row, Slot, Table};
 use crate::version::{ScanLimits, ScanPage, Version};
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
@@ -173,14 +174,19 @@ impl GroupStore {
         let mut page = PageBuilder::new(range, reverse, limits, take);
         let mut spaces: Option<Arc<dyn Spaces>> = None;
         while !page.is_done() {
-            let what = |row: &Row| row.visible(at).map(|slot| slot.version());
-            let (step, of) = self.step(&page.left, reverse, page.rows_wanted(), at, what);
-            // A snapshot was installed meanwhile: a page must not mix the old content with the new one, so it ends here.
-            if spaces.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &of)) {
-                break;
-            }
+            let (step, of) = {
+                let inner = self.inner.read();
+                // A snapshot was installed meanwhile: a page must not mix the old content with the new one, so it ends here.
+                if !Arc::ptr_eq(spaces.get_or_insert_with(|| inner.spaces.clone()), &inner.spaces) {
+                    break;
+                }
+                if page.show(&inner.table, at)? {
+                    continue;
+                }
+                let what = |row: &Row| row.visible(at).map(|slot| slot.version());
+                (Step::of(&inner, &page.left, reverse, page.rows_wanted(), at, what), inner.spaces.clone())
+            };
             scan_step(&*of, step, at, &mut page)?;
-            spaces = Some(of);
         }
         self.check_readable(at)?;
         Ok((!page.left.is_empty()).then_some(page.left))
@@ -237,7 +243,10 @@ impl GroupStore {
             if newest_in_range(&self.inner.read(), &left) <= asked.after {
                 return Ok(None);
             }
-            let (step, spaces) = self.step(&left, false, STEP_ROWS_MAX, asked.after, |row| asked.of_row(row));
+            let (step, spaces) = {
+                let inner = self.inner.read();
+                (Step::of(&inner, &left, false, STEP_ROWS_MAX, asked.after, |row| asked.of_row(row)), inner.spaces.clone())
+            };
             let reached = step.covered.end.clone();
             if let Some(found) = changed_step(&*spaces, step, asked)? {
                 return Ok(Some(found));
@@ -245,34 +254,6 @@ impl GroupStore {
             left.start = reached;
         }
         Ok(None)
-    }
-
-    /// Copies out what the row table has of the start (or the end) of a range, and the spaces it stands before. `from`: what
-    /// was gone by then does not matter.
-    fn step<T>(
-        &self,
-        range: &KeyRange,
-        reverse: bool,
-        rows_wanted: usize,
-        from: Timestamp,
-        what: impl Fn(&Row) -> T,
-    ) -> (Step<T>, Arc<dyn Spaces>) {
-        let rows_max = rows_wanted.clamp(STEP_ROWS_MIN, STEP_ROWS_MAX);
-        let inner = self.inner.read();
-        let (low, high) = bounds(range);
-        let rows: Vec<(Key, T)> =
-            inner.table.range(low, high, reverse).take(rows_max).map(|(key, row)| (key.clone(), what(row))).collect();
-        let mut covered = range.clone();
-        if rows.len() == rows_max {
-            let last = &rows[rows_max - 1].0;
-            if reverse {
-                covered.start = last.clone();
-            } else {
-                covered.end = last.successor();
-            }
-        }
-        let is_whole = in_one_index(range).is_some_and(|index| inner.table.whole_from(index) <= from);
-        (Step { covered, rows, is_whole }, inner.spaces.clone())
     }
 }
 
@@ -285,6 +266,11 @@ fn in_one_index(range: &KeyRange) -> Option<&[u8]> {
     let index = range.start.as_bytes().get(..4)?;
     let ends_there = || Key::new(index).prefix_end().is_some_and(|end| range.end <= end);
     (range.end.as_bytes().starts_with(index) || ends_there()).then_some(index)
+}
+
+/// Whether whoever reads a range at `from` or later finds all keys that have a row in the row table.
+fn is_whole(table: &Table, range: &KeyRange, from: Timestamp) -> bool {
+    in_one_index(range).is_some_and(|index| table.whole_from(index) <= from)
 }
 
 /// The newest version that any key of a range may have: by its index, if it lies in one.
@@ -320,6 +306,31 @@ impl Held for RowChange {
 }
 
 impl<T: Held> Step<T> {
+    /// Copies out what the row table has of the start (or the end) of a range. `from`: what was gone by then does not matter.
+    fn of(
+        inner: &Inner,
+        range: &KeyRange,
+        reverse: bool,
+        rows_wanted: usize,
+        from: Timestamp,
+        what: impl Fn(&Row) -> T,
+    ) -> Step<T> {
+        let rows_max = rows_wanted.clamp(STEP_ROWS_MIN, STEP_ROWS_MAX);
+        let (low, high) = bounds(range);
+        let rows: Vec<(Key, T)> =
+            inner.table.range(low, high, reverse).take(rows_max).map(|(key, row)| (key.clone(), what(row))).collect();
+        let mut covered = range.clone();
+        if rows.len() == rows_max {
+            let last = &rows[rows_max - 1].0;
+            if reverse {
+                covered.start = last.clone();
+            } else {
+                covered.end = last.successor();
+            }
+        }
+        Step { covered, rows, is_whole: is_whole(&inner.table, range, from) }
+    }
+
     /// Merges the row table's rows with `current` over the stretch. `visit` sees every key once, in order, with what the row
     /// table has and, if that is not all, with `current`'s raw value, and may break off.
     fn merge(
@@ -371,32 +382,34 @@ fn decode_current(spaces: &dyn Spaces, raw: &[u8]) -> Result<Version> {
 
 /// A row as a page meets it.
 enum Seen<'a> {
-    /// Of the row table, or of `history`.
-    Held { at: Timestamp, columns: ColumnMask, value: Bytes },
+    /// Of the row table, under its lock.
+    Slot(&'a Slot),
+    /// A copy, of the row table or of the spaces.
+    Held(Version),
     /// Of `current`: its entry, and what that says.
     Entry { at: Timestamp, value: &'a [u8], raw: &'a [u8], spaces: &'a dyn Spaces },
 }
 
 impl Seen<'_> {
-    /// The row of a version; `None` for a tombstone.
-    fn held(version: Version) -> Option<Seen<'static>> {
-        let Version { at, columns, value } = version;
-        value.map(|value| Seen::Held { at, columns, value })
-    }
     fn at(&self) -> Timestamp {
         match self {
-            Seen::Held { at, .. } | Seen::Entry { at, .. } => *at,
+            Seen::Slot(slot) => slot.at,
+            Seen::Held(version) => version.at,
+            Seen::Entry { at, .. } => *at,
         }
     }
+    /// Not of a tombstone.
     fn value(&self) -> &[u8] {
         match self {
-            Seen::Held { value, .. } => value,
+            Seen::Slot(slot) => slot.value.as_deref().unwrap_or_default(),
+            Seen::Held(version) => version.value.as_deref().unwrap_or_default(),
             Seen::Entry { value, .. } => value,
         }
     }
     fn version(self) -> Result<Version> {
         match self {
-            Seen::Held { at, columns, value } => Ok(Version { at, columns, value: Some(value) }),
+            Seen::Slot(slot) => Ok(slot.version()),
+            Seen::Held(version) => Ok(version),
             Seen::Entry { raw, spaces, .. } => decode_current(spaces, raw),
         }
     }
@@ -421,7 +434,7 @@ fn scan_step(spaces: &dyn Spaces, step: Step<Option<Version>>, at: Timestamp, pa
                 _ => spaces::visible(spaces, &*view, key, Some(decode_current(spaces, raw)?), at)?,
             },
         };
-        page.take(key, version.and_then(Seen::held))
+        page.take(key, version.filter(|version| version.value.is_some()).map(Seen::Held))
     })?;
     if !page.full {
         page.covered(&covered);
@@ -458,6 +471,28 @@ impl<'a> PageBuilder<'a> {
     }
     fn is_done(&self) -> bool {
         self.full || self.left.is_empty()
+    }
+    /// Takes what comes next of the row table, under its lock, if that has the range whole and the next key in full.
+    fn show(&mut self, table: &Table, at: Timestamp) -> Result<bool> {
+        let left = self.left.clone();
+        if !is_whole(table, &left, at) {
+            return Ok(false);
+        }
+        let (low, high) = bounds(&left);
+        for (shown, (key, row)) in table.range(low, high, self.reverse).enumerate() {
+            let Some(slot) = row.visible(at).filter(|_| shown < STEP_ROWS_MAX) else {
+                match self.reverse {
+                    true => self.left.end = key.successor(),
+                    false => self.left.start = key.clone(),
+                }
+                return Ok(shown > 0);
+            };
+            if self.take(key.as_bytes(), slot.value.is_some().then_some(Seen::Slot(slot)))?.is_break() {
+                return Ok(true);
+            }
+        }
+        self.covered(&left);
+        Ok(true)
     }
     /// Takes the next key, and its row, if it has one. Breaks when the page is full; what is left then begins after this key.
     fn take(&mut self, key: &[u8], row: Option<Seen<'_>>) -> Result<ControlFlow<()>> {

@@ -81,7 +81,8 @@ impl<R: Runtime> Replica<R> {
             locking: WireLocking::None,
         };
         self.until_past(at, patience, std::slice::from_ref(&op)).await?;
-        self.store.visit(&scan.range, at, scan.reverse, page_limits(scan.limit), &mut |key, _, value| visitor.row(key, value))
+        let (limits, is_brief) = (page_limits(scan.limit), visitor.is_brief());
+        self.store.visit(&scan.range, at, scan.reverse, limits, is_brief, &mut |key, _, value| visitor.row(key, value))
     }
 
     async fn until_past(&self, at: Timestamp, patience: Duration, ops: &[ReadOp]) -> Result<()> {

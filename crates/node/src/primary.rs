@@ -462,7 +462,7 @@ impl<R: Runtime> Replica<R> {
         };
         let limits = page_limits(scan.limit);
         let mut newest = Timestamp::MIN;
-        let rest = self.store.visit(&scan.range, at, scan.reverse, limits, &mut |key, written, value| {
+        let rest = self.store.visit(&scan.range, at, scan.reverse, limits, visitor.is_brief(), &mut |key, written, value| {
             newest = newest.max(written);
             visitor.row(key, value)
         })?;

@@ -276,6 +276,8 @@ impl ScanRows {
 pub trait RowVisitor: Send {
     /// The next entry. `Break` ends the page behind it.
     fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
+    /// Whether it takes no more than about a microsecond for a row: then it sees rows under a lock that writers wait for.
+    fn is_brief(&self) -> bool;
     /// What was seen of this page does not count: it is read again from its beginning.
     fn restart(&mut self);
 }

@@ -150,28 +150,29 @@ impl GroupStore {
             rows.push((Key::new(key), seen.version()?));
             Ok(ControlFlow::Continue(()))
         };
-        let rest = self.page(range, at, reverse, limits, &mut take)?;
+        let rest = self.page(at, PageBuilder::new(range, reverse, limits, true, &mut take))?;
         Ok(ScanPage { rows, rest })
     }
 
     /// As [`GroupStore::scan`], but shows each row where it lies: its key, when it was written, and its value. Whoever breaks
-    /// off ends the page behind the row.
+    /// off ends the page behind the row. `is_brief`: who takes about a microsecond for a row sees it under the row table's lock.
     pub fn visit(
         &self,
         range: &KeyRange,
         at: Timestamp,
         reverse: bool,
         limits: ScanLimits,
+        is_brief: bool,
         visit: &mut dyn FnMut(&[u8], Timestamp, &[u8]) -> ControlFlow<()>,
     ) -> Result<Option<KeyRange>> {
         let mut take = |key: &[u8], seen: Seen| Ok(visit(key, seen.at(), seen.value()));
-        self.page(range, at, reverse, limits, &mut take)
+        let page = PageBuilder::new(range, reverse, limits, is_brief, &mut take);
+        self.page(at, page)
     }
 
-    /// One page; what is left of the range.
-    fn page(&self, range: &KeyRange, at: Timestamp, reverse: bool, limits: ScanLimits, take: Take) -> Result<Option<KeyRange>> {
+    /// Fills a page; what is left of the range.
+    fn page(&self, at: Timestamp, mut page: PageBuilder) -> Result<Option<KeyRange>> {
         self.check_readable(at)?;
-        let mut page = PageBuilder::new(range, reverse, limits, take);
         let mut spaces: Option<Arc<dyn Spaces>> = None;
         while !page.is_done() {
             let (step, of) = {
@@ -180,11 +181,11 @@ impl GroupStore {
                 if !Arc::ptr_eq(spaces.get_or_insert_with(|| inner.spaces.clone()), &inner.spaces) {
                     break;
                 }
-                if page.show(&inner.table, at)? {
+                if page.is_brief && page.show(&inner.table, at)? {
                     continue;
                 }
                 let what = |row: &Row| row.visible(at).map(|slot| slot.version());
-                (Step::of(&inner, &page.left, reverse, page.rows_wanted(), at, what), inner.spaces.clone())
+                (Step::of(&inner, &page.left, page.reverse, page.rows_wanted(), at, what), inner.spaces.clone())
             };
             scan_step(&*of, step, at, &mut page)?;
         }
@@ -444,6 +445,8 @@ fn scan_step(spaces: &dyn Spaces, step: Step<Option<Version>>, at: Timestamp, pa
 
 struct PageBuilder<'a> {
     take: Take<'a>,
+    /// `take` may be called under the row table's lock.
+    is_brief: bool,
     rows: usize,
     left: KeyRange,
     reverse: bool,
@@ -454,9 +457,10 @@ struct PageBuilder<'a> {
 }
 
 impl<'a> PageBuilder<'a> {
-    fn new(range: &KeyRange, reverse: bool, limits: ScanLimits, take: Take<'a>) -> PageBuilder<'a> {
+    fn new(range: &KeyRange, reverse: bool, limits: ScanLimits, is_brief: bool, take: Take<'a>) -> PageBuilder<'a> {
         PageBuilder {
             take,
+            is_brief,
             rows: 0,
             left: range.clone(),
             reverse,

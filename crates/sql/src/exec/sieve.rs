@@ -161,6 +161,9 @@ impl RowVisitor for Sieve<'_> {
             }
         }
     }
+    fn is_brief(&self) -> bool {
+        self.s.filter.iter().all(|condition| condition.expr.is_brief())
+    }
     fn restart(&mut self) {
         self.rows.clear();
         self.undecided.clear();

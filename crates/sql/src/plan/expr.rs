@@ -69,6 +69,9 @@ impl Cmp {
     }
 }
 
+/// A longer list is looked through for longer than an expression that is brief may take.
+const BRIEF_LIST_MAX: usize = 64;
+
 /// A bound expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
@@ -414,6 +417,17 @@ impl Expr {
             Expr::Call(f, _) => f.volatility == Volatility::Volatile,
             Expr::Sequence(_) => true,
             _ => false,
+        })
+    }
+    /// Whether it is a few comparisons of values that are there, whatever these are.
+    pub(crate) fn is_brief(&self) -> bool {
+        !self.any(&|e| match e {
+            Expr::Const(_) | Expr::Param(_) | Expr::Slot(_) | Expr::Arg(_) => false,
+            Expr::Compare(..) | Expr::Distinct(_) | Expr::IsNull(_) | Expr::IsBool(..) => false,
+            Expr::And(_) | Expr::Or(_) | Expr::Not(_) => false,
+            Expr::In(_, list) => list.len() > BRIEF_LIST_MAX,
+            Expr::Subquery(s) => !matches!(s.kind, SubqueryKind::Scalar),
+            _ => true,
         })
     }
     /// Whether it must be computed through the executor: subqueries and sequences.

@@ -53,6 +53,9 @@ impl RowVisitor for Page<'_> {
             }
         }
     }
+    fn is_brief(&self) -> bool {
+        true
+    }
     fn restart(&mut self) {}
 }
 

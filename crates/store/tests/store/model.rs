@@ -184,7 +184,10 @@ pub fn check_scan(group: &GroupStore, model: &Model, range: &KeyRange, at: Times
     }
     assert!(at >= model.threshold, "a scan below the threshold is refused");
     let values: Vec<_> = rows.iter().filter_map(|(k, v)| Some((k.clone(), v.at, v.value.clone()?))).collect();
-    assert_eq!(visited(group, range, at, reverse, limits), values, "{range:?} at {} reverse {reverse} {limits:?}", at.0);
+    for is_brief in [false, true] {
+        let seen = visited(group, range, at, reverse, limits, is_brief);
+        assert_eq!(seen, values, "{range:?} at {} reverse {reverse} {limits:?}, brief {is_brief}", at.0);
+    }
     assert_eq!(rows, model.rows(range, at, reverse), "{range:?} at {} reverse {reverse} {limits:?}", at.0);
 }
 
@@ -195,12 +198,13 @@ fn visited(
     at: Timestamp,
     reverse: bool,
     limits: ScanLimits,
+    is_brief: bool,
 ) -> Vec<(Key, Timestamp, Bytes)> {
     let mut seen = Vec::new();
     let mut left = Some(range.clone());
     while let Some(range) = left {
         left = group
-            .visit(&range, at, reverse, limits, &mut |key, written, value| {
+            .visit(&range, at, reverse, limits, is_brief, &mut |key, written, value| {
                 seen.push((Key::new(key), written, Bytes::copy_from_slice(value)));
                 if seen.len() % 5 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })

@@ -256,27 +256,19 @@ pub struct ScanRows {
     pub rest: Option<KeyRange>,
 }
 
-impl ScanRows {
-    /// Shows the rows of a page of `range` to a visitor; what is left behind the last one that it has seen.
-    pub fn show(self, range: &KeyRange, reverse: bool, visitor: &mut dyn RowVisitor) -> Option<KeyRange> {
-        for (key, value) in &self.rows {
-            if visitor.row(key.as_bytes(), value).is_break() {
-                let rest = match reverse {
-                    true => KeyRange::new(range.start.clone(), key.clone()),
-                    false => KeyRange::new(key.successor(), range.end.clone()),
-                };
-                return (!rest.is_empty()).then_some(rest);
-            }
-        }
-        self.rest
-    }
+/// What became of a page that a visitor was to see.
+pub enum Visited {
+    /// It has seen rows; this is left of the range.
+    Seen(Option<KeyRange>),
+    /// It has seen none: they were fetched from elsewhere, or have writes laid over them.
+    Fetched(ScanRows),
 }
 
 /// Sees the rows of a page where they are stored, so that a row costs no copy.
 pub trait RowVisitor: Send {
     /// The next entry. `Break` ends the page behind it.
     fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
-    /// Whether it takes no more than about a microsecond for a row: then it sees rows under a lock that writers wait for.
+    /// Whether it takes about a microsecond for a row of usual size: then it sees rows under a lock that writers wait for.
     fn is_brief(&self) -> bool;
     /// What was seen of this page does not count: it is read again from its beginning.
     fn restart(&mut self);
@@ -348,17 +340,9 @@ pub trait Transaction: Send + 'static {
     }
     /// A page of a scan; call again with [`ScanRows::rest`] for more.
     fn scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<ScanRows>> + Send;
-    /// The same without locks, for a visitor; what is left is returned.
-    fn visit(
-        &mut self,
-        group: GroupId,
-        scan: Scan,
-        visitor: &mut dyn RowVisitor,
-    ) -> impl Future<Output = Result<Option<KeyRange>>> + Send {
-        async move {
-            let (range, reverse) = (scan.range.clone(), scan.reverse);
-            Ok(self.scan(group, scan).await?.show(&range, reverse, visitor))
-        }
+    /// The same without locks, for a visitor if the rows are here.
+    fn visit(&mut self, group: GroupId, scan: Scan, _: &mut dyn RowVisitor) -> impl Future<Output = Result<Visited>> + Send {
+        async move { Ok(Visited::Fetched(self.scan(group, scan).await?)) }
     }
     /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;

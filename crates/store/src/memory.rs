@@ -32,7 +32,7 @@ struct Platter {
     records: Map,
     /// Copied on write while a view is open.
     spaces: BTreeMap<SpacesId, [Arc<Map>; 2]>,
-    /// What handles that are left may go on reading.
+    /// The last pair of each group, which handles that are left may go on reading.
     dropped: BTreeMap<SpacesId, [Arc<Map>; 2]>,
     /// How to undo the writes since the last durable record, oldest first.
     volatile: Vec<Undo>,
@@ -182,6 +182,7 @@ impl Disk for Opened {
     fn drop_spaces(&self, id: SpacesId) -> Result<()> {
         let mut p = self.platter.lock();
         p.check_write(self.owner)?;
+        p.dropped.retain(|other, _| other.group != id.group);
         if let Some(pair) = p.spaces.remove(&id) {
             p.dropped.insert(id, pair);
         }

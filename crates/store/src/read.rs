@@ -27,6 +27,8 @@ use std::sync::Arc;
 /// one because every step seeks in the spaces).
 const STEP_ROWS_MIN: usize = 16;
 const STEP_ROWS_MAX: usize = 256;
+/// Values shown in one hold of the lock have no more bytes. One that has more by itself is copied out.
+const SHOWN_BYTES_MAX: usize = 64 << 10;
 /// A page looks at this many keys for each row it may return, and at this many more, before it gives a rest back: so that
 /// a scan over deleted rows yields too.
 const LOOK_PER_ROW: usize = 4;
@@ -483,8 +485,11 @@ impl<'a> PageBuilder<'a> {
             return Ok(false);
         }
         let (low, high) = bounds(&left);
+        let mut bytes = 0;
         for (shown, (key, row)) in table.range(low, high, self.reverse).enumerate() {
-            let Some(slot) = row.visible(at).filter(|_| shown < STEP_ROWS_MAX) else {
+            let slot = row.visible(at);
+            bytes += slot.and_then(|slot| slot.value.as_ref()).map_or(0, Bytes::len);
+            let Some(slot) = slot.filter(|_| shown < STEP_ROWS_MAX && bytes <= SHOWN_BYTES_MAX) else {
                 match self.reverse {
                     true => self.left.end = key.successor(),
                     false => self.left.start = key.clone(),

@@ -33,11 +33,11 @@ use crate::wire::{Request, View};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
 use meridian_base::{
-    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaUse, Timestamp, Write, limits,
+    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, NodeId, Result, SchemaUse, Timestamp, Write, limits,
 };
 use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
-use meridian_sql::env::{Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use meridian_sql::env::{Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
 use part::Part;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -413,16 +413,15 @@ impl<R: Runtime> Transaction for Txn<R> {
         self.read_page(at, scan).await
     }
 
-    async fn visit(&mut self, group: GroupId, scan: Scan, visitor: &mut dyn RowVisitor) -> Result<Option<KeyRange>> {
+    async fn visit(&mut self, group: GroupId, scan: Scan, visitor: &mut dyn RowVisitor) -> Result<Visited> {
         let here = match self.options.as_of {
             Some(_) => self.visit_past(group, &scan, visitor).await?,
             None => self.visit_here(group, &scan, visitor).await?,
         };
-        if let Some(rest) = here {
-            return Ok(rest);
+        match here {
+            Some(rest) => Ok(Visited::Seen(rest)),
+            None => Ok(Visited::Fetched(self.scan(group, scan).await?)),
         }
-        let (range, reverse) = (scan.range.clone(), scan.reverse);
-        Ok(self.scan(group, scan).await?.show(&range, reverse, visitor))
     }
 
     fn write(&mut self, group: GroupId, mut write: Write) -> Result<()> {

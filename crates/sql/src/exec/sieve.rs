@@ -8,16 +8,18 @@ use super::op::{AtHand, Frame, Row, all_true};
 use super::scan::Cursor;
 use super::{Interrupt, Runtime, STEPS, TURN_MICROS};
 use crate::catalog::system::SystemContext;
-use crate::env::{Locking, RowVisitor, Transaction};
+use crate::env::{Locking, RowVisitor, Transaction, Visited};
 use crate::plan::physical::Scan;
-use crate::types::{Datum, RowView};
+use crate::types::{Datum, RowView, Type};
 use meridian_base::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Whether the scan is one of those.
+/// Whether the scan is one of those. Where a condition has to wait, what another one draws is drawn once for a row.
 pub(super) fn is_sieved(s: &Scan) -> bool {
-    s.index == 0 && s.locking == Locking::None
+    let waits = s.filter.iter().any(|condition| condition.pending);
+    let draws = s.filter.iter().any(|condition| condition.expr.is_volatile());
+    s.index == 0 && s.locking == Locking::None && !(waits && draws)
 }
 
 /// The rows of the next page that match, maybe none; `None` at the end.
@@ -31,28 +33,38 @@ pub(super) async fn sieved_page<T: Transaction>(
     let Some(range) = cursor.ranges.pop_front() else { return Ok(None) };
     rt.ctx.stay_home(std::iter::once(cursor.group), s.locking)?;
     let scan = crate::env::Scan { range, columns: s.mask, reverse: s.reverse, limit: Some(limit), locking: s.locking };
-    let (system, interrupt) = (rt.ctx.system, rt.ctx.interrupt);
-    let (txn, at_hand) = rt.at_hand(frame);
-    let mut sieve = Sieve {
-        s,
-        tested: tested(s),
-        at_hand,
-        turn: Turn { system, interrupt, began: system.now_micros(), steps: 0 },
-        scratch: vec![Datum::Null; s.columns.len()],
-        rows: Vec::new(),
-        undecided: Vec::new(),
-        error: None,
+    let tested = tested(s);
+    let (txn, mut sieve) = sieve(s, &tested, frame, rt);
+    let (rows, rest) = match txn.visit(cursor.group, scan, &mut sieve).await? {
+        Visited::Seen(rest) => (sieve.found().decided(s, frame, rt).await?, rest),
+        Visited::Fetched(page) => {
+            let mut rows = Vec::new();
+            for some in page.rows.chunks(STEPS as usize) {
+                rt.pause().await?;
+                let (_, mut sieve) = self::sieve(s, &tested, frame, rt);
+                let _: ControlFlow<()> = some.iter().try_for_each(|(_, value)| sieve.test(value));
+                rows.append(&mut sieve.found().decided(s, frame, rt).await?);
+            }
+            (rows, page.rest)
+        }
     };
-    let rest = txn.visit(cursor.group, scan, &mut sieve).await?;
-    let Sieve { rows, undecided, error, .. } = sieve;
     if let Some(rest) = rest {
         cursor.ranges.push_front(rest);
     }
-    let rows = decided(s, rows, undecided, frame, rt).await?;
-    match error {
-        Some(e) => Err(e),
-        None => Ok(Some(rows)),
-    }
+    Ok(Some(rows))
+}
+
+/// A sieve, and the transaction beside it.
+fn sieve<'a, T: Transaction>(
+    s: &'a Scan,
+    tested: &'a [usize],
+    frame: &'a Frame,
+    rt: &'a mut Runtime<'_, T>,
+) -> (&'a mut T, Sieve<'a>) {
+    let turn = Turn { system: rt.ctx.system, interrupt: rt.ctx.interrupt, began: 0, steps: 0 };
+    let (txn, at_hand) = rt.at_hand(frame);
+    let scratch = vec![Datum::Null; s.columns.len()];
+    (txn, Sieve { s, tested, at_hand, turn, scratch, found: Sifted::default() })
 }
 
 /// The places of the output that the conditions read.
@@ -65,31 +77,39 @@ fn tested(s: &Scan) -> Vec<usize> {
     }
 }
 
-/// Leaves out of the rows those that turn out not to match now that there is time to find out.
-async fn decided<T: Transaction>(
-    s: &Scan,
+/// What a sieve has let through.
+#[derive(Default)]
+struct Sifted {
+    /// Those that match, or may.
     rows: Vec<Row>,
+    /// Which of the rows have conditions that need the executor, or fail.
     undecided: Vec<usize>,
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    if undecided.is_empty() {
-        return Ok(rows);
-    }
-    let mut undecided = undecided.into_iter().peekable();
-    let mut out = Vec::with_capacity(rows.len());
-    for (at, row) in rows.into_iter().enumerate() {
-        if undecided.next_if_eq(&at).is_none() || all_true(&s.filter, &row, frame, rt).await? {
-            out.push(row);
+    /// Why it ended behind them.
+    error: Option<Error>,
+}
+
+impl Sifted {
+    /// Leaves out those that turn out not to match now that there is time to find out.
+    async fn decided<T: Transaction>(self, s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+        let mut undecided = self.undecided.into_iter().peekable();
+        let mut rows = self.rows;
+        if undecided.peek().is_some() {
+            let all = std::mem::take(&mut rows);
+            for (at, row) in all.into_iter().enumerate() {
+                if undecided.next_if_eq(&at).is_none() || all_true(&s.filter, &row, frame, rt).await? {
+                    rows.push(row);
+                }
+            }
         }
+        self.error.map_or(Ok(rows), Err)
     }
-    Ok(out)
 }
 
 /// The time that a page may take before the other sessions of the thread have theirs.
 struct Turn<'a> {
     system: &'a dyn SystemContext,
     interrupt: &'a Interrupt,
+    /// With the first step.
     began: u64,
     steps: u32,
 }
@@ -97,6 +117,9 @@ struct Turn<'a> {
 impl Turn<'_> {
     fn is_over(&mut self) -> Result<bool> {
         self.steps += 1;
+        if self.steps == 1 {
+            self.began = self.system.now_micros();
+        }
         if self.steps % STEPS != 0 {
             return Ok(false);
         }
@@ -108,34 +131,43 @@ impl Turn<'_> {
 struct Sieve<'a> {
     s: &'a Scan,
     /// The places of a row that are decoded before it is tested.
-    tested: Vec<usize>,
+    tested: &'a [usize],
     at_hand: AtHand<'a>,
     turn: Turn<'a>,
     /// What is decoded of the row that is being tested.
     scratch: Row,
-    /// Those that match, or may.
-    rows: Vec<Row>,
-    /// Which of the rows have conditions that need the executor, or fail.
-    undecided: Vec<usize>,
-    error: Option<Error>,
+    found: Sifted,
 }
 
 impl Sieve<'_> {
+    fn found(self) -> Sifted {
+        self.found
+    }
+    /// Takes a row; breaks off if it fails.
+    fn test(&mut self, value: &[u8]) -> ControlFlow<()> {
+        match self.take(value) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                self.found.error = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    }
     fn take(&mut self, value: &[u8]) -> Result<()> {
         let s = self.s;
         if s.columns.is_empty() && s.filter.is_empty() {
-            self.rows.push(Vec::new());
+            self.found.rows.push(Vec::new());
             return Ok(());
         }
         let view = RowView::new(value)?;
         let column = |at: usize| column_of(&view, s.columns[at] as usize, &s.types, &s.missing);
-        for at in &self.tested {
+        for at in self.tested {
             self.scratch[*at] = column(*at)?;
         }
         match self.at_hand.hold(&s.filter, &self.scratch) {
             Some(true) => {}
             Some(false) => return Ok(()),
-            None => self.undecided.push(self.rows.len()),
+            None => self.found.undecided.push(self.found.rows.len()),
         }
         let mut tested = self.tested.iter().copied().peekable();
         let mut row = Vec::with_capacity(s.columns.len());
@@ -145,28 +177,29 @@ impl Sieve<'_> {
                 None => column(at)?,
             });
         }
-        self.rows.push(row);
+        self.found.rows.push(row);
         Ok(())
     }
 }
 
 impl RowVisitor for Sieve<'_> {
     fn row(&mut self, _: &[u8], value: &[u8]) -> ControlFlow<()> {
-        match self.take(value).and_then(|()| self.turn.is_over()) {
+        self.test(value)?;
+        match self.turn.is_over() {
             Ok(false) => ControlFlow::Continue(()),
             Ok(true) => ControlFlow::Break(()),
             Err(e) => {
-                self.error = Some(e);
+                self.found.error = Some(e);
                 ControlFlow::Break(())
             }
         }
     }
     fn is_brief(&self) -> bool {
-        self.s.filter.iter().all(|condition| condition.expr.is_brief())
+        let is_light = |o: &u32| !matches!(self.s.types[*o as usize], Type::Jsonb | Type::Array(_) | Type::Record);
+        self.s.filter.iter().all(|condition| condition.expr.is_brief()) && self.s.columns.iter().all(is_light)
     }
     fn restart(&mut self) {
-        self.rows.clear();
-        self.undecided.clear();
-        self.error = None;
+        self.found = Sifted::default();
+        self.turn.steps = 0;
     }
 }

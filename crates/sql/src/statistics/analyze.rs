@@ -12,7 +12,7 @@ use super::{StoredStatistics, TableStatistics};
 use crate::catalog::jobs::primary_ranges;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
-use crate::env::{AsOf, Environment, Locking, RowVisitor, Scan, Transaction, TxnOptions};
+use crate::env::{AsOf, Environment, Locking, RowVisitor, Scan, Transaction, TxnOptions, Visited};
 use crate::plan::TablePlan;
 use crate::types::Datum;
 use meridian_base::{ColumnMask, DescriptorId, Error, Result, SessionId, Timestamp, limits};
@@ -56,7 +56,9 @@ impl RowVisitor for Page<'_> {
     fn is_brief(&self) -> bool {
         true
     }
-    fn restart(&mut self) {}
+    fn restart(&mut self) {
+        self.failure = None;
+    }
 }
 
 /// Counts the rows of a table. `ordinals`: of these columns.
@@ -94,7 +96,13 @@ pub(crate) async fn read<E: Environment>(
             let begun = env.now_micros();
             let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(PAGE_ROWS), locking: Locking::None };
             let mut page = Page { collector: &mut collector, missing: &plan.missing, failure: None };
-            rest = txn.visit(group, scan, &mut page).await?;
+            rest = match txn.visit(group, scan, &mut page).await? {
+                Visited::Seen(rest) => rest,
+                Visited::Fetched(found) => {
+                    found.rows.iter().try_for_each(|(key, row)| page.collector.add(key.as_bytes(), row, page.missing))?;
+                    found.rest
+                }
+            };
             page.failure.map_or(Ok(()), Err)?;
             tokio::task::yield_now().await;
             if pace == Pace::Background {

@@ -255,6 +255,10 @@ fn write_string(out: &mut BytesMut, f: impl FnOnce(&mut String)) -> Result<()> {
     Ok(())
 }
 
+fn fixed<const N: usize>(stored: &[u8]) -> Result<[u8; N]> {
+    stored.try_into().map_err(|_| damaged())
+}
+
 /// A signed integer of any stored width: a column that became wider still reads.
 fn int(stored: &[u8]) -> Result<i64> {
     Ok(match stored.len() {
@@ -304,6 +308,10 @@ fn load<B: Stored>(row: &B, place: std::ops::Range<usize>, ty: &Type) -> Result<
             _ => return Err(damaged()),
         },
         Type::Timestamp | Type::Timestamptz => Datum::Timestamp(int(stored)?),
+        Type::Bool => Datum::Bool(fixed::<1>(stored)? != [0]),
+        Type::Date => Datum::Date(i32::from_be_bytes(fixed(stored)?)),
+        Type::Float8 => Datum::Float(f64::from_be_bytes(fixed(stored)?)),
+        Type::Uuid => Datum::Uuid(fixed(stored)?),
         _ => Datum::from_binary(&row.part(place), ty).map_err(|_| damaged())?,
     })
 }

@@ -120,7 +120,7 @@ impl Turn<'_> {
         if self.steps == 1 {
             self.began = self.system.now_micros();
         }
-        if self.steps % STEPS != 0 {
+        if !self.steps.is_multiple_of(STEPS) {
             return Ok(false);
         }
         self.interrupt.check()?;

@@ -206,7 +206,7 @@ fn visited(
         left = group
             .visit(&range, at, reverse, limits, is_brief, &mut |key, written, value| {
                 seen.push((Key::new(key), written, Bytes::copy_from_slice(value)));
-                if seen.len() % 5 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if seen.len().is_multiple_of(5) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .unwrap();
     }

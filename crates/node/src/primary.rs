@@ -50,7 +50,7 @@ pub fn conflict_error(conflict: &Conflict) -> Error {
         .hint("Run the transaction again.")
 }
 
-/// What a page of so many rows may be.
+/// The limits of a page that may have this many rows, or as many as any page.
 pub(crate) fn page_limits(rows: Option<usize>) -> ScanLimits {
     let most = ScanLimits::default();
     ScanLimits { rows: rows.map_or(most.rows, |rows| rows.clamp(1, most.rows)), ..most }

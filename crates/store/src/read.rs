@@ -156,8 +156,8 @@ impl GroupStore {
         Ok(ScanPage { rows, rest })
     }
 
-    /// As [`GroupStore::scan`], but shows each row where it lies: its key, when it was written, and its value. Whoever breaks
-    /// off ends the page behind the row. `is_brief`: who takes about a microsecond for a row sees it under the row table's lock.
+    /// As [`GroupStore::scan`], without copies: `visit` gets the key, the timestamp and the value of each row. `Break` ends the
+    /// page after that row. With `is_brief`, `visit` is called under the row table's lock: it must take about a microsecond.
     pub fn visit(
         &self,
         range: &KeyRange,
@@ -271,7 +271,7 @@ fn in_one_index(range: &KeyRange) -> Option<&[u8]> {
     (range.end.as_bytes().starts_with(index) || ends_there()).then_some(index)
 }
 
-/// Whether whoever reads a range at `from` or later finds all keys that have a row in the row table.
+/// Whether the row table alone has every row of the range that a reader at `from` or later can see.
 fn is_whole(table: &Table, range: &KeyRange, from: Timestamp) -> bool {
     in_one_index(range).is_some_and(|index| table.whole_from(index) <= from)
 }

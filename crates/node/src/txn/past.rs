@@ -57,7 +57,8 @@ impl<R: Runtime> Txn<R> {
         }
     }
 
-    /// Shows a page to a visitor at this node's replica. What is left of the range, if anything is; `None`: it is to be read elsewhere.
+    /// Shows a page to a visitor at this node's replica. The answer is what is left of the range; `None` means that the page
+    /// has to be read elsewhere.
     pub(super) async fn visit_past(
         &mut self,
         group: GroupId,
@@ -66,6 +67,7 @@ impl<R: Runtime> Txn<R> {
     ) -> Result<Option<Option<KeyRange>>> {
         let Some(replica) = self.shared.replica(group).filter(|_| !scan.range.is_empty()) else { return Ok(None) };
         let at = self.moment(group).await?;
+        self.note_page();
         match replica.visit_past(at, NEAR_PATIENCE, scan, visitor).await {
             Ok(rest) => Ok(Some(rest)),
             Err(e) if e.is_unavailable() => {

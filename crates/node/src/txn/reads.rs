@@ -189,8 +189,8 @@ impl<R: Runtime> Txn<R> {
         Ok(ScanRows { rows: part.overlay(rows, &covered, scan.reverse), rest })
     }
 
-    /// Shows a page to a visitor where it lies, if this node is the primary and nothing has to be laid over it. What is left of
-    /// the range, if anything is; `None`: it is to be read in another way.
+    /// Shows a page to a visitor where it lies, if this node is the primary and nothing has to be laid over it. The answer is
+    /// what is left of the range; `None` means that the page has to be read in another way.
     pub(super) async fn visit_here(
         &mut self,
         group: GroupId,

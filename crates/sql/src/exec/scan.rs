@@ -8,7 +8,7 @@
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
 use super::op::{Frame, Op, Row, State, all_true, eval_all, eval_scalar, filter};
-use super::sieve::{is_sieved, sieved_page};
+use super::sieve::{is_sieved, sieved_page, sifted};
 use super::{BATCH, Runtime};
 use crate::env::{Locking, OnLocked, Savepoint, Transaction};
 use crate::plan::physical::{KeyPart, KeyRangeParts, Scalar, Scan};
@@ -95,9 +95,14 @@ pub(crate) async fn next<T: Transaction>(
                     false => page(s, cursors, *near, state.page, rt).await?,
                 };
                 let Some(found) = found else { return Ok(None) };
-                let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
-                let rows = entries(s, found, s.locking, rt).await?;
-                matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
+                if is_sieved(s) {
+                    let values: Vec<Bytes> = found.into_iter().map(|(_, _, value)| value).collect();
+                    sifted(s, &values, &op.frame, rt).await?
+                } else {
+                    let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
+                    let rows = entries(s, found, s.locking, rt).await?;
+                    matching(s, places.into_iter(), 1, rows, since, &op.frame, rt).await?
+                }
             }
         };
         // What was wanted was not enough (a filter dropped it): ask for more at a time.

@@ -11,6 +11,7 @@ use crate::catalog::system::SystemContext;
 use crate::env::{Locking, RowVisitor, Transaction, Visited};
 use crate::plan::physical::Scan;
 use crate::types::{Datum, RowView, Type};
+use bytes::Bytes;
 use meridian_base::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -38,20 +39,32 @@ pub(super) async fn sieved_page<T: Transaction>(
     let (rows, rest) = match txn.visit(cursor.group, scan, &mut sieve).await? {
         Visited::Seen(rest) => (sieve.found().decided(s, frame, rt).await?, rest),
         Visited::Fetched(page) => {
-            let mut rows = Vec::new();
-            for some in page.rows.chunks(STEPS as usize) {
-                rt.pause().await?;
-                let (_, mut sieve) = self::sieve(s, &tested, frame, rt);
-                let _: ControlFlow<()> = some.iter().try_for_each(|(_, value)| sieve.test(value));
-                rows.append(&mut sieve.found().decided(s, frame, rt).await?);
-            }
-            (rows, page.rest)
+            let values: Vec<Bytes> = page.rows.into_iter().map(|(_, value)| value).collect();
+            (sifted(s, &values, frame, rt).await?, page.rest)
         }
     };
     if let Some(rest) = rest {
         cursor.ranges.push_front(rest);
     }
     Ok(Some(rows))
+}
+
+/// The rows that match, of entries that were fetched.
+pub(super) async fn sifted<T: Transaction>(
+    s: &Scan,
+    values: &[Bytes],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let tested = tested(s);
+    let mut rows = Vec::new();
+    for some in values.chunks(STEPS as usize) {
+        rt.pause().await?;
+        let (_, mut sieve) = sieve(s, &tested, frame, rt);
+        let _: ControlFlow<()> = some.iter().try_for_each(|value| sieve.test(value));
+        rows.append(&mut sieve.found().decided(s, frame, rt).await?);
+    }
+    Ok(rows)
 }
 
 /// A sieve, and the transaction beside it.

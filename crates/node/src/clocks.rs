@@ -3,7 +3,8 @@
 //! A timestamp once promised is never taken back: nothing is issued below a group's ceiling or closed timestamp, whatever became of
 //! the clock that promised it. So a clock that is wrong must be noticed before anything is promised by it:
 //!
-//! * while the node runs, a step of the wall clock is not followed ([`meridian_base::SteadyClock`]), and the node stops;
+//! * while the node runs, a step of the wall clock is not followed ([`meridian_base::SteadyClock`]), and the node stops
+//!   ([`stop_at_step`]);
 //! * when the node starts, it compares its clock with the other nodes' before any of its replicas leads ([`compare`]);
 //! * and all the time, a node whose clock is too far from a majority of the others' stops itself ([`stop_if_off`]), and so does one
 //!   that started while its wall clock was ahead, as soon as the others agree with the wall clock alone.
@@ -36,6 +37,8 @@ use tokio::time::Instant;
 pub(crate) const COMPARE_MAX: Duration = Duration::from_secs(3);
 pub(crate) const COMPARE_CALL: Duration = Duration::from_millis(1_000);
 const COMPARE_PAUSE: Duration = Duration::from_millis(100);
+/// A node looks this often whether its clock has stepped.
+const STEP_INTERVAL: Duration = Duration::from_millis(500);
 /// A clock that is behind is spoken of this often.
 const BEHIND_NOTICE: Duration = Duration::from_secs(30);
 /// Where it is written that an operator has moved the clock ahead.
@@ -136,14 +139,24 @@ pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
     if was_set_right || measured >= 2 && off * 2 > measured {
         fail(shared, differs(off, measured, bound));
     }
-    if let Some(by) = shared.runtime.steady_clock().stepped() {
-        let e = Error::fatal(format!(
-            "the clock of this machine jumped ahead by {} ms: this node stops before it uses such a time",
-            by.as_millis()
-        ))
-        .detail("Its clock differs from what monotonic time says, by more than max_offset.")
-        .hint("Start it again when the clock is right. If it was set right just now, start it at once.");
-        fail(shared, e);
+}
+
+/// A node whose clock has stepped ahead stops, whatever it does: while it waits to join a cluster, too, since its clock stays behind
+/// the others' from then on, and they do not understand each other any more.
+pub(crate) async fn stop_at_step<R: Runtime>(shared: Arc<Shared<R>>) {
+    loop {
+        // Nothing else may read the clock of a node that waits.
+        shared.runtime.physical_micros();
+        if let Some(by) = shared.runtime.steady_clock().stepped() {
+            let e = Error::fatal(format!(
+                "the clock of this machine jumped ahead by {} ms: this node stops before it uses such a time",
+                by.as_millis()
+            ))
+            .detail("Its clock differs from what monotonic time says, by more than max_offset.")
+            .hint("Start it again when the clock is right. If it was set right just now, start it at once.");
+            return fail(&shared, e);
+        }
+        tokio::time::sleep(STEP_INTERVAL).await;
     }
 }
 

@@ -202,6 +202,7 @@ impl<R: Runtime> Node<R> {
         // Others are answered from here on: those that have no identity either, and those that must not take this node for another.
         let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
         shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
+        shared.spawn_protocol(clocks::stop_at_step(shared.clone()));
         let mut failure = self.failure();
         let broken = async {
             let error = failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());

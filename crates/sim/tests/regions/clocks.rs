@@ -119,6 +119,25 @@ fn a_clock_that_jumps_ahead_while_its_node_serves_costs_a_restart_and_no_more() 
     load.check(&mut c, EU, "eu", "t");
 }
 
+/// Such a clock stays behind the others', so nobody would understand this node any more.
+#[test]
+fn a_clock_that_jumps_ahead_while_its_node_waits_to_join_costs_a_restart_and_no_more() {
+    let mut c = two_regions(80);
+    c.lose_disk("n2");
+    c.cut("n1", "n2");
+    c.restart("n2");
+    c.pass(Duration::from_secs(3));
+    c.jump_clock("n2", 600_000);
+    c.pass(Duration::from_secs(1));
+    assert!(c.ended("n2").expect("it stops").contains("jumped ahead"), "it stops itself");
+    c.kill("n2");
+    c.jump_clock("n2", -600_000);
+    c.mend("n1", "n2");
+    c.restart("n2");
+    c.await_start(&["n2".into()]);
+    assert_eq!(c.sql(EU, "us", "SELECT id FROM t"), [["1"]]);
+}
+
 #[test]
 fn a_clock_that_is_set_back_while_its_node_serves_goes_on() {
     let mut c = Cluster::start_with_clocks(1, 1, 74, Tuning::default(), |_| HOUR);

@@ -7,17 +7,18 @@
 use crate::SteadyClock;
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Everything a node may ask of the world.
-pub trait Runtime: Clone + Send + Sync + 'static {
-    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
-    type Listener: Listener<Stream = Self::Stream>;
-    type Disk: Disk;
+/// A future of any kind.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Everything a node may ask of the world. A node holds it as `Arc<dyn Runtime>`: code that were generic over it would be compiled again
+/// for each of its kinds.
+pub trait Runtime: Send + Sync + 'static {
     /// Microseconds since 1970, as this node's clock shows it: the wall clock's time, less its steps (see [`SteadyClock`]).
     fn physical_micros(&self) -> u64 {
         self.steady_clock().read(|| self.wall_micros(), || self.monotonic_micros())
@@ -31,13 +32,13 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// A random number. Deterministic in the simulator.
     fn random(&self) -> u64;
     /// Listens on `host:port`; port 0 picks one.
-    fn listen(&self, addr: &str) -> impl Future<Output = io::Result<Self::Listener>> + Send;
+    fn listen<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
     /// Connects to `host:port`.
-    fn connect(&self, addr: &str) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    fn connect<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
     /// Waits to a finer grain than tokio's timers, which round up to a millisecond: for delays that are injected between
     /// zones, and only there.
-    fn delay_until(&self, at: Instant) -> impl Future<Output = ()> + Send {
-        tokio::time::sleep_until(at)
+    fn delay_until(&self, at: Instant) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep_until(at))
     }
     /// Where what keeps the cluster together runs: connections between nodes, the consensus protocol, heartbeats and leases. Nothing
     /// that computes for long or blocks runs there. The server gives it a thread of its own.
@@ -49,28 +50,29 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         Handle::current()
     }
     /// The node's data directory.
-    fn disk(&self) -> &Self::Disk;
+    fn disk(&self) -> &dyn Disk;
     /// Runs a future whose steps block on the disk. The server gives it a thread of its own; the simulator a task.
-    fn spawn_io<F>(&self, name: &'static str, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static;
+    fn spawn_io(&self, name: &'static str, future: BoxFuture<'static, ()>);
+}
+
+impl dyn Runtime {
     /// Waits for work that blocks on the disk, and is done where that is allowed.
-    fn run_io<T: Send + 'static>(
-        &self,
-        name: &'static str,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> impl Future<Output = T> + Send {
+    pub async fn run_io<T: Send + 'static>(&self, name: &'static str, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (tell, told) = oneshot::channel();
-        self.spawn_io(name, async move { drop(tell.send(work())) });
-        async move { told.await.expect("work on the disk gives errors and does not panic") }
+        self.spawn_io(name, Box::pin(async move { drop(tell.send(work())) }));
+        told.await.expect("work on the disk gives errors and does not panic")
     }
 }
 
+/// A connection.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
 /// A listening socket.
 pub trait Listener: Send + 'static {
-    type Stream;
     /// The next connection and the peer's address.
-    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Stream, String)>> + Send;
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Box<dyn Stream>, String)>>;
     /// The address that others connect to.
     fn local_addr(&self) -> io::Result<String>;
 }
@@ -84,10 +86,9 @@ pub struct Space {
 }
 
 /// The files of one data directory. Paths are relative to it, with `/` between parts.
-pub trait Disk: Clone + Send + Sync + 'static {
-    type File: DiskFile;
+pub trait Disk: Send + Sync + 'static {
     /// Opens for reading and writing; with `create`, makes the file (and its folder) if it is missing.
-    fn open(&self, path: &str, create: bool) -> io::Result<Self::File>;
+    fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>>;
     /// Names (not paths) of the files in a folder, sorted; empty if there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     fn remove(&self, path: &str) -> io::Result<()>;
@@ -114,7 +115,7 @@ pub trait DiskFile: Send + Sync + 'static {
     fn allocate(&self, len: u64) -> io::Result<()>;
     /// Makes everything written so far durable (`fdatasync`). Blocks its thread in the server; takes simulated time in the
     /// simulator.
-    fn sync(&self) -> impl Future<Output = io::Result<()>> + Send;
+    fn sync(&self) -> BoxFuture<'_, io::Result<()>>;
     #[allow(missing_docs)]
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)

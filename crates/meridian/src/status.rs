@@ -6,6 +6,7 @@ use meridian_server::node::base::{Error, GroupId, NodeId, Result};
 use meridian_server::node::wire::{NodeStatus, Standing};
 use meridian_server::node::{accept_clock_at, init_at, stand_at, status_of};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -114,10 +115,10 @@ pub async fn init(asked: Asked) -> Result<ExitCode> {
 }
 
 /// Asking needs a runtime, and a runtime a directory; an empty one for the moment.
-fn scratch() -> Result<(tempfile::TempDir, MachineRuntime)> {
+fn scratch() -> Result<(tempfile::TempDir, Arc<MachineRuntime>)> {
     let scratch = tempfile::tempdir().map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
     let runtime = MachineRuntime::open(scratch.path()).map_err(|e| Error::fatal(e.to_string()))?;
-    Ok((scratch, runtime))
+    Ok((scratch, Arc::new(runtime)))
 }
 
 async fn status(asked: &Asked) -> Result<Vec<NodeStatus>> {

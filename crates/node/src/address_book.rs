@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::small_file;
 use crate::wire::{NodeRecord, Standing};
 use meridian_base::NodeId;
-use meridian_base::runtime::{Disk, Runtime};
+use meridian_base::runtime::Runtime;
 use std::io;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const HEADER: &str = "meridian nodes, format 1";
 const BYTES_MAX: u64 = 4 << 20;
 
 /// The addresses that were last written down. None, if there is no file that can be read.
-pub(crate) fn load<R: Runtime>(runtime: &R) -> Vec<NodeRecord> {
+pub(crate) fn load(runtime: &Arc<dyn Runtime>) -> Vec<NodeRecord> {
     match small_file::read(runtime, FILE, BYTES_MAX) {
         Ok(text) => parse(&text),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -32,14 +32,14 @@ pub(crate) fn load<R: Runtime>(runtime: &R) -> Vec<NodeRecord> {
 }
 
 /// Writes the addresses down, all at once.
-pub(crate) async fn save<R: Runtime>(runtime: &R, nodes: &[NodeRecord]) {
+pub(crate) async fn save(runtime: &Arc<dyn Runtime>, nodes: &[NodeRecord]) {
     if let Err(e) = small_file::write(runtime, FILE, &format(nodes)).await {
         tracing::info!("cannot write {}: {e}", runtime.disk().describe(FILE));
     }
 }
 
 /// Keeps the copy equal to what the catalog says.
-pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn keep(shared: Arc<Shared>) {
     let mut changed = shared.catalog.watch();
     let mut written = format(&load(&shared.runtime));
     loop {

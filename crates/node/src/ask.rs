@@ -12,7 +12,6 @@ use crate::replica::Replica;
 use crate::shared::{Route, Shared};
 use crate::txn::backoff;
 use crate::wire::{Request, Response};
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, ErrorKind, GroupId, Result};
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A question to a group's primary.
-pub(crate) trait Ask<R: Runtime>: Send + Sync {
+pub(crate) trait Ask: Send + Sync {
     type Answer: Send;
     /// How long one node has for its answer.
     const TIMEOUT: Duration;
@@ -29,7 +28,7 @@ pub(crate) trait Ask<R: Runtime>: Send + Sync {
     /// Another node's answer; `None` if it is the answer to another question.
     fn answer(response: Response) -> Option<Self::Answer>;
     /// This node's own answer, as the primary.
-    fn here(&self, shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> impl Future<Output = Result<Self::Answer>> + Send;
+    fn here(&self, shared: &Arc<Shared>, replica: &Arc<Replica>) -> impl Future<Output = Result<Self::Answer>> + Send;
     /// Whether the question is dropped when the group is lost ([`crate::reach`]): one whose answer is of no use later, and which
     /// changes nothing. What may have been done already has to be asked for.
     const IS_DROPPED: bool = false;
@@ -39,14 +38,9 @@ pub(crate) trait Ask<R: Runtime>: Send + Sync {
     }
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// The answer of a group's primary. See the module's essay.
-    pub(crate) async fn call_primary<A: Ask<R>>(
-        self: &Arc<Self>,
-        group: GroupId,
-        patience: Duration,
-        ask: &A,
-    ) -> Result<A::Answer> {
+    pub(crate) async fn call_primary<A: Ask>(self: &Arc<Self>, group: GroupId, patience: Duration, ask: &A) -> Result<A::Answer> {
         let deadline = Instant::now() + patience;
         let mut attempt = 0;
         loop {
@@ -69,7 +63,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// One try. `attempt` chooses among those that may be the primary when nobody is known to be.
-    pub(crate) async fn try_primary<A: Ask<R>>(self: &Arc<Self>, group: GroupId, attempt: u32, ask: &A) -> Result<A::Answer> {
+    pub(crate) async fn try_primary<A: Ask>(self: &Arc<Self>, group: GroupId, attempt: u32, ask: &A) -> Result<A::Answer> {
         match self.route(group, attempt) {
             Some(Route::Local(replica)) => ask.here(self, &replica).await,
             Some(Route::Remote(node)) if ask.may_travel() => match self.rpc.call(node, ask.request(), A::TIMEOUT).await? {

@@ -15,7 +15,6 @@ use crate::replica::{Core, Pending, Replica, StoreVersions};
 use crate::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal,
     Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
@@ -48,7 +47,7 @@ enum Certified {
     RecheckGlobal,
 }
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.physical())
     }

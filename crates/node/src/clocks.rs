@@ -97,7 +97,7 @@ impl Clocks {
     }
 
     /// A node said what its clock shows, between `sent` and now. Gives the difference.
-    pub fn measure<R: Runtime>(&self, runtime: &R, node: NodeId, physical_micros: u64, sent: Instant) -> i64 {
+    pub fn measure(&self, runtime: &Arc<dyn Runtime>, node: NodeId, physical_micros: u64, sent: Instant) -> i64 {
         let round_trip = sent.elapsed();
         let half = round_trip.as_micros() as i64 / 2;
         let offset_micros = physical_micros as i64 + half - runtime.physical_micros() as i64;
@@ -116,11 +116,11 @@ impl Clocks {
 }
 
 /// How far two clocks may be apart before that is a reason to stop.
-fn apart_max<R: Runtime>(shared: &Shared<R>) -> Duration {
+fn apart_max(shared: &Shared) -> Duration {
     shared.clock.max_offset() * 8 / 10
 }
 
-fn fail<R: Runtime>(shared: &Shared<R>, e: Error) {
+fn fail(shared: &Shared, e: Error) {
     shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
 }
 
@@ -132,7 +132,7 @@ fn differs(off: usize, of: usize, bound: Duration) -> Error {
 }
 
 /// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself (design: GLOBAL tables).
-pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
+pub(crate) fn stop_if_off(shared: &Shared) {
     let bound = apart_max(shared);
     let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
     let was_set_right = is_wall_right(shared, bound);
@@ -143,7 +143,7 @@ pub(crate) fn stop_if_off<R: Runtime>(shared: &Shared<R>) {
 
 /// A node whose clock has stepped ahead stops, whatever it does: while it waits to join a cluster, too, since its clock stays behind
 /// the others' from then on, and they do not understand each other any more.
-pub(crate) async fn stop_at_step<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn stop_at_step(shared: Arc<Shared>) {
     loop {
         // Nothing else may read the clock of a node that waits.
         shared.runtime.physical_micros();
@@ -162,13 +162,13 @@ pub(crate) async fn stop_at_step<R: Runtime>(shared: Arc<Shared<R>>) {
 
 /// Whether all others agree with this machine's wall clock, and none with the clock of this node: it started while the wall clock was
 /// ahead, and that was set right since. To start again is all it needs; of two nodes, only this one knows that.
-fn is_wall_right<R: Runtime>(shared: &Shared<R>, bound: Duration) -> bool {
+fn is_wall_right(shared: &Shared, bound: Duration) -> bool {
     let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
     measured > 0 && off == measured && shared.clocks.judge(bound, Against::WallClock).1 == 0
 }
 
 /// Before anything is promised by this clock, it is compared with the other nodes'.
-pub(crate) async fn compare<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn compare(shared: Arc<Shared>) {
     let deadline = Instant::now() + COMPARE_MAX;
     loop {
         let others = shared.rpc.known();
@@ -193,7 +193,7 @@ pub(crate) async fn compare<R: Runtime>(shared: Arc<Shared<R>>) {
 }
 
 /// Asks a node what its clock shows. Unlike any other question it is answered to clocks that differ.
-pub(crate) async fn ask<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
+pub(crate) async fn ask(shared: &Arc<Shared>, node: NodeId) {
     let sent = Instant::now();
     if let Ok(Response::Clock(report)) = shared.rpc.call(node, Request::Clock, COMPARE_CALL).await {
         shared.clocks.measure(&shared.runtime, node, report.physical_micros, sent);
@@ -202,7 +202,7 @@ pub(crate) async fn ask<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
 
 // --- behind what was promised
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// The group that was promised most, if this node's clock is so far behind that that it is no ordinary wait.
     pub(crate) fn clock_behind(&self) -> Option<(GroupId, Duration)> {
         let behind = self.all_replicas().into_iter().filter_map(|r| Some((r.id, r.behind_promise()?)));
@@ -236,7 +236,7 @@ fn in_words(d: Duration) -> String {
 }
 
 /// Says now and then that the clock is behind. Gives what clients are told.
-pub(crate) fn say_behind<R: Runtime>(shared: &Shared<R>) -> Option<Error> {
+pub(crate) fn say_behind(shared: &Shared) -> Option<Error> {
     let (group, by) = shared.clock_behind()?;
     let e = behind_error(group, by);
     let mut said = shared.clocks.said.lock();
@@ -248,7 +248,7 @@ pub(crate) fn say_behind<R: Runtime>(shared: &Shared<R>) -> Option<Error> {
 }
 
 /// What this node's clock shows, for others and for operators.
-pub(crate) fn report<R: Runtime>(shared: &Shared<R>) -> ClockReport {
+pub(crate) fn report(shared: &Shared) -> ClockReport {
     let physical_micros = shared.runtime.physical_micros();
     let behind = shared.clock_behind().map(|(group, by)| (group, by.as_micros() as u64));
     let ahead_of_wall_micros = shared.runtime.steady_clock().behind().as_micros() as u64;
@@ -256,7 +256,7 @@ pub(crate) fn report<R: Runtime>(shared: &Shared<R>) -> ClockReport {
 }
 
 /// The reports of all nodes in a cluster's status.
-pub(crate) async fn add_reports<R: Runtime>(shared: &Arc<Shared<R>>, status: &mut [NodeStatus]) {
+pub(crate) async fn add_reports(shared: &Arc<Shared>, status: &mut [NodeStatus]) {
     let asked = status.iter_mut().filter(|n| n.is_live).map(|n| async move {
         n.clock = match n.node.id == shared.me() {
             true => Some(report(shared)),
@@ -271,7 +271,7 @@ pub(crate) async fn add_reports<R: Runtime>(shared: &Arc<Shared<R>>, status: &mu
 
 /// Moves this node's clock ahead, because an operator says so: no farther than what was promised here, since whoever can send a
 /// message can say so.
-pub(crate) async fn advance<R: Runtime>(shared: &Shared<R>, by: Duration) -> Result<()> {
+pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
     let Some((group, behind)) = shared.clock_behind() else {
         return Err(Error::sql("55000", "the clock of this node is not behind anything that was promised here"));
     };
@@ -289,7 +289,7 @@ pub(crate) async fn advance<R: Runtime>(shared: &Shared<R>, by: Duration) -> Res
 }
 
 /// Where an operator has moved the clock ahead, a process that is restarted goes on. To be called before the clock is used.
-pub(crate) fn continue_accepted<R: Runtime>(runtime: &R) {
+pub(crate) fn continue_accepted(runtime: &Arc<dyn Runtime>) {
     let Ok(text) = small_file::read(runtime, FILE, FILE_BYTES_MAX) else { return };
     let number = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
     let (Some(wall), Some(steady)) = (number("wall "), number("steady ")) else {
@@ -316,7 +316,7 @@ pub struct Accepted {
 
 /// Moves the clocks of all nodes of a cluster ahead to where the promises end, by the same amount. For command lines, which ask node
 /// by node, and are members of nothing.
-pub(crate) async fn accept<R: Runtime>(rpc: &Arc<Rpc<R>>, nodes: &[NodeStatus]) -> Result<Accepted> {
+pub(crate) async fn accept(rpc: &Arc<Rpc>, nodes: &[NodeStatus]) -> Result<Accepted> {
     let patience = Duration::from_secs(5);
     let asked = nodes.iter().map(|n| async move {
         let answer = rpc.call_addr(&n.node.addr, Request::Clock, patience).await;

@@ -8,7 +8,6 @@ use crate::replica::Replica;
 use crate::shared::{LIVENESS_TIMEOUT, Shared};
 use crate::wire::{ClosedPromise, Request};
 use meridian_base::limits::{CLOSED_INTERVAL, LEASE_AHEAD};
-use meridian_base::runtime::Runtime;
 use meridian_base::{GroupId, NodeId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use std::time::Duration;
 pub(crate) const PROMISE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Keeps promising for the groups that this node leads.
-pub(crate) async fn promise_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn promise_loop(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(CLOSED_INTERVAL).await;
         keep_leads(&shared);
@@ -42,7 +41,7 @@ const LEAD_DECAY: u32 = 64;
 
 /// Keeps the clocks of the GLOBAL groups on this node so far ahead that a promise of the primary's is `max_offset` in the future when it
 /// reaches the farthest replica (design: replication, «GLOBAL tables»). Whoever may become the primary keeps that up to date.
-fn keep_leads<R: Runtime>(shared: &Shared<R>) {
+fn keep_leads(shared: &Shared) {
     for replica in shared.all_replicas().iter().filter(|r| r.is_global) {
         let before = Duration::from_micros(replica.lead_micros.load(Ordering::Relaxed));
         let lead = wanted_lead(shared, replica).max(before - before / LEAD_DECAY).min(LEAD_MAX);
@@ -52,7 +51,7 @@ fn keep_leads<R: Runtime>(shared: &Shared<R>) {
 
 /// `max_offset`, the time a record takes to a quorum and from there to the farthest replica, the time to the next promise, and some.
 /// And as much as other clocks are ahead of this one: who reads, and who certifies what was read, reckons by those.
-fn wanted_lead<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Duration {
+fn wanted_lead(shared: &Shared, replica: &Replica) -> Duration {
     let members = replica.raft().members();
     let mut to_voters: Vec<Duration> = members.voters.iter().map(|node| shared.round_trip(*node)).collect();
     to_voters.sort();
@@ -62,7 +61,7 @@ fn wanted_lead<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Duration
 }
 
 /// How far any clock in the cluster is ahead of this node's: by what pings have measured, and by what has reached the logical clock.
-fn clocks_ahead<R: Runtime>(shared: &Shared<R>) -> Duration {
+fn clocks_ahead(shared: &Shared) -> Duration {
     let physical = shared.runtime.physical_micros();
     let peers = shared.peers.read();
     let live = peers.values().filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT);
@@ -71,7 +70,7 @@ fn clocks_ahead<R: Runtime>(shared: &Shared<R>) -> Duration {
     Duration::from_micros(measured.max(0) as u64).max(heard).min(shared.clock.max_offset())
 }
 
-fn promises<R: Runtime>(shared: &Shared<R>) -> BTreeMap<NodeId, Vec<ClosedPromise>> {
+fn promises(shared: &Shared) -> BTreeMap<NodeId, Vec<ClosedPromise>> {
     let mut by_node: BTreeMap<NodeId, Vec<ClosedPromise>> = BTreeMap::new();
     for replica in shared.all_replicas() {
         if replica.id == GroupId::CATALOG || !replica.is_serving() {
@@ -90,7 +89,7 @@ fn promises<R: Runtime>(shared: &Shared<R>) -> BTreeMap<NodeId, Vec<ClosedPromis
     by_node
 }
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     /// What the primary of an idle group promises. While records are on their way to the log, these carry it.
     fn promise(&self) -> Option<ClosedPromise> {
         let mut core = self.core.lock();

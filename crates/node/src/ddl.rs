@@ -42,7 +42,6 @@ use crate::turns::Turns;
 use crate::txn::{Counted, vote_on};
 use crate::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, Ledger, NodeId, Prepare, ReadEntry, Result,
     SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write, limits,
@@ -170,7 +169,7 @@ impl Inbox {
 }
 
 /// Runs a coordinator whenever this node serves the catalog's group.
-pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>) {
+pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
     let mut serving = replica.watch_serving();
     loop {
         // A cluster that is being founded has a catalog with its first rows, which the founder writes.
@@ -213,9 +212,9 @@ pub(crate) async fn coordinate<R: Runtime>(shared: Arc<Shared<R>>, replica: Arc<
     }
 }
 
-struct Coordinator<R: Runtime> {
-    shared: Arc<Shared<R>>,
-    replica: Arc<Replica<R>>,
+struct Coordinator {
+    shared: Arc<Shared>,
+    replica: Arc<Replica>,
     inbox: mpsc::Sender<Job>,
     leases: SchemaLeases,
     meta: Meta,
@@ -263,8 +262,8 @@ struct Found {
     replies: Vec<Reply>,
 }
 
-impl<R: Runtime> Coordinator<R> {
-    fn start(shared: Arc<Shared<R>>, replica: Arc<Replica<R>>, inbox: mpsc::Sender<Job>) -> Result<Coordinator<R>> {
+impl Coordinator {
+    fn start(shared: Arc<Shared>, replica: Arc<Replica>, inbox: mpsc::Sender<Job>) -> Result<Coordinator> {
         let at = newest_readable(&replica.store);
         let meta = stored_meta(&replica.store)?;
         let mut rows = BTreeMap::new();
@@ -846,9 +845,9 @@ fn own_slice(writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Com
 }
 
 /// Commits rows of the catalog, on its primary.
-pub(crate) async fn commit_catalog<R: Runtime>(
-    shared: &Shared<R>,
-    replica: &Replica<R>,
+pub(crate) async fn commit_catalog(
+    shared: &Shared,
+    replica: &Replica,
     writes: Vec<Write>,
     reads: Vec<ReadEntry>,
     above: Timestamp,
@@ -882,11 +881,11 @@ fn decommissioned(node: NodeId) -> Error {
         .hint("To add it again, start it with an empty data directory.")
 }
 
-fn delays<R: Runtime>(shared: &Shared<R>, commit: Duration) -> Delays {
+fn delays(shared: &Shared, commit: Duration) -> Delays {
     Delays { round_trip: round_trip(shared), commit, max_offset: shared.clock.max_offset() }
 }
 
-fn round_trip<R: Runtime>(shared: &Shared<R>) -> Duration {
+fn round_trip(shared: &Shared) -> Duration {
     shared.largest_round_trip().max(Duration::from_millis(10))
 }
 
@@ -896,7 +895,7 @@ struct Grant {
     grant: SchemaGrant,
 }
 
-impl<R: Runtime> Ask<R> for Grant {
+impl Ask for Grant {
     /// The bound that the group holds now.
     type Answer = Timestamp;
     const TIMEOUT: Duration = SEND_TIMEOUT;
@@ -906,13 +905,13 @@ impl<R: Runtime> Ask<R> for Grant {
     fn answer(response: Response) -> Option<Timestamp> {
         if let Response::Granted { bound } = response { Some(bound) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<Timestamp> {
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Timestamp> {
         replica.grant(self.grant.clone()).await
     }
 }
 
 /// Tells every node of a version. Those that plan with it by the time this ends.
-async fn tell_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion) -> BTreeSet<NodeId> {
+async fn tell_gateways(shared: &Arc<Shared>, version: SchemaVersion) -> BTreeSet<NodeId> {
     let live = gateways(shared).into_iter().filter(|n| shared.is_live(*n));
     let calls = live.map(|n| async move {
         let answer = shared.rpc.call(n, Request::AwaitVersion { version }, SPREAD_TIMEOUT).await;
@@ -922,7 +921,7 @@ async fn tell_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersi
 }
 
 /// The other nodes that clients may use.
-fn gateways<R: Runtime>(shared: &Shared<R>) -> Vec<NodeId> {
+fn gateways(shared: &Shared) -> Vec<NodeId> {
     let nodes = shared.catalog.nodes().into_iter().filter(|n| n.standing != Standing::Decommissioned);
     nodes.map(|n| n.id).filter(|n| *n != shared.me()).collect()
 }
@@ -930,7 +929,7 @@ fn gateways<R: Runtime>(shared: &Shared<R>) -> Vec<NodeId> {
 /// Once every group knows the version or has no lease any more: waits until every node plans with it, or plans nothing until it
 /// has heard of it (see [`crate::freshness`]). A name that was acknowledged exists is found everywhere. (What is committed is
 /// safe without this, by the schema lease; but «does not exist» is an answer that no group certifies.)
-async fn await_gateways<R: Runtime>(shared: &Arc<Shared<R>>, version: SchemaVersion, told: &BTreeSet<NodeId>) {
+async fn await_gateways(shared: &Arc<Shared>, version: SchemaVersion, told: &BTreeSet<NodeId>) {
     let unaware = gateways(shared).into_iter().filter(|n| !told.contains(n)).count();
     if unaware > 0 {
         tracing::info!("{unaware} nodes may not know schema version {} yet", version.0);

@@ -21,7 +21,7 @@ use crate::small_file;
 use crate::starting::ensure_replica;
 use crate::wire::{Request, Response};
 use bytes::Bytes;
-use meridian_base::runtime::{Disk, Runtime};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result};
 use meridian_raft as raft;
 use parking_lot::Mutex;
@@ -61,7 +61,7 @@ pub(crate) struct Departures {
 
 impl Departures {
     /// Reads the file. One that cannot be read is refused: forgetting a departure could give a group two leaders.
-    pub fn load<R: Runtime>(runtime: &R) -> Result<Departures> {
+    pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Departures> {
         let place = runtime.disk().describe(FILE);
         let known = match small_file::read(runtime, FILE, BYTES_MAX) {
             Ok(text) => parse(&text).ok_or_else(|| Error::fatal(format!("{place} is damaged")))?,
@@ -85,7 +85,7 @@ impl Departures {
         self.known.lock().get(&group).copied()
     }
 
-    async fn set<R: Runtime>(&self, runtime: &R, group: GroupId, departure: Departure) -> Result<()> {
+    async fn set(&self, runtime: &Arc<dyn Runtime>, group: GroupId, departure: Departure) -> Result<()> {
         let _writing = self.writing.lock().await;
         let text = {
             let mut known = self.known.lock();
@@ -97,10 +97,10 @@ impl Departures {
     }
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// The replica that a message of the consensus protocol is for. A node learns that it is to hold a replica by being talked
     /// to.
-    pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, message: &Bytes) -> Result<Arc<Replica<R>>> {
+    pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, message: &Bytes) -> Result<Arc<Replica>> {
         if self.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
         }
@@ -139,7 +139,7 @@ impl<R: Runtime> Shared<R> {
 }
 
 /// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its files say.
-pub(crate) async fn finish<R: Runtime>(shared: &Arc<Shared<R>>) -> Result<BTreeSet<GroupId>> {
+pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
     let left = shared.departures.left();
     for group in &left {
         shared.store.drop_group(*group)?;
@@ -150,7 +150,7 @@ pub(crate) async fn finish<R: Runtime>(shared: &Arc<Shared<R>>) -> Result<BTreeS
 }
 
 /// Keeps looking for replicas that belong here no more, or run with the wrong timing.
-pub(crate) async fn departure_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn departure_loop(shared: Arc<Shared>) {
     let mut mistimed: BTreeMap<GroupId, u32> = BTreeMap::new();
     loop {
         tokio::time::sleep(INTERVAL).await;
@@ -172,7 +172,7 @@ pub(crate) async fn departure_loop<R: Runtime>(shared: Arc<Shared<R>>) {
 }
 
 /// Replicas that were made for a message of their group's primary have something by now.
-async fn note_holdings<R: Runtime>(shared: &Arc<Shared<R>>) -> Result<()> {
+async fn note_holdings(shared: &Arc<Shared>) -> Result<()> {
     let _making = shared.making_replica.lock().await;
     let replicas = shared.all_replicas();
     let filled = replicas.iter().filter(|r| r.raft().last_position().index > 0).map(|r| r.id);
@@ -180,7 +180,7 @@ async fn note_holdings<R: Runtime>(shared: &Arc<Shared<R>>) -> Result<()> {
 }
 
 /// Whether the group is gone, or its primary says that this node is no member.
-async fn is_superfluous<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> bool {
+async fn is_superfluous(shared: &Arc<Shared>, group: GroupId) -> bool {
     if shared.catalog.group(group).is_none() {
         // Only a copy of the catalog that was confirmed after the replica was made knows that.
         return shared.is_fresh() && shared.catalog.group(group).is_none();
@@ -195,7 +195,7 @@ async fn is_superfluous<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> 
 }
 
 /// Deletes a replica, unless it has become a member after all.
-async fn depart<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+async fn depart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     let group = replica.id;
     shared.departures.going.lock().insert(group);
     let done = match is_superfluous(shared, group).await {
@@ -206,7 +206,7 @@ async fn depart<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) 
     done
 }
 
-async fn delete<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     let group = replica.id;
     let _making = shared.making_replica.lock().await;
     let before = shared.departures.get(group).map_or(0, |d| d.last);
@@ -223,11 +223,7 @@ async fn delete<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) 
 
 /// A group whose voters are in several regions wants longer timeouts, and its survival goal may have changed. Followers start
 /// again at once; the primary hands over first, when they had the time.
-async fn keep_timing<R: Runtime>(
-    shared: &Arc<Shared<R>>,
-    replica: &Arc<Replica<R>>,
-    mistimed: &mut BTreeMap<GroupId, u32>,
-) -> Result<()> {
+async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mut BTreeMap<GroupId, u32>) -> Result<()> {
     const ROUNDS_FOR_FOLLOWERS: u32 = 2;
     let Some(group) = shared.catalog.group(replica.id) else { return Ok(()) };
     if crate::node::is_across_regions(&group) == replica.is_across_regions {
@@ -252,7 +248,7 @@ async fn keep_timing<R: Runtime>(
 }
 
 /// Starts a replica again, from what it has on this node. Nothing to do if another one has taken its place.
-pub(crate) async fn restart<R: Runtime>(shared: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     {
         let _making = shared.making_replica.lock().await;
         if !shared.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {

@@ -5,7 +5,6 @@ use crate::in_doubt;
 use crate::shared::{Route, Shared};
 use crate::txn::Txn;
 use crate::wire::{Changed, Request, Response, Slice, Standing};
-use meridian_base::runtime::Runtime;
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
@@ -46,15 +45,10 @@ fn stale_base() -> Error {
 }
 
 /// `sql`'s environment. Cheap to clone.
-pub struct Env<R: Runtime>(pub(crate) Arc<Shared<R>>);
+#[derive(Clone)]
+pub struct Env(pub(crate) Arc<Shared>);
 
-impl<R: Runtime> Clone for Env<R> {
-    fn clone(&self) -> Env<R> {
-        Env(self.0.clone())
-    }
-}
-
-impl<R: Runtime> Env<R> {
+impl Env {
     /// Has a step made, or learns that it never will be: see [`crate::ddl`]. One id for as long as it takes.
     async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
         let shared = &self.0;
@@ -152,8 +146,8 @@ impl<R: Runtime> Env<R> {
     }
 }
 
-impl<R: Runtime> Environment for Env<R> {
-    type Txn = Txn<R>;
+impl Environment for Env {
+    type Txn = Txn;
 
     fn catalog(&self) -> Arc<Catalog> {
         self.0.catalog.at(self.0.runtime.physical_micros())
@@ -236,7 +230,7 @@ impl<R: Runtime> Environment for Env<R> {
         Ok(std::iter::once(GroupId::CATALOG).chain(self.0.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())
     }
 
-    fn begin(&self, options: TxnOptions) -> Txn<R> {
+    fn begin(&self, options: TxnOptions) -> Txn {
         Txn::new(self.0.clone(), options)
     }
 
@@ -255,7 +249,7 @@ impl<R: Runtime> Environment for Env<R> {
         }
     }
 
-    async fn change_catalog_with(&self, txn: &mut Txn<R>, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
+    async fn change_catalog_with(&self, txn: &mut Txn, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
         let slices = txn.offer(base)?;
         match self.ask_coordinator(base.version, &change, &slices).await {
             Ok(Changed::Done { version, at }) => {

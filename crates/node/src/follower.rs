@@ -9,7 +9,6 @@ use crate::primary::{conflict_error, page_limits};
 use crate::replica::Replica;
 use crate::txn::covered;
 use crate::wire::{GlobalView, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, WireLocking};
-use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Conflict, ConflictReason, Error, Key, KeyRange, ReadEntry, Result, Target, Timestamp};
 use meridian_region::{Planned, PlantedBug};
 use meridian_sql::env::{RowVisitor, Scan};
@@ -23,7 +22,7 @@ const PAST_PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// Closed timestamps move in such steps, or with the log.
 const PAST_POLL: Duration = Duration::from_millis(5);
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     /// Several reads at one snapshot. `Unavailable` if the replica is not there yet: the gateway asks elsewhere.
     pub fn read_closed(&self, view: &ReplicaView, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         let closed = self.core.lock().closed();

@@ -30,7 +30,6 @@ use crate::rpc::{Claim, Place};
 use crate::shared::Shared;
 use crate::small_file;
 use crate::wire::{Ask, Mustered, Newcomer, NodeRecord, Request, Response};
-use meridian_base::runtime::{Disk, Runtime};
 use meridian_base::{Error, ErrorKind, NodeId, Result};
 use parking_lot::Mutex;
 use std::io;
@@ -168,7 +167,7 @@ pub(crate) struct Founding {
     operator: Mutex<Option<mpsc::Sender<oneshot::Sender<Result<()>>>>>,
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// Reads what this process knew before it was started again, or begins with a new token; durable when this returns. With `alone` it is
     /// a candidate from the first moment on.
     pub(crate) async fn begin_founding(&self, addr: &str, alone: bool) -> Result<()> {
@@ -240,8 +239,8 @@ struct Heard {
 }
 
 /// How a process without an identity gets one.
-pub(crate) struct Newcoming<'a, R: Runtime> {
-    pub shared: &'a Arc<Shared<R>>,
+pub(crate) struct Newcoming<'a> {
+    pub shared: &'a Arc<Shared>,
     /// Addresses of others, as the operator gave them.
     pub others: Vec<String>,
     pub record: &'a NodeRecord,
@@ -250,7 +249,7 @@ pub(crate) struct Newcoming<'a, R: Runtime> {
     pub pause: Duration,
 }
 
-impl<R: Runtime> Newcoming<'_, R> {
+impl Newcoming<'_> {
     /// Takes as long as it takes; an error says that waiting is of no use.
     pub async fn identity(&self) -> Result<Identity> {
         self.shared.rpc.identify(0, NodeId(0), Place::default(), "");
@@ -437,8 +436,8 @@ impl<R: Runtime> Newcoming<'_, R> {
             }
             return Ok(Err(why));
         }
-        let random = |r: &R| u128::from(r.random()) << 64 | u128::from(r.random()) | 1;
-        let identity = Identity { cluster: random(&self.shared.runtime), node: NodeId(1), is_founding: true };
+        let cluster = u128::from(self.shared.runtime.random()) << 64 | u128::from(self.shared.runtime.random()) | 1;
+        let identity = Identity { cluster, node: NodeId(1), is_founding: true };
         self.become_member(identity).await?;
         tracing::info!("founded cluster {:032x}", identity.cluster);
         Ok(Ok(identity))

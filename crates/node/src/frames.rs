@@ -231,8 +231,8 @@ fn is_large(frame: &Outgoing) -> bool {
 }
 
 /// Writes frames, each not before its time, as many at once as are due.
-pub(crate) async fn write_loop<R: Runtime>(
-    runtime: R,
+pub(crate) async fn write_loop(
+    runtime: Arc<dyn Runtime>,
     mut stream: impl AsyncWrite + Unpin,
     mut outgoing: mpsc::Receiver<Outgoing>,
     account: Arc<Account>,

@@ -21,7 +21,6 @@ use crate::clocks::behind_error;
 use crate::replica::Replica;
 use crate::shared::Shared;
 use meridian_base::limits::BEHIND_MAX;
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result, SchemaVersion, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -77,7 +76,7 @@ impl Freshness {
     }
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// A member whose groups' primaries say so answered a ping that was sent at `when`.
     pub(crate) fn confirmed(&self, version: SchemaVersion, when: Instant) {
         if self.may_be_a_version(version) {
@@ -95,7 +94,7 @@ impl<R: Runtime> Shared<R> {
         self.all_replicas().iter().find_map(|replica| self.certified_by(replica))
     }
 
-    fn certified_by(&self, replica: &Replica<R>) -> Option<SchemaVersion> {
+    fn certified_by(&self, replica: &Replica) -> Option<SchemaVersion> {
         if !replica.is_serving() {
             return None;
         }

@@ -24,7 +24,6 @@ use crate::replica::Replica;
 use crate::shared::{Route, Shared};
 use crate::wire::{GlobalView, ReadOp, ReplicaAnswer, Request, Response};
 use futures::future::BoxFuture;
-use meridian_base::runtime::Runtime;
 use meridian_base::{CommitOutcome, CommitRequest, Conflict, Error, GroupId, NodeId, ReadEntry, Result, Timestamp, TxnId};
 use meridian_base::{Refusal, limits};
 use meridian_region::PlantedBug;
@@ -61,7 +60,7 @@ enum Reply {
 }
 
 impl Question<'_> {
-    async fn at<R: Runtime>(&self, replica: &Replica<R>, patience: Duration) -> Result<Reply> {
+    async fn at(&self, replica: &Replica, patience: Duration) -> Result<Reply> {
         match self {
             Question::Read { view, ops } => replica.read_global(view, patience, ops).await.map(Reply::Read),
             Question::Holds { entries, needed } => replica.holds(entries, *needed, patience).await.map(Reply::Holds),
@@ -78,7 +77,7 @@ impl Question<'_> {
     }
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// Reads GLOBAL rows at the nearest replica that has got there.
     pub(crate) async fn read_global(&self, group: GroupId, view: &GlobalView, ops: &[ReadOp]) -> Result<(ReplicaAnswer, u32)> {
         match self.ask_global(group, Question::Read { view, ops }).await? {
@@ -157,7 +156,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Certifies and commits a transaction of one group at its primary, here, with what it read of GLOBAL rows.
-    pub(crate) async fn commit_at(&self, replica: &Replica<R>, request: &CommitRequest) -> Result<CommitOutcome> {
+    pub(crate) async fn commit_at(&self, replica: &Replica, request: &CommitRequest) -> Result<CommitOutcome> {
         if request.global.entries.is_empty() {
             return replica.commit(request).await?.ok_or_else(|| Error::internal("there are no GLOBAL reads to look at again"));
         }
@@ -180,7 +179,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's clock, why.
-    async fn until_when(&self, replica: &Replica<R>, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
+    async fn until_when(&self, replica: &Replica, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
         let max_offset = match self.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
             true => Duration::ZERO,
             false => self.clock.max_offset(),
@@ -198,7 +197,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Certifies a slice and votes. What is in its way is waited for, bounded (counterexample 17).
-    pub(crate) fn certify_slice(self: Arc<Self>, replica: Arc<Replica<R>>, id: TxnId) -> BoxFuture<'static, ()> {
+    pub(crate) fn certify_slice(self: Arc<Self>, replica: Arc<Replica>, id: TxnId) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let deadline = Instant::now() + limits::PREPARE_WAIT_MAX;
             loop {

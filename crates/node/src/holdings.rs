@@ -9,11 +9,12 @@
 //! first entry. A group that the node leaves in good order is struck off (see [`crate::departure`]).
 
 use crate::small_file;
-use meridian_base::runtime::{Disk, Runtime};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 
 const FILE: &str = "groups";
 const HEADER: &str = "meridian groups, format 1";
@@ -30,7 +31,7 @@ pub(crate) struct Holdings {
 
 impl Holdings {
     /// Reads the file. A directory from before there was one has none, and gets one as its replicas run.
-    pub fn load<R: Runtime>(runtime: &R) -> Result<Holdings> {
+    pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Holdings> {
         let place = runtime.disk().describe(FILE);
         let known = match small_file::read(runtime, FILE, BYTES_MAX) {
             Ok(text) => {
@@ -51,20 +52,20 @@ impl Holdings {
     }
 
     /// Lists groups; durable when this returns.
-    pub async fn add<R: Runtime>(&self, runtime: &R, groups: impl IntoIterator<Item = GroupId>) -> Result<()> {
+    pub async fn add(&self, runtime: &Arc<dyn Runtime>, groups: impl IntoIterator<Item = GroupId>) -> Result<()> {
         let groups: BTreeSet<GroupId> = groups.into_iter().collect();
         self.change(runtime, |known| known.extend(&groups)).await
     }
 
     /// Strikes a group off.
-    pub async fn remove<R: Runtime>(&self, runtime: &R, group: GroupId) -> Result<()> {
+    pub async fn remove(&self, runtime: &Arc<dyn Runtime>, group: GroupId) -> Result<()> {
         self.change(runtime, |known| {
             known.remove(&group);
         })
         .await
     }
 
-    async fn change<R: Runtime>(&self, runtime: &R, change: impl FnOnce(&mut BTreeSet<GroupId>)) -> Result<()> {
+    async fn change(&self, runtime: &Arc<dyn Runtime>, change: impl FnOnce(&mut BTreeSet<GroupId>)) -> Result<()> {
         let _writing = self.writing.lock().await;
         let mut next = self.all();
         change(&mut next);

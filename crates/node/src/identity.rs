@@ -1,10 +1,11 @@
 //! Who a data directory belongs to: the file `node`.
 
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_raft::NodeLog;
 use meridian_store::Store;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const FILE: &str = "node";
 /// The version of the data directory's layout as a whole, and of the catalog's rows.
@@ -21,7 +22,7 @@ pub struct Identity {
 }
 
 /// Reads the identity; `None` in an empty directory. A directory of another version is refused.
-pub fn load<R: Runtime>(runtime: &R) -> Result<Option<Identity>> {
+pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Option<Identity>> {
     let disk = runtime.disk();
     let place = disk.describe(FILE);
     let failed = |e: std::io::Error| Error::fatal(format!("cannot read {place}: {e}"));
@@ -51,7 +52,7 @@ pub(crate) const LOST_HINT: &str =
     "Bring the file back, or remove this node from the cluster and add it again with an empty data directory.";
 
 /// A directory that says whose it is has had a log from the first start on. To begin an empty one would be to forget what was acknowledged.
-pub fn check_log<R: Runtime>(runtime: &R, known: Option<&Identity>) -> Result<()> {
+pub fn check_log(runtime: &Arc<dyn Runtime>, known: Option<&Identity>) -> Result<()> {
     if known.is_none() || NodeLog::exists(runtime)? {
         return Ok(());
     }
@@ -60,7 +61,7 @@ pub fn check_log<R: Runtime>(runtime: &R, known: Option<&Identity>) -> Result<()
 }
 
 /// A directory with data says whose it is.
-pub fn check_data<R: Runtime>(runtime: &R, known: Option<&Identity>, log: &NodeLog<R>, store: &Store) -> Result<()> {
+pub fn check_data(runtime: &Arc<dyn Runtime>, known: Option<&Identity>, log: &NodeLog, store: &Store) -> Result<()> {
     if known.is_some() || (log.groups().is_empty() && store.groups().is_empty()) {
         return Ok(());
     }
@@ -69,7 +70,7 @@ pub fn check_data<R: Runtime>(runtime: &R, known: Option<&Identity>, log: &NodeL
 }
 
 /// A group that the node holds a replica of has left something in its log or its store.
-pub fn check_holdings<R: Runtime>(runtime: &R, held: BTreeSet<GroupId>, log: &NodeLog<R>, store: &Store) -> Result<()> {
+pub fn check_holdings(runtime: &Arc<dyn Runtime>, held: BTreeSet<GroupId>, log: &NodeLog, store: &Store) -> Result<()> {
     let stored: BTreeSet<GroupId> = store.groups().into_iter().collect();
     match held.into_iter().find(|group| log.is_empty(*group) && !stored.contains(group)) {
         None => Ok(()),
@@ -82,7 +83,7 @@ pub fn check_holdings<R: Runtime>(runtime: &R, held: BTreeSet<GroupId>, log: &No
 }
 
 /// Writes the identity, durably and all at once.
-pub async fn save<R: Runtime>(runtime: &R, identity: Identity) -> Result<()> {
+pub async fn save(runtime: &Arc<dyn Runtime>, identity: Identity) -> Result<()> {
     let disk = runtime.disk();
     let text = text(identity);
     let failed = |e: std::io::Error| Error::fatal(format!("cannot write {}: {e}", disk.describe(FILE)));

@@ -16,7 +16,6 @@ use crate::ask::Ask;
 use crate::replica::Replica;
 use crate::shared::Shared;
 use crate::wire::{Knowledge, Known, PreparedTransaction, Request, Response, Said};
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp, TxnId, limits};
 use meridian_region::WaitFor;
 use meridian_sql::env::TransactionRow;
@@ -30,7 +29,7 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes note of which transactions prepared here depend on groups that are lost. Called regularly.
-pub(crate) fn look<R: Runtime>(shared: &Shared<R>) {
+pub(crate) fn look(shared: &Shared) {
     // Many transactions wait for few groups.
     let mut lost: BTreeMap<GroupId, bool> = BTreeMap::new();
     for replica in shared.all_replicas() {
@@ -45,7 +44,7 @@ pub(crate) fn look<R: Runtime>(shared: &Shared<R>) {
     }
 }
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     /// An error if a read waits for the outcome of a transaction that depends on a lost group.
     pub(crate) fn check_in_doubt(&self, what: WaitFor) -> Result<()> {
         let WaitFor::Outcome(id) = what else { return Ok(()) };
@@ -58,7 +57,7 @@ impl<R: Runtime> Replica<R> {
 }
 
 /// What the other live nodes answer; who does not answer is left out.
-async fn ask_others<R: Runtime>(shared: &Arc<Shared<R>>, request: Request) -> Vec<Response> {
+async fn ask_others(shared: &Arc<Shared>, request: Request) -> Vec<Response> {
     let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
     let asked = others.map(|n| {
         let (shared, request) = (shared.clone(), request.clone());
@@ -68,7 +67,7 @@ async fn ask_others<R: Runtime>(shared: &Arc<Shared<R>>, request: Request) -> Ve
 }
 
 /// What is prepared at the groups that live nodes lead, and why it is. A node that does not answer is left out.
-pub(crate) async fn everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> Vec<TransactionRow> {
+pub(crate) async fn everywhere(shared: &Arc<Shared>) -> Vec<TransactionRow> {
     let mut prepared = shared.transactions();
     for answer in ask_others(shared, Request::Transactions).await {
         if let Response::Transactions(theirs) = answer {
@@ -97,7 +96,7 @@ pub(crate) async fn everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> Vec<Trans
 }
 
 /// Why the vote of a group is missing.
-fn why<R: Runtime>(shared: &Shared<R>, group: GroupId, primaries: &BTreeMap<GroupId, NodeId>) -> String {
+fn why(shared: &Shared, group: GroupId, primaries: &BTreeMap<GroupId, NodeId>) -> String {
     if shared.catalog.has_deleted(group) {
         return format!("group {group} was deleted");
     }
@@ -109,7 +108,7 @@ fn why<R: Runtime>(shared: &Shared<R>, group: GroupId, primaries: &BTreeMap<Grou
 }
 
 /// What this node knows of a transaction.
-pub(crate) fn known_here<R: Runtime>(shared: &Shared<R>, id: TxnId) -> Knowledge {
+pub(crate) fn known_here(shared: &Shared, id: TxnId) -> Knowledge {
     Knowledge {
         is_counting: shared.ballots.lock().contains_key(&id),
         groups: shared.all_replicas().iter().filter(|r| r.is_serving()).filter_map(|r| r.known(id)).collect(),
@@ -166,7 +165,7 @@ fn refused(id: TxnId, why: impl std::fmt::Display) -> Error {
 }
 
 /// See [`meridian_sql::env::Environment::resolve_transaction`].
-pub(crate) async fn resolve<R: Runtime>(shared: &Arc<Shared<R>>, id: &str, commit: bool, is_unsafe: bool) -> Result<Vec<String>> {
+pub(crate) async fn resolve(shared: &Arc<Shared>, id: &str, commit: bool, is_unsafe: bool) -> Result<Vec<String>> {
     let id = parse(id).ok_or_else(|| Error::sql("22023", format!("\"{id}\" is not the id of a transaction")))?;
     let mut known = known_here(shared, id);
     for answer in ask_others(shared, Request::Knows(id)).await {
@@ -219,7 +218,7 @@ struct End {
     at: Option<Timestamp>,
 }
 
-impl<R: Runtime> Ask<R> for End {
+impl Ask for End {
     type Answer = ();
     const TIMEOUT: Duration = ASK_TIMEOUT;
     fn request(&self) -> Request {
@@ -228,7 +227,7 @@ impl<R: Runtime> Ask<R> for End {
     fn answer(response: Response) -> Option<()> {
         matches!(response, Response::Done).then_some(())
     }
-    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
         replica.end_in_doubt(self.id, self.at)
     }
 }

@@ -87,4 +87,4 @@ pub use meridian_sql::{env as sql_env, session};
 pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};
 
 /// A client session on a node.
-pub type Session<R> = meridian_sql::session::Session<Env<R>>;
+pub type Session = meridian_sql::session::Session<Env>;

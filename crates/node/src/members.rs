@@ -10,7 +10,6 @@ use crate::replica::Replica;
 use crate::room::Left;
 use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
 use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_placement as placement;
 use meridian_placement::{Health, Placement, Policy};
@@ -35,14 +34,14 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 const TRANSFER_PAUSE: Duration = Duration::from_secs(5);
 
 /// All nodes that belong to the cluster, as placement sees them.
-pub(crate) fn placement_nodes<R: Runtime>(shared: &Shared<R>) -> Vec<placement::Node> {
+pub(crate) fn placement_nodes(shared: &Shared) -> Vec<placement::Node> {
     let nodes = shared.catalog.nodes();
     let members = nodes.into_iter().filter(|n| n.standing != Standing::Decommissioned);
     members.map(|n| placement::Node { health: health(shared, &n), id: n.id, region: n.region, zone: n.zone }).collect()
 }
 
 /// How well a node is: what the operator wants of it, and what pings tell.
-fn health<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) -> Health {
+fn health(shared: &Shared, node: &NodeRecord) -> Health {
     match node.standing {
         Standing::Decommissioning | Standing::Decommissioned | Standing::Lost => Health::Leaving,
         _ if shared.silence(node.id) >= shared.dead_after => Health::Leaving,
@@ -63,7 +62,7 @@ pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Pl
 }
 
 /// A node that was decommissioned has nothing to do in the cluster any more.
-fn stop_if_decommissioned<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) {
+fn stop_if_decommissioned(shared: &Shared, node: &NodeRecord) {
     if node.standing == Standing::Decommissioned {
         let e = Error::fatal(format!("this node ({}) was decommissioned: it is no member of the cluster any more", node.id))
             .hint("To add it again, start it with an empty data directory.");
@@ -74,7 +73,7 @@ fn stop_if_decommissioned<R: Runtime>(shared: &Shared<R>, node: &NodeRecord) {
 /// Keeps pinging everybody: the nodes that the catalog lists, and those that this node knows otherwise, from before a restart for
 /// instance. Until the catalog has come these are all; a node whose clock is wrong is told so by their answers alone, and its
 /// catalog may be waiting for that.
-pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn ping_loop(shared: Arc<Shared>) {
     loop {
         let listed = shared.catalog.nodes();
         for node in shared.rpc.known().into_iter().filter(|known| listed.iter().all(|node| node.id != *known)) {
@@ -104,7 +103,7 @@ pub(crate) async fn ping_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     }
 }
 
-async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
+async fn ping(shared: &Arc<Shared>, node: NodeId) {
     let sent = Instant::now();
     let Ok(Response::Pong(pong)) = shared.rpc.call(node, Request::Ping(own_ping(shared)), PING_TIMEOUT).await else {
         lost_contact(shared, node);
@@ -123,7 +122,7 @@ async fn ping<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) {
 }
 
 /// What this node tells others.
-pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
+pub(crate) fn own_ping(shared: &Shared) -> Ping {
     Ping {
         physical_micros: shared.runtime.physical_micros(),
         incarnation: shared.incarnation,
@@ -140,13 +139,13 @@ pub(crate) fn own_ping<R: Runtime>(shared: &Shared<R>) -> Ping {
 
 /// Whether what a node says of itself is heard: it is known here, by the catalog, by who let this node in, or from before a restart,
 /// and is a member still. One that has just joined is heard when its record has come.
-fn is_heard<R: Runtime>(shared: &Shared<R>, node: NodeId) -> bool {
+fn is_heard(shared: &Shared, node: NodeId) -> bool {
     let is_out = |n: &NodeRecord| n.id == node && n.standing == Standing::Decommissioned;
     node != shared.me() && shared.rpc.knows(node) && !shared.catalog.nodes().iter().any(is_out)
 }
 
 /// A ping or its answer arrived. What it says of groups that this node does not know is left out.
-pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping, measured: Option<(Duration, i64)>) {
+pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Option<(Duration, i64)>) {
     if !is_heard(shared, node) {
         return;
     }
@@ -199,7 +198,7 @@ pub(crate) fn hear<R: Runtime>(shared: &Shared<R>, node: NodeId, mut ping: Ping,
     }
 }
 
-fn lost_contact<R: Runtime>(shared: &Shared<R>, node: NodeId) {
+fn lost_contact(shared: &Shared, node: NodeId) {
     // One that a third node hears may be served through that.
     if shared.peers.read().contains_key(&node) && shared.silence(node) >= LIVENESS_TIMEOUT {
         // Its sessions cannot be heard of: what they hold in wait queues is given to others.
@@ -218,7 +217,7 @@ struct Care {
 
 /// Keeps the members of the groups that this node leads where placement wants them. Groups do not wait for each other: one
 /// whose new member cannot be reached holds up nobody.
-pub(crate) async fn placement_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn placement_loop(shared: Arc<Shared>) {
     let mut cares: BTreeMap<GroupId, Arc<Care>> = BTreeMap::new();
     loop {
         tokio::time::sleep(PLACEMENT_INTERVAL).await;
@@ -240,7 +239,7 @@ pub(crate) async fn placement_loop<R: Runtime>(shared: Arc<Shared<R>>) {
 }
 
 /// Says so when so many voters of a group lost their directories that nobody can lead it.
-async fn warn_of_stuck_groups<R: Runtime>(shared: &Arc<Shared<R>>) {
+async fn warn_of_stuck_groups(shared: &Arc<Shared>) {
     let led = crate::ranges::everywhere(shared).await;
     for group in shared.catalog.groups().into_iter().filter(|g| !led.contains_key(&g.id)) {
         let (_, why) = crate::ranges::without_primary(shared, group.id);
@@ -264,7 +263,7 @@ impl Rarely {
 }
 
 /// Ends the membership of lost nodes that no group counts on any more; where the catalog's primary is.
-pub(crate) async fn lost_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn lost_loop(shared: Arc<Shared>) {
     let mut stuck = Rarely::default();
     loop {
         tokio::time::sleep(LOST_INTERVAL).await;
@@ -289,7 +288,7 @@ pub(crate) async fn lost_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     }
 }
 
-async fn tend<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, care: &Care) {
+async fn tend(shared: &Shared, replica: &Replica, care: &Care) {
     let Some(wanted) = wanted(shared, replica) else { return };
     keep_members(shared, replica, &wanted).await;
     if care.moved.lock().is_none_or(|moved| moved.elapsed() > TRANSFER_PAUSE) && move_leadership(shared, replica, &wanted).await {
@@ -298,7 +297,7 @@ async fn tend<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, care: &Care)
 }
 
 /// Where the replicas of a group that this node leads belong.
-pub(crate) fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<Placement> {
+pub(crate) fn wanted(shared: &Shared, replica: &Replica) -> Option<Placement> {
     let nodes = placement_nodes(shared);
     let members = replica.raft().members();
     let current = Placement {
@@ -320,7 +319,7 @@ pub(crate) fn wanted<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Op
 
 /// A primary that is to lose its vote keeps it until it has handed leadership over ([`move_leadership`]): a leader that removes
 /// itself leaves the group to an election.
-async fn keep_members<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) {
+async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     let members = replica.raft().members();
     let mut voters: BTreeSet<NodeId> = wanted.voters.iter().copied().collect();
     let mut learners: BTreeSet<NodeId> = wanted.non_voters.iter().copied().collect();
@@ -352,7 +351,7 @@ async fn keep_members<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, want
 /// Hands leadership to a better primary: one whose disk has room, and of those one in the home region, or else in the secondary one,
 /// or any if this node is none.
 /// Whether it tried.
-async fn move_leadership<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) -> bool {
+async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement) -> bool {
     let group = shared.catalog.group(replica.id);
     let nodes = shared.catalog.nodes();
     let rank = |node: NodeId| {

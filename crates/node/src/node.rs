@@ -106,15 +106,10 @@ impl NodeConfig {
 }
 
 /// A running node. Cheap to clone.
-pub struct Node<R: Runtime> {
-    shared: Arc<Shared<R>>,
+#[derive(Clone)]
+pub struct Node {
+    shared: Arc<Shared>,
     addr: String,
-}
-
-impl<R: Runtime> Clone for Node<R> {
-    fn clone(&self) -> Node<R> {
-        Node { shared: self.shared.clone(), addr: self.addr.clone() }
-    }
 }
 
 /// How long an operator's command may take.
@@ -127,10 +122,10 @@ const ANNOUNCE_PAUSE: Duration = Duration::from_millis(500);
 const REGISTER_PATIENCE: Duration = Duration::from_secs(1);
 const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 
-impl<R: Runtime> Node<R> {
+impl Node {
     /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements, however
     /// long that takes.
-    pub async fn start(runtime: R, config: NodeConfig) -> Result<Node<R>> {
+    pub async fn start(runtime: Arc<dyn Runtime>, config: NodeConfig) -> Result<Node> {
         config.timing.check()?;
         let known = identity::load(&runtime)?;
         runtime.steady_clock().follow_steps_of(config.max_offset);
@@ -191,7 +186,13 @@ impl<R: Runtime> Node<R> {
     }
 
     /// Everything that may fail once there are files and tasks.
-    async fn begin(&self, known: Option<Identity>, config: &NodeConfig, record: NodeRecord, listener: R::Listener) -> Result<()> {
+    async fn begin(
+        &self,
+        known: Option<Identity>,
+        config: &NodeConfig,
+        record: NodeRecord,
+        listener: Box<dyn Listener>,
+    ) -> Result<()> {
         let shared = &self.shared;
         let is_other = |addr: &&String| **addr != record.addr && **addr != config.listen;
         let others: Vec<String> = config.join.iter().filter(is_other).cloned().collect();
@@ -321,7 +322,7 @@ impl<R: Runtime> Node<R> {
     /// Flushing and garbage collection, on a thread of their own.
     fn start_io(&self, gc_ttl: Duration, gc_interval: Duration, protected_for_max: Duration) {
         let shared = self.shared.clone();
-        self.shared.runtime.spawn_io("flush", async move {
+        let flushes = async move {
             let mut collected = shared.runtime.physical_micros();
             loop {
                 shared.flusher.notified().await;
@@ -351,7 +352,8 @@ impl<R: Runtime> Node<R> {
                     }
                 }
             }
-        });
+        };
+        self.shared.runtime.spawn_io("flush", Box::pin(flushes));
         let shared = self.shared.clone();
         self.shared.spawn(async move {
             let mut log_failure = shared.log.failure();
@@ -373,7 +375,7 @@ impl<R: Runtime> Node<R> {
     }
 
     /// What `sql` runs against.
-    pub fn env(&self) -> Env<R> {
+    pub fn env(&self) -> Env {
         Env(self.shared.clone())
     }
 
@@ -383,7 +385,7 @@ impl<R: Runtime> Node<R> {
     }
 
     /// The node's inside, for `server`'s metrics and session registry.
-    pub fn shared(&self) -> &Arc<Shared<R>> {
+    pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
@@ -446,7 +448,7 @@ pub(crate) fn is_across_regions(group: &Group) -> bool {
 }
 
 /// The live voter that is furthest, in this region if there is one.
-pub(crate) fn successor<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> Option<NodeId> {
+pub(crate) fn successor(shared: &Shared, replica: &Replica) -> Option<NodeId> {
     let voters = replica.raft().members().voters;
     let progress = replica.raft().progress();
     let nodes = shared.catalog.nodes();
@@ -456,7 +458,7 @@ pub(crate) fn successor<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) ->
 }
 
 /// A directory of one cluster that is told to join another: a mistake that the node says and ends with, instead of serving.
-async fn join_same_cluster<R: Runtime>(shared: Arc<Shared<R>>, addrs: Vec<String>) {
+async fn join_same_cluster(shared: Arc<Shared>, addrs: Vec<String>) {
     for addr in addrs {
         let ping = members::own_ping(&shared);
         let answer = shared.rpc.call_addr(&addr, Request::Ping(ping), JOIN_CALL).await;
@@ -476,7 +478,7 @@ async fn join_same_cluster<R: Runtime>(shared: Arc<Shared<R>>, addrs: Vec<String
 /// Tells the catalog's primary that this node runs, and where; again when the catalog says that somebody else has its address.
 ///
 /// A node that is started again is not drained any more, nor lost; one that is being decommissioned stays what it is.
-async fn announce<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
+async fn announce(shared: Arc<Shared>, record: NodeRecord) {
     let mut changed = shared.catalog.watch();
     let mut notice = Notice::default();
     loop {
@@ -499,8 +501,7 @@ async fn announce<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
                 continue;
             }
         }
-        let is_lost =
-            |shared: &Shared<R>| shared.catalog.nodes().iter().any(|n| n.id == record.id && n.standing == Standing::Lost);
+        let is_lost = |shared: &Shared| shared.catalog.nodes().iter().any(|n| n.id == record.id && n.standing == Standing::Lost);
         loop {
             changed.borrow_and_update();
             if is_lost(&shared) {
@@ -515,7 +516,7 @@ async fn announce<R: Runtime>(shared: Arc<Shared<R>>, record: NodeRecord) {
 }
 
 /// Tells it through any node whose address is known: this one may know nothing else, and nobody may tell it the catalog any more.
-async fn announce_through<R: Runtime>(shared: &Arc<Shared<R>>, record: &NodeRecord) -> Result<()> {
+async fn announce_through(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     let mut known = shared.catalog.nodes();
     known.extend(address_book::load(&shared.runtime));
     let addrs: BTreeSet<String> = known.into_iter().map(|n| n.addr).filter(|addr| *addr != record.addr).collect();
@@ -539,7 +540,7 @@ fn is_final(e: &Error) -> bool {
 }
 
 /// Registers a node with the catalog's primary, wherever that is.
-async fn register<R: Runtime>(shared: &Arc<Shared<R>>, record: NodeRecord, token: u128, is_passed_on: bool) -> Result<NodeId> {
+async fn register(shared: &Arc<Shared>, record: NodeRecord, token: u128, is_passed_on: bool) -> Result<NodeId> {
     shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Registration { record, token, is_passed_on }).await
 }
 
@@ -550,7 +551,7 @@ struct Registration {
     is_passed_on: bool,
 }
 
-impl<R: Runtime> Ask<R> for Registration {
+impl Ask for Registration {
     type Answer = NodeId;
     const TIMEOUT: Duration = JOIN_CALL;
     fn request(&self) -> Request {
@@ -560,7 +561,7 @@ impl<R: Runtime> Ask<R> for Registration {
     fn answer(response: Response) -> Option<NodeId> {
         if let Response::Joined(joined) = response { Some(joined.node) } else { None }
     }
-    async fn here(&self, shared: &Arc<Shared<R>>, _: &Arc<Replica<R>>) -> Result<NodeId> {
+    async fn here(&self, shared: &Arc<Shared>, _: &Arc<Replica>) -> Result<NodeId> {
         refuse_taken_address(shared, &self.record).await?;
         let (record, token) = (self.record.clone(), self.token);
         shared.ddl.ask(|reply| crate::ddl::Job::Register { record, token, reply }).await
@@ -572,7 +573,7 @@ impl<R: Runtime> Ask<R> for Registration {
 
 /// An address that a node of the cluster has and answers at is nobody else's: whoever says that it is there listens in another network,
 /// or on its own machine only. A node that does not answer at its address any more has lost it.
-async fn refuse_taken_address<R: Runtime>(shared: &Arc<Shared<R>>, record: &NodeRecord) -> Result<()> {
+async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     for other in shared.catalog.nodes().into_iter().filter(|n| n.id != record.id && n.addr == record.addr) {
         let has_it = !matches!(other.standing, Standing::Decommissioned | Standing::Lost);
         if has_it && (other.id == shared.me() || shared.rpc.is_at(other.id, &other.addr).await) {
@@ -585,7 +586,7 @@ async fn refuse_taken_address<R: Runtime>(shared: &Arc<Shared<R>>, record: &Node
 
 /// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any more, and what it alone holds would be
 /// lost. It gets no more replicas once it is being decommissioned.
-pub(crate) async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId) -> Result<()> {
+pub(crate) async fn refuse_member(shared: &Arc<Shared>, node: NodeId) -> Result<()> {
     let refused = |why: String| Err(Error::sql("55000", format!("node {node} cannot leave the cluster yet: {why}")));
     let groups = ranges::everywhere(shared).await;
     for group in shared.catalog.groups() {
@@ -603,7 +604,7 @@ pub(crate) async fn refuse_member<R: Runtime>(shared: &Arc<Shared<R>>, node: Nod
 }
 
 /// Writes down what the operator wants of a node, wherever the catalog's primary is.
-async fn stand<R: Runtime>(shared: &Arc<Shared<R>>, node: NodeId, standing: Standing, is_passed_on: bool) -> Result<()> {
+async fn stand(shared: &Arc<Shared>, node: NodeId, standing: Standing, is_passed_on: bool) -> Result<()> {
     shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Stand { node, standing, is_passed_on }).await
 }
 
@@ -613,7 +614,7 @@ struct Stand {
     is_passed_on: bool,
 }
 
-impl<R: Runtime> Ask<R> for Stand {
+impl Ask for Stand {
     type Answer = ();
     const TIMEOUT: Duration = JOIN_CALL;
     fn request(&self) -> Request {
@@ -622,7 +623,7 @@ impl<R: Runtime> Ask<R> for Stand {
     fn answer(response: Response) -> Option<()> {
         if let Response::Done = response { Some(()) } else { None }
     }
-    async fn here(&self, shared: &Arc<Shared<R>>, _: &Arc<Replica<R>>) -> Result<()> {
+    async fn here(&self, shared: &Arc<Shared>, _: &Arc<Replica>) -> Result<()> {
         let (node, standing) = (self.node, self.standing);
         if standing == Standing::Decommissioned {
             refuse_member(shared, node).await?;
@@ -634,9 +635,9 @@ impl<R: Runtime> Ask<R> for Stand {
     }
 }
 
-pub(crate) struct RaftTransport<R: Runtime>(pub(crate) Arc<Rpc<R>>);
+pub(crate) struct RaftTransport(pub(crate) Arc<Rpc>);
 
-impl<R: Runtime> raft::Transport for RaftTransport<R> {
+impl raft::Transport for RaftTransport {
     fn call(&self, to: NodeId, group: GroupId, message: raft::Message) -> BoxFuture<'static, Result<Bytes>> {
         let rpc = self.0.clone();
         let request = Request::Raft { group, message: message.bytes, is_ordered: message.is_ordered };
@@ -652,9 +653,9 @@ impl<R: Runtime> raft::Transport for RaftTransport<R> {
 }
 
 /// Answers other nodes.
-struct NodeHandler<R: Runtime>(Arc<Shared<R>>);
+struct NodeHandler(Arc<Shared>);
 
-impl<R: Runtime> Handler for NodeHandler<R> {
+impl Handler for NodeHandler {
     fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response> {
         let shared = self.0.clone();
         async move {
@@ -672,7 +673,7 @@ impl<R: Runtime> Handler for NodeHandler<R> {
 
 type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<GroupId>)>;
 
-async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Answer {
+async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer {
     // Only members connect with an id, and they pass on what members have sent them.
     let (from, request) = match request {
         Request::Relayed { from: sender, request } if from != NodeId(0) && request.may_be_relayed() => (sender, *request),
@@ -716,7 +717,7 @@ async fn answer<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Requ
     answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
 }
 
-async fn answer_about<R: Runtime>(shared: &Arc<Shared<R>>, from: NodeId, request: Request) -> Result<Response> {
+async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
     let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
     let is_open = shared.is_open.load(Ordering::Acquire);
@@ -872,7 +873,7 @@ fn is_for_strangers(request: &Request) -> bool {
 }
 
 /// A grant that the catalog cannot have made would outlast every other one: the group would keep it for ever.
-fn check_grant<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, grant: &SchemaGrant) -> Result<()> {
+fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Result<()> {
     const SEQ_AHEAD_MAX: u64 = 1 << 36;
     let last = replica.core.lock().state.grant().seq;
     let now = Timestamp::from_micros(shared.runtime.physical_micros());
@@ -883,7 +884,7 @@ fn check_grant<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, grant: &Sch
 }
 
 /// 22023 if what a node says of itself cannot be true; 53300 if the cluster has as many nodes as it may.
-fn check_record<R: Runtime>(shared: &Shared<R>, record: &NodeRecord) -> Result<()> {
+fn check_record(shared: &Shared, record: &NodeRecord) -> Result<()> {
     let absurd = |what: &str, value: &str| {
         let shown: String = value.chars().take(64).collect();
         Err(Error::sql("22023", format!("a node cannot join with {what} {shown:?}")))
@@ -911,7 +912,7 @@ fn check_record<R: Runtime>(shared: &Shared<R>, record: &NodeRecord) -> Result<(
 }
 
 /// The answer of a process that does not know who it is yet, or has not read what it knows.
-fn not_open<R: Runtime>(shared: &Shared<R>) -> Error {
+fn not_open(shared: &Shared) -> Error {
     match shared.me() {
         NodeId(0) => Error::unavailable(format!("the process at {} is not a member of a cluster yet", shared.addr))
             .hint("Its log says what it waits for."),
@@ -931,7 +932,7 @@ pub fn cannot_listen(addr: &str, whom: &str, option: &str, e: &std::io::Error) -
 }
 
 /// Asks a node of any cluster for its cluster's status: for command lines, which are members of nothing.
-pub async fn status_of<R: Runtime>(runtime: R, addr: &str) -> Result<Vec<crate::wire::NodeStatus>> {
+pub async fn status_of(runtime: Arc<dyn Runtime>, addr: &str) -> Result<Vec<crate::wire::NodeStatus>> {
     match stranger(runtime).call_addr(addr, Request::Status, Duration::from_secs(5)).await? {
         Response::Status(nodes) => Ok(nodes),
         _ => Err(Error::internal("a node gave an answer of another kind")),
@@ -939,7 +940,7 @@ pub async fn status_of<R: Runtime>(runtime: R, addr: &str) -> Result<Vec<crate::
 }
 
 /// Asks a node of a cluster to write down what the operator wants of one of its nodes.
-pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing: Standing) -> Result<()> {
+pub async fn stand_at(runtime: Arc<dyn Runtime>, addr: &str, node: NodeId, standing: Standing) -> Result<()> {
     match stranger(runtime).call_addr(addr, Request::Stand { node, standing, is_passed_on: false }, OPERATOR_CALL).await? {
         Response::Done => Ok(()),
         _ => Err(Error::internal("a node gave an answer of another kind")),
@@ -947,7 +948,7 @@ pub async fn stand_at<R: Runtime>(runtime: R, addr: &str, node: NodeId, standing
 }
 
 /// Has a process that waits for others found a cluster without those that do not answer. 55000 if there is a cluster.
-pub async fn init_at<R: Runtime>(runtime: R, addr: &str) -> Result<()> {
+pub async fn init_at(runtime: Arc<dyn Runtime>, addr: &str) -> Result<()> {
     match stranger(runtime).call_addr(addr, Request::Init, OPERATOR_CALL).await? {
         Response::Done => Ok(()),
         _ => Err(Error::internal("a node gave an answer of another kind")),
@@ -955,13 +956,13 @@ pub async fn init_at<R: Runtime>(runtime: R, addr: &str) -> Result<()> {
 }
 
 /// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::clocks`]). Asks a node for the others.
-pub async fn accept_clock_at<R: Runtime>(runtime: R, addr: &str) -> Result<Accepted> {
+pub async fn accept_clock_at(runtime: Arc<dyn Runtime>, addr: &str) -> Result<Accepted> {
     let nodes = status_of(runtime.clone(), addr).await?;
     clocks::accept(&stranger(runtime), &nodes).await
 }
 
 /// Calls of whoever is a member of nothing, and follows no clock.
-fn stranger<R: Runtime>(runtime: R) -> Arc<Rpc<R>> {
+fn stranger(runtime: Arc<dyn Runtime>) -> Arc<Rpc> {
     const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
     Rpc::new(runtime, Arc::new(Clock::new(ANY)), None, None)
 }

@@ -7,7 +7,6 @@ use crate::replica::Replica;
 use crate::shared::Shared;
 use crate::txn::{reserved, voted};
 use crate::wire::{Request, Response};
-use meridian_base::runtime::Runtime;
 use meridian_base::{BallotMessage, GroupId, NodeId, Peer, Result, Target, Timestamp, TxnId, Vote, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,7 +81,7 @@ impl Outbox {
 }
 
 /// Does the work as it comes, each piece in a task of its own.
-pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc::UnboundedReceiver<Work>) {
+pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedReceiver<Work>) {
     let carry = |message: futures::future::BoxFuture<'static, ()>| {
         let on_its_way = OnItsWay(shared.outbox.messages.clone());
         shared.spawn(async move {
@@ -116,12 +115,12 @@ pub(crate) async fn work_loop<R: Runtime>(shared: Arc<Shared<R>>, mut work: mpsc
 }
 
 /// Only in the bench: see [`crate::txn::protocol`].
-fn withholds<R: Runtime>(shared: &Shared<R>, message: &BallotMessage) -> bool {
+fn withholds(shared: &Shared, message: &BallotMessage) -> bool {
     shared.protocol().withholds(message, Timestamp::from_micros(shared.runtime.physical_micros()))
 }
 
 /// Hands a message to a group's primary, wherever that is.
-pub(crate) async fn deliver<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, message: BallotMessage) {
+pub(crate) async fn deliver(shared: Arc<Shared>, group: GroupId, message: BallotMessage) {
     if shared.catalog.has_deleted(group) {
         return answer_for_deleted(&shared, group, &message);
     }
@@ -132,7 +131,7 @@ pub(crate) async fn deliver<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId, 
 
 /// Nobody asks a group that was deleted for anything that it owes (`sql::catalog::jobs::doomed`), except where an operator has ended a
 /// transaction in its place. It will ask for nothing either: so it counts as having acknowledged.
-fn answer_for_deleted<R: Runtime>(shared: &Shared<R>, group: GroupId, message: &BallotMessage) {
+fn answer_for_deleted(shared: &Shared, group: GroupId, message: &BallotMessage) {
     if let BallotMessage::OutcomeAck { id, from, reply: true } = message
         && let Some(replica) = shared.replica(*from)
     {
@@ -146,7 +145,7 @@ struct Delivery {
     message: BallotMessage,
 }
 
-impl<R: Runtime> Ask<R> for Delivery {
+impl Ask for Delivery {
     type Answer = ();
     const TIMEOUT: Duration = CALL_TIMEOUT;
     fn request(&self) -> Request {
@@ -155,19 +154,12 @@ impl<R: Runtime> Ask<R> for Delivery {
     fn answer(_: Response) -> Option<()> {
         Some(())
     }
-    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<()> {
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
         replica.ballot(self.message.clone())
     }
 }
 
-async fn tell_reserved<R: Runtime>(
-    shared: Arc<Shared<R>>,
-    replica: Arc<Replica<R>>,
-    node: NodeId,
-    id: TxnId,
-    at: Timestamp,
-    targets: Vec<Target>,
-) {
+async fn tell_reserved(shared: Arc<Shared>, replica: Arc<Replica>, node: NodeId, id: TxnId, at: Timestamp, targets: Vec<Target>) {
     let from = replica.id;
     match replica.read_reserved(at, &targets).await {
         Ok(found) if node == shared.me() => reserved(&shared, id, from, at, found),
@@ -182,7 +174,7 @@ async fn tell_reserved<R: Runtime>(
     }
 }
 
-async fn tell_gateway<R: Runtime>(shared: Arc<Shared<R>>, node: NodeId, message: BallotMessage) {
+async fn tell_gateway(shared: Arc<Shared>, node: NodeId, message: BallotMessage) {
     if node == shared.me() {
         voted(&shared, message);
         return;

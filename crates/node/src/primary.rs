@@ -10,7 +10,6 @@ use crate::replica::{Core, Pending, Replica, StoreVersions};
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
 use meridian_base::record::{Committed, Record, SchemaGrant};
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GroupId, Key, KeyRange, NodeId,
     ReadEntry, Result, Target, Timestamp, limits,
@@ -62,7 +61,7 @@ pub(crate) enum Step<T> {
     Wait(Ticket, oneshot::Receiver<()>),
 }
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     /// Leadership is still this node's by the lease, in real time and below the ceiling: checked when an answer leaves.
     pub(crate) fn check_lease(&self) -> Result<()> {
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
@@ -757,11 +756,11 @@ fn deadlock(key: &Key) -> Error {
 }
 
 /// Takes a ticket back when the wait is abandoned.
-struct CancelTicket<'a, R: Runtime> {
-    replica: &'a Replica<R>,
+struct CancelTicket<'a> {
+    replica: &'a Replica,
     ticket: Ticket,
 }
-impl<R: Runtime> Drop for CancelTicket<'_, R> {
+impl Drop for CancelTicket<'_> {
     fn drop(&mut self) {
         let mut core = self.replica.core.lock();
         core.wakers.remove(&self.ticket);
@@ -772,11 +771,11 @@ impl<R: Runtime> Drop for CancelTicket<'_, R> {
 }
 
 /// Leaves a queue when the wait is abandoned.
-struct CancelPlace<'a, R: Runtime> {
-    replica: &'a Replica<R>,
+struct CancelPlace<'a> {
+    replica: &'a Replica,
     place: Place,
 }
-impl<R: Runtime> Drop for CancelPlace<'_, R> {
+impl Drop for CancelPlace<'_> {
     fn drop(&mut self) {
         let mut core = self.replica.core.lock();
         core.places.remove(&self.place);

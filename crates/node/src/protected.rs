@@ -9,7 +9,6 @@
 
 use crate::shared::Shared;
 use meridian_base::Timestamp;
-use meridian_base::runtime::Runtime;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +52,7 @@ impl Drop for Guard {
 
 /// The moment from which garbage collection reckons the age of versions: the present, or what a transaction protects, which it can
 /// for at most so long.
-pub(crate) fn garbage_clock<R: Runtime>(shared: &Shared<R>, protected_for_max: Duration) -> Timestamp {
+pub(crate) fn garbage_clock(shared: &Shared, protected_for_max: Duration) -> Timestamp {
     let now = Timestamp::from_micros(shared.runtime.physical_micros());
     let others = shared.oldest_protected_elsewhere();
     let of_all = others.into_iter().chain([(shared.me(), shared.protected.oldest())]);

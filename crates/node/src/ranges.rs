@@ -5,7 +5,6 @@ use crate::members::wanted;
 use crate::replica::Replica;
 use crate::shared::Shared;
 use crate::wire::{GroupStatus, Request, Response, Standing};
-use meridian_base::runtime::Runtime;
 use meridian_base::{GroupId, NodeId};
 use meridian_placement::Placement;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +18,12 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 const ENTRIES_BEHIND_MAX: u64 = 1_000;
 
 /// The groups that this node leads.
-pub(crate) fn led_here<R: Runtime>(shared: &Shared<R>) -> Vec<GroupStatus> {
+pub(crate) fn led_here(shared: &Shared) -> Vec<GroupStatus> {
     shared.all_replicas().iter().filter(|r| r.is_serving()).map(|r| status(shared, r)).collect()
 }
 
 /// The groups of the whole cluster that have a primary now.
-pub(crate) async fn everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> BTreeMap<GroupId, GroupStatus> {
+pub(crate) async fn everywhere(shared: &Arc<Shared>) -> BTreeMap<GroupId, GroupStatus> {
     let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
     let asked = others.map(|n| {
         let shared = shared.clone();
@@ -41,7 +40,7 @@ pub(crate) async fn everywhere<R: Runtime>(shared: &Arc<Shared<R>>) -> BTreeMap<
 }
 
 /// The voters of a group that no primary speaks for, as far as this node knows them, and why nobody may be able to lead it.
-pub(crate) fn without_primary<R: Runtime>(shared: &Shared<R>, group: GroupId) -> (Vec<NodeId>, String) {
+pub(crate) fn without_primary(shared: &Shared, group: GroupId) -> (Vec<NodeId>, String) {
     let founders = || shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
     let voters: Vec<NodeId> = match shared.replica(group) {
         Some(replica) => replica.raft().members().voters.into_iter().collect(),
@@ -62,7 +61,7 @@ pub(crate) fn without_primary<R: Runtime>(shared: &Shared<R>, group: GroupId) ->
     (voters, why)
 }
 
-fn status<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> GroupStatus {
+fn status(shared: &Shared, replica: &Replica) -> GroupStatus {
     let members = replica.raft().members();
     let waits_for = wanted(shared, replica).and_then(|wanted| waits_for(shared, replica, &wanted));
     let (certifies_with, names) = replica.names(shared.catalog.newest().version);
@@ -79,7 +78,7 @@ fn status<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>) -> GroupStatus {
 }
 
 /// The first reason why the group is not as placement wants it.
-fn waits_for<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, wanted: &Placement) -> Option<String> {
+fn waits_for(shared: &Shared, replica: &Replica, wanted: &Placement) -> Option<String> {
     let members = replica.raft().members();
     let set = |nodes: &[NodeId]| nodes.iter().copied().collect::<BTreeSet<_>>();
     let (voters, learners) = (set(&wanted.voters), set(&wanted.non_voters));

@@ -13,7 +13,6 @@
 
 use crate::shared::Shared;
 use crate::wire::{Request, Response, Silence};
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp};
 use meridian_sql::catalog::{CatalogChange, Descriptor, Homes};
 use std::collections::BTreeSet;
@@ -31,7 +30,7 @@ const DETOUR_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) const RELAYED_MAX: usize = 512;
 
 /// Keeps the ways to others up to date.
-pub(crate) async fn detour_loop<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn detour_loop(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(DETOUR_INTERVAL).await;
         for node in shared.catalog.nodes() {
@@ -42,7 +41,7 @@ pub(crate) async fn detour_loop<R: Runtime>(shared: Arc<Shared<R>>) {
     }
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// Whom this node hears both ways.
     pub(crate) fn hears(&self) -> Vec<NodeId> {
         let peers = self.peers.read();

@@ -64,13 +64,13 @@ struct Flushed {
 }
 
 /// See the module's essay.
-pub struct Replica<R: Runtime> {
+pub struct Replica {
     pub id: GroupId,
     pub node: NodeId,
     pub store: Arc<GroupStore>,
     /// The node's: its budget is all groups'.
     node_store: Store,
-    pub(crate) runtime: R,
+    pub(crate) runtime: Arc<dyn Runtime>,
     /// The group's clock: the node's, or its own for groups that commit at future-time timestamps: the catalog, and those of
     /// GLOBAL tables.
     pub(crate) clock: Arc<Clock>,
@@ -78,7 +78,7 @@ pub struct Replica<R: Runtime> {
     pub(crate) fast: FastPath,
     raft: OnceLock<raft::Group>,
     /// The node's: its queue is all groups'.
-    log: OnceLock<raft::NodeLog<R>>,
+    log: OnceLock<raft::NodeLog>,
     hook: Option<Arc<dyn ApplyHook>>,
     /// Held while entries are applied, so that a cut falls between two of them.
     applying: Mutex<()>,
@@ -167,13 +167,13 @@ pub(crate) struct FastPath {
     pub grant_bound: AtomicU64,
 }
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     /// A replica over what the store holds. [`Replica::start`] joins it to its group.
     pub(crate) fn new(
         id: GroupId,
         node: NodeId,
         node_store: &Store,
-        runtime: R,
+        runtime: Arc<dyn Runtime>,
         clock: Arc<Clock>,
         hook: Option<Arc<dyn ApplyHook>>,
         flusher: Arc<Notify>,
@@ -184,7 +184,7 @@ impl<R: Runtime> Replica<R> {
         ballot_bugs: meridian_commit::PlantedBugs,
         is_across_regions: bool,
         is_global: bool,
-    ) -> Result<Arc<Replica<R>>> {
+    ) -> Result<Arc<Replica>> {
         let store = node_store.group(id)?;
         let (state, membership) = match store.recovered() {
             Some((_, blob)) => decode_flushed(&blob, bugs)?,
@@ -247,7 +247,7 @@ impl<R: Runtime> Replica<R> {
     pub(crate) async fn start(
         self: &Arc<Self>,
         options: raft::GroupOptions,
-        log: raft::NodeLog<R>,
+        log: raft::NodeLog,
         transport: Arc<dyn raft::Transport>,
         clock_compared: watch::Receiver<bool>,
         tasks: &Tasks,
@@ -826,15 +826,15 @@ impl Versions for StoreVersions<'_> {
 }
 
 /// The replica as the log sees it. The replica has the log's side of the group, so this one must not hold the replica.
-struct Machine<R: Runtime>(Weak<Replica<R>>);
+struct Machine(Weak<Replica>);
 
-impl<R: Runtime> Machine<R> {
-    fn replica(&self) -> Result<Arc<Replica<R>>> {
+impl Machine {
+    fn replica(&self) -> Result<Arc<Replica>> {
         self.0.upgrade().ok_or_else(|| Error::unavailable("the replica is not on this node any more"))
     }
 }
 
-impl<R: Runtime> raft::StateMachine for Machine<R> {
+impl raft::StateMachine for Machine {
     fn recovered(&self) -> Option<Recovered> {
         let replica = self.replica().ok()?;
         let (position, _) = replica.store.recovered()?;
@@ -877,11 +877,11 @@ impl SnapshotSource for Source {
     }
 }
 
-struct Sink<R: Runtime> {
-    replica: Arc<Replica<R>>,
+struct Sink {
+    replica: Arc<Replica>,
     import: Import,
 }
-impl<R: Runtime> SnapshotSink for Sink<R> {
+impl SnapshotSink for Sink {
     fn write(&mut self, chunk: Bytes) -> Result<()> {
         self.import.chunk(&chunk)
     }
@@ -903,7 +903,7 @@ impl<R: Runtime> SnapshotSink for Sink<R> {
     }
 }
 
-impl<R: Runtime> Replica<R> {
+impl Replica {
     /// Publishes what the lock-free read path checks. Called by whoever holds the lock and saw the engine pass a check.
     pub(crate) fn publish(&self, core: &Core) {
         let grant = core.state.grant();

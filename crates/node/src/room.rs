@@ -22,7 +22,7 @@
 
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
-use meridian_base::runtime::{Disk, DiskFile, Runtime, Space};
+use meridian_base::runtime::{Runtime, Space};
 use meridian_base::{Error, GroupId, NodeId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ fn kept(options: RoomOptions, space: Space) -> u64 {
 }
 
 /// Gives the reserve back if the disk has nothing else: a store that is opened may have to write.
-pub(crate) fn before_start<R: Runtime>(runtime: &R, options: RoomOptions) {
+pub(crate) fn before_start(runtime: &Arc<dyn Runtime>, options: RoomOptions) {
     let disk = runtime.disk();
     let is_full = disk.space().is_ok_and(|space| space.free < options.reserve_bytes);
     if is_full && let Ok(file) = disk.open(RESERVE_FILE, false) {
@@ -115,7 +115,7 @@ pub(crate) fn before_start<R: Runtime>(runtime: &R, options: RoomOptions) {
 }
 
 /// Looks at the disk for as long as the node runs.
-pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>, options: RoomOptions) {
+pub(crate) async fn keep(shared: Arc<Shared>, options: RoomOptions) {
     let mut log_waits = shared.log.waits_for_room();
     loop {
         let waits = *log_waits.borrow_and_update();
@@ -133,7 +133,7 @@ pub(crate) async fn keep<R: Runtime>(shared: Arc<Shared<R>>, options: RoomOption
 }
 
 /// Gives whether there is so little left that writes may soon be refused.
-fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -> io::Result<bool> {
+fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bool> {
     let room = &shared.room;
     let space = shared.runtime.disk().space()?;
     let kept = kept(options, space);
@@ -189,12 +189,12 @@ fn look<R: Runtime>(shared: &Shared<R>, options: RoomOptions, log_waits: bool) -
 
 /// What was accepted and is still to be written: twice what is to be flushed (it goes through a journal), and what is on its way to
 /// the log.
-fn owed<R: Runtime>(shared: &Shared<R>) -> u64 {
+fn owed(shared: &Shared) -> u64 {
     (2 * shared.store.dirty_bytes() + shared.log.queued_bytes()) as u64
 }
 
 /// How much is left for a group that this node leads. The catalog is small, and dropping a table has to go on.
-fn left_for<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, own: Left) -> Left {
+fn left_for(shared: &Shared, replica: &Replica, own: Left) -> Left {
     if replica.id == GroupId::CATALOG {
         return Left::Plenty;
     }
@@ -210,19 +210,19 @@ fn left_for<R: Runtime>(shared: &Shared<R>, replica: &Replica<R>, own: Left) -> 
 
 /// Whether the store may write what memory holds. A background write that is refused in the middle leaves the backend unusable
 /// until the process starts again, so none is begun that may not fit.
-pub(crate) fn may_flush<R: Runtime>(shared: &Shared<R>) -> bool {
+pub(crate) fn may_flush(shared: &Shared) -> bool {
     let may = fits(shared);
     shared.room.owes_flush.store(!may, Ordering::Release);
     may
 }
 
-fn fits<R: Runtime>(shared: &Shared<R>) -> bool {
+fn fits(shared: &Shared) -> bool {
     let Ok(space) = shared.runtime.disk().space() else { return true };
     let kept = shared.room.kept.load(Ordering::Relaxed);
     space.free >= (kept / 2).max(owed(shared))
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// How much room a node's disk has, as far as it said.
     pub(crate) fn left_at(&self, node: NodeId) -> Left {
         match node == self.me() {

@@ -12,7 +12,7 @@ use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::runtime::{Listener, Runtime, Stream};
 use meridian_base::{Clock, Error, GroupId, NodeId, Result, limits};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -55,8 +55,8 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 /// The node's door to its peers.
-pub struct Rpc<R: Runtime> {
-    runtime: R,
+pub struct Rpc {
+    runtime: Arc<dyn Runtime>,
     clock: Arc<Clock>,
     me: RwLock<Me>,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
@@ -139,8 +139,8 @@ fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("node at {addr} cannot be reached")).detail(why.to_string())
 }
 
-impl<R: Runtime> Rpc<R> {
-    pub fn new(runtime: R, clock: Arc<Clock>, links: Option<Links>, echoes: Option<Echoes>) -> Arc<Rpc<R>> {
+impl Rpc {
+    pub fn new(runtime: Arc<dyn Runtime>, clock: Arc<Clock>, links: Option<Links>, echoes: Option<Echoes>) -> Arc<Rpc> {
         Arc::new(Rpc {
             tasks: Arc::new(Tasks::new(&runtime)),
             runtime,
@@ -461,7 +461,7 @@ impl<R: Runtime> Rpc<R> {
     }
 
     /// Accepts connections until the listener fails.
-    pub async fn serve(self: Arc<Self>, mut listener: R::Listener, handler: Arc<dyn Handler>) {
+    pub async fn serve(self: Arc<Self>, mut listener: Box<dyn Listener>, handler: Arc<dyn Handler>) {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
@@ -496,7 +496,7 @@ impl<R: Runtime> Rpc<R> {
         }
     }
 
-    async fn serve_connection(self: Arc<Self>, mut stream: R::Stream, handler: Arc<dyn Handler>) -> io::Result<()> {
+    async fn serve_connection(self: Arc<Self>, mut stream: Box<dyn Stream>, handler: Arc<dyn Handler>) -> io::Result<()> {
         let greeting: Bytes = match tokio::time::timeout(CONNECT_TIMEOUT, read_body(&mut stream)).await {
             Ok(greeting) => greeting?,
             Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no greeting")),

@@ -31,18 +31,18 @@ pub(crate) const PRIMARY_HEARD_FOR: Duration = Duration::from_millis(1_200);
 pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The node behind sessions, calls and background tasks.
-pub struct Shared<R: Runtime> {
+pub struct Shared {
     pub clock: Arc<Clock>,
-    pub rpc: Arc<Rpc<R>>,
+    pub rpc: Arc<Rpc>,
     pub catalog: Arc<CatalogCache>,
     pub place: Place,
     /// Where other nodes connect.
     pub(crate) addr: String,
     pub(crate) id: AtomicU32,
     pub(crate) incarnation: u64,
-    pub(crate) log: NodeLog<R>,
+    pub(crate) log: NodeLog,
     pub(crate) store: Store,
-    pub(crate) replicas: RwLock<BTreeMap<GroupId, Arc<Replica<R>>>>,
+    pub(crate) replicas: RwLock<BTreeMap<GroupId, Arc<Replica>>>,
     /// Serializes the making of replicas.
     pub(crate) making_replica: tokio::sync::Mutex<()>,
     pub(crate) peers: RwLock<BTreeMap<NodeId, PeerState>>,
@@ -95,7 +95,7 @@ pub struct Shared<R: Runtime> {
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
     /// The last to be dropped: the data directory is let go when the store is closed.
-    pub runtime: R,
+    pub runtime: Arc<dyn Runtime>,
 }
 
 /// The registry of this node's client sessions.
@@ -134,21 +134,21 @@ pub(crate) struct PeerState {
 const COMPUTING_MAX: usize = 4;
 
 /// Where a group's primary is, as far as this node knows.
-pub(crate) enum Route<R: Runtime> {
-    Local(Arc<Replica<R>>),
+pub(crate) enum Route {
+    Local(Arc<Replica>),
     Remote(NodeId),
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
-        runtime: R,
+        runtime: Arc<dyn Runtime>,
         clock: Arc<Clock>,
-        rpc: Arc<Rpc<R>>,
+        rpc: Arc<Rpc>,
         catalog: Arc<CatalogCache>,
         place: Place,
         addr: String,
-        log: NodeLog<R>,
+        log: NodeLog,
         store: Store,
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
@@ -157,7 +157,7 @@ impl<R: Runtime> Shared<R> {
         departures: crate::departure::Departures,
         holdings: crate::holdings::Holdings,
         outbox: Arc<crate::outbox::Outbox>,
-    ) -> Arc<Shared<R>> {
+    ) -> Arc<Shared> {
         let incarnation = runtime.random();
         Arc::new(Shared {
             runtime,
@@ -249,11 +249,11 @@ impl<R: Runtime> Shared<R> {
     }
 
     #[inline]
-    pub(crate) fn replica(&self, group: GroupId) -> Option<Arc<Replica<R>>> {
+    pub(crate) fn replica(&self, group: GroupId) -> Option<Arc<Replica>> {
         self.replicas.read().get(&group).cloned()
     }
 
-    pub(crate) fn all_replicas(&self) -> Vec<Arc<Replica<R>>> {
+    pub(crate) fn all_replicas(&self) -> Vec<Arc<Replica>> {
         self.replicas.read().values().cloned().collect()
     }
 
@@ -283,7 +283,7 @@ impl<R: Runtime> Shared<R> {
 
     /// Where to ask: this node, whoever is known to serve the group, whoever the log says leads; and if all that was wrong
     /// `attempt` times, the group's founders and this node's peers in turn.
-    pub(crate) fn route(&self, group: GroupId, attempt: u32) -> Option<Route<R>> {
+    pub(crate) fn route(&self, group: GroupId, attempt: u32) -> Option<Route> {
         let replica = self.replica(group);
         if let Some(replica) = &replica
             && (replica.is_serving() || replica.leads_behind_promise())
@@ -320,7 +320,7 @@ impl<R: Runtime> Shared<R> {
 
     /// The replica on this node, if it is the group's primary and answers.
     #[inline]
-    pub(crate) fn local_primary(&self, group: GroupId) -> Option<Arc<Replica<R>>> {
+    pub(crate) fn local_primary(&self, group: GroupId) -> Option<Arc<Replica>> {
         self.replica(group).filter(|r| r.is_serving())
     }
 

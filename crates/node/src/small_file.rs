@@ -1,11 +1,12 @@
 //! Files of a few lines that a node keeps beside its log and store: read whole, and replaced whole, so that a crash leaves the old one or
 //! the new one.
 
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::Runtime;
 use std::io;
+use std::sync::Arc;
 
 /// The text of a file, or as much as `bytes_max` of one that is longer than it can be.
-pub(crate) fn read<R: Runtime>(runtime: &R, name: &str, bytes_max: u64) -> io::Result<String> {
+pub(crate) fn read(runtime: &Arc<dyn Runtime>, name: &str, bytes_max: u64) -> io::Result<String> {
     let file = runtime.disk().open(name, false)?;
     let mut bytes = vec![0; file.len()?.min(bytes_max) as usize];
     let read = file.read_at(0, &mut bytes)?;
@@ -14,7 +15,7 @@ pub(crate) fn read<R: Runtime>(runtime: &R, name: &str, bytes_max: u64) -> io::R
 }
 
 /// Replaces the file; durable when it returns.
-pub(crate) async fn write<R: Runtime>(runtime: &R, name: &str, text: &str) -> io::Result<()> {
+pub(crate) async fn write(runtime: &Arc<dyn Runtime>, name: &str, text: &str) -> io::Result<()> {
     let disk = runtime.disk();
     let new = format!("{name}.new");
     let file = disk.open(&new, true)?;

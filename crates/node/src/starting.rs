@@ -4,7 +4,6 @@ use crate::departure;
 use crate::node::{RaftTransport, is_across_regions};
 use crate::replica::{ApplyHook, Replica};
 use crate::shared::Shared;
-use meridian_base::runtime::{Disk, Runtime};
 use meridian_base::{Clock, Error, GroupId, NodeId, Result};
 use meridian_raft as raft;
 use std::collections::BTreeSet;
@@ -16,7 +15,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// The replica of a group on this node, made and started if there is none yet.
-pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> Result<Arc<Replica<R>>> {
+pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Result<Arc<Replica>> {
     if let Some(replica) = shared.replica(group) {
         return Ok(replica);
     }
@@ -76,7 +75,7 @@ pub(crate) async fn ensure_replica<R: Runtime>(shared: &Arc<Shared<R>>, group: G
 }
 
 /// The voters that found a group, if this node is one of them and has not left the group since.
-fn founders<R: Runtime>(shared: &Shared<R>, group: GroupId) -> Vec<NodeId> {
+fn founders(shared: &Shared, group: GroupId) -> Vec<NodeId> {
     let founders = shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
     match founders.contains(&shared.me()) && !shared.departures.ever_left(group) {
         true => founders,
@@ -87,7 +86,7 @@ fn founders<R: Runtime>(shared: &Shared<R>, group: GroupId) -> Vec<NodeId> {
 /// Starts replicas of groups that are founded with this node among their voters, as soon as the catalog names them. Every founder
 /// begins with the same members, whatever it hears or does not hear of the others; the first one stands for election at once, the
 /// others when an election timeout has passed.
-pub(crate) async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
+pub(crate) async fn start_groups(shared: Arc<Shared>) {
     let mut changed = shared.catalog.watch();
     let mut known = BTreeSet::new();
     loop {
@@ -105,7 +104,7 @@ pub(crate) async fn start_groups<R: Runtime>(shared: Arc<Shared<R>>) {
 
 /// Starts replicas whose groups the catalog on this node does not know, once it is up to date. Those it does not know then are gone:
 /// their replicas leave in the usual way.
-pub(crate) async fn start_unknown<R: Runtime>(shared: Arc<Shared<R>>, groups: Vec<GroupId>) {
+pub(crate) async fn start_unknown(shared: Arc<Shared>, groups: Vec<GroupId>) {
     const PATIENCE: Duration = Duration::from_secs(30);
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline && shared.catch_up().await.is_err() {
@@ -117,14 +116,14 @@ pub(crate) async fn start_unknown<R: Runtime>(shared: Arc<Shared<R>>, groups: Ve
 }
 
 /// Each by itself: one that cannot be started keeps no other from it.
-async fn start_in_the_end<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId) {
+async fn start_in_the_end(shared: Arc<Shared>, group: GroupId) {
     let mut pause = FIRST_PAUSE;
     while let Err(e) = ensure_replica(&shared, group).await {
         wait_after(group, e, &mut pause).await;
     }
 }
 
-async fn found_group<R: Runtime>(shared: Arc<Shared<R>>, group: GroupId) {
+async fn found_group(shared: Arc<Shared>, group: GroupId) {
     let mut pause = FIRST_PAUSE;
     while let Err(e) = try_to_found(&shared, group).await {
         wait_after(group, e, &mut pause).await;
@@ -139,7 +138,7 @@ async fn wait_after(group: GroupId, e: Error, pause: &mut Duration) {
     *pause = (*pause * 2).min(PAUSE_MAX);
 }
 
-async fn try_to_found<R: Runtime>(shared: &Arc<Shared<R>>, group: GroupId) -> Result<()> {
+async fn try_to_found(shared: &Arc<Shared>, group: GroupId) -> Result<()> {
     /// For whoever talked to this node before the catalog did.
     const FIRST_PATIENCE: Duration = Duration::from_secs(1);
     if founders(shared, group).is_empty() {

@@ -8,6 +8,7 @@
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, Result};
 use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -21,7 +22,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     /// None yet.
-    pub fn new<R: Runtime>(runtime: &R) -> Tasks {
+    pub fn new(runtime: &Arc<dyn Runtime>) -> Tasks {
         Tasks {
             running: Mutex::new(Some(JoinSet::new())),
             work: runtime.work_scheduler(),

@@ -8,7 +8,7 @@ use crate::consensus::runtime::TokioSeeded;
 use crate::consensus::storage::Storage;
 use crate::consensus::{CommittedLeaderId, Entry, LogId, Membership, Payload, Raft, Types, option_to_position, to_log_entry};
 use crate::incoming::Incoming;
-use crate::io::Io;
+use crate::log::{GroupHandle, SNAPSHOT_THREAD};
 use crate::ticket::InFlight;
 use crate::watch::{self as tasks, RoleFollower, Truncator};
 use crate::{GroupOptions, Members, NodeLog, Progress, ProposeError, ProposeTicket, Role, StateMachine, Transport};
@@ -43,10 +43,10 @@ struct Inner {
     role: Arc<watch::Sender<Role>>,
     in_flight: Arc<InFlight>,
     incoming: Arc<Incoming>,
-    io: Io,
+    runtime: Arc<dyn Runtime>,
     truncate: Arc<Notify>,
     /// The last entry of the log.
-    last: Box<dyn Fn() -> LogPosition + Send + Sync>,
+    log: GroupHandle,
     /// Until then this replica votes for nobody: before a restart it may have promised a leader not to.
     votes_from: Instant,
     tasks: Vec<AbortHandle>,
@@ -89,17 +89,16 @@ fn config(options: &GroupOptions) -> Result<Config> {
 
 impl Group {
     /// Starts the replica: recovers from the log and the state machine, and joins the group if it has members.
-    pub async fn start<R: Runtime>(
+    pub async fn start(
         options: GroupOptions,
-        log: NodeLog<R>,
+        log: NodeLog,
         machine: Arc<dyn StateMachine>,
         transport: Arc<dyn Transport>,
-        runtime: R,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Group> {
         let config = Arc::new(config(&options)?);
         let handle = log.group(options.group);
-        let io = Io::new(runtime.clone());
-        let (adapter, applied, ended) = Machine::new(machine.clone(), io.clone())?;
+        let (adapter, applied, ended) = Machine::new(machine.clone(), runtime.clone())?;
         let (purged, _) = handle.bounds();
         if applied.position().index < purged.index {
             return Err(Error::fatal(format!(
@@ -124,7 +123,7 @@ impl Group {
             group: options.group,
             transport,
             timeout: options.rpc_timeout,
-            io: io.clone(),
+            runtime: runtime.clone(),
             heartbeat: options.heartbeat,
             lease,
             accepted: Mutex::default(),
@@ -156,14 +155,13 @@ impl Group {
             patience: options.election_timeout_max,
         };
         follower.update();
-        let bounds = handle.clone();
         let truncator = Truncator {
             raft: raft.clone(),
             applied: applied.clone(),
             wake: truncate.clone(),
             wanted: handle.purge_wanted(),
             entries_kept: options.entries_kept,
-            purged: Box::new(move || bounds.bounds().0.index),
+            log: handle.clone(),
         };
         let tasks = vec![tokio::spawn(follower.run()).abort_handle(), tokio::spawn(truncator.run()).abort_handle()];
         Ok(Group(Arc::new(Inner {
@@ -175,9 +173,9 @@ impl Group {
             role,
             in_flight,
             incoming: Arc::default(),
-            io,
+            runtime,
             truncate,
-            last: Box::new(move || handle.bounds().1),
+            log: handle,
             votes_from,
             tasks,
             ended: Mutex::new(Some(ended)),
@@ -243,12 +241,12 @@ impl Group {
             Request::Transfer(request) => Response::Transfer(inner.raft.handle_transfer_leader(request).await.map_err(stopped)?),
             Request::SnapshotBegin { id, vote, meta } => {
                 let (incoming, machine) = (inner.incoming.clone(), inner.machine.clone());
-                inner.io.run(move || incoming.begin(&*machine, id, vote, meta)).await?;
+                inner.runtime.run_io(SNAPSHOT_THREAD, move || incoming.begin(&*machine, id, vote, meta)).await?;
                 Response::Chunk
             }
             Request::SnapshotChunk { id, number, data } => {
                 let incoming = inner.incoming.clone();
-                inner.io.run(move || incoming.chunk(id, number, data)).await?;
+                inner.runtime.run_io(SNAPSHOT_THREAD, move || incoming.chunk(id, number, data)).await?;
                 Response::Chunk
             }
             Request::SnapshotEnd { id, chunks } => {
@@ -445,7 +443,7 @@ impl Group {
 
     /// The last entry of this replica's log.
     pub fn last_position(&self) -> LogPosition {
-        (self.0.last)()
+        self.0.log.bounds().1
     }
 
     /// The last entry this replica knows to be committed.
@@ -504,7 +502,7 @@ const FIRST: LogPosition = LogPosition { index: 1, term: 0 };
 /// Writes the first entry of a group's log, durably; for a founder whose log is empty. It is the same on every founder, so it never has to be sent; the library's own way,
 /// by a call to the running replica, is closed to a founder that has voted, and one that votes for another and never hears of
 /// it again would know no members for ever.
-pub async fn found<R: Runtime>(log: &NodeLog<R>, group: GroupId, founders: &[NodeId]) -> Result<()> {
+pub async fn found(log: &NodeLog, group: GroupId, founders: &[NodeId]) -> Result<()> {
     let members: BTreeMap<u32, EmptyNode> = founders.iter().map(|n| (n.0, EmptyNode::new())).collect();
     let first = LogId { leader_id: CommittedLeaderId::new(0), index: 0 };
     let entry = Entry { log_id: first, payload: EntryPayload::Membership(Membership::from(members)) };

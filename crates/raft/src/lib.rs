@@ -15,7 +15,6 @@
 mod consensus;
 mod group;
 mod incoming;
-mod io;
 mod log;
 mod machine;
 mod options;

@@ -1,11 +1,10 @@
 //! Runtimes for this crate's tests: a disk in memory that can lose what was not synced, and real files.
 
-use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime, Space};
+use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -89,8 +88,7 @@ impl MemoryDisk {
 }
 
 impl Disk for MemoryDisk {
-    type File = MemoryFile;
-    fn open(&self, path: &str, create: bool) -> io::Result<MemoryFile> {
+    fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
         let mut files = self.0.files.lock();
         if !files.contains_key(path) {
             if !create {
@@ -98,7 +96,7 @@ impl Disk for MemoryDisk {
             }
             files.insert(path.into(), Arc::default());
         }
-        Ok(MemoryFile { disk: self.clone(), state: files[path].clone() })
+        Ok(Box::new(MemoryFile { disk: self.clone(), state: files[path].clone() }))
     }
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let prefix = format!("{folder}/");
@@ -164,15 +162,17 @@ impl DiskFile for MemoryFile {
     fn allocate(&self, len: u64) -> io::Result<()> {
         if len > self.len()? { self.set_len(len) } else { Ok(()) }
     }
-    async fn sync(&self) -> io::Result<()> {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        if self.disk.0.sync_fails.load(Ordering::Relaxed) {
-            // As some file systems say it: what was about to be written has no room, and may be lost.
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        let mut state = self.state.lock();
-        state.durable = state.current.clone();
-        Ok(())
+    fn sync(&self) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if self.disk.0.sync_fails.load(Ordering::Relaxed) {
+                // As some file systems say it: what was about to be written has no room, and may be lost.
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let mut state = self.state.lock();
+            state.durable = state.current.clone();
+            Ok(())
+        })
     }
 }
 
@@ -189,14 +189,13 @@ impl FileDisk {
 }
 
 impl Disk for FileDisk {
-    type File = RealFile;
-    fn open(&self, path: &str, create: bool) -> io::Result<RealFile> {
+    fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
         let path = self.path(path);
         if create {
             std::fs::create_dir_all(path.parent().expect("a file has a folder"))?;
         }
         let file = std::fs::OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
-        Ok(RealFile(file))
+        Ok(Box::new(RealFile(file)))
     }
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut names = vec![];
@@ -246,43 +245,26 @@ impl DiskFile for RealFile {
     fn allocate(&self, len: u64) -> io::Result<()> {
         if len > self.len()? { self.set_len(len) } else { Ok(()) }
     }
-    async fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+    fn sync(&self) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async { self.0.sync_data() })
     }
 }
 
-/// A runtime around one of the disks.
-#[derive(Clone)]
-pub(crate) struct TestRuntime<D> {
-    pub disk: D,
-    pub rng: Arc<Mutex<SmallRng>>,
+/// A runtime around one of the disks. It has no network.
+pub(crate) struct TestRuntime {
+    pub disk: Box<dyn Disk>,
+    pub rng: Mutex<SmallRng>,
     /// Blocking work gets a thread, as in the server; else a task, as in the simulator.
     pub threads: bool,
 }
 
-impl<D: Disk> TestRuntime<D> {
-    pub(crate) fn new(disk: D, seed: u64) -> TestRuntime<D> {
-        TestRuntime { disk, rng: Arc::new(Mutex::new(SmallRng::seed_from_u64(seed))), threads: false }
+impl TestRuntime {
+    pub(crate) fn new(disk: impl Disk, seed: u64) -> TestRuntime {
+        TestRuntime { disk: Box::new(disk), rng: Mutex::new(SmallRng::seed_from_u64(seed)), threads: false }
     }
 }
 
-/// There is no network in these tests.
-pub(crate) struct NoListener;
-
-impl Listener for NoListener {
-    type Stream = tokio::io::DuplexStream;
-    async fn accept(&mut self) -> io::Result<(Self::Stream, String)> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-    fn local_addr(&self) -> io::Result<String> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-impl<D: Disk> Runtime for TestRuntime<D> {
-    type Stream = tokio::io::DuplexStream;
-    type Listener = NoListener;
-    type Disk = D;
+impl Runtime for TestRuntime {
     fn physical_micros(&self) -> u64 {
         1
     }
@@ -298,20 +280,17 @@ impl<D: Disk> Runtime for TestRuntime<D> {
     fn random(&self) -> u64 {
         self.rng.lock().random()
     }
-    async fn listen(&self, _addr: &str) -> io::Result<NoListener> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn listen<'a>(&'a self, _addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
     }
-    async fn connect(&self, _addr: &str) -> io::Result<Self::Stream> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn connect<'a>(&'a self, _addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
     }
-    fn disk(&self) -> &D {
-        &self.disk
+    fn disk(&self) -> &dyn Disk {
+        &*self.disk
     }
     #[allow(clippy::disallowed_methods)] // This is an implementation of the runtime.
-    fn spawn_io<F>(&self, name: &'static str, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    fn spawn_io(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         if self.threads {
             let handle = tokio::runtime::Handle::current();
             let thread = std::thread::Builder::new().name(name.into());

@@ -17,7 +17,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 const G: GroupId = GroupId(5);
-type Rt = TestRuntime<MemoryDisk>;
 
 /// A state machine that remembers every payload. `durable` is what survives a restart.
 #[derive(Default)]
@@ -186,7 +185,7 @@ impl Transport for Wire {
 struct Node {
     group: Group,
     recorder: Arc<Recorder>,
-    log: NodeLog<Rt>,
+    log: NodeLog,
     disk: MemoryDisk,
 }
 
@@ -223,7 +222,7 @@ impl Cluster {
 
     async fn start_with(&mut self, disk: MemoryDisk, recorder: Arc<Recorder>, options: GroupOptions) {
         let id = options.node.0;
-        let runtime = TestRuntime::new(disk.clone(), self.seed * 100 + u64::from(id));
+        let runtime = Arc::new(TestRuntime::new(disk.clone(), self.seed * 100 + u64::from(id)));
         let layout = LogOptions { segment_bytes: 64 << 10, prepare_bytes: 4_096, ..LogOptions::default() };
         let log = NodeLog::open(runtime.clone(), layout).await.unwrap();
         let wire = Arc::new(Wire { net: self.net.clone(), from: NodeId(id) });

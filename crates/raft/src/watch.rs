@@ -3,6 +3,7 @@
 use crate::consensus::lease::Lease;
 use crate::consensus::machine::Applied;
 use crate::consensus::{Raft, Types};
+use crate::log::GroupHandle;
 use crate::ticket::InFlight;
 use crate::{ProposeError, Role};
 use meridian_base::NodeId;
@@ -114,7 +115,7 @@ pub(crate) struct Truncator {
     pub wake: Arc<Notify>,
     pub wanted: watch::Receiver<u64>,
     pub entries_kept: u64,
-    pub purged: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub log: GroupHandle,
 }
 
 impl Truncator {
@@ -134,7 +135,7 @@ impl Truncator {
 
     async fn truncate(&self) -> Result<(), ()> {
         let wanted = *self.wanted.borrow();
-        let Some(target) = target(self.applied.durable().index, (self.purged)(), wanted, self.entries_kept) else {
+        let Some(target) = target(self.applied.durable().index, self.log.bounds().0.index, wanted, self.entries_kept) else {
             return Ok(());
         };
         let library_index = target - 1;

@@ -3,7 +3,7 @@
 use crate::machine::MachineRuntime;
 use crate::pgwire::{PgServer, ServerOptions, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
-use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, cannot_listen, session};
 use std::path::PathBuf;
@@ -53,8 +53,8 @@ pub enum Memory {
 
 /// A running node with its SQL server.
 pub struct Server {
-    node: Node<MachineRuntime>,
-    pg: PgServer<Env<MachineRuntime>>,
+    node: Node,
+    pg: PgServer<Env>,
     addr: String,
     sql_addr: String,
 }
@@ -72,8 +72,8 @@ impl Server {
         let runtime = runtime.with_protocol(&config.protocol);
         // The SQL port is taken first: its number is told to other nodes.
         let sql_listen = &config.sql_listen;
-        let listening = runtime.listen(sql_listen).await;
-        let mut listener = listening.map_err(|e| cannot_listen(sql_listen, "clients", "--sql-listen", &e))?;
+        let listening = runtime.listen_for_clients(sql_listen).await;
+        let listener = listening.map_err(|e| cannot_listen(sql_listen, "clients", "--sql-listen", &e))?;
         let sql_addr = listener.local_addr().map_err(|e| Error::fatal(e.to_string()))?;
         let store = Backend::Fjall { path: config.data_dir.join("store") };
         let mut node_config = NodeConfig::new(config.place, &config.listen, &sql_addr, store);
@@ -91,7 +91,7 @@ impl Server {
             node_config.store_options.dirty_bytes_max = 64 << 20;
         }
         let hindrance = node_config.hindrance.subscribe();
-        let node = refuse_while(&mut listener, &hindrance, Node::start(runtime, node_config)).await?;
+        let node = refuse_while(&listener, &hindrance, Node::start(Arc::new(runtime), node_config)).await?;
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
         node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));
@@ -114,7 +114,7 @@ impl Server {
     pub fn sql_addr(&self) -> &str {
         &self.sql_addr
     }
-    pub fn node(&self) -> &Node<MachineRuntime> {
+    pub fn node(&self) -> &Node {
         &self.node
     }
 

@@ -10,10 +10,9 @@
 use crate::alarms::Alarms;
 use crate::threads::{ProtocolThread, raise_priority};
 use meridian_base::SteadyClock;
-use meridian_base::runtime::{Disk, DiskFile, Listener, Runtime, Space};
+use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
-use std::future::Future;
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -60,6 +59,13 @@ impl MachineRuntime {
     /// The same, with connections and the consensus protocol on a thread of their own.
     pub fn with_protocol(self, thread: &ProtocolThread) -> MachineRuntime {
         MachineRuntime { protocol: thread.scheduler(), _protocol_thread: Some(thread.clone()), ..self }
+    }
+    /// Listens for clients, whose sockets are handed to other threads.
+    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
+    pub async fn listen_for_clients(&self, addr: &str) -> io::Result<MachineListener> {
+        let addr = addr.to_string();
+        let bound = self.protocol.spawn(async move { TcpListener::bind(addr).await }).await.map_err(io::Error::other)?;
+        Ok(MachineListener { listener: bound? })
     }
     /// The data directory.
     pub fn data_dir(&self) -> &Path {
@@ -117,10 +123,6 @@ fn in_path(e: io::Error, what: &str, path: &Path) -> io::Error {
 }
 
 impl Runtime for MachineRuntime {
-    type Stream = TcpStream;
-    type Listener = MachineListener;
-    type Disk = MachineDisk;
-
     fn wall_micros(&self) -> u64 {
         wall_micros()
     }
@@ -134,22 +136,25 @@ impl Runtime for MachineRuntime {
     fn random(&self) -> u64 {
         rand::random()
     }
-    #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
-    async fn listen(&self, addr: &str) -> io::Result<MachineListener> {
-        let addr = addr.to_string();
-        let bound = self.protocol.spawn(async move { TcpListener::bind(addr).await }).await.map_err(io::Error::other)?;
-        Ok(MachineListener { listener: bound? })
+    fn listen<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+        Box::pin(async move {
+            let listener: Box<dyn Listener> = Box::new(self.listen_for_clients(addr).await?);
+            Ok(listener)
+        })
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
-    async fn connect(&self, addr: &str) -> io::Result<TcpStream> {
-        // Whoever needs the connection first may run on a scheduler that ends before it.
-        let addr = addr.to_string();
-        let stream = self.protocol.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
-        prepare(&stream)?;
-        Ok(stream)
+    fn connect<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            // Whoever needs the connection first may run on a scheduler that ends before it.
+            let addr = addr.to_string();
+            let stream = self.protocol.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
+            prepare(&stream)?;
+            let stream: Box<dyn Stream> = Box::new(stream);
+            Ok(stream)
+        })
     }
-    async fn delay_until(&self, at: tokio::time::Instant) {
-        self.alarms.wait_until(at.into_std()).await;
+    fn delay_until(&self, at: tokio::time::Instant) -> BoxFuture<'_, ()> {
+        Box::pin(self.alarms.wait_until(at.into_std()))
     }
     fn protocol_scheduler(&self) -> Handle {
         self.protocol.clone()
@@ -157,14 +162,11 @@ impl Runtime for MachineRuntime {
     fn work_scheduler(&self) -> Handle {
         self.work.clone()
     }
-    fn disk(&self) -> &MachineDisk {
+    fn disk(&self) -> &dyn Disk {
         &self.disk
     }
     #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
-    fn spawn_io<F>(&self, name: &'static str, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    fn spawn_io(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         // For the timers inside the future.
         let handle = self.protocol.clone();
         let thread = std::thread::Builder::new().name(name.to_string());
@@ -202,13 +204,22 @@ pub struct MachineListener {
     listener: TcpListener,
 }
 
-impl Listener for MachineListener {
-    type Stream = TcpStream;
-
-    async fn accept(&mut self) -> io::Result<(TcpStream, String)> {
+impl MachineListener {
+    /// The next connection, as the socket that it is, and the peer's address.
+    pub async fn accept_socket(&self) -> io::Result<(TcpStream, String)> {
         let (stream, peer) = self.listener.accept().await?;
         prepare(&stream)?;
         Ok((stream, peer.to_string()))
+    }
+}
+
+impl Listener for MachineListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Box<dyn Stream>, String)>> {
+        Box::pin(async {
+            let (stream, peer) = self.accept_socket().await?;
+            let stream: Box<dyn Stream> = Box::new(stream);
+            Ok((stream, peer))
+        })
     }
     fn local_addr(&self) -> io::Result<String> {
         Ok(self.listener.local_addr()?.to_string())
@@ -245,16 +256,20 @@ fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-impl Disk for MachineDisk {
-    type File = MachineFile;
-
-    fn open(&self, path: &str, create: bool) -> io::Result<MachineFile> {
+impl MachineDisk {
+    fn open_file(&self, path: &str, create: bool) -> io::Result<MachineFile> {
         let full = self.path(path)?;
         if create && let Some(folder) = full.parent() {
             fs::create_dir_all(folder)?;
         }
         let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(&full);
-        Ok(MachineFile { file: Arc::new(file.map_err(|e| in_path(e, "cannot open", &full))?) })
+        Ok(MachineFile { file: file.map_err(|e| in_path(e, "cannot open", &full))? })
+    }
+}
+
+impl Disk for MachineDisk {
+    fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(self.open_file(path, create)?))
     }
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(self.folder(folder)?) {
@@ -311,7 +326,7 @@ impl Disk for MachineDisk {
 
 /// An open file.
 pub struct MachineFile {
-    file: Arc<File>,
+    file: File,
 }
 
 impl DiskFile for MachineFile {
@@ -344,8 +359,8 @@ impl DiskFile for MachineFile {
             error => Err(io::Error::from_raw_os_error(error)),
         }
     }
-    async fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    fn sync(&self) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async { self.file.sync_data() })
     }
 }
 
@@ -386,10 +401,10 @@ mod tests {
     async fn a_file_takes_room_before_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let runtime = MachineRuntime::open(dir.path()).unwrap();
-        let disk = runtime.disk();
+        let disk = &runtime.disk;
         let space = disk.space().unwrap();
         assert!(space.free > 0 && space.free <= space.total, "{space:?}");
-        let file = disk.open("a", true).unwrap();
+        let file = disk.open_file("a", true).unwrap();
         file.allocate(1 << 20).unwrap();
         assert_eq!(file.len().unwrap(), 1 << 20);
         let taken = std::os::unix::fs::MetadataExt::blocks(&file.file.metadata().unwrap()) * 512;
@@ -402,10 +417,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let runtime = MachineRuntime::open(dir.path()).unwrap();
         let (done, wait) = tokio::sync::oneshot::channel();
-        runtime.spawn_io("test", async move {
+        let work = async move {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             done.send(std::thread::current().name().map(str::to_string)).ok();
-        });
+        };
+        runtime.spawn_io("test", Box::pin(work));
         assert_eq!(wait.await.unwrap().as_deref(), Some("test"));
     }
 }

@@ -3,10 +3,9 @@
 //! It stands where the PostgreSQL protocol stands in life. The client's half is a [`meridian_workload::Client`], so a client
 //! survives its node, sees its connection break, and may be left without knowing what came of its COMMIT.
 
-use crate::world::net::{self, SimListener, SimStream};
+use crate::world::net::{self, SimStream};
 use crate::world::{Host, SimRuntime};
 use async_trait::async_trait;
-use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Error, ErrorKind, Result};
 use meridian_workload::{Client, Connector, Rows, Told, Value};
 use serde::de::DeserializeOwned;
@@ -70,9 +69,9 @@ async fn read_frame<T: DeserializeOwned>(stream: &mut SimStream) -> io::Result<O
 
 /// Serves clients until the node is taken down.
 pub async fn serve(runtime: SimRuntime, gateway: Arc<impl Gateway>) -> io::Result<()> {
-    let mut listener: SimListener = runtime.listen(&format!("{}:{SQL_PORT}", runtime.host().name)).await?;
+    let listener = net::listen(runtime.host(), &format!("{}:{SQL_PORT}", runtime.host().name)).await?;
     loop {
-        let (stream, _) = listener.accept().await?;
+        let (stream, _) = listener.accept_stream().await?;
         let gateway = gateway.clone();
         tokio::spawn(async move {
             // A broken stream ends the session; there is nobody left to tell.

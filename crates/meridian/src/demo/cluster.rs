@@ -5,7 +5,7 @@ use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
 use meridian_server::node::base::{Error, Result};
 use meridian_server::node::{Node, Place};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{MachineRuntime, Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
+use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -183,7 +183,7 @@ impl Cluster {
     }
 
     /// All nodes.
-    pub fn nodes(&self) -> impl Iterator<Item = &Node<MachineRuntime>> {
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.servers.iter().map(|(_, server)| server.node())
     }
 

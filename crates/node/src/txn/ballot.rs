@@ -8,7 +8,6 @@ use super::{Protocol, Txn};
 use crate::outbox;
 use crate::shared::{Route, Shared};
 use crate::wire::Found;
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing,
     Timestamp, TxnId, Vote, limits,
@@ -38,45 +37,45 @@ pub(crate) struct Counted {
 }
 
 /// Takes the id out of the table at the end, however that comes.
-struct Listening<R: Runtime> {
-    shared: Arc<Shared<R>>,
+struct Listening {
+    shared: Arc<Shared>,
     id: TxnId,
     votes: mpsc::Receiver<Heard>,
 }
 
-impl<R: Runtime> Listening<R> {
-    fn start(shared: &Arc<Shared<R>>, id: TxnId) -> Listening<R> {
+impl Listening {
+    fn start(shared: &Arc<Shared>, id: TxnId) -> Listening {
         let (tx, votes) = mpsc::channel(limits::VOTES_WAITING_MAX);
         shared.ballots.lock().insert(id, tx);
         Listening { shared: shared.clone(), id, votes }
     }
 }
 
-impl<R: Runtime> Drop for Listening<R> {
+impl Drop for Listening {
     fn drop(&mut self) {
         self.shared.ballots.lock().remove(&self.id);
     }
 }
 
 /// A vote for a transaction of this gateway. One that comes too late finds nobody.
-pub(crate) fn voted<R: Runtime>(shared: &Shared<R>, message: BallotMessage) {
+pub(crate) fn voted(shared: &Shared, message: BallotMessage) {
     if let BallotMessage::Vote { id, from, vote } = message {
         heard(shared, id, (from, vote, None));
     }
 }
 
 /// A YES to a reserving read of this gateway.
-pub(crate) fn reserved<R: Runtime>(shared: &Shared<R>, id: TxnId, from: GroupId, at: Timestamp, found: Found) {
+pub(crate) fn reserved(shared: &Shared, id: TxnId, from: GroupId, at: Timestamp, found: Found) {
     heard(shared, id, (from, Vote::Yes(at), Some(found)));
 }
 
-fn heard<R: Runtime>(shared: &Shared<R>, id: TxnId, what: Heard) {
+fn heard(shared: &Shared, id: TxnId, what: Heard) {
     if let Some(waiting) = shared.ballots.lock().get(&id) {
         let _ = waiting.try_send(what);
     }
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     /// Commits at every group touched, or at none.
     pub(super) async fn ballot(&mut self, touched: Vec<usize>) -> Result<Timestamp> {
         let id = self.new_id();
@@ -141,7 +140,7 @@ impl<R: Runtime> Txn<R> {
 }
 
 /// Sends the Prepares of a transaction of this node and waits for the outcome.
-pub(crate) async fn vote_on<R: Runtime>(shared: &Arc<Shared<R>>, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
+pub(crate) async fn vote_on(shared: &Arc<Shared>, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
     let mut listening = Listening::start(shared, id);
     let (mut votes, mut found) = (BTreeMap::new(), BTreeMap::new());
     let now = || Timestamp::from_micros(shared.runtime.physical_micros());
@@ -180,7 +179,7 @@ fn hold(protocol: Protocol, delay: Duration) -> Duration {
 
 /// A coordinator's second round, as the votes that its decision follows from. It is durable in this region, at the initiator's own
 /// group, before anybody else hears of it; an abort need not be (presumed abort).
-async fn announce<R: Runtime>(shared: &Arc<Shared<R>>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
+async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
     let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));
     let message = |from: GroupId, vote: &Vote| {
         let vote = if let Vote::No(_) = vote { Vote::No(Refusal::default()) } else { vote.clone() };
@@ -204,7 +203,7 @@ async fn announce<R: Runtime>(shared: &Arc<Shared<R>>, id: TxnId, participants: 
     }
 }
 
-impl<R: Runtime> Shared<R> {
+impl Shared {
     /// The measured delay to a group's primary.
     fn one_way_delay(&self, group: GroupId) -> Duration {
         match self.route(group, 0) {

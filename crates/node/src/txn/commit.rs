@@ -18,7 +18,6 @@ use crate::replica::Replica;
 use crate::shared::{Route, Shared};
 use crate::wire::{Request, Response};
 use futures::future::join_all;
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, NodeId, ReadEntry, Result,
     SchemaUse, Timestamp, TxnId, Write, limits,
@@ -61,7 +60,7 @@ struct Check<'a> {
     at: Timestamp,
 }
 
-impl<R: Runtime> Ask<R> for Check<'_> {
+impl Ask for Check<'_> {
     type Answer = Checked;
     const TIMEOUT: Duration = CALL_TIMEOUT;
     const IS_DROPPED: bool = true;
@@ -71,12 +70,12 @@ impl<R: Runtime> Ask<R> for Check<'_> {
     fn answer(response: Response) -> Option<Checked> {
         if let Response::Checked(answer) = response { Some(answer) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared<R>>, replica: &Arc<Replica<R>>) -> Result<Checked> {
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Checked> {
         replica.check(self.entries, self.schema, self.at).await
     }
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     pub(super) async fn commit_everywhere(&mut self) -> Result<Option<Timestamp>> {
         if let Some(e) = self.failed.take() {
             return Err(e);
@@ -233,7 +232,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// Certifies at a primary on this node. That of many rows takes long, and sessions share this thread.
-    async fn commit_here(&self, replica: Arc<Replica<R>>, request: &Arc<CommitRequest>) -> Result<CommitOutcome> {
+    async fn commit_here(&self, replica: Arc<Replica>, request: &Arc<CommitRequest>) -> Result<CommitOutcome> {
         if request.reads.len() + request.writes.len() < ENTRIES_ASIDE {
             return self.shared.commit_at(&replica, request).await;
         }

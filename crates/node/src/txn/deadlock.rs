@@ -14,7 +14,6 @@ use crate::metrics::Counter;
 use crate::shared::{Route, Shared};
 use crate::wire::{Request, Response};
 use futures::future::join_all;
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, ErrorKind, GroupId, NodeId, Result};
 use meridian_region::Owner;
 use parking_lot::Mutex;
@@ -55,17 +54,17 @@ impl Waiting {
 }
 
 /// A transaction that may come to wait in a group's queues while it holds or awaits entries elsewhere.
-pub(super) struct Watch<R: Runtime> {
-    pub shared: Arc<Shared<R>>,
+pub(super) struct Watch {
+    pub shared: Arc<Shared>,
     pub owner: Owner,
     pub group: GroupId,
     /// How long it waits before it looks for a circle.
     pub patience: Duration,
 }
 
-struct Registered<'a, R: Runtime>(&'a Watch<R>);
+struct Registered<'a>(&'a Watch);
 
-impl<R: Runtime> Drop for Registered<'_, R> {
+impl Drop for Registered<'_> {
     fn drop(&mut self) {
         self.0.shared.waiting.end(self.0.owner, self.0.group);
     }
@@ -73,10 +72,7 @@ impl<R: Runtime> Drop for Registered<'_, R> {
 
 /// The read's answer, or 40P01 if the transaction is the youngest of a circle. Dropping the read leaves its place in the queue to the
 /// release that ends every transaction.
-pub(super) async fn unless_deadlocked<R: Runtime, T>(
-    watch: Option<Watch<R>>,
-    read: impl Future<Output = Result<T>>,
-) -> Result<T> {
+pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, read: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(watch) = watch else { return read.await };
     let mut read = pin!(read);
     // A row that nobody holds is there at once.
@@ -92,7 +88,7 @@ pub(super) async fn unless_deadlocked<R: Runtime, T>(
     }
 }
 
-impl<R: Runtime> Watch<R> {
+impl Watch {
     /// Ends when there is a circle of which this transaction is the youngest.
     async fn deadlock(&self) -> Error {
         loop {

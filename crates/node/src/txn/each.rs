@@ -11,11 +11,10 @@ use super::Txn;
 use super::part::Part;
 use bytes::Bytes;
 use futures::future::join_all;
-use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Timestamp};
 use meridian_sql::env::{Locking, Scan, ScanRows, Transaction};
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     /// Whether some of the reads would wait for each other, one message after another. What is reserved has come already.
     async fn pays(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<bool> {
         if self.may_reserve {
@@ -97,7 +96,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// One branch for each group; no group twice.
-    async fn branches(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<Vec<Branch<R>>> {
+    async fn branches(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<Vec<Branch>> {
         let mut places = Vec::new();
         for group in groups {
             if self.options.as_of.is_some() {
@@ -116,7 +115,7 @@ impl<R: Runtime> Txn<R> {
         Ok(branches)
     }
 
-    fn branch(&mut self, at: usize) -> Branch<R> {
+    fn branch(&mut self, at: usize) -> Branch {
         let part = &self.parts[at];
         let stand_in = Part::new(part.group, part.view.clone(), part.is_global);
         let txn = Txn {
@@ -145,7 +144,7 @@ impl<R: Runtime> Txn<R> {
         Branch { at, txn }
     }
 
-    fn rejoin(&mut self, branches: Vec<Branch<R>>) {
+    fn rejoin(&mut self, branches: Vec<Branch>) {
         self.failed = None;
         let mut round_trips = 0;
         for mut branch in branches {
@@ -171,8 +170,8 @@ fn in_order<T>(reads: &[(GroupId, T)]) -> Vec<usize> {
 }
 
 /// A transaction with one part of another one.
-struct Branch<R: Runtime> {
+struct Branch {
     /// The part's place there.
     at: usize,
-    txn: Txn<R>,
+    txn: Txn,
 }

@@ -16,7 +16,6 @@ use super::part::Part;
 use super::reads::Found;
 use crate::metrics::Counter;
 use crate::wire::{GlobalView, ReadOp};
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GlobalReads, GroupId, ReadEntry, Result, Timestamp};
 use meridian_region::PlantedBug;
 use meridian_sql::env::Locking;
@@ -35,7 +34,7 @@ pub(super) struct GlobalReading {
     pub is_written: bool,
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     fn physical(&self) -> Timestamp {
         Timestamp::from_micros(self.shared.runtime.physical_micros())
     }

@@ -31,7 +31,6 @@ use crate::protected;
 use crate::shared::Shared;
 use crate::wire::{Request, View};
 use bytes::Bytes;
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, NodeId, Result, SchemaUse, Timestamp, Write, limits,
 };
@@ -52,8 +51,8 @@ const PAGES_UNPROTECTED: u32 = 16;
 const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
-pub struct Txn<R: Runtime> {
-    shared: Arc<Shared<R>>,
+pub struct Txn {
+    shared: Arc<Shared>,
     protocol: Protocol,
     options: TxnOptions,
     began: Timestamp,
@@ -90,8 +89,8 @@ pub struct Txn<R: Runtime> {
     protected: Option<protected::Guard>,
 }
 
-impl<R: Runtime> Txn<R> {
-    pub(crate) fn new(shared: Arc<Shared<R>>, options: TxnOptions) -> Txn<R> {
+impl Txn {
+    pub(crate) fn new(shared: Arc<Shared>, options: TxnOptions) -> Txn {
         // No two transactions of a gateway begin at the same time: wait queues tell them apart by that.
         let physical = shared.runtime.physical_micros();
         let began = match shared.bugs.has(PlantedBug::SnapshotDoesNotMove) {
@@ -268,7 +267,7 @@ impl<R: Runtime> Txn<R> {
 }
 
 /// If all of this is lost, the entries end with the primary's term or with this gateway.
-async fn release<R: Runtime>(shared: Arc<Shared<R>>, node: NodeId, group: GroupId, owner: Owner) {
+async fn release(shared: Arc<Shared>, node: NodeId, group: GroupId, owner: Owner) {
     for attempt in 0..RELEASE_ATTEMPTS {
         let release = Request::Release { group, owner };
         if shared.rpc.call(node, release, RELEASE_TIMEOUT).await.is_ok() {
@@ -283,7 +282,7 @@ pub(crate) async fn backoff(attempt: u32) {
     tokio::time::sleep(pause).await;
 }
 
-impl<R: Runtime> Transaction for Txn<R> {
+impl Transaction for Txn {
     async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
         if self.options.as_of.is_some() {
             return self.get_past(group, std::slice::from_ref(key), columns).await.map(|mut found| found.pop().flatten());
@@ -557,7 +556,7 @@ impl<R: Runtime> Transaction for Txn<R> {
     }
 }
 
-impl<R: Runtime> Drop for Txn<R> {
+impl Drop for Txn {
     fn drop(&mut self) {
         self.leave_queues();
     }

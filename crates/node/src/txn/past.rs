@@ -10,7 +10,6 @@ use crate::shared::Route;
 use crate::wire::{ReadOp, ReadResult, Request, Response};
 use bytes::Bytes;
 use futures::future::join_all;
-use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Timestamp};
 use meridian_sql::catalog::{Catalog, Descriptor};
 use meridian_sql::env::{AsOf, Locking, RowVisitor, Scan, ScanRows};
@@ -31,7 +30,7 @@ fn another_question() -> Error {
     Error::internal("a node answered another question")
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     pub(super) async fn get_past(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<Vec<Option<Bytes>>> {
         let op = ReadOp::Get { keys: keys.to_vec(), columns: columns | ColumnMask::EXISTENCE, locking: Locking::None.into() };
         match self.ask_past(group, op).await? {

@@ -15,7 +15,6 @@ use super::part::{Part, covered, merged, without};
 use crate::shared::Route;
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
-use meridian_base::runtime::Runtime;
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp};
 use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows};
 use std::pin::pin;
@@ -44,7 +43,7 @@ fn another_question() -> Error {
     Error::internal("a node answered another question")
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     /// One key that this transaction has not written.
     pub(super) async fn read_key(
         &mut self,
@@ -265,7 +264,7 @@ impl<R: Runtime> Txn<R> {
     }
 
     /// Before a read that may wait in a queue. What it has to look for meanwhile, if it holds entries elsewhere or is about to.
-    fn before_wait(&mut self, at: usize, locking: Locking) -> Option<Watch<R>> {
+    fn before_wait(&mut self, at: usize, locking: Locking) -> Option<Watch> {
         if locking == Locking::None {
             return None;
         }
@@ -425,7 +424,7 @@ impl<R: Runtime> Txn<R> {
     }
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     /// A read that may wait in a queue. The wait has its own bounds, and the call must not end it. But whoever waits for long looks now
     /// and then whether it still does: a primary that has forgotten it, or is none any more, would never answer.
     async fn wait_at(&self, node: NodeId, group: GroupId, call: Request) -> Result<Response> {

@@ -17,7 +17,6 @@ use crate::metrics::Counter;
 use crate::txn::protocol::CommitProtocol;
 use crate::wire::Found;
 use bytes::Bytes;
-use meridian_base::runtime::Runtime;
 use meridian_base::{
     ColumnMask, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, KeyRange, ReadEntry, Result, SessionId, Target,
     Timestamp, limits,
@@ -175,7 +174,7 @@ fn too_large(what: String) -> Error {
         .hint("Read less at a time, or try again when fewer of these rows are being written.")
 }
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     /// A round has failed: the next attempt may want to know what this one read.
     pub(super) fn note_script(&self) {
         let next = TxnOptions { attempt: self.options.attempt + 1, ..self.options.clone() };

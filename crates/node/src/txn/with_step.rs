@@ -9,11 +9,10 @@ use super::Txn;
 use super::commit::unknown_outcome;
 use super::reads::ATTEMPTS_AT_REPLICAS;
 use crate::wire::Slice;
-use meridian_base::runtime::Runtime;
 use meridian_base::{CommitRequest, Error, GroupId, Refusal, Result, SchemaUse, Timestamp, TxnId};
 use meridian_sql::catalog::Catalog;
 
-impl<R: Runtime> Txn<R> {
+impl Txn {
     /// What it did, group by group, under a step that is derived from `base`. GLOBAL groups that were only read take part like any
     /// others.
     pub(crate) fn offer(&mut self, base: &Catalog) -> Result<Vec<Slice>> {

@@ -9,10 +9,11 @@ use super::{
     LogId, SnapshotMeta, StoredMembership, Types, decode_membership, encode_membership, option_to_position, to_log_id,
     to_position,
 };
-use crate::io::Io;
+use crate::log::SNAPSHOT_THREAD;
 use crate::machine::{AppliedEntry, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, LogPosition, Result};
 use openraft::EntryPayload;
 use openraft::entry::RaftEntry;
@@ -72,14 +73,17 @@ impl Applied {
 pub(crate) struct Machine {
     inner: Arc<dyn StateMachine>,
     applied: Arc<Applied>,
-    io: Io,
+    runtime: Arc<dyn Runtime>,
     /// Dropped with the machine: then nothing of the library uses the state machine any more.
     _alive: oneshot::Sender<()>,
 }
 
 impl Machine {
     /// A machine that continues from what `inner` recovered, and a receiver that ends when it is dropped.
-    pub(crate) fn new(inner: Arc<dyn StateMachine>, io: Io) -> Result<(Machine, Arc<Applied>, oneshot::Receiver<()>)> {
+    pub(crate) fn new(
+        inner: Arc<dyn StateMachine>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(Machine, Arc<Applied>, oneshot::Receiver<()>)> {
         let mut state = AppliedState::default();
         if let Some(recovered) = inner.recovered() {
             state.applied = recovered.position;
@@ -88,7 +92,7 @@ impl Machine {
         }
         let applied = Arc::new(Applied { state: Mutex::new(state) });
         let (alive, ended) = oneshot::channel();
-        Ok((Machine { inner, applied: applied.clone(), io, _alive: alive }, applied, ended))
+        Ok((Machine { inner, applied: applied.clone(), runtime, _alive: alive }, applied, ended))
     }
 
     /// Gives a batch to the state machine, then answers those who proposed it.
@@ -172,7 +176,7 @@ impl RaftStateMachine<Types> for Machine {
         let SnapshotData::Sink(sink) = snapshot else {
             return Err(io::Error::other("only a received snapshot can be installed"));
         };
-        if let Err(e) = self.io.run(move || sink.finish()).await {
+        if let Err(e) = self.runtime.run_io(SNAPSHOT_THREAD, move || sink.finish()).await {
             tracing::error!("installing a snapshot failed: {e}");
             self.applied.state.lock().failure = Some(e.clone());
             return Err(io::Error::other(e));
@@ -193,7 +197,7 @@ impl RaftStateMachine<Types> for Machine {
         }
         // What was applied is flushed first. Nothing is applied meanwhile: the library waits for this.
         let inner = self.inner.clone();
-        let source = self.io.run(move || inner.export()).await.map_err(io::Error::other)?;
+        let source = self.runtime.run_io(SNAPSHOT_THREAD, move || inner.export()).await.map_err(io::Error::other)?;
         let header = source.header();
         assert_eq!(header.position, state.applied, "a snapshot shows the state as applied so far");
         let meta = snapshot_meta(&header).map_err(io::Error::other)?;

@@ -4,13 +4,14 @@ use super::lease::Lease;
 use super::machine::SnapshotData;
 use super::message::{self, Request, Response};
 use super::{CommittedLeaderId, LogId, Types, Vote};
-use crate::io::Io;
+use crate::log::SNAPSHOT_THREAD;
 use crate::machine::SnapshotSource;
 use crate::{Message, Transport};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesOrdered};
 use futures::{FutureExt, Stream, StreamExt};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result, limits};
 use openraft::EmptyNode;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
@@ -44,7 +45,7 @@ pub(crate) struct Network {
     pub group: GroupId,
     pub transport: Arc<dyn Transport>,
     pub timeout: Duration,
-    pub io: Io,
+    pub runtime: Arc<dyn Runtime>,
     pub heartbeat: Duration,
     pub lease: Lease,
     /// When each peer last accepted a message of the leader, and of which term.
@@ -221,7 +222,7 @@ impl Peer {
         }
         let mut number = 0;
         loop {
-            let (next, rest) = self.network.io.run(move || (source.next_chunk(), source)).await;
+            let (next, rest) = self.network.runtime.run_io(SNAPSHOT_THREAD, move || (source.next_chunk(), source)).await;
             source = rest;
             let Some(data) = next.map_err(fail)? else { break };
             self.send_part(&Request::SnapshotChunk { id, number, data }).await.map_err(fail)?;

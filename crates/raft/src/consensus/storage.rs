@@ -4,7 +4,6 @@ use super::{Entry, LeaderId, LogId, Types, from_log_entry, option_to_position, t
 use crate::log::{GroupHandle, Vote};
 use futures::Stream;
 use meridian_base::NodeId;
-use meridian_base::runtime::Runtime;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use std::fmt::Debug;
 use std::io;
@@ -15,19 +14,14 @@ const READ_ENTRIES: u64 = 1_024;
 const READ_BYTES: usize = 8 << 20;
 
 /// The log of one group.
-pub(crate) struct Storage<R: Runtime> {
-    pub handle: GroupHandle<R>,
+#[derive(Clone)]
+pub(crate) struct Storage {
+    pub handle: GroupHandle,
     /// Most payload bytes in one message to a follower.
     pub message_bytes_max: usize,
 }
 
-impl<R: Runtime> Clone for Storage<R> {
-    fn clone(&self) -> Self {
-        Storage { handle: self.handle.clone(), message_bytes_max: self.message_bytes_max }
-    }
-}
-
-impl<R: Runtime> Storage<R> {
+impl Storage {
     fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<Entry>> {
         let entries = self.handle.read(start + 1, end.saturating_add(1), bytes_max).map_err(io::Error::other)?;
         entries.into_iter().map(|e| from_log_entry(e).map_err(io::Error::other)).collect()
@@ -48,7 +42,7 @@ fn bounds(range: impl RangeBounds<u64>) -> (u64, u64) {
     (start, end)
 }
 
-impl<R: Runtime> RaftLogReader<Types> for Storage<R> {
+impl RaftLogReader<Types> for Storage {
     async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + Send>(&mut self, range: RB) -> io::Result<Vec<Entry>> {
         let (start, end) = bounds(range);
         self.read(start, end, usize::MAX)
@@ -95,15 +89,15 @@ impl<R: Runtime> RaftLogReader<Types> for Storage<R> {
     }
 }
 
-impl<R: Runtime> RaftLogStorage<Types> for Storage<R> {
-    type LogReader = Storage<R>;
+impl RaftLogStorage<Types> for Storage {
+    type LogReader = Storage;
 
     async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
         let (purged, last) = self.handle.bounds();
         Ok(LogState { last_purged_log_id: to_log_id(purged), last_log_id: to_log_id(last) })
     }
 
-    async fn get_log_reader(&mut self) -> Storage<R> {
+    async fn get_log_reader(&mut self) -> Storage {
         self.clone()
     }
 
@@ -141,11 +135,12 @@ mod tests {
     use bytes::Bytes;
     use futures::StreamExt;
     use meridian_base::{GroupId, LogPosition};
+    use std::sync::Arc;
 
     /// A missing entry is an error. The state machine must not take it for the end of the log.
     #[tokio::test(start_paused = true)]
     async fn a_missing_entry_is_an_error() {
-        let runtime = TestRuntime::new(MemoryDisk::default(), 1);
+        let runtime = Arc::new(TestRuntime::new(MemoryDisk::default(), 1));
         let log = NodeLog::open(runtime, LogOptions::default()).await.unwrap();
         let mut storage = Storage { handle: log.group(GroupId(5)), message_bytes_max: 1_000 };
         let entry = |index| LogEntry { position: LogPosition { index, term: 1 }, kind: EntryKind::Blank, body: Bytes::new() };

@@ -27,7 +27,7 @@ pub(crate) use entries::LogEntry;
 use entries::{Entries, Found, Place};
 pub(crate) use frame::{EntryKind, Vote};
 
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use parking_lot::Mutex;
 use segment::{FIRST_FRAME, Segment, disk_error, segment_path};
@@ -39,6 +39,8 @@ use writer::{Job, Work, Writer};
 
 /// The name of the thread that writes the log.
 pub const LOG_THREAD: &str = "log";
+/// The thread of work on snapshots.
+pub(crate) const SNAPSHOT_THREAD: &str = "snapshot";
 
 /// How a node's log is laid out.
 #[derive(Clone, Debug)]
@@ -93,11 +95,11 @@ struct Counters {
 }
 
 /// What the log's handles and its writer share.
-struct Shared<R: Runtime> {
-    runtime: R,
+struct Shared {
+    runtime: Arc<dyn Runtime>,
     options: LogOptions,
     groups: Mutex<BTreeMap<GroupId, Arc<GroupLog>>>,
-    segments: Mutex<BTreeMap<u64, Arc<Segment<R::Disk>>>>,
+    segments: Mutex<BTreeMap<u64, Arc<Segment>>>,
     queued_bytes: AtomicUsize,
     counters: Counters,
     failure: watch::Sender<Option<Error>>,
@@ -121,20 +123,15 @@ impl GroupLog {
 }
 
 /// The log of all groups of a node, in the folder `log/` of its disk. Cheap to clone.
-pub struct NodeLog<R: Runtime> {
-    shared: Arc<Shared<R>>,
+#[derive(Clone)]
+pub struct NodeLog {
+    shared: Arc<Shared>,
     queue: mpsc::UnboundedSender<Job>,
 }
 
-impl<R: Runtime> Clone for NodeLog<R> {
-    fn clone(&self) -> Self {
-        NodeLog { shared: self.shared.clone(), queue: self.queue.clone() }
-    }
-}
-
-impl<R: Runtime> NodeLog<R> {
+impl NodeLog {
     /// Whether the disk holds a log. Whoever has opened one leaves one behind.
-    pub fn exists(runtime: &R) -> Result<bool> {
+    pub fn exists(runtime: &Arc<dyn Runtime>) -> Result<bool> {
         let disk = runtime.disk();
         let names = disk.list(segment::FOLDER).map_err(|e| disk_error(disk, segment::FOLDER, "listing", &e))?;
         Ok(names.iter().any(|n| segment::parse_segment_name(n).is_some()))
@@ -143,7 +140,7 @@ impl<R: Runtime> NodeLog<R> {
     /// Opens the log, or makes an empty one. Reads and verifies every segment. What was being written when the node stopped
     /// (never acknowledged) is cut off, with a warning that names file and offset; damage before that, and a format newer than
     /// this program's, are refused with an [`meridian_base::ErrorKind::Fatal`] that names file and offset.
-    pub async fn open(runtime: R, options: LogOptions) -> Result<NodeLog<R>> {
+    pub async fn open(runtime: Arc<dyn Runtime>, options: LogOptions) -> Result<NodeLog> {
         let disk = runtime.disk();
         let recovered = recover::recover(disk, &options).await?;
         let mut segments = recovered.segments;
@@ -177,7 +174,7 @@ impl<R: Runtime> NodeLog<R> {
         let (sender, queue) = mpsc::unbounded_channel();
         let marks = recovered.marks;
         let writer = Writer { shared: shared.clone(), queue, current, tail, prepared, marks, contents, spares, marks_due: true };
-        runtime.spawn_io(LOG_THREAD, writer.run());
+        runtime.spawn_io(LOG_THREAD, Box::pin(writer.run()));
         Ok(NodeLog { shared, queue: sender })
     }
 
@@ -249,7 +246,7 @@ impl<R: Runtime> NodeLog<R> {
     }
 
     /// The handle through which one replica uses the log.
-    pub(crate) fn group(&self, id: GroupId) -> GroupHandle<R> {
+    pub(crate) fn group(&self, id: GroupId) -> GroupHandle {
         let cache = self.shared.options.cache_bytes_per_group;
         let mut groups = self.shared.groups.lock();
         let group = groups.entry(id).or_insert_with(|| GroupLog::new(id, Entries::new(cache))).clone();
@@ -264,7 +261,7 @@ impl<R: Runtime> NodeLog<R> {
         }
     }
 
-    fn submit(&self, group: &Arc<GroupLog>, work: Work) -> impl Future<Output = Result<()>> + Send + use<R> {
+    fn submit(&self, group: &Arc<GroupLog>, work: Work) -> impl Future<Output = Result<()>> + Send + use<> {
         let (send, receive) = oneshot::channel();
         self.enqueue(group, work, Box::new(move |result| drop(send.send(result))));
         async move { receive.await.unwrap_or_else(|_| Err(Error::unavailable("the log is closed"))) }
@@ -272,18 +269,13 @@ impl<R: Runtime> NodeLog<R> {
 }
 
 /// One replica's view of the log.
-pub(crate) struct GroupHandle<R: Runtime> {
-    log: NodeLog<R>,
+#[derive(Clone)]
+pub(crate) struct GroupHandle {
+    log: NodeLog,
     group: Arc<GroupLog>,
 }
 
-impl<R: Runtime> Clone for GroupHandle<R> {
-    fn clone(&self) -> Self {
-        GroupHandle { log: self.log.clone(), group: self.group.clone() }
-    }
-}
-
-impl<R: Runtime> GroupHandle<R> {
+impl GroupHandle {
     pub(crate) fn vote(&self) -> Option<Vote> {
         self.group.entries.lock().vote
     }
@@ -310,7 +302,7 @@ impl<R: Runtime> GroupHandle<R> {
     }
 
     /// Records the vote; durable when the future says so.
-    pub(crate) fn save_vote(&self, vote: Vote) -> impl Future<Output = Result<()>> + Send + use<R> {
+    pub(crate) fn save_vote(&self, vote: Vote) -> impl Future<Output = Result<()>> + Send + use<> {
         let mut entries = self.group.entries.lock();
         entries.vote = Some(vote);
         self.log.submit(&self.group, Work::Vote(vote))

@@ -8,7 +8,7 @@ use super::frame::{self, BadHeader, Content, FRAME_HEADER_BYTES, SEGMENT_HEADER_
 use super::segment::{self, FIRST_FRAME, FOLDER, Segment, damaged, disk_error, segment_path};
 use super::{Entries, LogEntry, LogOptions, Place};
 use bytes::Bytes;
-use meridian_base::runtime::{Disk, DiskFile};
+use meridian_base::runtime::Disk;
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub(super) struct Marks {
 }
 
 /// What start found.
-pub(super) struct Recovered<D: Disk> {
+pub(super) struct Recovered {
     pub groups: BTreeMap<GroupId, Entries>,
     pub marks: BTreeMap<GroupId, Marks>,
-    pub segments: BTreeMap<u64, Arc<Segment<D>>>,
+    pub segments: BTreeMap<u64, Arc<Segment>>,
     /// Per segment, the largest index of every group in it: when all are purged, the segment is free.
     pub contents: BTreeMap<u64, BTreeMap<GroupId, u64>>,
     pub spares: Vec<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Recovered<D: Disk> {
 
 /// Reads and verifies the whole log. Changes nothing on disk but syncs the last segment: what a process wrote without syncing
 /// before it died is taken over, so it must not vanish later.
-pub(super) async fn recover<D: Disk>(disk: &D, options: &LogOptions) -> Result<Recovered<D>> {
+pub(super) async fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let names = disk.list(FOLDER).map_err(|e| disk_error(disk, FOLDER, "listing", &e))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|n| segment::parse_segment_name(n)).collect();
     numbers.sort_unstable();
@@ -82,10 +82,10 @@ pub(super) async fn recover<D: Disk>(disk: &D, options: &LogOptions) -> Result<R
 }
 
 /// Opens a segment and reads it whole.
-fn load<D: Disk>(disk: &D, number: u64) -> Result<(Segment<D>, SegmentHeader, Vec<u8>)> {
+fn load(disk: &dyn Disk, number: u64) -> Result<(Segment, SegmentHeader, Vec<u8>)> {
     let path = segment_path(number);
     let file = disk.open(&path, false).map_err(|e| disk_error(disk, &path, "opening", &e))?;
-    let bytes = segment::read_file(disk, &path, &file)?;
+    let bytes = segment::read_file(disk, &path, &*file)?;
     match SegmentHeader::decode(&bytes) {
         Ok(header) if header.segment == number => Ok((Segment { number, file }, header, bytes)),
         Ok(_) | Err(BadHeader::Damaged) => Err(damaged(disk, number, 0)),
@@ -99,14 +99,7 @@ fn load<D: Disk>(disk: &D, number: u64) -> Result<(Segment<D>, SegmentHeader, Ve
 }
 
 /// Takes the frames of one segment. `end` is where it must end; `None` for the last one, whose end is to be found.
-fn scan<D: Disk>(
-    disk: &D,
-    options: &LogOptions,
-    number: u64,
-    bytes: &[u8],
-    end: Option<u64>,
-    out: &mut Recovered<D>,
-) -> Result<()> {
+fn scan(disk: &dyn Disk, options: &LogOptions, number: u64, bytes: &[u8], end: Option<u64>, out: &mut Recovered) -> Result<()> {
     out.contents.entry(number).or_default();
     let mut at = FIRST_FRAME as usize;
     while end.is_none_or(|end| (at as u64) < end) {
@@ -126,7 +119,7 @@ fn scan<D: Disk>(
 }
 
 /// What follows the last intact frame: nothing, the remains of a write that was never acknowledged (`true`), or proof of damage.
-fn judge_tail<D: Disk>(disk: &D, number: u64, bytes: &[u8], at: usize) -> Result<bool> {
+fn judge_tail(disk: &dyn Disk, number: u64, bytes: &[u8], at: usize) -> Result<bool> {
     let mut torn = false;
     let mut next = at;
     while next + FRAME_HEADER_BYTES <= bytes.len() {
@@ -159,12 +152,12 @@ fn judge_tail<D: Disk>(disk: &D, number: u64, bytes: &[u8], at: usize) -> Result
 }
 
 /// Applies one frame to what is known.
-fn take<D: Disk>(
+fn take(
     options: &LogOptions,
     number: u64,
     offset: u64,
     frame: &frame::Frame<'_>,
-    out: &mut Recovered<D>,
+    out: &mut Recovered,
 ) -> Result<(), &'static str> {
     if matches!(frame.content, Content::Close) {
         return Ok(());

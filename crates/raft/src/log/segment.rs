@@ -35,7 +35,7 @@ pub(super) fn parse_spare_name(name: &str) -> Option<u64> {
 }
 
 /// The error for an operation on a file of the log that failed.
-pub(super) fn disk_error<D: Disk>(disk: &D, path: &str, doing: &str, e: &io::Error) -> Error {
+pub(super) fn disk_error(disk: &dyn Disk, path: &str, doing: &str, e: &io::Error) -> Error {
     let what = format!("{doing} log file {} failed: {e}", disk.describe(path));
     // What a sync was about may be lost, whatever the reason: it is not tried again.
     if is_full(e) && doing != SYNCING {
@@ -56,15 +56,14 @@ pub(super) fn waits_for_room(e: &Error) -> bool {
 }
 
 /// A segment file in use.
-#[derive(Debug)]
-pub(super) struct Segment<D: Disk> {
+pub(super) struct Segment {
     pub number: u64,
-    pub file: D::File,
+    pub file: Box<dyn DiskFile>,
 }
 
-impl<D: Disk> Segment<D> {
+impl Segment {
     /// Makes segment `number`, from the file of an old one if there is a spare.
-    pub(super) async fn create(disk: &D, number: u64, previous_end: u64, spare: Option<u64>) -> Result<Segment<D>> {
+    pub(super) async fn create(disk: &dyn Disk, number: u64, previous_end: u64, spare: Option<u64>) -> Result<Segment> {
         let from = spare_path(spare.unwrap_or(number));
         let fail = |doing: &str, e: io::Error| disk_error(disk, &from, doing, &e);
         let file = disk.open(&from, true).map_err(|e| fail("creating", e))?;
@@ -78,10 +77,10 @@ impl<D: Disk> Segment<D> {
     }
 
     /// Reads back one entry of `group`, verifying it.
-    pub(super) fn read_entry(&self, disk: &D, group: GroupId, position: LogPosition, place: Place) -> Result<LogEntry> {
+    pub(super) fn read_entry(&self, disk: &dyn Disk, group: GroupId, position: LogPosition, place: Place) -> Result<LogEntry> {
         let path = segment_path(self.number);
         let mut bytes = vec![0; (place.bytes as usize).next_multiple_of(8)];
-        let read = read_full(&self.file, place.offset, &mut bytes).map_err(|e| disk_error(disk, &path, "reading", &e))?;
+        let read = read_full(&*self.file, place.offset, &mut bytes).map_err(|e| disk_error(disk, &path, "reading", &e))?;
         match frame::decode(&bytes[..read]) {
             Some(f) if f.segment == self.number && f.group == group => match f.content {
                 Content::Entry { kind, position: p, body } if p == position => {
@@ -97,7 +96,7 @@ impl<D: Disk> Segment<D> {
 }
 
 /// The log was durable here once, and is not what was written any more.
-pub(super) fn damaged<D: Disk>(disk: &D, segment: u64, offset: u64) -> Error {
+pub(super) fn damaged(disk: &dyn Disk, segment: u64, offset: u64) -> Error {
     Error::fatal(format!("log file {} is damaged at offset {offset}", disk.describe(&segment_path(segment)))).hint(
         "The disk lost or changed data that was durable. Replace the disk, remove this node from the cluster, and add it again \
          with an empty data directory.",
@@ -105,7 +104,7 @@ pub(super) fn damaged<D: Disk>(disk: &D, segment: u64, offset: u64) -> Error {
 }
 
 /// Reads until the buffer is full or the file ends.
-pub(super) fn read_full<F: DiskFile>(file: &F, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_full(file: &dyn DiskFile, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buf.len() {
         match file.read_at(offset + done as u64, &mut buf[done..]) {
@@ -119,7 +118,7 @@ pub(super) fn read_full<F: DiskFile>(file: &F, offset: u64, buf: &mut [u8]) -> i
 }
 
 /// Reads a whole file.
-pub(super) fn read_file<D: Disk>(disk: &D, path: &str, file: &D::File) -> Result<Vec<u8>> {
+pub(super) fn read_file(disk: &dyn Disk, path: &str, file: &dyn DiskFile) -> Result<Vec<u8>> {
     let fail = |e: io::Error| disk_error(disk, path, "reading", &e);
     let mut bytes = vec![0; file.len().map_err(fail)? as usize];
     let read = read_full(file, 0, &mut bytes).map_err(fail)?;
@@ -133,6 +132,7 @@ pub(super) const FIRST_FRAME: u64 = SEGMENT_HEADER_BYTES;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::future::BoxFuture;
     use parking_lot::Mutex;
     use std::collections::VecDeque;
 
@@ -148,7 +148,7 @@ mod tests {
         fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
             unreachable!("only reads")
         }
-        async fn sync(&self) -> io::Result<()> {
+        fn sync(&self) -> BoxFuture<'_, io::Result<()>> {
             unreachable!("only reads")
         }
         fn len(&self) -> io::Result<u64> {

@@ -27,23 +27,23 @@ fn entry(index: u64, term: u64, bytes: usize) -> LogEntry {
     LogEntry { position: LogPosition { index, term }, kind: EntryKind::Payload, body }
 }
 
-async fn open<D: Disk>(disk: &D) -> Result<NodeLog<TestRuntime<D>>> {
-    NodeLog::open(TestRuntime::new(disk.clone(), 1), options()).await
+async fn open<D: Disk + Clone>(disk: &D) -> Result<NodeLog> {
+    NodeLog::open(Arc::new(TestRuntime::new(disk.clone(), 1)), options()).await
 }
 
 /// Appends and waits until it is durable.
-async fn append<R: Runtime>(group: &GroupHandle<R>, entries: Vec<LogEntry>) -> Result<()> {
+async fn append(group: &GroupHandle, entries: Vec<LogEntry>) -> Result<()> {
     let (send, receive) = oneshot::channel();
     group.append(entries, move |r| drop(send.send(r)));
     receive.await.expect("the writer answers")
 }
 
-fn all<R: Runtime>(group: &GroupHandle<R>) -> Vec<LogEntry> {
+fn all(group: &GroupHandle) -> Vec<LogEntry> {
     let (purged, last) = group.bounds();
     group.read(purged.index + 1, last.index + 1, usize::MAX).unwrap()
 }
 
-fn has_segment<D: Disk>(disk: &D, number: u64) -> bool {
+fn has_segment(disk: &dyn Disk, number: u64) -> bool {
     disk.list(segment::FOLDER).unwrap().iter().any(|name| segment::parse_segment_name(name) == Some(number))
 }
 
@@ -587,7 +587,7 @@ async fn real_files_hold_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let disk = FileDisk(Arc::new(folder.path().to_path_buf()));
     let runtime = TestRuntime { threads: true, ..TestRuntime::new(disk.clone(), 1) };
-    let log = NodeLog::open(runtime, options()).await.unwrap();
+    let log = NodeLog::open(Arc::new(runtime), options()).await.unwrap();
     let group = log.group(G);
     for i in 1..=100 {
         append(&group, vec![entry(i, 1, 100)]).await.unwrap();

@@ -9,7 +9,6 @@ use super::frame::{self, Content, FRAME_HEADER_BYTES, Vote};
 use super::recover::Marks;
 use super::segment::{FIRST_FRAME, SYNCING, Segment, disk_error, segment_path, spare_path, waits_for_room};
 use super::{GroupLog, LogEntry, Place, Shared};
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -60,10 +59,10 @@ const JOBS_PER_BATCH_MAX: usize = 4_096;
 const ROOM_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The writer's own state; nobody else writes to the segments.
-pub(super) struct Writer<R: Runtime> {
-    pub shared: Arc<Shared<R>>,
+pub(super) struct Writer {
+    pub shared: Arc<Shared>,
     pub queue: mpsc::UnboundedReceiver<Job>,
-    pub current: Arc<Segment<R::Disk>>,
+    pub current: Arc<Segment>,
     /// Where the next batch begins.
     pub tail: u64,
     /// The file is zeros (or old frames) up to here, so that a write below changes no metadata and `fdatasync` writes data only.
@@ -86,7 +85,7 @@ struct Batch {
     job_bytes: usize,
 }
 
-impl<R: Runtime> Writer<R> {
+impl Writer {
     /// Runs until the log is closed or dropped, or a write fails.
     pub(super) async fn run(mut self) {
         let mut jobs = Vec::new();

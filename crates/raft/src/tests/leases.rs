@@ -143,7 +143,7 @@ fn network(transport: Arc<dyn Transport>, lease: Duration) -> Network {
         group: G,
         transport,
         timeout: Duration::from_secs(1),
-        io: crate::io::Io::new(TestRuntime::new(MemoryDisk::default(), 1)),
+        runtime: Arc::new(TestRuntime::new(MemoryDisk::default(), 1)),
         heartbeat: Duration::from_secs(1),
         lease: Lease::new(1, lease),
         accepted: Mutex::default(),
@@ -361,7 +361,7 @@ async fn a_state_that_lost_what_was_durable_does_not_start() {
     sleep(Duration::from_secs(1)).await;
     let (disk, recorder) = cluster.kill(1).await;
     let start = async |recorder: Arc<Recorder>| {
-        let runtime = TestRuntime::new(disk.clone(), 1);
+        let runtime = Arc::new(TestRuntime::new(disk.clone(), 1));
         let log = NodeLog::open(runtime.clone(), LogOptions::default()).await.unwrap();
         let wire = Arc::new(Wire { net: Arc::default(), from: NodeId(1) });
         let machine = Arc::new(RecorderMachine(recorder));

@@ -7,7 +7,6 @@ use crate::threads::SessionThreads;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use meridian_base::runtime::Listener;
 use meridian_base::{Error, SessionId};
 use meridian_sql::env::Environment;
 use meridian_sql::session::{self, CancelHandle, Shared, TransactionStatus};
@@ -25,7 +24,7 @@ const EARLY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Does some work, and meanwhile answers clients that come too early with what hinders it, or 57P03.
 pub async fn refuse_while<T>(
-    listener: &mut MachineListener,
+    listener: &MachineListener,
     hindrance: &watch::Receiver<Option<Error>>,
     work: impl Future<Output = T>,
 ) -> T {
@@ -36,7 +35,7 @@ pub async fn refuse_while<T>(
             biased;
             done = &mut work => return done,
             Some(_) = early.next(), if !early.is_empty() => {}
-            accepted = listener.accept(), if early.len() < EARLY_MAX => match accepted {
+            accepted = listener.accept_socket(), if early.len() < EARLY_MAX => match accepted {
                 Ok((stream, peer)) => {
                     let starting = || Error::sql("57P03", "the database system is starting up");
                     let why = hindrance.borrow().clone().unwrap_or_else(starting);
@@ -136,11 +135,11 @@ impl<E: Environment> PgServer<E> {
         PgServer(Arc::new(Inner { env, shared, options, phase, seats: Mutex::default() }))
     }
     /// Accepts clients until [`PgServer::shutdown`], and serves them on `threads`.
-    pub async fn serve(&self, mut listener: MachineListener, threads: SessionThreads) {
+    pub async fn serve(&self, listener: MachineListener, threads: SessionThreads) {
         let mut phase = self.0.phase.subscribe();
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
+                accepted = listener.accept_socket() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
                     Ok((stream, peer)) => {
                         let server = self.clone();
                         threads.serve(stream, move |stream| async move { server.serve_stream(stream, &peer).await });

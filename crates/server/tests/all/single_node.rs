@@ -138,7 +138,7 @@ async fn the_past_is_read_as_it_was() {
 }
 
 /// The SQLSTATE of a statement that must fail.
-async fn refused(session: &mut meridian_node::Session<MachineRuntime>, sql: &str) -> String {
+async fn refused(session: &mut meridian_node::Session, sql: &str) -> String {
     session.query_text(sql).await.map(|r| format!("{r:?}")).expect_err(sql).sqlstate().to_string()
 }
 

@@ -7,7 +7,7 @@ use meridian_server::MachineRuntime;
 use std::path::Path;
 use std::sync::Arc;
 
-pub type TestNode = Node<MachineRuntime>;
+pub type TestNode = Node;
 
 /// A node on a directory, joining `join`.
 pub async fn start(dir: &Path, region: &str, zone: &str, listen: &str, join: &[String]) -> meridian_base::Result<TestNode> {
@@ -16,11 +16,11 @@ pub async fn start(dir: &Path, region: &str, zone: &str, listen: &str, join: &[S
     let mut config = NodeConfig::new(place, listen, "127.0.0.1:0", Backend::Fjall { path: dir.join("store") });
     config.join = join.to_vec();
     config.log_options.segment_bytes = 4 << 20;
-    Node::start(runtime, config).await
+    Node::start(Arc::new(runtime), config).await
 }
 
 /// A session in `defaultdb`.
-pub fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Session<MachineRuntime> {
+pub fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Session {
     let options = SessionOptions {
         id: SessionId(id),
         user: "root".into(),
@@ -32,7 +32,7 @@ pub fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Session<Machin
 }
 
 /// Rows of the last statement, as text.
-pub async fn rows(session: &mut Session<MachineRuntime>, sql: &str) -> Vec<Vec<Option<String>>> {
+pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<Option<String>>> {
     let results = session.query_text(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     results.into_iter().next_back().map(|r| r.rows).unwrap_or_default()
 }

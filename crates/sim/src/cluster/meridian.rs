@@ -5,6 +5,7 @@ use super::topology::NodeSpec;
 use crate::sql_wire::{Answer, Gateway, SQL_PORT, SqlSession};
 use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
 use meridian_node::session::{SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
@@ -135,7 +136,7 @@ impl Software for Meridian {
         let (mut config, nodes) = (self.config(&spec), self.nodes.clone());
         config.echoes = echoes(runtime.host().clone(), self.tuning.repeated_share);
         Box::pin(async move {
-            let node = Node::start(runtime, config).await?;
+            let node = Node::start(Arc::new(runtime), config).await?;
             let mut failure = node.failure();
             let failed = async move {
                 loop {
@@ -191,6 +192,7 @@ impl Software for Meridian {
 
     fn retire(&self, operator: SimRuntime, spec: NodeSpec, others: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()> {
         let node = format!("{}:{NODE_PORT}", spec.name);
+        let operator: Arc<dyn Runtime> = Arc::new(operator);
         Box::pin(async move {
             for other in others.iter().cycle() {
                 let asked = format!("{}:{NODE_PORT}", other.name);
@@ -217,7 +219,7 @@ impl Software for Meridian {
 }
 
 /// One look at a node that is to be decommissioned, and what comes next; as `meridian node decommission` does it. Whether it is.
-async fn towards_retirement(operator: &SimRuntime, asked: &str, node: &str) -> Result<bool> {
+async fn towards_retirement(operator: &Arc<dyn Runtime>, asked: &str, node: &str) -> Result<bool> {
     let nodes = meridian_node::status_of(operator.clone(), asked).await?;
     // Of the nodes that ever had the address, the last one.
     let status = nodes.into_iter().filter(|n| n.node.addr == node).max_by_key(|n| n.node.id);
@@ -234,7 +236,7 @@ async fn towards_retirement(operator: &SimRuntime, asked: &str, node: &str) -> R
 
 /// A node's sessions.
 pub struct MeridianGateway {
-    node: Node<SimRuntime>,
+    node: Node,
     shared: Arc<Shared>,
     next_session: AtomicU64,
 }
@@ -260,7 +262,7 @@ impl Gateway for MeridianGateway {
 
 /// One session.
 pub struct MeridianSession {
-    session: Session<SimRuntime>,
+    session: Session,
 }
 
 impl SqlSession for MeridianSession {

@@ -6,7 +6,7 @@ use crate::sql_wire::{Answer, Gateway, SimConnector, SqlSession};
 use crate::world::disk::PowerLoss;
 use crate::world::{Host, SimRuntime, World};
 use futures::future::LocalBoxFuture;
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, Result};
 use meridian_workload::{Connector, Rows, Told, Value};
 use parking_lot::Mutex;
@@ -247,7 +247,8 @@ fn a_full_disk_refuses_only_growth() {
     let before = run.acknowledged();
     run.run(200);
     assert!(run.acknowledged() > before, "overwriting needs no room");
-    let disk = SimRuntime::new(run.machines.host("n1")).disk().clone();
+    let runtime = SimRuntime::new(run.machines.host("n1"));
+    let disk = runtime.disk();
     let file = disk.open("more", true).expect("a name needs no room");
     assert_eq!(file.write_at(0, b"x").expect_err("full").kind(), std::io::ErrorKind::StorageFull);
     run.machines.set_full("n1", false);

@@ -10,7 +10,7 @@
 //! of power; one removed may be back.
 
 use super::host::Host;
-use meridian_base::runtime::{Disk, DiskFile, Space};
+use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Space};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -289,9 +289,7 @@ fn not_found(path: &str) -> io::Error {
 }
 
 impl Disk for SimDisk {
-    type File = SimFile;
-
-    fn open(&self, path: &str, create: bool) -> io::Result<SimFile> {
+    fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
         let mut platter = self.0.platter.lock();
         let id = match platter.names.get(path) {
             Some(id) => *id,
@@ -304,7 +302,7 @@ impl Disk for SimDisk {
             }
             None => return Err(not_found(path)),
         };
-        Ok(SimFile { host: self.0.clone(), id })
+        Ok(Box::new(SimFile { host: self.0.clone(), id }))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -359,6 +357,35 @@ impl SimFile {
         // An open file that was removed, and lost with the power, reads as empty for the process that is about to die.
         run(platter.files.entry(self.id).or_default())
     }
+
+    async fn make_durable(&self) -> io::Result<()> {
+        if self.host.operate() {
+            std::future::pending::<()>().await;
+        }
+        let id = {
+            let mut platter = self.host.platter.lock();
+            platter.next_sync += 1;
+            platter.next_sync
+        };
+        self.with(|file| file.begin_sync(id));
+        tokio::time::sleep(self.host.draw_sync_time()).await;
+        self.host.awake().await;
+        if self.host.operate() {
+            std::future::pending::<()>().await;
+        }
+        if self.host.sync_fails_now() {
+            self.host.world.coverage.hit("sync failed");
+            return Err(io::Error::other("input/output error"));
+        }
+        if self.host.lies_about_syncs() {
+            self.host.world.coverage.hit("sync that lied");
+            self.with(|file| file.forget_sync(id));
+        } else {
+            self.with(|file| file.end_sync(id));
+        }
+        self.host.event("sync", id);
+        Ok(())
+    }
 }
 
 impl DiskFile for SimFile {
@@ -401,33 +428,8 @@ impl DiskFile for SimFile {
         if len > self.len()? { self.set_len(len) } else { Ok(()) }
     }
 
-    async fn sync(&self) -> io::Result<()> {
-        if self.host.operate() {
-            std::future::pending::<()>().await;
-        }
-        let id = {
-            let mut platter = self.host.platter.lock();
-            platter.next_sync += 1;
-            platter.next_sync
-        };
-        self.with(|file| file.begin_sync(id));
-        tokio::time::sleep(self.host.draw_sync_time()).await;
-        self.host.awake().await;
-        if self.host.operate() {
-            std::future::pending::<()>().await;
-        }
-        if self.host.sync_fails_now() {
-            self.host.world.coverage.hit("sync failed");
-            return Err(io::Error::other("input/output error"));
-        }
-        if self.host.lies_about_syncs() {
-            self.host.world.coverage.hit("sync that lied");
-            self.with(|file| file.forget_sync(id));
-        } else {
-            self.with(|file| file.end_sync(id));
-        }
-        self.host.event("sync", id);
-        Ok(())
+    fn sync(&self) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(self.make_durable())
     }
 }
 

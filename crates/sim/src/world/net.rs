@@ -6,7 +6,7 @@
 
 use super::host::Host;
 use super::trace::hash_of;
-use meridian_base::runtime::Listener;
+use meridian_base::runtime::{BoxFuture, Listener, Stream};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -175,16 +175,25 @@ pub struct SimListener {
     host: Arc<Host>,
 }
 
-impl Listener for SimListener {
-    type Stream = SimStream;
-
-    async fn accept(&mut self) -> io::Result<(SimStream, String)> {
+impl SimListener {
+    /// The next connection and the peer's address.
+    pub async fn accept_stream(&self) -> io::Result<(SimStream, String)> {
         let (stream, peer) = self.listener.accept().await?;
         self.host.awake().await;
         if self.host.is_doomed() {
             std::future::pending::<()>().await;
         }
         Ok((SimStream::new(stream, self.host.clone())?, peer.to_string()))
+    }
+}
+
+impl Listener for SimListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Box<dyn Stream>, String)>> {
+        Box::pin(async {
+            let (stream, peer) = self.accept_stream().await?;
+            let stream: Box<dyn Stream> = Box::new(stream);
+            Ok((stream, peer))
+        })
     }
     fn local_addr(&self) -> io::Result<String> {
         Ok(format!("{}:{}", self.host.name, self.listener.local_addr()?.port()))

@@ -2,9 +2,9 @@
 
 use super::disk::SimDisk;
 use super::host::Host;
-use super::net::{self, SimListener, SimStream};
+use super::net;
 use meridian_base::SteadyClock;
-use meridian_base::runtime::Runtime;
+use meridian_base::runtime::{BoxFuture, Disk, Listener, Runtime, Stream};
 use std::io;
 use std::sync::Arc;
 
@@ -29,10 +29,6 @@ impl SimRuntime {
 }
 
 impl Runtime for SimRuntime {
-    type Stream = SimStream;
-    type Listener = SimListener;
-    type Disk = SimDisk;
-
     fn wall_micros(&self) -> u64 {
         self.host.clock_micros()
     }
@@ -45,19 +41,22 @@ impl Runtime for SimRuntime {
     fn random(&self) -> u64 {
         self.host.random()
     }
-    async fn listen(&self, addr: &str) -> io::Result<SimListener> {
-        net::listen(&self.host, addr).await
+    fn listen<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+        Box::pin(async move {
+            let listener: Box<dyn Listener> = Box::new(net::listen(&self.host, addr).await?);
+            Ok(listener)
+        })
     }
-    async fn connect(&self, addr: &str) -> io::Result<SimStream> {
-        net::connect(&self.host, addr).await
+    fn connect<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            let stream: Box<dyn Stream> = Box::new(net::connect(&self.host, addr).await?);
+            Ok(stream)
+        })
     }
-    fn disk(&self) -> &SimDisk {
+    fn disk(&self) -> &dyn Disk {
         &self.disk
     }
-    fn spawn_io<F>(&self, _name: &'static str, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    fn spawn_io(&self, _name: &'static str, future: BoxFuture<'static, ()>) {
         tokio::spawn(future);
     }
 }

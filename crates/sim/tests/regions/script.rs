@@ -1,6 +1,6 @@
 //! A cluster that a test drives step by step: statements from any region, machines that are killed and come back.
 
-use meridian_base::runtime::{Disk, DiskFile, Runtime};
+use meridian_base::runtime::Runtime;
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::wire::{NodeStatus, Standing};
 use meridian_sim::cluster::meridian::{Meridian, NODE_PORT, Tuning};
@@ -386,7 +386,7 @@ impl Cluster {
     pub fn status(&mut self, of: &str) -> Vec<NodeStatus> {
         let addr = format!("{of}:{NODE_PORT}");
         let status =
-            self.on_client(US, move |host, _| async move { meridian_node::status_of(SimRuntime::new(host), &addr).await });
+            self.on_client(US, move |host, _| async move { meridian_node::status_of(Arc::new(SimRuntime::new(host)), &addr).await });
         status.unwrap_or_else(|e| panic!("the status of {of}: {e}"))
     }
 
@@ -394,7 +394,7 @@ impl Cluster {
         let addr = format!("{of}:{NODE_PORT}");
         self.on_client(
             US,
-            move |host, _| async move { meridian_node::stand_at(SimRuntime::new(host), &addr, node, standing).await },
+            move |host, _| async move { meridian_node::stand_at(Arc::new(SimRuntime::new(host)), &addr, node, standing).await },
         )
     }
 
@@ -405,7 +405,7 @@ impl Cluster {
 
     pub fn accept_clock(&mut self, of: &str) -> Result<meridian_node::Accepted> {
         let addr = format!("{of}:{NODE_PORT}");
-        self.on_client(US, move |host, _| async move { meridian_node::accept_clock_at(SimRuntime::new(host), &addr).await })
+        self.on_client(US, move |host, _| async move { meridian_node::accept_clock_at(Arc::new(SimRuntime::new(host)), &addr).await })
     }
 
     pub fn has_started(&self, node: &str) -> bool {

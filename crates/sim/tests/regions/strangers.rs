@@ -69,7 +69,7 @@ fn what_strangers_claim_stops_nobody() {
     for (seed, cluster, id) in [(1, 0, NodeId(0)), (2, 0, NodeId(2)), (3, cluster, NodeId(77)), (4, cluster, NodeId(2))] {
         c.spawn(US, move |host, _| async move {
             let mut rng = SmallRng::seed_from_u64(seed);
-            let rpc = Rpc::new(SimRuntime::new(host), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+            let rpc = Rpc::new(Arc::new(SimRuntime::new(host)), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
             rpc.identify(cluster, id, Place::default(), "");
             loop {
                 let to = format!("n{}:{NODE_PORT}", rng.random_range(1..4));
@@ -104,7 +104,7 @@ fn a_promise_counts_if_the_primary_made_it_and_can_have() {
     // Of the primary, an hour ahead and for ever; of a member that does not lead, within what could be.
     for (n, (id, ahead)) in [(1, Some(Duration::from_secs(3_600))), (1, None), (3, Some(AHEAD))].into_iter().enumerate() {
         c.spawn(US, move |host, _| async move {
-            let runtime = SimRuntime::new(host);
+            let runtime: Arc<dyn Runtime> = Arc::new(SimRuntime::new(host));
             let rpc = Rpc::new(runtime.clone(), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
             rpc.identify(cluster, NodeId(id), Place::default(), "");
             let now = Timestamp::from_micros(runtime.physical_micros());

@@ -6,7 +6,7 @@ mod raw;
 mod tools;
 
 use memory::Memory;
-use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::runtime::Listener;
 use meridian_server::SessionThreads;
 use meridian_server::machine::MachineRuntime;
 use meridian_server::pgwire::{PgServer, ServerOptions};
@@ -31,7 +31,7 @@ pub async fn start_with(options: ServerOptions) -> Running {
     let (server, node) = new_server(options);
     let data = tempfile::tempdir().expect("a temporary directory");
     let machine = MachineRuntime::open(data.path()).expect("a data directory");
-    let listener = machine.listen("127.0.0.1:0").await.expect("a port");
+    let listener = machine.listen_for_clients("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().unwrap().rsplit(':').next().unwrap().parse().unwrap();
     let accepting = server.clone();
     tokio::spawn(async move { accepting.serve(listener, SessionThreads::start().expect("threads")).await });

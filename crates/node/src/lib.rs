@@ -13,7 +13,7 @@
 //!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
 //! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
 //!   may be planned with. * `address_book`: where the others
-//!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop.
+//!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop. * `operator`: what command lines ask.
 //! * `lock`: the lock around most of what all parts share.
 //! * `founding`: how a new process comes to an identity. * `identity`, `holdings`, `departure`: what its directory says of it.
 //!
@@ -42,6 +42,7 @@ mod lock;
 mod members;
 pub mod metrics;
 pub mod node;
+mod operator;
 mod outbox;
 pub mod primary;
 mod protected;
@@ -63,7 +64,8 @@ pub use clocks::Accepted;
 pub use env::Env;
 pub use founding::FOUNDING_PAUSE;
 pub use meridian_base as base;
-pub use node::{Node, NodeConfig, accept_clock_at, cannot_listen, init_at, stand_at, status_of};
+pub use node::{Node, NodeConfig, cannot_listen};
+pub use operator::{accept_clock_at, init_at, stand_at, status_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
 pub use shared::{Sessions, Shared};
@@ -78,13 +80,8 @@ pub use meridian_raft::LogOptions;
 /// The engine of a group's primary: what the simulator's comparison of protocols drives without a node around it.
 pub use meridian_region as region;
 pub use meridian_region::{PlantedBug, PlantedBugs};
-/// Goes on with the schema jobs of nodes that died; to be spawned beside the sessions.
-pub use meridian_sql::catalog::jobs::adopt as adopt_jobs;
-/// Counts the rows of tables that change; to be spawned beside the sessions.
-pub use meridian_sql::statistics::{Attention, keep_up as keep_statistics};
+/// How often the rows of tables that change are counted.
+pub use meridian_sql::statistics::Attention;
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::{env as sql_env, session};
 pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};
-
-/// A client session on a node.
-pub type Session = meridian_sql::session::Session<Env>;

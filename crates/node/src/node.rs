@@ -3,7 +3,7 @@
 use crate::address_book;
 use crate::ask::Ask;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
-use crate::clocks::{self, Accepted};
+use crate::clocks;
 use crate::ddl::{SPREAD_TIMEOUT, StepCall};
 use crate::departure::{self, Departures};
 use crate::env::Env;
@@ -34,6 +34,8 @@ use meridian_raft as raft;
 use meridian_region::Owner;
 use meridian_region::PlantedBugs;
 use meridian_sql::catalog::{Group, bootstrap};
+use meridian_sql::session::{self, SessionFactory};
+use meridian_sql::statistics::Attention;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,8 +114,6 @@ pub struct Node {
     addr: String,
 }
 
-/// How long an operator's command may take.
-const OPERATOR_CALL: Duration = Duration::from_secs(30);
 /// A node that waits for the catalog says so after this.
 const CATALOG_NOTICE: Duration = Duration::from_secs(5);
 /// How often a node says where it is until that is written down, or when somebody else has its address.
@@ -125,7 +125,11 @@ const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 impl Node {
     /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements, however
     /// long that takes.
-    pub async fn start(runtime: Arc<dyn Runtime>, config: NodeConfig) -> Result<Node> {
+    pub fn start(runtime: Arc<dyn Runtime>, config: NodeConfig) -> BoxFuture<'static, Result<Node>> {
+        Box::pin(Node::open(runtime, config))
+    }
+
+    async fn open(runtime: Arc<dyn Runtime>, config: NodeConfig) -> Result<Node> {
         config.timing.check()?;
         let known = identity::load(&runtime)?;
         runtime.steady_clock().follow_steps_of(config.max_offset);
@@ -379,6 +383,17 @@ impl Node {
         Env(self.shared.clone())
     }
 
+    /// What opens its clients' sessions.
+    pub fn sessions(&self) -> Arc<dyn SessionFactory> {
+        Arc::new(self.env())
+    }
+
+    /// Goes on with the schema jobs of nodes that died, and counts the rows of tables that change, beside these sessions.
+    pub fn run_jobs(&self, sessions: &Arc<session::Shared>, attention: Attention) {
+        self.spawn(meridian_sql::catalog::jobs::adopt(self.env(), sessions.clone()));
+        self.spawn(meridian_sql::statistics::keep_up(self.env(), sessions.clone(), attention));
+    }
+
     /// Starts a task that ends with the node.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.shared.spawn(task);
@@ -404,7 +419,11 @@ impl Node {
     }
 
     /// Hands leadership over, flushes, and stops. What was acknowledged is durable either way.
-    pub async fn shutdown(&self) {
+    pub fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.hand_over_and_end())
+    }
+
+    async fn hand_over_and_end(&self) {
         for replica in self.shared.all_replicas() {
             if !replica.is_serving() {
                 continue;
@@ -929,40 +948,4 @@ pub fn cannot_listen(addr: &str, whom: &str, option: &str, e: &std::io::Error) -
         _ => format!("{option} takes HOST:PORT, where HOST is a name or an address of this machine."),
     };
     Error::fatal(format!("cannot listen on {addr} for {whom}")).detail(e.to_string()).hint(hint)
-}
-
-/// Asks a node of any cluster for its cluster's status: for command lines, which are members of nothing.
-pub async fn status_of(runtime: Arc<dyn Runtime>, addr: &str) -> Result<Vec<crate::wire::NodeStatus>> {
-    match stranger(runtime).call_addr(addr, Request::Status, Duration::from_secs(5)).await? {
-        Response::Status(nodes) => Ok(nodes),
-        _ => Err(Error::internal("a node gave an answer of another kind")),
-    }
-}
-
-/// Asks a node of a cluster to write down what the operator wants of one of its nodes.
-pub async fn stand_at(runtime: Arc<dyn Runtime>, addr: &str, node: NodeId, standing: Standing) -> Result<()> {
-    match stranger(runtime).call_addr(addr, Request::Stand { node, standing, is_passed_on: false }, OPERATOR_CALL).await? {
-        Response::Done => Ok(()),
-        _ => Err(Error::internal("a node gave an answer of another kind")),
-    }
-}
-
-/// Has a process that waits for others found a cluster without those that do not answer. 55000 if there is a cluster.
-pub async fn init_at(runtime: Arc<dyn Runtime>, addr: &str) -> Result<()> {
-    match stranger(runtime).call_addr(addr, Request::Init, OPERATOR_CALL).await? {
-        Response::Done => Ok(()),
-        _ => Err(Error::internal("a node gave an answer of another kind")),
-    }
-}
-
-/// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::clocks`]). Asks a node for the others.
-pub async fn accept_clock_at(runtime: Arc<dyn Runtime>, addr: &str) -> Result<Accepted> {
-    let nodes = status_of(runtime.clone(), addr).await?;
-    clocks::accept(&stranger(runtime), &nodes).await
-}
-
-/// Calls of whoever is a member of nothing, and follows no clock.
-fn stranger(runtime: Arc<dyn Runtime>) -> Arc<Rpc> {
-    const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
-    Rpc::new(runtime, Arc::new(Clock::new(ANY)), None, None)
 }

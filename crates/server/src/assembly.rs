@@ -5,7 +5,7 @@ use crate::pgwire::{PgServer, ServerOptions, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
-use meridian_node::{Backend, Env, Links, Node, NodeConfig, Place, Sessions, cannot_listen, session};
+use meridian_node::{Attention, Backend, Links, Node, NodeConfig, Place, Sessions, cannot_listen, session};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub enum Memory {
 /// A running node with its SQL server.
 pub struct Server {
     node: Node,
-    pg: PgServer<Env>,
+    pg: PgServer,
     addr: String,
     sql_addr: String,
 }
@@ -94,9 +94,8 @@ impl Server {
         let node = refuse_while(&listener, &hindrance, Node::start(Arc::new(runtime), node_config)).await?;
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
-        node.spawn(meridian_sql::catalog::jobs::adopt(node.env(), shared.clone()));
-        node.spawn(meridian_sql::statistics::keep_up(node.env(), shared.clone(), meridian_sql::statistics::Attention::default()));
-        let pg = PgServer::new(node.env(), shared, config.pg);
+        node.run_jobs(&shared, Attention::default());
+        let pg = PgServer::new(node.sessions(), shared, config.pg);
         let serving = pg.clone();
         tokio::spawn(async move { serving.serve(listener, config.threads).await });
         let addr = node.addr();

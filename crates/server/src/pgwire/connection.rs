@@ -5,14 +5,13 @@ use super::server::{PgServer, Phase};
 use super::startup;
 use super::wire::{Watch, Wire};
 use meridian_base::{Error, Result};
-use meridian_sql::env::Environment;
-use meridian_sql::session::{CancelHandle, Output, Session, TransactionStatus};
+use meridian_sql::session::{CancelHandle, ClientSession, Output, TransactionStatus};
 use pgwire::messages::response::TransactionStatus as WireStatus;
 use std::pin::{Pin, pin};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Serves one connection from its first byte to its end.
-pub async fn run<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer<E>, stream: S, peer: &str) {
+pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, stream: S, peer: &str) {
     let mut wire = Wire::new(stream);
     let asked = startup::request(&mut wire, |pid, key| server.cancel(pid, key));
     let request = match tokio::time::timeout(server.options().startup_timeout, asked).await {
@@ -59,9 +58,9 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, pe
     wire.close().await;
 }
 
-struct Connection<E: Environment, S> {
+struct Connection<S> {
     wire: Wire<S>,
-    session: Session<E>,
+    session: Box<dyn ClientSession>,
     /// An error of the extended protocol: everything up to `Sync` is ignored.
     skipping: bool,
 }
@@ -72,9 +71,9 @@ enum Next {
     End,
 }
 
-impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
     /// Answers messages until the client leaves. The error ends the connection and is the last thing it hears.
-    async fn serve(&mut self, server: &PgServer<E>) -> Result<()> {
+    async fn serve(&mut self, server: &PgServer) -> Result<()> {
         loop {
             let Some(message) = self.next_message(server).await? else { return Ok(()) };
             let next = match message {
@@ -90,7 +89,7 @@ impl<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send> Connection<E, S> 
         }
     }
     /// The next message; `None` when the client is gone.
-    async fn next_message(&mut self, server: &PgServer<E>) -> Result<Option<Result<Message, Malformed>>> {
+    async fn next_message(&mut self, server: &PgServer) -> Result<Option<Result<Message, Malformed>>> {
         loop {
             if let Some(message) = frontend::next(&mut self.wire.input)? {
                 return Ok(Some(message));

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use meridian_base::{Error, SessionId};
-use meridian_sql::env::Environment;
-use meridian_sql::session::{self, CancelHandle, Shared, TransactionStatus};
+use meridian_sql::session::{self, CancelHandle, SessionFactory, Shared, TransactionStatus};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,16 +76,11 @@ pub enum Phase {
 }
 
 /// The SQL server of one node. Cheap to clone.
-pub struct PgServer<E: Environment>(Arc<Inner<E>>);
+#[derive(Clone)]
+pub struct PgServer(Arc<Inner>);
 
-impl<E: Environment> Clone for PgServer<E> {
-    fn clone(&self) -> PgServer<E> {
-        PgServer(self.0.clone())
-    }
-}
-
-struct Inner<E: Environment> {
-    env: E,
+struct Inner {
+    sessions: Arc<dyn SessionFactory>,
     shared: Arc<Shared>,
     options: ServerOptions,
     phase: watch::Sender<Phase>,
@@ -101,12 +95,12 @@ struct Seats {
 }
 
 /// A client's place among `max_connections`; given back when dropped.
-pub struct Seat<'a, E: Environment> {
-    server: &'a PgServer<E>,
+pub struct Seat<'a> {
+    server: &'a PgServer,
     id: SessionId,
 }
 
-impl<E: Environment> Seat<'_, E> {
+impl Seat<'_> {
     /// The session's identity.
     pub fn id(&self) -> SessionId {
         self.id
@@ -117,7 +111,7 @@ impl<E: Environment> Seat<'_, E> {
     }
 }
 
-impl<E: Environment> Drop for Seat<'_, E> {
+impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.server.0.seats.lock().taken.remove(&self.id);
     }
@@ -128,11 +122,11 @@ async fn stops_serving(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|p| *p != Phase::Serving).await;
 }
 
-impl<E: Environment> PgServer<E> {
-    /// A server of sessions over `env`. `shared` is the node's, so that all its sessions share plans.
-    pub fn new(env: E, shared: Arc<Shared>, options: ServerOptions) -> PgServer<E> {
+impl PgServer {
+    /// A server of a node's sessions. `shared` is the node's, so that all its sessions share plans.
+    pub fn new(sessions: Arc<dyn SessionFactory>, shared: Arc<Shared>, options: ServerOptions) -> PgServer {
         let (phase, _) = watch::channel(Phase::Serving);
-        PgServer(Arc::new(Inner { env, shared, options, phase, seats: Mutex::default() }))
+        PgServer(Arc::new(Inner { sessions, shared, options, phase, seats: Mutex::default() }))
     }
     /// Accepts clients until [`PgServer::shutdown`], and serves them on `threads`.
     pub async fn serve(&self, listener: MachineListener, threads: SessionThreads) {
@@ -181,8 +175,8 @@ impl<E: Environment> PgServer<E> {
     pub fn connections(&self) -> usize {
         self.0.seats.lock().taken.len()
     }
-    pub(super) fn env(&self) -> &E {
-        &self.0.env
+    pub(super) fn sessions(&self) -> &dyn SessionFactory {
+        &*self.0.sessions
     }
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
@@ -193,7 +187,7 @@ impl<E: Environment> PgServer<E> {
     pub(super) fn phase(&self) -> Phase {
         *self.0.phase.borrow()
     }
-    pub(super) fn take_seat(&self) -> Option<Seat<'_, E>> {
+    pub(super) fn take_seat(&self) -> Option<Seat<'_>> {
         let mut seats = self.0.seats.lock();
         if seats.taken.len() >= self.0.options.max_connections {
             return None;

@@ -5,8 +5,7 @@ use super::server::PgServer;
 use super::wire::Wire;
 use bytes::Bytes;
 use meridian_base::{Error, Result, SessionId};
-use meridian_sql::env::Environment;
-use meridian_sql::session::{Session, SessionOptions};
+use meridian_sql::session::{ClientSession, SessionFactory, SessionOptions};
 use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -69,12 +68,12 @@ async fn refuse_encryption<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut 
 }
 
 /// Opens the session and writes everything up to `ReadyForQuery`.
-pub async fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
+pub async fn open<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
-    server: &PgServer<E>,
+    server: &PgServer,
     request: Request,
     id: SessionId,
-) -> Result<(Session<E>, Bytes)> {
+) -> Result<(Box<dyn ClientSession>, Bytes)> {
     let mut options = SessionOptions { id, ..SessionOptions::default() };
     let mut unknown = Vec::new();
     for (name, value) in request.parameters {
@@ -100,12 +99,12 @@ pub async fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
     if minor != request.minor || !unknown.is_empty() {
         wire.put(&NegotiateProtocolVersion::new((3 << 16) | i32::from(minor), unknown));
     }
-    let session = Session::open(server.env().clone(), options, server.shared().clone()).await?;
+    let session = server.sessions().open(options, server.shared().clone()).await?;
     wire.put(&Authentication::Ok);
     for (name, value) in session.reported_settings() {
         wire.put(&ParameterStatus::new(name.to_string(), value));
     }
-    let key = new_key(server.env(), if minor >= 2 { KEY_BYTES } else { 4 });
+    let key = new_key(server.sessions(), if minor >= 2 { KEY_BYTES } else { 4 });
     let secret_key = match <[u8; 4]>::try_from(&key[..]) {
         Ok(four) => SecretKey::I32(i32::from_be_bytes(four)),
         Err(_) => SecretKey::Bytes(key.clone()),
@@ -115,10 +114,10 @@ pub async fn open<E: Environment, S: AsyncRead + AsyncWrite + Unpin + Send>(
     Ok((session, key))
 }
 
-fn new_key<E: Environment>(env: &E, length: usize) -> Bytes {
+fn new_key(sessions: &dyn SessionFactory, length: usize) -> Bytes {
     let mut key = Vec::with_capacity(length + 8);
     while key.len() < length {
-        key.extend_from_slice(&env.random().to_be_bytes());
+        key.extend_from_slice(&sessions.random().to_be_bytes());
     }
     key.truncate(length);
     Bytes::from(key)

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 async fn a_node_alone_is_a_whole_database_and_starts_again_in_the_same_process() {
     let dir = tempfile::tempdir().unwrap();
     let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
-    let mut s = session(&node, &Shared::new(), 1);
+    let mut s = session(&node, &Shared::new(), 1).await;
     rows(&mut s, "CREATE TABLE t (id int PRIMARY KEY, name text)").await;
     rows(&mut s, "INSERT INTO t VALUES (1, 'one'), (2, 'two')").await;
     rows(&mut s, "UPDATE t SET name = 'zwei' WHERE id = 2").await;
@@ -20,7 +20,7 @@ async fn a_node_alone_is_a_whole_database_and_starts_again_in_the_same_process()
     node.shutdown().await;
     drop(node);
     let node = start_again(dir.path()).await;
-    let mut s = session(&node, &Shared::new(), 1);
+    let mut s = session(&node, &Shared::new(), 1).await;
     assert_eq!(rows(&mut s, "SELECT name FROM t ORDER BY id").await, names);
     drop(s);
     node.shutdown().await;
@@ -64,7 +64,7 @@ async fn the_past_is_read_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
     let shared = Shared::new();
-    let mut s = session(&node, &shared, 1);
+    let mut s = session(&node, &shared, 1).await;
     rows(&mut s, "CREATE TABLE t (id int PRIMARY KEY, name text)").await;
     rows(&mut s, "INSERT INTO t VALUES (1, 'one'), (2, 'two')").await;
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -138,7 +138,7 @@ async fn the_past_is_read_as_it_was() {
 }
 
 /// The SQLSTATE of a statement that must fail.
-async fn refused(session: &mut meridian_node::Session, sql: &str) -> String {
+async fn refused(session: &mut Box<dyn meridian_node::session::ClientSession>, sql: &str) -> String {
     session.query_text(sql).await.map(|r| format!("{r:?}")).expect_err(sql).sqlstate().to_string()
 }
 
@@ -148,7 +148,7 @@ async fn rows_are_locked_as_strongly_and_as_long_as_needed() {
     let dir = tempfile::tempdir().unwrap();
     let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
     let shared = Shared::new();
-    let (mut a, mut b) = (session(&node, &shared, 1), session(&node, &shared, 2));
+    let (mut a, mut b) = (session(&node, &shared, 1).await, session(&node, &shared, 2).await);
     rows(&mut a, "CREATE TABLE t (id int PRIMARY KEY, name text, v int, other int, INDEX (v))").await;
     rows(&mut a, "INSERT INTO t SELECT g, 'n' || g, 0, 0 FROM generate_series(1, 20) g").await;
     let lock = |id: u32, how: &str| format!("SELECT id FROM t WHERE id = {id} FOR {how} NOWAIT");
@@ -219,7 +219,7 @@ async fn drawn_numbers_end_with_what_was_said_of_the_sequence() {
     let dir = tempfile::tempdir().unwrap();
     let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
     // Two registries are two nodes, as far as drawn blocks go.
-    let (mut a, mut b) = (session(&node, &Shared::new(), 1), session(&node, &Shared::new(), 2));
+    let (mut a, mut b) = (session(&node, &Shared::new(), 1).await, session(&node, &Shared::new(), 2).await);
     let one = |rows: Vec<Vec<Option<String>>>| rows[0][0].clone().unwrap().parse::<i64>().unwrap();
     rows(&mut a, "CREATE SEQUENCE q").await;
     assert_eq!(one(rows(&mut a, "SELECT nextval('q')").await), 1);

@@ -1,8 +1,8 @@
 //! Starting nodes for tests.
 
 use meridian_base::SessionId;
-use meridian_node::session::{SessionOptions, Shared};
-use meridian_node::{Backend, Node, NodeConfig, Place, Session};
+use meridian_node::session::{ClientSession, SessionOptions, Shared};
+use meridian_node::{Backend, Node, NodeConfig, Place};
 use meridian_server::MachineRuntime;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub async fn start(dir: &Path, region: &str, zone: &str, listen: &str, join: &[S
 }
 
 /// A session in `defaultdb`.
-pub fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Session {
+pub async fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Box<dyn ClientSession> {
     let options = SessionOptions {
         id: SessionId(id),
         user: "root".into(),
@@ -28,11 +28,11 @@ pub fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Session {
         application_name: "test".into(),
         settings: Vec::new(),
     };
-    Session::new(node.env(), options, shared.clone()).expect("the database exists")
+    node.sessions().open(options, shared.clone()).await.expect("the database exists")
 }
 
 /// Rows of the last statement, as text.
-pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<Option<String>>> {
+pub async fn rows(session: &mut Box<dyn ClientSession>, sql: &str) -> Vec<Vec<Option<String>>> {
     let results = session.query_text(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     results.into_iter().next_back().map(|r| r.rows).unwrap_or_default()
 }

@@ -7,12 +7,12 @@ use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
-use meridian_node::session::{SessionOptions, Shared, StatementResult};
+use meridian_node::session::{ClientSession, SessionOptions, Shared, StatementResult};
 use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::wire::{Request, Standing};
 use meridian_node::{
-    Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, Session,
-    StoreOptions, Timing, commit,
+    Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, StoreOptions,
+    Timing, commit,
 };
 use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
@@ -149,8 +149,7 @@ impl Software for Meridian {
                 }
             };
             let shared = Shared::new();
-            node.spawn(meridian_node::adopt_jobs(node.env(), shared.clone()));
-            node.spawn(meridian_node::keep_statistics(node.env(), shared.clone(), ATTENTION));
+            node.run_jobs(&shared, ATTENTION);
             let gateway = Arc::new(MeridianGateway { node, shared, next_session: AtomicU64::new(1) });
             nodes.lock().insert(spec.name, Arc::downgrade(&gateway));
             Ok(Started { gateway, failure: Box::pin(failed) })
@@ -249,20 +248,19 @@ impl Gateway for MeridianGateway {
     }
 
     async fn open(&self, database: &str) -> Result<MeridianSession> {
-        let env = self.node.env();
         let options = SessionOptions {
             id: SessionId(self.next_session.fetch_add(1, Ordering::Relaxed)),
             user: "sim".to_string(),
             database: database.to_string(),
             ..SessionOptions::default()
         };
-        Ok(MeridianSession { session: Session::open(env, options, self.shared.clone()).await? })
+        Ok(MeridianSession { session: self.node.sessions().open(options, self.shared.clone()).await? })
     }
 }
 
 /// One session.
 pub struct MeridianSession {
-    session: Session,
+    session: Box<dyn ClientSession>,
 }
 
 impl SqlSession for MeridianSession {

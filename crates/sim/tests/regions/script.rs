@@ -385,17 +385,16 @@ impl Cluster {
     /// The cluster as one of its nodes sees it.
     pub fn status(&mut self, of: &str) -> Vec<NodeStatus> {
         let addr = format!("{of}:{NODE_PORT}");
-        let status =
-            self.on_client(US, move |host, _| async move { meridian_node::status_of(Arc::new(SimRuntime::new(host)), &addr).await });
+        let status = self
+            .on_client(US, move |host, _| async move { meridian_node::status_of(Arc::new(SimRuntime::new(host)), &addr).await });
         status.unwrap_or_else(|e| panic!("the status of {of}: {e}"))
     }
 
     pub fn stand(&mut self, of: &str, node: NodeId, standing: Standing) -> Result<()> {
         let addr = format!("{of}:{NODE_PORT}");
-        self.on_client(
-            US,
-            move |host, _| async move { meridian_node::stand_at(Arc::new(SimRuntime::new(host)), &addr, node, standing).await },
-        )
+        self.on_client(US, move |host, _| async move {
+            meridian_node::stand_at(Arc::new(SimRuntime::new(host)), &addr, node, standing).await
+        })
     }
 
     /// The wall clock of a machine is set.
@@ -405,7 +404,10 @@ impl Cluster {
 
     pub fn accept_clock(&mut self, of: &str) -> Result<meridian_node::Accepted> {
         let addr = format!("{of}:{NODE_PORT}");
-        self.on_client(US, move |host, _| async move { meridian_node::accept_clock_at(Arc::new(SimRuntime::new(host)), &addr).await })
+        self.on_client(
+            US,
+            move |host, _| async move { meridian_node::accept_clock_at(Arc::new(SimRuntime::new(host)), &addr).await },
+        )
     }
 
     pub fn has_started(&self, node: &str) -> bool {

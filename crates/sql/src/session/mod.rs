@@ -29,6 +29,7 @@
 mod analyze;
 mod as_of;
 mod aside;
+mod client;
 mod control;
 mod copy;
 mod copy_format;
@@ -50,6 +51,7 @@ mod transaction;
 
 pub use crate::plan::OutputColumn;
 pub use crate::types::Format;
+pub use client::{ClientSession, SessionFactory};
 pub use extended::BindArguments;
 pub use output::{BoxFuture, CopyInput, Formats, Mark, Notice, Output};
 pub use shared::{CancelHandle, Shared, pid};

@@ -34,7 +34,7 @@ impl<E: Environment> Session<E> {
 /// Keeps what it is told. Nothing is ever sent, so everything can be taken back.
 #[derive(Default)]
 pub(super) struct Collector {
-    results: Vec<StatementResult>,
+    pub(super) results: Vec<StatementResult>,
     open: Option<StatementResult>,
     row: BytesMut,
     fields: usize,

@@ -10,6 +10,7 @@ use meridian_base::runtime::Listener;
 use meridian_server::SessionThreads;
 use meridian_server::machine::MachineRuntime;
 use meridian_server::pgwire::{PgServer, ServerOptions};
+use std::sync::Arc;
 
 /// A server on a port of its own.
 pub struct Running {
@@ -18,9 +19,9 @@ pub struct Running {
     _data: tempfile::TempDir,
 }
 
-pub fn new_server(options: ServerOptions) -> (PgServer<Memory>, Memory) {
+pub fn new_server(options: ServerOptions) -> (PgServer, Memory) {
     let node = Memory::new();
-    (PgServer::new(node.clone(), node.shared(), options), node)
+    (PgServer::new(Arc::new(node.clone()), node.shared(), options), node)
 }
 
 pub async fn start() -> Running {

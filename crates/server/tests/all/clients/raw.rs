@@ -62,7 +62,7 @@ async fn connect(options: ServerOptions) -> DuplexStream {
     connect_to(&server)
 }
 
-fn connect_to(server: &meridian_server::pgwire::PgServer<super::memory::Memory>) -> DuplexStream {
+fn connect_to(server: &meridian_server::pgwire::PgServer) -> DuplexStream {
     let (client, stream) = tokio::io::duplex(1 << 20);
     let server = server.clone();
     tokio::spawn(async move { server.serve_stream(stream, "memory").await });

@@ -1,0 +1,155 @@
+//! Sessions as objects: for the protocols, which need not know what a session runs on.
+//!
+//! Everything below a session is generic over its [`Environment`], and is compiled where a session becomes one of these objects. That is
+//! one crate, whatever the number of those that open sessions.
+
+use super::output::BoxFuture;
+use super::text::Collector;
+use super::{BindArguments, CancelHandle, Output, Session, SessionOptions, Shared, StatementResult, TransactionStatus};
+use crate::env::Environment;
+use meridian_base::{Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A session, as the messages of its client drive it. Each method is that of [`Session`].
+#[allow(missing_docs)]
+pub trait ClientSession: Send {
+    fn cancel_handle(&self) -> CancelHandle;
+    fn reported_settings(&self) -> Vec<(&'static str, String)>;
+    fn transaction_status(&self) -> TransactionStatus;
+    fn idle_timeout(&self) -> Option<(Duration, Error)>;
+    fn simple<'a>(&'a mut self, text: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
+    fn parse<'a>(
+        &'a mut self,
+        name: &'a str,
+        text: &'a str,
+        types: &'a [u32],
+        out: &'a mut dyn Output,
+    ) -> BoxFuture<'a, Result<()>>;
+    fn bind<'a>(
+        &'a mut self,
+        portal: &'a str,
+        statement: &'a str,
+        arguments: BindArguments,
+        out: &'a mut dyn Output,
+    ) -> BoxFuture<'a, Result<()>>;
+    fn describe_statement<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
+    fn describe_portal<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
+    fn execute<'a>(
+        &'a mut self,
+        portal: &'a str,
+        max_rows: u64,
+        last: bool,
+        out: &'a mut dyn Output,
+    ) -> BoxFuture<'a, Result<()>>;
+    fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
+    fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
+    fn before_flush<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
+    fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, ()>;
+    fn fail(&mut self, error: &Error, out: &mut dyn Output);
+    fn end(&mut self, error: &Error, out: &mut dyn Output);
+}
+
+impl dyn ClientSession {
+    /// Runs a query string and returns what came, as text. Stops at the first error, as the simple protocol does.
+    pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
+        let (results, ended) = self.query_told(sql).await;
+        ended.map(|()| results)
+    }
+    /// The same, and with an error what came before it, as a client of the simple protocol would have seen it; a result without its
+    /// tag is that of a statement which had not ended.
+    pub async fn query_told(&mut self, sql: &str) -> (Vec<StatementResult>, Result<()>) {
+        let mut collector = Collector::default();
+        let ended = self.simple(sql, &mut collector).await;
+        (collector.results, ended)
+    }
+}
+
+impl<E: Environment> ClientSession for Session<E> {
+    fn cancel_handle(&self) -> CancelHandle {
+        Session::cancel_handle(self)
+    }
+    fn reported_settings(&self) -> Vec<(&'static str, String)> {
+        Session::reported_settings(self)
+    }
+    fn transaction_status(&self) -> TransactionStatus {
+        Session::transaction_status(self)
+    }
+    fn idle_timeout(&self) -> Option<(Duration, Error)> {
+        Session::idle_timeout(self)
+    }
+    fn simple<'a>(&'a mut self, text: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::simple(self, text, out))
+    }
+    fn parse<'a>(
+        &'a mut self,
+        name: &'a str,
+        text: &'a str,
+        types: &'a [u32],
+        out: &'a mut dyn Output,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::parse(self, name, text, types, out))
+    }
+    fn bind<'a>(
+        &'a mut self,
+        portal: &'a str,
+        statement: &'a str,
+        arguments: BindArguments,
+        out: &'a mut dyn Output,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::bind(self, portal, statement, arguments, out))
+    }
+    fn describe_statement<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::describe_statement(self, name, out))
+    }
+    fn describe_portal<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::describe_portal(self, name, out))
+    }
+    fn execute<'a>(
+        &'a mut self,
+        portal: &'a str,
+        max_rows: u64,
+        last: bool,
+        out: &'a mut dyn Output,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::execute(self, portal, max_rows, last, out))
+    }
+    fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        Session::close_statement(self, name, out)
+    }
+    fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        Session::close_portal(self, name, out)
+    }
+    fn before_flush<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Session::before_flush(self, out))
+    }
+    fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, ()> {
+        Box::pin(Session::sync(self, out))
+    }
+    fn fail(&mut self, error: &Error, out: &mut dyn Output) {
+        Session::fail(self, error, out);
+    }
+    fn end(&mut self, error: &Error, out: &mut dyn Output) {
+        Session::end(self, error, out);
+    }
+}
+
+/// What opens the sessions of a node's clients.
+pub trait SessionFactory: Send + Sync + 'static {
+    /// See [`Session::open`].
+    fn open(&self, options: SessionOptions, shared: Arc<Shared>) -> BoxFuture<'_, Result<Box<dyn ClientSession>>>;
+    /// A random number.
+    fn random(&self) -> u64;
+}
+
+impl<E: Environment> SessionFactory for E {
+    fn open(&self, options: SessionOptions, shared: Arc<Shared>) -> BoxFuture<'_, Result<Box<dyn ClientSession>>> {
+        Box::pin(async move {
+            let session: Box<dyn ClientSession> = Box::new(Session::open(self.clone(), options, shared).await?);
+            Ok(session)
+        })
+    }
+    fn random(&self) -> u64 {
+        Environment::random(self)
+    }
+}

@@ -13,7 +13,9 @@
 //! 5. [`Participant::tick`] when [`Participant::next_tick`] is due.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
-use meridian_base::limits::{EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER};
+use meridian_base::limits::{
+    EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER, WATERMARK_LAG,
+};
 use meridian_base::record::{Outcome, Payload, Prepared, Record, Reserved};
 use meridian_base::{BallotMessage, CommitRequest, GroupId, Ledger, Peer, Prepare, Refusal, Standing, Timestamp, TxnId, Vote};
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,7 +245,9 @@ impl Participant {
             return; // The first one is on its way to a vote.
         }
         let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
-        let has_no = ballot.has_no();
+        // Whatever was prepared so long ago may be forgotten elsewhere, or have been ended by an operator.
+        let is_over = id.hlc.plus(WATERMARK_LAG) <= now && !self.bugs.has(PlantedBug::LatePrepareAsNew);
+        let has_no = ballot.has_no() || is_over;
         ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));
         let participants = prepare.participants.clone();
         let is_held = ballot.due > now && !ballot.misses_only_own(&prepare);

@@ -16,7 +16,7 @@ use crate::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal,
+    Error, BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal,
     Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
@@ -25,7 +25,11 @@ use meridian_store::ScanLimits;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::time::Instant;
 
+/// How long an operator's decision may take to be in the log, and how often that is looked at.
+const END_MAX: Duration = Duration::from_millis(1_500);
+const END_POLL: Duration = Duration::from_millis(10);
 /// An outcome waits for the clock or for the lease at most this long at a time; then the term has other worries.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
 /// Before it asks again.
@@ -45,6 +49,17 @@ enum Certified {
     Over,
     /// What it read of GLOBAL rows is not known to hold for so long.
     RecheckGlobal,
+}
+
+/// What the log says, in words that travel.
+fn said(standing: Standing) -> Said {
+    match standing {
+        Standing::Unknown | Standing::Forgotten => Said::Nothing,
+        Standing::Prepared(vote) => Said::Yes(vote),
+        Standing::Refused => Said::No,
+        Standing::Decided { vote, at: Some(at) } => Said::Committed { vote, at },
+        Standing::Decided { at: None, .. } => Said::Aborted,
+    }
 }
 
 impl Replica {
@@ -80,32 +95,39 @@ impl Replica {
     pub(crate) fn known(&self, id: TxnId) -> Option<Known> {
         let core = self.core.lock();
         let participant = core.participant.as_ref()?;
-        let said = match core.state.standing(id) {
-            Standing::Unknown | Standing::Forgotten => Said::Nothing,
-            Standing::Prepared(vote) => Said::Yes(vote),
-            Standing::Refused => Said::No,
-            Standing::Decided { vote, at: Some(at) } => Said::Committed { vote, at },
-            Standing::Decided { at: None, .. } => Said::Aborted,
-        };
+        let said = said(core.state.standing(id));
         let participants = core.state.participants(id).to_vec();
         Some(Known { group: self.id, said, participants, votes: participant.votes(id), is_old: id.hlc <= core.state.watermark() })
     }
 
-    /// See [`meridian_commit::Participant::end_in_doubt`].
-    pub(crate) fn end_in_doubt(&self, id: TxnId, at: Option<Timestamp>) -> Result<()> {
+    /// See [`meridian_commit::Participant::end_in_doubt`]. What it has ended as, when that is in the log: not as the operator says if
+    /// something else has ended it.
+    pub(crate) async fn end_in_doubt(&self, id: TxnId, at: Option<Timestamp>) -> Result<Said> {
         self.check_lease()?;
-        let mut core = self.core.lock();
-        let core = &mut *core;
-        let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
-        tracing::warn!(
-            "{}: an operator ends {id}, which is in doubt: {}",
-            self.id,
-            if at.is_some() { "commit" } else { "abort" }
-        );
-        let mut actions = Vec::new();
-        participant.end_in_doubt(&core.state, id, at, &mut actions);
-        self.act(core, actions);
-        Ok(())
+        {
+            let mut core = self.core.lock();
+            let core = &mut *core;
+            let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
+            if let Standing::Prepared(vote) = core.state.standing(id)
+                && at.is_some_and(|at| at < vote)
+            {
+                return Err(Error::sql("55000", format!("{id} cannot commit at {}: this group has voted {vote}", at.unwrap_or_default())));
+            }
+            let word = if at.is_some() { "commit" } else { "abort" };
+            tracing::warn!("{}: an operator ends {id}, which is in doubt: {word}", self.id);
+            let mut actions = Vec::new();
+            participant.end_in_doubt(&core.state, id, at, &mut actions);
+            self.act(core, actions);
+        }
+        let deadline = Instant::now() + END_MAX;
+        loop {
+            match said(self.core.lock().state.standing(id)) {
+                Said::Yes(_) if Instant::now() < deadline => {}
+                Said::Yes(_) => return Err(Error::unavailable("the log has not taken it yet")),
+                ended => return Ok(ended),
+            }
+            tokio::time::sleep(END_POLL).await;
+        }
     }
 
     /// What is prepared here, and what it waits for.

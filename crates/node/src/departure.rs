@@ -22,7 +22,7 @@ use crate::starting::ensure_replica;
 use crate::wire::{Request, Response};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, Result};
+use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_raft as raft;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,9 +100,13 @@ impl Departures {
 impl Shared {
     /// The replica that a message of the consensus protocol is for. A node learns that it is to hold a replica by being talked
     /// to.
-    pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, message: &Bytes) -> Result<Arc<Replica>> {
+    pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, from: NodeId, message: &Bytes) -> Result<Arc<Replica>> {
         if self.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
+        }
+        let candidate = raft::Group::candidate(message.clone())?;
+        if let Some(candidate) = candidate {
+            self.check_candidate(candidate, from)?;
         }
         let Some(departure) = self.departures.get(group) else {
             if group != GroupId::CATALOG && self.replica(group).is_none() && self.catalog.group(group).is_none() {
@@ -111,7 +115,7 @@ impl Shared {
             }
             return ensure_replica(self, group).await;
         };
-        let is_vote = raft::Group::asks_for_vote(message.clone())?;
+        let is_vote = candidate.is_some();
         let refused = || Error::unavailable(format!("this node left group {group} and does not vote"));
         if !departure.is_back {
             // A group that is gone has nothing to say.
@@ -125,6 +129,16 @@ impl Shared {
             return Err(refused());
         }
         Ok(replica)
+    }
+
+    /// A candidate asks for itself. Whether the cluster has such a node is known where the copy of the catalog is the present one; a copy
+    /// that is not may lack a node that is new.
+    fn check_candidate(&self, candidate: NodeId, from: NodeId) -> Result<()> {
+        let is_unknown = !self.rpc.knows(candidate) && candidate != self.me() && self.is_fresh();
+        if candidate != from || is_unknown {
+            return Err(Error::unavailable(format!("node {candidate} is no candidate")));
+        }
+        Ok(())
     }
 
     /// Whether this node, as the group's primary, counts another one as a member. A change that is under way counts.

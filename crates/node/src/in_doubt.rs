@@ -9,8 +9,9 @@
 //! * Else the operator's choice may contradict what the participant that nobody can reach has done: half of the transaction may be
 //!   applied (T5). So the statement has to say `UNSAFE`, and the transaction has to be older than the watermark: then a participant
 //!   that comes back later, prepared, is told «forgotten» after an abort, and aborts too; and after a commit the votes of all who
-//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. Only one that has the other
-//!   outcome in its log already, or voted NO, contradicts.
+//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. One that gets its Prepare only
+//!   now votes NO, since that is too old. One contradicts that has the other outcome in its log already; that voted NO; or that
+//!   was suspended, prepared, with the votes of the others in its network buffers: it reads these first, and commits.
 
 use crate::ask::Ask;
 use crate::replica::Replica;
@@ -204,14 +205,20 @@ pub(crate) async fn resolve(shared: &Arc<Shared>, id: &str, commit: bool, is_uns
     let mut told = vec![format!("transaction {id} {word} {how}")];
     for k in known.groups.iter().filter(|k| matches!(k.said, Said::Yes(_))) {
         match shared.call_primary(k.group, END_PATIENCE, &End { group: k.group, id, at: outcome }).await {
-            Ok(()) => told.push(format!("group {} ends it", k.group)),
+            Ok(ended) if matches!(ended, Said::Committed { .. }) == outcome.is_some() => {
+                told.push(format!("group {} ends it", k.group));
+            }
+            Ok(ended) => {
+                let has = if matches!(ended, Said::Committed { .. }) { "committed" } else { "aborted" };
+                return Err(refused(id, format!("group {} has {has} it", k.group)));
+            }
             Err(e) => told.push(format!("group {} has not been told ({}): run the statement again", k.group, e.message())),
         }
     }
     Ok(told)
 }
 
-/// Tells a group's primary. A second copy finds nothing in doubt.
+/// Tells a group's primary. A second copy finds nothing in doubt, and hears what it has ended as.
 struct End {
     group: GroupId,
     id: TxnId,
@@ -219,16 +226,16 @@ struct End {
 }
 
 impl Ask for End {
-    type Answer = ();
+    type Answer = Said;
     const TIMEOUT: Duration = ASK_TIMEOUT;
     fn request(&self) -> Request {
         Request::EndInDoubt { group: self.group, id: self.id, at: self.at }
     }
-    fn answer(response: Response) -> Option<()> {
-        matches!(response, Response::Done).then_some(())
+    fn answer(response: Response) -> Option<Said> {
+        if let Response::Ended(said) = response { Some(said) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
-        replica.end_in_doubt(self.id, self.at)
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Said> {
+        replica.end_in_doubt(self.id, self.at).await
     }
 }
 

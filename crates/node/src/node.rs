@@ -695,7 +695,7 @@ type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<Gr
 async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer {
     // Only members connect with an id, and they pass on what members have sent them.
     let (from, request) = match request {
-        Request::Relayed { from: sender, request } if from != NodeId(0) && request.may_be_relayed() => (sender, *request),
+        Request::Relayed { from: sender, request } if from != NodeId(0) => (sender, request.open().map_err(|e| (e, None))?),
         request => (from, request),
     };
     let about = match &request {
@@ -754,7 +754,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             if from == NodeId(0) {
                 return Err(Error::unavailable("only members take part in the consensus protocol"));
             }
-            let replica = shared.addressed(group, &message).await?;
+            let replica = shared.addressed(group, from, &message).await?;
             Ok(Response::Raft(replica.raft().handle(message).await?))
         }
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
@@ -845,7 +845,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             // What a member is of it knows before it has the catalog: it may have joined just now, and passes this on.
             Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
         }
-        Request::Relay { to, patience, request } => shared.relay(from, to, patience, *request).await,
+        Request::Relay { to, patience, request } => shared.relay(from, to, patience, request).await,
         Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
         Request::Status => {
             let mut status = shared.status(&ranges::everywhere(shared).await);
@@ -861,10 +861,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
         Request::IsMember { group } => Ok(Response::IsMember(shared.is_member(group, from)?)),
         Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(shared, id))),
-        Request::EndInDoubt { group, id, at } => {
-            primary(group)?.end_in_doubt(id, at)?;
-            Ok(Response::Done)
-        }
+        Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
         Request::Stand { node, standing, is_passed_on } => {
             stand(shared, node, standing, is_passed_on).await?;
             Ok(Response::Done)

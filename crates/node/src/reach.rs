@@ -2,17 +2,18 @@
 //!
 //! Every ping says whom its sender hears *both ways*: who has answered it a moment ago. From that each node knows
 //!
-//! * a *detour* to a node that it does not reach while a third one does. Everything but pings and the consensus protocol then goes
+//! * a *detour* to a node that it does not reach while a third one does. Everything but pings and questions about clocks then goes
 //!   through that one ([`Request::Relay`]): one hop, and the receiver handles it as if it had come from its sender. So a link that
 //!   is cut between two regions costs a longer way and no availability. Votes and outcomes take it too, or what is prepared would
-//!   stay in doubt for as long as the link is cut.
+//!   stay in doubt for as long as the link is cut; and the groups' logs, or the copies at its far end, of the catalog for one,
+//!   would stay behind for as long.
 //! * that a group is *lost*: for longer than any ping takes, too few of its voters have been heard, by anybody that this node
 //!   hears, to elect a primary. Nobody can say when that ends, so a statement that needs the group fails at once, before anything
 //!   of it is sent. Who holds no replica does not know the voters, and hears it from those that do. While a quorum is heard and nobody
 //!   leads, an election is probably under way, and statements wait for it.
 
 use crate::shared::Shared;
-use crate::wire::{Request, Response, Silence};
+use crate::wire::{Passed, Request, Response, Silence};
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp};
 use meridian_sql::catalog::{CatalogChange, Descriptor, Homes};
 use std::collections::BTreeSet;
@@ -28,6 +29,8 @@ pub(crate) const LOST_AFTER: Duration = Duration::from_secs(4);
 const DETOUR_INTERVAL: Duration = Duration::from_millis(200);
 /// Requests that a node passes on at once; more are refused, and their senders try again.
 pub(crate) const RELAYED_MAX: usize = 512;
+/// How long a node waits for the answer to one of them.
+const RELAYED_FOR_MAX: Duration = Duration::from_secs(60);
 
 /// Keeps the ways to others up to date.
 pub(crate) async fn detour_loop(shared: Arc<Shared>) {
@@ -165,15 +168,14 @@ impl Shared {
     }
 
     /// Passes a request on to a node that its sender does not reach.
-    pub(crate) async fn relay(&self, from: NodeId, to: NodeId, patience: Duration, request: Request) -> Result<Response> {
-        if from == NodeId(0) || !request.may_be_relayed() {
-            return Err(Error::unavailable("only members' requests are passed on, and only once"));
+    pub(crate) async fn relay(&self, from: NodeId, to: NodeId, patience: Duration, request: Passed) -> Result<Response> {
+        if from == NodeId(0) {
+            return Err(Error::unavailable("only members' requests are passed on"));
         }
         let Ok(_passing) = self.relaying.try_acquire() else {
             return Err(Error::unavailable("too many requests are being passed on"));
         };
         // Directly: two nodes that take each other for the way would pass it to and fro.
-        let relayed = Request::Relayed { from, request: Box::new(request) };
-        self.rpc.call_directly(to, relayed, patience).await
+        self.rpc.call_directly(to, Request::Relayed { from, request }, patience.min(RELAYED_FOR_MAX)).await
     }
 }

@@ -677,7 +677,11 @@ impl Replica {
     async fn flush_regularly(self: Arc<Self>) {
         loop {
             tokio::time::sleep(FLUSH_INTERVAL).await;
-            if self.is_retired() || self.raft().failure().is_some() {
+            if self.is_retired() {
+                break;
+            }
+            if let Some(e) = self.raft().failure() {
+                self.fail(e);
                 break;
             }
             if self.store.dirty_bytes() > 0 {

@@ -249,7 +249,12 @@ impl Shared {
         let mut detail = format!("Group {group}, which node {node} is the primary of, takes no writes for want of room.");
         if node == self.me() {
             let (free, kept) = self.room.bytes();
-            detail += &format!(" The disk here has {} MiB left, of which it keeps {} MiB.", free >> 20, kept >> 20);
+            detail += &format!(
+                " The disk here has {} MiB left; {} MiB are kept free, and {} MiB are set aside for what was accepted.",
+                free >> 20,
+                kept >> 20,
+                owed(self) >> 20
+            );
         }
         Err(Error::sql("53100", "could not write: the disk is full").detail(detail).hint(
             "Make room on that node's disk: writes then go on by themselves. Meanwhile DELETE, TRUNCATE and DROP TABLE do, and \

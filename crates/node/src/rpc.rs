@@ -8,7 +8,7 @@ use crate::backlog::{Backlog, FRAME_CAPACITY, Memory, Outgoing, REQUEST_OVERHEAD
 use crate::frames::{self, ANSWER, CALL, take_header, write_loop};
 use crate::lock::RwLock;
 use crate::tasks::Tasks;
-use crate::wire::{Hello, NodeRecord, PROTOCOL, Request, Response, Welcome};
+use crate::wire::{Hello, NodeRecord, PROTOCOL, Passed, Request, Response, Welcome};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -34,6 +34,8 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
+/// Whoever joins, and operators' commands, say little. Some kinds of messages take twenty times as much memory as they have bytes.
+const STRANGER_FRAME_MAX: usize = 64 << 10;
 
 /// Where a node is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -224,7 +226,7 @@ impl Rpc {
     async fn call_once(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         match self.way(to) {
             Some(through) if request.may_be_relayed() => {
-                let relay = Request::Relay { to, patience: timeout, request: Box::new(request) };
+                let relay = Request::Relay { to, patience: timeout, request: Passed::new(&request)? };
                 self.call_directly(through, relay, timeout).await
             }
             _ => self.call_directly(to, request, timeout).await,
@@ -543,6 +545,9 @@ impl Rpc {
             let (kind, call, hlc) = take_header(&mut frame);
             if kind != CALL {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
+            }
+            if hello.node == NodeId(0) && bytes > STRANGER_FRAME_MAX {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {bytes} bytes from a stranger")));
             }
             let (rpc, handler, out, from) = (self.clone(), handler.clone(), out.clone(), hello.node);
             let followed = self.clock.observe(hlc, self.runtime.physical_micros());

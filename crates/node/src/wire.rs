@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// The first message of whoever connects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -223,12 +223,12 @@ pub enum Request {
         to: NodeId,
         /// How long the sender waits.
         patience: Duration,
-        request: Box<Request>,
+        request: Passed,
     },
     /// The same, passed on.
     Relayed {
         from: NodeId,
-        request: Box<Request>,
+        request: Passed,
     },
     /// What the groups that the node asked leads know of a transaction, and whether it counts the transaction's votes.
     Knows(TxnId),
@@ -243,13 +243,18 @@ pub enum Request {
 impl Request {
     /// Whether it keeps the cluster together, in time, and is answered without computing or blocking for long.
     pub(crate) fn is_of_protocol(&self) -> bool {
-        matches!(self, Request::Raft { .. } | Request::Ping(_) | Request::Closed(_) | Request::Clock)
+        match self {
+            Request::Raft { .. } | Request::Ping(_) | Request::Closed(_) | Request::Clock => true,
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_protocol,
+            _ => false,
+        }
     }
 
     /// The group whose ordered messages it must not overtake ([`meridian_raft::Message::is_ordered`]).
     pub(crate) fn order(&self) -> Option<GroupId> {
         match self {
             Request::Raft { group, is_ordered: true, .. } => Some(*group),
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.order,
             _ => None,
         }
     }
@@ -277,7 +282,7 @@ impl Request {
             | Request::ForgetDrawn { .. }
             | Request::ReleaseKeys { .. }
             | Request::WaitsOf(_) => true,
-            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_transaction(),
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_transaction,
             Request::Raft { .. }
             | Request::Closed(_)
             | Request::Join { .. }
@@ -299,18 +304,50 @@ impl Request {
         }
     }
 
-    /// Whether a third node may pass it on. Pings measure the way itself; the consensus protocol has its own quorums, and times its
-    /// leases by what they answer.
+    /// Whether a third node may pass it on. Pings and questions about clocks measure the way itself. The consensus protocol's leases
+    /// begin when a message is sent, so they bear a longer way.
     pub(crate) fn may_be_relayed(&self) -> bool {
         !matches!(
             self,
-            Request::Raft { .. }
-                | Request::Ping(_)
+            Request::Ping(_)
                 | Request::Clock
                 | Request::AdvanceClock { .. }
                 | Request::Relay { .. }
                 | Request::Relayed { .. }
         )
+    }
+}
+
+/// A request on its way through a third node, encoded: a request within a request within a request, and so on, would be decoded by
+/// recursion, as deep as its sender likes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Passed {
+    /// As those of the request.
+    order: Option<GroupId>,
+    is_of_protocol: bool,
+    is_of_transaction: bool,
+    request: Bytes,
+}
+
+impl Passed {
+    /// Of a request that may be passed on.
+    pub(crate) fn new(request: &Request) -> meridian_base::Result<Passed> {
+        let encoded = postcard::to_allocvec(request).map_err(|e| Error::internal(format!("a message does not encode: {e}")))?;
+        Ok(Passed {
+            order: request.order(),
+            is_of_protocol: request.is_of_protocol(),
+            is_of_transaction: request.is_of_transaction(),
+            request: encoded.into(),
+        })
+    }
+    /// The request, if it may be passed on.
+    pub(crate) fn open(&self) -> meridian_base::Result<Request> {
+        let request: Request = postcard::from_bytes(&self.request)
+            .map_err(|e| Error::internal(format!("malformed message from another node: {e}")))?;
+        match request.may_be_relayed() {
+            true => Ok(request),
+            false => Err(Error::unavailable("a request of this kind is not passed on")),
+        }
     }
 }
 
@@ -348,6 +385,8 @@ pub enum Response {
     WaitsOf(Vec<(Owner, Vec<GroupId>)>),
     Clock(ClockReport),
     Knows(Knowledge),
+    /// What a transaction that was in doubt has ended as.
+    Ended(Said),
 }
 
 /// A transaction's slice for one group, on its way to the coordinator of a schema change that commits with it.
@@ -766,5 +805,26 @@ impl GroupStatus {
     /// Whether the node is a member.
     pub fn has(&self, node: NodeId) -> bool {
         self.voters.contains(&node) || self.non_voters.contains(&node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of them would be decoded within the one before it, by recursion.
+    #[test]
+    fn what_is_passed_on_is_no_deeper_than_one_request() {
+        let mut request = Request::Status;
+        for _ in 0..3_000 {
+            let passed = Passed { order: None, is_of_protocol: false, is_of_transaction: false, request: Bytes::new() };
+            let inner = postcard::to_allocvec(&request).expect("encodes");
+            request = Request::Relayed { from: NodeId(1), request: Passed { request: inner.into(), ..passed } };
+        }
+        let frame = postcard::to_allocvec(&request).expect("encodes");
+        let Request::Relayed { request, .. } = postcard::from_bytes(&frame).expect("decodes") else { panic!("another request") };
+        assert_eq!(request.open().map(drop).unwrap_err().message(), "a request of this kind is not passed on");
+        let passed = Passed::new(&Request::Status).expect("encodes").open();
+        assert!(matches!(passed, Ok(Request::Status)));
     }
 }

@@ -206,22 +206,43 @@ impl Group {
         !tasks::configs(&self.0.raft.server_metrics().borrow_watched()).is_empty() || self.last_position().index > 0
     }
 
-    /// Whether a message asks for a vote. Malformed bytes are an error.
-    pub fn asks_for_vote(message: Bytes) -> Result<bool> {
-        Ok(matches!(message::decode_call(message)?, Call::Other(Request::Vote(_) | Request::PreVote(_))))
+    /// Who asks for a vote, if a message does that. Malformed bytes are an error.
+    pub fn candidate(message: Bytes) -> Result<Option<NodeId>> {
+        Ok(match message::decode_call(message)? {
+            Call::Other(Request::Vote(request) | Request::PreVote(request)) => Some(NodeId(request.vote.leader_id.voted_for)),
+            _ => None,
+        })
     }
 
     /// Answers a message that a peer sent through its [`Transport`]. Malformed bytes are an error.
     pub fn handle(&self, message: Bytes) -> BoxFuture<'static, Result<Bytes>> {
         let group = self.clone();
         async move {
-            let response = match message::decode_call(message)? {
+            let call = message::decode_call(message)?;
+            group.check_term(&call)?;
+            let response = match call {
                 Call::Append(request) => Response::Append(group.0.raft.append_entries(request).await.map_err(stopped)?),
                 Call::Other(request) => group.handle_other(request).await?,
             };
             Ok(message::encode_response(&response))
         }
         .boxed()
+    }
+
+    /// A term that no election can have led to would be the last one: none is higher, and none that is lower counts any more.
+    fn check_term(&self, call: &Call) -> Result<()> {
+        let term = match call {
+            Call::Append(request) => request.vote.leader_id.term,
+            Call::Other(Request::Vote(request) | Request::PreVote(request)) => request.vote.leader_id.term,
+            Call::Other(Request::Transfer(request)) => request.from_leader().leader_id.term,
+            Call::Other(Request::SnapshotBegin { vote, .. }) => vote.leader_id.term,
+            Call::Other(Request::SnapshotChunk { .. } | Request::SnapshotEnd { .. } | Request::Campaign { .. }) => return Ok(()),
+        };
+        let known = self.0.raft.server_metrics().borrow_watched().vote.leader_id.term;
+        match term.saturating_sub(known) <= TERM_AHEAD_MAX {
+            true => Ok(()),
+            false => Err(Error::unavailable(format!("there can be no term {term} yet: this is term {known}"))),
+        }
     }
 
     async fn handle_other(&self, request: Request) -> Result<Response> {
@@ -497,6 +518,9 @@ impl Group {
 }
 
 /// Where the entry is that founds a group.
+/// A term grows by one with each election. One that is farther ahead than this is no replica's.
+pub(crate) const TERM_AHEAD_MAX: u64 = 1 << 32;
+
 const FIRST: LogPosition = LogPosition { index: 1, term: 0 };
 
 /// Writes the first entry of a group's log, durably; for a founder whose log is empty. It is the same on every founder, so it never has to be sent; the library's own way,

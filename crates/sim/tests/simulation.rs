@@ -189,6 +189,11 @@ fn reservations_that_end_too_early_are_caught() {
     caught(WorkloadKind::ListAppend, (3, 1), 1, 2).after(8).shows(PlantedBug::DropReservationEarly);
 }
 
+#[test]
+fn a_reserving_read_that_holds_nothing_is_caught() {
+    caught(WorkloadKind::ListAppend, (3, 1), 31, 2).shows(PlantedBug::ReservingReadHoldsNothing);
+}
+
 /// Counterexample 3.
 #[test]
 fn an_outcome_that_no_vote_decides_is_caught() {

@@ -529,6 +529,21 @@ fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
     }
 }
 
+/// Others may have forgotten the transaction by then, or an operator may have ended it.
+#[test]
+fn a_prepare_that_is_older_than_the_watermark_may_be_gets_a_no() {
+    for (bugs, expected) in [
+        (PlantedBugs::NONE, State::Refusing),
+        (PlantedBugs::only(PlantedBug::LatePrepareAsNew), State::Waiting),
+    ] {
+        let mut case = Case::new(bugs);
+        case.group.timer(&mut case.out);
+        let slices = &scenario(bugs).transactions[0];
+        case.receive(BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], Hold::No))));
+        assert_eq!(case.state(), expected);
+    }
+}
+
 /// T4: whoever hears a vote may rely on it, whatever becomes of this group's primary.
 #[test]
 fn a_vote_is_told_when_its_record_is_durable_and_not_before() {

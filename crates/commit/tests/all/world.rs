@@ -140,7 +140,8 @@ pub enum Said {
 }
 
 pub fn txn(n: usize) -> TxnId {
-    TxnId { hlc: Timestamp::from_micros(1_000 + n as u64), gateway: NodeId(9) }
+    // Young when everything starts.
+    TxnId { hlc: Timestamp::from_micros(START - 1_000 + n as u64), gateway: NodeId(9) }
 }
 pub fn group_id(n: usize) -> GroupId {
     GroupId(2 + n as u32)

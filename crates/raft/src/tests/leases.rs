@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::consensus::message::{self, Call, Request, Response};
+use crate::group::TERM_AHEAD_MAX;
 use crate::consensus::network::{Network, Peer};
 use crate::consensus::{Types, Vote, lease::Lease, to_log_id};
 use futures::StreamExt;
@@ -43,6 +44,30 @@ async fn ask(group: &Group, term: u64, candidate: &Candidate) -> Answer {
             _ => panic!("not an answer to a candidate"),
         },
     }
+}
+
+/// The last of all terms would never be left again.
+#[tokio::test(start_paused = true)]
+async fn a_term_that_no_election_can_have_led_to_is_not_taken() {
+    let mut cluster = Cluster::new(3, 41).await;
+    let leader = cluster.leader().await;
+    let term = cluster.propose(leader, "before").await.unwrap().term;
+    for node in 1..=3 {
+        for absurd in [u64::MAX, term + TERM_AHEAD_MAX + 1] {
+            let vote = VoteRequest::<Types> { leadership_transfer: true, ..VoteRequest::new(Vote::new(absurd, 7), None) };
+            let append = AppendEntriesRequest::<Types> {
+                vote: Vote::new_committed(absurd, 7),
+                prev_log_id: None,
+                entries: Vec::new(),
+                leader_commit: None,
+            };
+            for message in [message::encode_request(&Request::Vote(vote)), message::encode_append(&append)] {
+                let refused = cluster.group(node).handle(message).await.unwrap_err();
+                assert!(refused.message().starts_with("there can be no term"), "{refused}");
+            }
+        }
+    }
+    assert_eq!(cluster.propose(leader, "after").await.unwrap().term, term, "the leader leads as before");
 }
 
 /// `promise` is 500 ms. A voter that runs has the library's lease, of 900 ms; one that was restarted has forgotten it.

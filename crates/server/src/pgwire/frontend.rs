@@ -152,6 +152,15 @@ pub fn next(input: &mut BytesMut) -> Result<Option<Result<Message, Malformed>>> 
     Ok(Some(read(kind, Body(frame)).map_err(|error| Malformed { error, is_extended })))
 }
 
+/// The data of a whole `CopyData` at the beginning of the input, and how long the message is.
+pub fn copy_data(input: &[u8]) -> Option<(&[u8], usize)> {
+    let (head, rest) = input.split_first_chunk::<5>()?;
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    // What is not as it should be is for `next` to refuse.
+    (head[0] == b'd' && (4..=MESSAGE_BYTES_MAX).contains(&length)).then_some(())?;
+    Some((rest.get(..length - 4)?, length + 1))
+}
+
 fn read(kind: u8, mut body: Body) -> Result<Message> {
     let message = match kind {
         b'Q' => Message::Query(body.string()?),

@@ -4,7 +4,7 @@
 //! the buffer and only the length is filled in afterwards.
 
 use super::frontend::{self, Message};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meridian_base::{Error, Result};
 use meridian_sql::catalog::system;
 use meridian_sql::session::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
@@ -24,6 +24,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, Wr
 const AHEAD_BYTES_MAX: usize = 64 << 10;
 /// Buffers larger than this are given back when they are empty: what an idle connection holds is bounded.
 const IDLE_BYTES_MAX: usize = 16 << 10;
+/// Read at a time while a client sends the data of a `COPY`.
+const COPY_BYTES: usize = 128 << 10;
 
 /// A stream with its two buffers.
 pub struct Wire<S> {
@@ -57,8 +59,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
         if self.input.is_empty() && self.input.capacity() > IDLE_BYTES_MAX {
             self.input = BytesMut::new();
         }
+        self.fill_more(4 << 10).await
+    }
+    /// The same, with room for so much at least.
+    async fn fill_more(&mut self, room: usize) -> io::Result<bool> {
+        self.input.reserve(room);
         let awaiting = Awaiting::new(&self.reader);
         std::future::poll_fn(|cx| awaiting.0.lock().poll(cx, &mut self.input)).await
+    }
+    /// Adds the data of the messages that have come behind this one: clients send a row at a time.
+    fn copy_data_behind(&mut self, first: Bytes) -> Bytes {
+        let mut all: Option<BytesMut> = None;
+        while let Some((next, length)) = frontend::copy_data(&self.input) {
+            all.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(next);
+            self.input.advance(length);
+        }
+        all.map_or(first, BytesMut::freeze)
     }
     /// Watches for the end of the stream while nobody reads it.
     pub fn watch(&self) -> Watch<S> {
@@ -128,7 +144,6 @@ impl<S: AsyncRead> Ahead<S> {
         if self.is_over {
             return Poll::Ready(Ok(false));
         }
-        input.reserve(4 << 10);
         let read = std::pin::pin!(self.half.read_buf(input)).poll(cx);
         read.map(|read| read.map(|bytes| bytes > 0))
     }
@@ -289,7 +304,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
                 let message = match frontend::next(&mut self.input) {
                     Ok(Some(message)) => message.map_err(|m| m.error)?,
                     Ok(None) => {
-                        if !self.fill().await.map_err(lost)? {
+                        if !self.fill_more(COPY_BYTES).await.map_err(lost)? {
                             self.is_broken = true;
                             return Err(Error::sql("08006", "unexpected EOF on client connection with an open COPY"));
                         }
@@ -301,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
                     }
                 };
                 return match message {
-                    Message::CopyData(data) => Ok(CopyInput::Data(data)),
+                    Message::CopyData(data) => Ok(CopyInput::Data(self.copy_data_behind(data))),
                     Message::CopyDone => Ok(CopyInput::Done),
                     Message::CopyFail(reason) => Ok(CopyInput::Fail(reason)),
                     // Allowed, and without meaning here (manual, 55.2.6).

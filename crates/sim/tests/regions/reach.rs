@@ -158,6 +158,14 @@ fn one_cut_link_costs_a_detour_and_no_availability() {
     assert_eq!(c.sql(ASIA, "d", "SHOW TRANSACTIONS"), [[""; 0]; 0]);
     assert_eq!(c.sql(US, "d", "SELECT v FROM e"), [["4"]]);
 
+    // The catalog's log takes the longer way too, and the logs of the copies that are read at the far end.
+    c.sql(ASIA, "d", "CREATE TABLE made (id INT8 PRIMARY KEY) LOCALITY GLOBAL; INSERT INTO made VALUES (1)");
+    for gateway in [EU, US, ASIA] {
+        let began = c.elapsed();
+        assert_eq!(c.sql(gateway, "d", "SELECT count(*) FROM made, e"), [["1"]]);
+        assert!(c.elapsed() - began < Duration::from_secs(3), "{gateway}: {:?}", c.elapsed() - began);
+    }
+
     c.mend("n1", "n2");
     c.pass(Duration::from_secs(3));
     let began = c.elapsed();

@@ -6,7 +6,7 @@
 //!   group is far away.
 
 use super::groups::{self, Groups};
-use super::op::{Frame, Op, Row, State, all_true, collect, eval_all};
+use super::op::{Frame, Op, Row, State, all_true, collect, dispose, eval_all};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
 use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
@@ -38,7 +38,23 @@ struct Table {
     next: Vec<Option<usize>>,
 }
 
+impl Drop for JoinState {
+    /// A million rows take longer to be given back than other sessions can wait.
+    fn drop(&mut self) {
+        let Table { ends, next } = std::mem::take(&mut self.table);
+        dispose(ends);
+        drop(next);
+        if let Some(rows) = self.right.take().and_then(Arc::into_inner) {
+            dispose(rows);
+        }
+    }
+}
+
 impl Table {
+    /// Room for so many rows: to grow step by step would move all of them at once, again and again.
+    fn with_capacity(rows: usize) -> Table {
+        Table { ends: HashMap::with_capacity(rows), next: Vec::with_capacity(rows) }
+    }
     /// Adds the next row; one without a key has no partner.
     fn add(&mut self, key: Option<Row>) {
         let row = self.next.len();
@@ -89,7 +105,7 @@ pub(crate) async fn next<T: Transaction>(
             Some(rows) => step(state, node, rows, &frame, rt).await?,
             None => {
                 state.left_done = true;
-                finish(state, node);
+                finish(state, node, rt).await?;
             }
         }
     }
@@ -113,7 +129,9 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         let rows = collect(right, frame, rt).await?;
         state.matched = vec![false; rows.len()];
         if let Some(keys) = keys {
+            state.table = Table::with_capacity(rows.len());
             for row in &rows {
+                rt.step().await?;
                 let key = eval_all(keys, row, frame, rt).await?;
                 // NULL equals nothing.
                 state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
@@ -136,6 +154,7 @@ async fn step<T: Transaction>(
             let join = Join { kind: *kind, on, widths: *widths };
             let right = state.right.clone().unwrap_or_default();
             for row in rows {
+                rt.step().await?;
                 let key = eval_all(left_keys, &row, frame, rt).await?;
                 // No key of the table has a NULL.
                 let pairs = state.table.rows(&key).map(|i| (Some(i), &right[i]));
@@ -201,16 +220,18 @@ async fn step<T: Transaction>(
 }
 
 /// Right rows of a full join that found no partner.
-fn finish(state: &mut JoinState, node: &Node) {
+async fn finish<T: Transaction>(state: &mut JoinState, node: &Node, rt: &mut Runtime<'_, T>) -> Result<()> {
     let (Node::HashJoin { kind: JoinKind::Full, widths, .. } | Node::LoopJoin { kind: JoinKind::Full, widths, .. }) = node else {
-        return;
+        return Ok(());
     };
-    let Some(right) = &state.right else { return };
+    let Some(right) = &state.right else { return Ok(()) };
     for (row, matched) in right.iter().zip(&state.matched) {
+        rt.step().await?;
         if !matched {
             state.out.push_back(std::iter::repeat_n(Datum::Null, widths.0).chain(row.iter().cloned()).collect());
         }
     }
+    Ok(())
 }
 
 impl Join<'_> {

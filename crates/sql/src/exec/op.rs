@@ -293,6 +293,27 @@ pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt:
     Ok(out)
 }
 
+/// So many items are given back at once.
+const DISPOSED_AT_ONCE: usize = 1_024;
+
+/// Gives back what may be millions of items, in pieces between which other sessions have the thread.
+pub(crate) fn dispose<C>(items: C)
+where
+    C: IntoIterator<IntoIter: ExactSizeIterator + Send + 'static>,
+{
+    let mut items = items.into_iter();
+    if items.len() > DISPOSED_AT_ONCE
+        && let Ok(scheduler) = tokio::runtime::Handle::try_current()
+    {
+        scheduler.spawn(async move {
+            while items.len() > 0 {
+                items.by_ref().take(DISPOSED_AT_ONCE).for_each(drop);
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+}
+
 pub(crate) async fn filter<T: Transaction>(
     rows: Vec<Row>,
     conds: &[Scalar],

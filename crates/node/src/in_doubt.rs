@@ -9,9 +9,10 @@
 //! * Else the operator's choice may contradict what the participant that nobody can reach has done: half of the transaction may be
 //!   applied (T5). So the statement has to say `UNSAFE`, and the transaction has to be older than the watermark: then a participant
 //!   that comes back later, prepared, is told «forgotten» after an abort, and aborts too; and after a commit the votes of all who
-//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. One that gets its Prepare only
-//!   now votes NO, since that is too old. One contradicts that has the other outcome in its log already; that voted NO; or that
-//!   was suspended, prepared, with the votes of the others in its network buffers: it reads these first, and commits.
+//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. One that has not voted yet gets a
+//!   Prepare that is too old, and votes NO. So a commit is contradicted by who voted NO or has not voted, an abort by who was
+//!   suspended, prepared, with the votes of the others in its network buffers (it reads these first, and commits), and both by
+//!   who has the other outcome in its log already.
 
 use crate::ask::Ask;
 use crate::replica::Replica;

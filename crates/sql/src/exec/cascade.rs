@@ -45,7 +45,8 @@ fn check_level<'a, 'r: 'a, T: Transaction + 'a>(
                 parent_gone(table, child, fk, old, None, keys, rt, depth).await?;
             }
             for (old, new) in &changes.updated {
-                if fk.parent_columns.iter().any(|o| old[*o as usize] != new[*o as usize]) {
+                // Children follow a key that is only written in another way, too.
+                if fk.parent_columns.iter().any(|o| !old[*o as usize].is_identical(&new[*o as usize])) {
                     parent_gone(table, child, fk, old, Some(new), keys, rt, depth).await?;
                 }
             }

@@ -20,7 +20,6 @@ use crate::catalog::{ColumnState, Table};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
-use crate::types::numeric::Numeric;
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Write};
@@ -475,7 +474,7 @@ pub(crate) fn contains_nulls(table: &Table, ordinal: u32) -> Error {
 /// Writes what differs between two versions of a row.
 async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
     let mut mask = ColumnMask::NONE;
-    let differs = |o: usize| !identical(&old[o], &new[o]);
+    let differs = |o: usize| !old[o].is_identical(&new[o]);
     for o in 0..new.len() {
         if differs(o) {
             mask |= ColumnMask::column(o as u32);
@@ -535,24 +534,6 @@ async fn update_entry<T: Transaction>(
         return Err(duplicate(table, index, new, rt.ctx.eval));
     }
     put(to, a.key, Some(a.value), ColumnMask::EXISTENCE, rt)
-}
-
-/// Whether two values are the same to the eye, not only to `=`: `1.0` and `1.00` are not.
-fn identical(a: &Datum, b: &Datum) -> bool {
-    match (a, b) {
-        (Datum::Null, Datum::Null) => true,
-        (Datum::Null, _) | (_, Datum::Null) => false,
-        (Datum::Bool(_) | Datum::Int(_) | Datum::Uuid(_) | Datum::Date(_) | Datum::Time(_) | Datum::Timestamp(_), _) => a == b,
-        (Datum::Text(a), Datum::Text(b)) => a.as_bytes() == b.as_bytes(),
-        (Datum::Bytea(a), Datum::Bytea(b)) => a == b,
-        // Nearly all there are. A row's other amounts do not change with one of them.
-        (Datum::Numeric(Numeric::Small { mantissa: a, scale: p }), Datum::Numeric(Numeric::Small { mantissa: b, scale: q })) => {
-            a == b && p == q
-        }
-        (Datum::Float(a), Datum::Float(b)) => a.to_bits() == b.to_bits(),
-        // Rarely updated to an equal value: calling them changed is always safe.
-        _ => false,
-    }
 }
 
 /// Deletes a row that was read whole.

@@ -6,9 +6,10 @@
 
 use crate::plan::expr::{Cmp, Expr, Meets, Quantified, RowMeets, SequenceCall, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::types::cast::cast;
+use crate::types::compare::Exact;
 use crate::types::{ArrayValue, Datum, EvalContext, RecordValue};
 use meridian_base::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 /// What an evaluation sees.
@@ -41,7 +42,7 @@ impl From<Error> for Stop {
 /// Results of subqueries and sequences, by the place in the statement and the values they depend on.
 #[derive(Default)]
 pub(crate) struct Memo {
-    pub(crate) subqueries: BTreeMap<(u32, Vec<Datum>), Arc<Rows>>,
+    pub(crate) subqueries: HashMap<(u32, Exact), Arc<Rows>>,
     /// Values drawn for the evaluation that is under way.
     pub(crate) draws: BTreeMap<u32, i64>,
     /// How many results [`Memo::subqueries`] may hold before it is emptied.
@@ -357,9 +358,9 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
         return Err(Error::internal("a subquery was not planned").into());
     };
     let args = plan.args.iter().map(|a| eval(a, env)).collect::<Result<Vec<_>, Stop>>()?;
-    let key = (s.slot, args);
+    let key = (s.slot, Exact(args));
     let Some(rows) = env.memo.subqueries.get(&key) else {
-        return Err(Stop::Missing(Missing::Subquery { subquery: s.clone(), args: key.1 }));
+        return Err(Stop::Missing(Missing::Subquery { subquery: s.clone(), args: key.1.0 }));
     };
     Ok(match &s.kind {
         SubqueryKind::Exists => Datum::Bool(!rows.rows.is_empty()),

@@ -30,11 +30,12 @@ pub use entries::{Entry, split_entry};
 
 use crate::env::Transaction;
 use crate::plan::{Plan, Prepared, TablePlan, Tag};
+use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
 use eval::Memo;
 use meridian_base::{Error, Result};
 use op::{Op, Row};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Rows handled at a time.
@@ -59,7 +60,7 @@ pub(crate) struct Runtime<'r, T> {
 pub(crate) struct Shared {
     pub(crate) memo: Memo,
     pub(crate) work_tables: BTreeMap<u32, Arc<Vec<Row>>>,
-    pub(crate) ctes: BTreeMap<(u32, Vec<Datum>), Arc<Vec<Row>>>,
+    pub(crate) ctes: HashMap<(u32, Exact), Arc<Vec<Row>>>,
     pub(crate) memory: usize,
     /// Rows and microseconds by node, for `EXPLAIN ANALYZE`.
     pub(crate) stats: Option<BTreeMap<usize, Stat>>,

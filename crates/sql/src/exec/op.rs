@@ -6,6 +6,7 @@ use crate::env::Transaction;
 use crate::plan::expr::{Expr, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
+use crate::types::compare::Exact;
 use crate::types::functions::SetFunction;
 use crate::types::{Datum, EvalContext};
 use futures::future::BoxFuture;
@@ -486,7 +487,7 @@ async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut R
         memo.subqueries.clear();
         memo.size = 1;
     }
-    memo.subqueries.insert((s.slot, args), Arc::new(Rows::new(rows)));
+    memo.subqueries.insert((s.slot, Exact(args)), Arc::new(Rows::new(rows)));
     Ok(())
 }
 
@@ -735,11 +736,11 @@ async fn cte<T: Transaction>(
     args: Row,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    let key = (id, args);
+    let key = (id, Exact(args));
     if let Some(rows) = rt.shared.ctes.get(&key) {
         return Ok(rows.to_vec());
     }
-    let frame: Frame = key.1.clone().into();
+    let frame: Frame = key.1.0.clone().into();
     let mut rows = collect(body, &frame, rt).await?;
     if let Some((step, distinct)) = step {
         let mut seen: BTreeSet<Row> = BTreeSet::new();

@@ -75,8 +75,39 @@ impl PartialOrd for Datum {
 impl Datum {
     /// Whether nobody can tell the two apart: equal, and written the same (`1.0` and `1.00` are equal, and two constants).
     pub(crate) fn is_identical(&self, other: &Datum) -> bool {
-        let is_plain = |d: &Datum| matches!(d, Datum::Null | Datum::Bool(_) | Datum::Int(_) | Datum::Text(_) | Datum::Uuid(_));
-        self == other && rank(self) == rank(other) && (is_plain(self) || format!("{self:?}") == format!("{other:?}"))
+        match (self, other) {
+            (Datum::Float(a), Datum::Float(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+            (Datum::Numeric(a), Datum::Numeric(b)) => a.is_identical(b),
+            (Datum::Interval(a), Datum::Interval(b)) => a == b,
+            (Datum::Jsonb(a), Datum::Jsonb(b)) => a.is_identical(b),
+            (Datum::Array(a), Datum::Array(b)) => a.element == b.element && a.dims == b.dims && are_identical(&a.items, &b.items),
+            (Datum::Record(a), Datum::Record(b)) => {
+                a.names == b.names && a.types == b.types && are_identical(&a.values, &b.values)
+            }
+            (a, b) => a == b,
+        }
+    }
+}
+
+/// [`Datum::is_identical`] of lists.
+fn are_identical(a: &[Datum], b: &[Datum]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_identical(b))
+}
+
+/// Values as a key that keeps apart what `=` takes for the same: `1.5` and `1.50`, 0 and −0, a day and 24 hours.
+#[derive(Clone, Debug)]
+pub(crate) struct Exact(pub(crate) Vec<Datum>);
+
+impl PartialEq for Exact {
+    fn eq(&self, other: &Exact) -> bool {
+        are_identical(&self.0, &other.0)
+    }
+}
+impl Eq for Exact {}
+impl Hash for Exact {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Identical values are equal ones.
+        self.0.hash(state);
     }
 }
 

@@ -62,6 +62,17 @@ impl Json {
             Json::Object(_) => "object",
         }
     }
+    /// Whether both are written the same: `1.0` and `1.00` are equal, and are not.
+    pub(crate) fn is_identical(&self, other: &Json) -> bool {
+        match (self, other) {
+            (Json::Number(a), Json::Number(b)) => a.is_identical(b),
+            (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_identical(b)),
+            (Json::Object(a), Json::Object(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|((k, v), (l, w))| k == l && v.is_identical(w))
+            }
+            (a, b) => a == b,
+        }
+    }
     /// `@>`.
     pub fn contains(&self, other: &Json) -> bool {
         match (self, other) {

@@ -152,6 +152,10 @@ impl Numeric {
             _ => 0,
         }
     }
+    /// Whether both are written the same: `1.5` and `1.50` are equal, and are not.
+    pub(crate) fn is_identical(&self, other: &Numeric) -> bool {
+        self.scale() == other.scale() && self == other
+    }
     /// The fewest digits after the point that lose nothing.
     pub fn min_scale(&self) -> u16 {
         let Some((digits, _, scale)) = self.to_digits() else { return 0 };

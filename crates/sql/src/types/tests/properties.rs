@@ -174,6 +174,14 @@ proptest! {
     }
 
     #[test]
+    fn identical_values_are_equal_and_written_alike((ty, a, b) in pair()) {
+        let ctx = EvalContext::default();
+        let text = |d: &Datum| (!d.is_null()).then(|| d.to_text(&ty, &ctx));
+        prop_assert!(a.is_identical(&a.clone()));
+        prop_assert_eq!(a.is_identical(&b), a == b && text(&a) == text(&b), "{:?} {:?} {:?}", ty, a, b);
+    }
+
+    #[test]
     fn no_bytes_panic_a_decoder(bytes: Vec<u8>, count in 0u16..4, kind in 0usize..64, descending: bool) {
         let all = Type::all();
         let ty = &all[kind % all.len()];

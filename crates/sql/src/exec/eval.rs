@@ -4,12 +4,15 @@
 //! draw from a sequence) stops with [`Missing`], the executor finds the value, and the evaluation starts again with it in
 //! hand. That keeps SQL's rules about what is not evaluated (`CASE`, `COALESCE`, `AND`) without a second evaluator.
 
-use crate::plan::expr::{Cmp, Expr, Meets, Quantified, RowMeets, SequenceCall, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
+use crate::plan::expr::*;
 use crate::types::cast::cast;
 use crate::types::compare::Exact;
-use crate::types::{ArrayValue, Datum, EvalContext, RecordValue};
+use crate::types::{ArrayValue, Datum, EvalContext, RecordValue, Type};
 use meridian_base::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// What an evaluation sees.
@@ -29,8 +32,16 @@ pub(crate) enum Stop {
 
 /// A value that the executor has to find.
 pub(crate) enum Missing {
-    Subquery { subquery: Subquery, args: Vec<Datum> },
-    Sequence { slot: u32, op: SequenceOp, target: Option<meridian_base::DescriptorId>, args: Vec<Datum> },
+    Subquery {
+        subquery: Subquery,
+        args: Vec<Datum>,
+    },
+    Sequence {
+        slot: u32,
+        op: SequenceOp,
+        target: Option<meridian_base::DescriptorId>,
+        args: Vec<Datum>,
+    },
 }
 
 impl From<Error> for Stop {
@@ -45,28 +56,82 @@ pub(crate) struct Memo {
     pub(crate) subqueries: HashMap<(u32, Exact), Arc<Rows>>,
     /// Values drawn for the evaluation that is under way.
     pub(crate) draws: BTreeMap<u32, i64>,
+    /// By the address of what they are made of, which is kept with them.
+    lists: Mutex<BTreeMap<usize, (Arc<dyn Any + Send + Sync>, Arc<Members>)>>,
     /// How many results [`Memo::subqueries`] may hold before it is emptied.
     pub(crate) size: usize,
+}
+
+impl Memo {
+    /// The rows of a list that is the same as long as the statement runs, to look rows up in.
+    fn members<L: Send + Sync + 'static>(
+        &self,
+        list: &Arc<L>,
+        rows: impl FnOnce(&L) -> Result<Vec<Vec<Datum>>>,
+    ) -> Result<Arc<Members>> {
+        let address = Arc::as_ptr(list).cast::<()>() as usize;
+        if let Some((_, members)) = self.lists.lock().get(&address) {
+            return Ok(members.clone());
+        }
+        let members = Arc::new(Members::new(rows(list)?));
+        self.lists.lock().insert(address, (list.clone(), members.clone()));
+        Ok(members)
+    }
 }
 
 /// Rows of a subquery.
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<Datum>>,
-    /// For `IN`: the rows as a set, and whether any has a `NULL`.
-    set: OnceLock<(BTreeSet<Vec<Datum>>, bool)>,
+    /// For `IN`.
+    members: OnceLock<Members>,
+    /// For `ARRAY`.
+    array: OnceLock<Arc<ArrayValue>>,
 }
 
 impl Rows {
     pub(crate) fn new(rows: Vec<Vec<Datum>>) -> Rows {
-        Rows { rows, set: OnceLock::new() }
+        Rows { rows, ..Rows::default() }
     }
-    fn set(&self) -> &(BTreeSet<Vec<Datum>>, bool) {
-        self.set.get_or_init(|| {
-            let has_null = self.rows.iter().any(|r| r.iter().any(Datum::is_null));
-            (self.rows.iter().cloned().collect(), has_null)
-        })
+    fn members(&self) -> &Members {
+        self.members.get_or_init(|| Members::new(self.rows.clone()))
     }
+    fn array(&self, element: &Type) -> Arc<ArrayValue> {
+        let make = || {
+            let items: Vec<Datum> = self.rows.iter().map(|r| r[0].clone()).collect();
+            let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
+            Arc::new(ArrayValue { element: element.clone(), dims, items })
+        };
+        self.array.get_or_init(make).clone()
+    }
+}
+
+/// Rows of one width, to look rows up in.
+struct Members {
+    whole: HashSet<Vec<Datum>>,
+    with_nulls: Vec<Vec<Datum>>,
+}
+
+impl Members {
+    fn new(rows: Vec<Vec<Datum>>) -> Members {
+        let (with_nulls, whole): (Vec<_>, Vec<_>) = rows.into_iter().partition(|r| r.iter().any(Datum::is_null));
+        Members { whole: whole.into_iter().collect(), with_nulls }
+    }
+    /// Whether one of them equals a row; `None`: a `NULL` keeps that from being known.
+    fn have(&self, row: &[Datum]) -> Option<bool> {
+        let has_nulls = row.iter().any(Datum::is_null);
+        if !has_nulls && self.whole.contains(row) {
+            return Some(true);
+        }
+        let may_equal = |other: &Vec<Datum>| other.iter().zip(row).all(|(a, b)| a.is_null() || b.is_null() || a == b);
+        let may_be_there = self.with_nulls.iter().any(may_equal) || (has_nulls && self.whole.iter().any(may_equal));
+        (!may_be_there).then_some(false)
+    }
+}
+
+/// A truth value that may be unknown.
+fn known(holds: Option<bool>) -> Datum {
+    holds.map_or(Datum::Null, Datum::Bool)
 }
 
 /// Evaluates what depends on nothing.
@@ -76,7 +141,7 @@ pub(crate) fn eval_constant(e: &Expr, ctx: &EvalContext) -> Result<Datum> {
 }
 
 /// For expressions known not to need the executor.
-pub(crate) fn finish(r: Result<Datum, Stop>) -> Result<Datum> {
+pub(crate) fn finish<V>(r: Result<V, Stop>) -> Result<V> {
     r.map_err(|s| match s {
         Stop::Error(e) => e,
         Stop::Missing(Missing::Subquery { .. }) => Error::unsupported("subqueries are not allowed here"),
@@ -181,6 +246,7 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
             Datum::Record(Arc::new(RecordValue { names: shape.names.clone(), types: shape.types.clone(), values }))
         }
         Expr::In(l, list) => in_list(l, list, env)?,
+        Expr::OneOf(o) => one_of(o, env)?,
         Expr::Quantified(q) => quantified(q, env)?,
         Expr::Subquery(s) => subquery(s, env)?,
         Expr::Sequence(s) => sequence(s, env)?,
@@ -192,8 +258,7 @@ fn param(env: &Env, i: u32) -> Result<Datum> {
 }
 
 /// A value without cloning it, where it lies still.
-fn operand<'v>(e: &'v Expr, env: &'v Env) -> Result<std::borrow::Cow<'v, Datum>, Stop> {
-    use std::borrow::Cow;
+fn operand<'v>(e: &'v Expr, env: &'v Env) -> Result<Cow<'v, Datum>, Stop> {
     Ok(match e {
         Expr::Const(d) => Cow::Borrowed(d),
         Expr::Slot(i) => Cow::Borrowed(&env.row[*i as usize]),
@@ -232,7 +297,19 @@ fn in_list(l: &Expr, list: &[Expr], env: &Env) -> Result<Datum, Stop> {
     Ok(if unknown { Datum::Null } else { Datum::Bool(false) })
 }
 
-fn array(element: &crate::types::Type, items: &[Expr], env: &Env) -> Result<Datum, Stop> {
+fn one_of(o: &OneOf, env: &Env) -> Result<Datum, Stop> {
+    let of_row = |row: &Vec<Expr>| row.iter().map(|e| operand(e, env).map(Cow::into_owned)).collect();
+    let of_rows = |rows: &Vec<Vec<Expr>>| finish(rows.iter().map(of_row).collect());
+    let members = env.memo.members(&o.rows, of_rows)?;
+    if let [one] = o.left.as_slice() {
+        let one = operand(one, env)?;
+        return Ok(known(members.have(std::slice::from_ref(&*one))));
+    }
+    let left = o.left.iter().map(|e| eval(e, env)).collect::<Result<Vec<_>, Stop>>()?;
+    Ok(known(members.have(&left)))
+}
+
+fn array(element: &Type, items: &[Expr], env: &Env) -> Result<Datum, Stop> {
     let values = items.iter().map(|i| eval(i, env)).collect::<Result<Vec<_>, Stop>>()?;
     if !values.iter().any(|v| matches!(v, Datum::Array(_))) {
         return Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), dims: vec![(values.len(), 1)], items: values })));
@@ -349,8 +426,34 @@ fn fold(outcomes: impl Iterator<Item = Result<Option<bool>>>, all: bool) -> Resu
 
 fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
     let l = operand(&q.left, env)?;
-    let Datum::Array(a) = eval(&q.array, env)? else { return Ok(Datum::Null) };
+    let array = operand(&q.array, env)?;
+    let Datum::Array(a) = &*array else { return Ok(Datum::Null) };
+    if let Some(holds) = membership(&q.meets, q.all)
+        && a.items.len() > SHORT_LIST_MAX
+        && is_settled(&q.array)
+    {
+        let members = env.memo.members(a, |a| Ok(a.items.iter().map(|i| vec![i.clone()]).collect()))?;
+        return Ok(known(members.have(std::slice::from_ref(&*l)).map(|there| there == holds)));
+    }
     Ok(fold(a.items.iter().map(|r| meets(&q.meets, &l, r, env.ctx)), q.all)?)
+}
+
+/// Whether a quantified comparison asks if a value is among others (`= ANY`), or if it is not (`<> ALL`).
+fn membership(how: &Meets, all: bool) -> Option<bool> {
+    match how {
+        how if how.is_identity() && !all => Some(true),
+        Meets::Compare(Cmp::Ne) if all => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether an array is the same one as long as the statement runs.
+fn is_settled(array: &Expr) -> bool {
+    match array {
+        Expr::Const(_) | Expr::Param(_) => true,
+        Expr::Subquery(s) => matches!(&s.body, SubqueryBody::Physical(plan) if plan.args.is_empty()),
+        _ => false,
+    }
 }
 
 fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
@@ -369,21 +472,11 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
             [row] => row[0].clone(),
             _ => return Err(Error::sql("21000", "more than one row returned by a subquery used as an expression").into()),
         },
-        SubqueryKind::Array(element) => {
-            let items: Vec<Datum> = rows.rows.iter().map(|r| r[0].clone()).collect();
-            let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
-            Datum::Array(Arc::new(ArrayValue { element: element.clone(), dims, items }))
-        }
+        SubqueryKind::Array(element) => Datum::Array(rows.array(element)),
         SubqueryKind::Quantified { left, meets: how, all } => {
             let left = left.iter().map(|l| eval(l, env)).collect::<Result<Vec<_>, Stop>>()?;
-            if how.is_identity() && !all && !left.iter().any(Datum::is_null) {
-                let (set, has_null) = rows.set();
-                match () {
-                    _ if set.contains(&left) => return Ok(Datum::Bool(true)),
-                    _ if !has_null => return Ok(Datum::Bool(false)),
-                    _ if left.len() == 1 => return Ok(Datum::Null),
-                    _ => {}
-                }
+            if let Some(holds) = membership(how, *all) {
+                return Ok(known(rows.members().have(&left).map(|there| there == holds)));
             }
             let outcome = |right: &Vec<Datum>| match how {
                 Meets::Row(row) => row_meets(row, &left, right, env.ctx),

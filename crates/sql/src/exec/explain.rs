@@ -411,6 +411,11 @@ impl Tree<'_> {
             Expr::Not(e) => format!("(NOT {})", self.named(e, names)),
             Expr::IsNull(e) => format!("({} IS NULL)", self.named(e, names)),
             Expr::In(e, v) => format!("({} IN ({}))", self.named(e, names), list(v, ", ")),
+            Expr::OneOf(o) => {
+                let row = |v: &[Expr]| if v.len() == 1 { list(v, "") } else { format!("({})", list(v, ", ")) };
+                let rows: Vec<String> = o.rows.iter().map(|r| row(r)).collect();
+                format!("({} IN ({}))", row(&o.left), rows.join(", "))
+            }
             Expr::Cast(c) => format!("({})::{}", self.named(&c.expr, names), c.to.name()),
             Expr::Subquery(_) => "(SubPlan)".into(),
             Expr::Case(..) => "CASE".into(),

@@ -104,6 +104,8 @@ pub(crate) enum Expr {
     Row(Arc<RowShape>, Vec<Expr>),
     /// `left IN (list)`, all of one type.
     In(Box<Expr>, Vec<Expr>),
+    /// A test by many values, in a physical plan.
+    OneOf(Box<OneOf>),
     /// `left op ANY (array)`; with `all`, `ALL`.
     Quantified(Box<Quantified>),
     Subquery(Box<Subquery>),
@@ -162,6 +164,76 @@ impl Meets {
             Meets::Call(_) => false,
             Meets::Row(row) => row.cmp == Cmp::Eq && row.equal.iter().all(Meets::is_identity),
         }
+    }
+}
+
+/// Shorter lists are compared one by one.
+pub(crate) const SHORT_LIST_MAX: usize = 8;
+
+/// `(left, …) IN ((…), …)`, or a disjunction that says the same: looked up, not compared one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct OneOf {
+    pub(crate) left: Vec<Expr>,
+    /// Constants and parameters.
+    pub(crate) rows: Arc<Vec<Vec<Expr>>>,
+}
+
+impl OneOf {
+    /// What an expression says, if it is such a test.
+    pub(crate) fn of(e: &Expr) -> Option<OneOf> {
+        let is_settled = |e: &Expr| matches!(e, Expr::Const(_) | Expr::Param(_));
+        match e {
+            Expr::In(l, list) if list.len() > SHORT_LIST_MAX && list.iter().all(is_settled) => {
+                let rows = list.iter().map(|e| vec![e.clone()]).collect();
+                Some(OneOf { left: vec![(**l).clone()], rows: Arc::new(rows) })
+            }
+            Expr::Or(items) if items.len() > SHORT_LIST_MAX => {
+                let mut equal = items.iter().map(|i| equalities(i).filter(|e| e.iter().all(|p| is_settled(&p.1))));
+                let first = equal.next()??;
+                let left: Vec<&Expr> = first.iter().map(|p| &p.0).collect();
+                // What comes after the first comparison may not be computed for every row.
+                let (head, rest) = left.split_first()?;
+                if head.is_volatile() || head.needs_executor() || !rest.iter().all(|e| is_at_hand(e)) {
+                    return None;
+                }
+                let right = |e: &[&(Expr, Expr)]| e.iter().map(|p| p.1.clone()).collect::<Vec<_>>();
+                let mut rows = Vec::with_capacity(items.len());
+                rows.push(right(&first));
+                for e in equal {
+                    let e = e?;
+                    if e.len() != left.len() || !e.iter().zip(&left).all(|(p, l)| p.0.is_same(l)) {
+                        return None;
+                    }
+                    rows.push(right(&e));
+                }
+                Some(OneOf { left: left.into_iter().cloned().collect(), rows: Arc::new(rows) })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The sides of an equality, or of a conjunction of some.
+fn equalities(e: &Expr) -> Option<Vec<&(Expr, Expr)>> {
+    match e {
+        Expr::Compare(Cmp::Eq, p) => Some(vec![p]),
+        Expr::And(all) => all
+            .iter()
+            .map(|e| match e {
+                Expr::Compare(Cmp::Eq, p) => Some(&**p),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    }
+}
+
+/// Whether it is a value of the row, or an implicit cast of one.
+fn is_at_hand(e: &Expr) -> bool {
+    match e {
+        Expr::Slot(_) | Expr::Arg(_) => true,
+        Expr::Cast(c) => c.context == CastContext::Implicit && is_at_hand(&c.expr),
+        _ => false,
     }
 }
 
@@ -281,6 +353,7 @@ impl Expr {
             Expr::Subscript(a, i) => std::iter::once(&**a).chain(i).collect(),
             Expr::Slice(a, l, u) => std::iter::once(&**a).chain(l.as_deref()).chain(u.as_deref()).collect(),
             Expr::In(e, v) => std::iter::once(&**e).chain(v).collect(),
+            Expr::OneOf(o) => o.left.iter().chain(o.rows.iter().flatten()).collect(),
             Expr::Quantified(q) => vec![&q.left, &q.array],
             Expr::Subquery(s) => match &s.kind {
                 SubqueryKind::Quantified { left, .. } => left.iter().collect(),
@@ -316,6 +389,7 @@ impl Expr {
             Expr::Subscript(a, i) => std::iter::once(&mut **a).chain(i).collect(),
             Expr::Slice(a, l, u) => std::iter::once(&mut **a).chain(l.as_deref_mut()).chain(u.as_deref_mut()).collect(),
             Expr::In(e, v) => std::iter::once(&mut **e).chain(v).collect(),
+            Expr::OneOf(o) => o.left.iter_mut().chain(Arc::make_mut(&mut o.rows).iter_mut().flatten()).collect(),
             Expr::Quantified(q) => vec![&mut q.left, &mut q.array],
             Expr::Subquery(s) => match &mut s.kind {
                 SubqueryKind::Quantified { left, .. } => left.iter_mut().collect(),
@@ -426,6 +500,7 @@ impl Expr {
             Expr::Compare(..) | Expr::Distinct(_) | Expr::IsNull(_) | Expr::IsBool(..) => false,
             Expr::And(_) | Expr::Or(_) | Expr::Not(_) => false,
             Expr::In(_, list) => list.len() > BRIEF_LIST_MAX,
+            Expr::OneOf(o) => o.rows.len() > BRIEF_LIST_MAX,
             Expr::Subquery(s) => !matches!(s.kind, SubqueryKind::Scalar),
             _ => true,
         })

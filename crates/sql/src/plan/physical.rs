@@ -340,7 +340,11 @@ impl Compiler<'_> {
             }
             _ => {}
         }
-        e.children_mut().into_iter().try_for_each(|c| self.resolve(c, layout))
+        e.children_mut().into_iter().try_for_each(|c| self.resolve(c, layout))?;
+        if let Some(test) = OneOf::of(e) {
+            *e = Expr::OneOf(Box::new(test));
+        }
+        Ok(())
     }
     fn place(&self, c: ColId, layout: &[ColId]) -> Result<Expr> {
         if let Some(at) = layout.iter().position(|l| *l == c) {

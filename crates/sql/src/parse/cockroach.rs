@@ -3,11 +3,11 @@
 //! | CockroachDB | here |
 //! | --- | --- |
 //! | `INDEX`, `UNIQUE INDEX` in `CREATE TABLE` | indexes that are created with the table |
-//! | `FAMILY`, `USING HASH` | nothing: they tune a storage layout that is not this one |
+//! | `FAMILY`, `USING HASH` | nothing, with a notice: they tune a storage layout that is not this one |
 //! | `NOT VISIBLE` columns | hidden columns: read and written by name, and no part of `*` |
 //! | `NOT VISIBLE` indexes | hidden indexes: kept, and no query is answered from them |
 //! | `value:::type` | `value::type` |
-//! | `table@index` | the table: plans choose indexes |
+//! | `table@index` | the table, with a notice: plans choose indexes |
 //! | `FROM [SHOW …]`, `WITH name AS (SHOW …)` | a table whose name is the statement, in quotation marks of its own |
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
@@ -31,12 +31,26 @@ pub(super) struct Said {
     pub(super) is_upsert: bool,
     /// The new index is not visible.
     pub(super) hides_index: bool,
+    /// What means nothing here: messages.
+    pub(super) ignored: Vec<&'static str>,
 }
+
+impl Said {
+    fn ignores(&mut self, what: &'static str) {
+        if !self.ignored.contains(&what) {
+            self.ignored.push(what);
+        }
+    }
+}
+
+const NO_FAMILIES: &str = "FAMILY is ignored: a row's columns are stored together";
+const NO_SHARDS: &str = "USING HASH is ignored: an index has no shards";
+const NO_HINTS: &str = "index hints are ignored: plans choose indexes";
 
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<Said> {
     let mut said = Said::default();
     type_annotations(tokens);
-    index_hints(tokens);
+    index_hints(tokens, &mut said);
     shown_tables(tokens);
     let mut depth = 0usize;
     for at in 0..tokens.len() {
@@ -84,7 +98,7 @@ fn type_annotations(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// `t@i` and `t@{…}` where a table may be named, with no space before the sign: an operator of that name is only a prefix.
-fn index_hints(tokens: &mut Vec<TokenWithSpan>) {
+fn index_hints(tokens: &mut Vec<TokenWithSpan>, said: &mut Said) {
     let mut i = 2;
     while i + 1 < tokens.len() {
         let before = &tokens[i - 2];
@@ -98,7 +112,9 @@ fn index_hints(tokens: &mut Vec<TokenWithSpan>) {
                 Token::LBrace => (i..tokens.len()).find(|e| tokens[*e].token == Token::RBrace).map_or(i, |e| e + 1),
                 _ => i,
             };
-            tokens.drain(i..end);
+            if !tokens.drain(i..end).as_slice().is_empty() {
+                said.ignores(NO_HINTS);
+            }
         }
         i += 1;
     }
@@ -153,9 +169,10 @@ fn table_elements(tokens: &mut Vec<TokenWithSpan>, place: &Place, said: &mut Sai
             return Err(Error::unsupported("inverted indexes are not supported").at(position));
         }
         if is(&tokens[index], "index") && has_names_after(tokens, index, item.end) {
-            indexes.push(index_of(tokens, item.clone(), index, is_unique, &name, place)?);
+            indexes.push(index_of(tokens, item.clone(), index, is_unique, &name, place, said)?);
             remove_item(tokens, item);
         } else if is(&tokens[first], "family") && has_names_after(tokens, first, item.end) {
+            said.ignores(NO_FAMILIES);
             remove_item(tokens, item);
         } else {
             column(tokens, item, said);
@@ -185,6 +202,7 @@ fn index_of(
     is_unique: bool,
     table: &[TokenWithSpan],
     place: &Place,
+    said: &mut Said,
 ) -> Result<NewIndex> {
     let span = tokens[index].span;
     let spanned = |value: &str, keyword| TokenWithSpan { token: word(value, keyword), span };
@@ -199,7 +217,7 @@ fn index_of(
     text.extend_from_slice(table);
     let mut rest = tokens[open..item.end].to_vec();
     let is_visible = !take_not_visible(&mut rest);
-    without_sharding(&mut rest);
+    without_sharding(&mut rest, said);
     storing(&mut rest);
     text.extend(rest);
     let dialect = PostgreSqlDialect {};
@@ -229,7 +247,7 @@ fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) 
     let Some(Token::Word(name)) = tokens.get(item.start).map(|t| t.token.clone()) else { return };
     let mut own: Vec<TokenWithSpan> = tokens[item.clone()].to_vec();
     if CONSTRAINTS.iter().any(|w| is(&own[0], w)) {
-        without_sharding(&mut own);
+        without_sharding(&mut own, said);
         tokens.splice(item, own);
         return;
     }
@@ -258,17 +276,19 @@ fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) 
             let end = i + words.len();
             let has_name = matches!(own.get(end).map(|t| &t.token), Some(Token::Word(w)) if w.keyword == Keyword::NoKeyword);
             own.drain(i..end + usize::from(has_name));
+            said.ignores(NO_FAMILIES);
             continue;
         }
         i += 1;
     }
-    without_sharding(&mut own);
+    without_sharding(&mut own, said);
     tokens.splice(item, own);
 }
 
 /// `USING HASH [WITH (…)]`, and older `USING HASH WITH BUCKET_COUNT = n`: rows are not kept in the order of their keys' ranges on nodes.
-fn without_sharding(tokens: &mut Vec<TokenWithSpan>) {
+fn without_sharding(tokens: &mut Vec<TokenWithSpan>, said: &mut Said) {
     let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &["using", "hash"])) else { return };
+    said.ignores(NO_SHARDS);
     let mut end = at + 2;
     if sees(tokens, end, &["with", "bucket_count"]) {
         end = (end + 4).min(tokens.len());

@@ -69,6 +69,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
             as_of: cut.as_of,
             overriding: cut.overriding,
             row_locks: cut.row_locks,
+            ignored: cut.said.ignored,
         });
     }
     Ok(statements)
@@ -132,6 +133,7 @@ pub fn parse_one_statement(text: &str) -> Result<Statement> {
             as_of: None,
             overriding: None,
             row_locks: RowLocks::default(),
+            ignored: Vec::new(),
         }),
         1 => Ok(all.remove(0)),
         _ => Err(Error::sql("42601", "cannot insert multiple commands into a prepared statement")),

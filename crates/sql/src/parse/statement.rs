@@ -16,6 +16,8 @@ pub struct Statement {
     /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE` of an `INSERT`.
     pub overriding: Option<Overriding>,
     pub row_locks: RowLocks,
+    /// What it says that means nothing here: a notice each.
+    pub ignored: Vec<&'static str>,
 }
 
 /// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR SHARE`.

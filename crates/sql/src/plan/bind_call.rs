@@ -1,7 +1,8 @@
 //! Binds calls: scalar functions, aggregates, window functions, set-returning functions in select lists, sequences.
 
 use super::bind_expr::kind;
-use super::binder::{Binder, Typed};
+use super::bind_query::SETS_HINT;
+use super::binder::{Binder, Scope, Typed};
 use super::expr::*;
 use super::rel::{AggCall, Bound, Frame, SortKey, WindowCall, WindowFunction};
 use crate::catalog::lookup::{Name, fold};
@@ -10,6 +11,7 @@ use crate::types::functions::{self, FunctionKind};
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -43,6 +45,13 @@ impl Binder<'_> {
             FunctionArguments::Subquery(_) => return Err(Error::sql("42601", "syntax error in the arguments")),
             FunctionArguments::List(list) => list,
         };
+        let said = list.clauses.iter().find_map(|c| match c {
+            ast::FunctionArgumentClause::IgnoreOrRespectNulls(nulls) => Some(nulls),
+            _ => None,
+        });
+        if let Some(nulls) = f.null_treatment.as_ref().or(said) {
+            return Err(Error::unsupported(format!("{nulls} is not supported")));
+        }
         let args = arguments(list)?;
         if f.over.is_some() {
             return self.window_call(f, &name, list, &args);
@@ -102,7 +111,11 @@ impl Binder<'_> {
     }
 
     fn variadic(&mut self, name: &str, args: &[&Ast]) -> Result<Typed> {
-        let items: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
+        let bind = |b: &mut Self| args.iter().map(|a| b.expr(a)).collect::<Result<Vec<_>>>();
+        let items = match name {
+            "coalesce" => self.without_sets("set-returning functions are not allowed in COALESCE", bind)?,
+            _ => bind(self)?,
+        };
         let types: Vec<Type> = items.iter().map(|i| i.ty.clone()).collect();
         let ty = select_common_type(&types, &name.to_uppercase())?;
         let items = items.into_iter().map(|i| self.coerce(i, &ty, CastContext::Implicit)).collect::<Result<_>>()?;
@@ -156,8 +169,8 @@ impl Binder<'_> {
     }
 
     fn aggregate(&mut self, f: &ast::Function, name: &str, list: &ast::FunctionArgumentList, args: &[&Ast]) -> Result<Typed> {
-        if let Some(clause) = self.scope_or_none()? {
-            return Err(Error::sql("42803", format!("aggregate functions are not allowed in {clause}")));
+        if self.scopes.is_empty() {
+            return Err(Error::sql("42803", "aggregate functions are not allowed in this context"));
         }
         let star = is_star(list);
         if name != "count" && star {
@@ -168,22 +181,22 @@ impl Binder<'_> {
         }
         // Nothing inside an aggregate's arguments may be an aggregate.
         let saved = self.scope().no_aggregates.replace("aggregate function calls");
-        let bound = (|| {
-            let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
-            let filter = f.filter.as_ref().map(|e| self.condition(e, "FILTER")).transpose()?;
+        let bound = self.without_sets("aggregate function calls cannot contain set-returning function calls", |b| {
+            let args: Vec<Typed> = args.iter().map(|a| b.expr(a)).collect::<Result<_>>()?;
+            let filter = f.filter.as_ref().map(|e| b.condition(e, "FILTER")).transpose()?;
             let mut order = Vec::new();
             for clause in &list.clauses {
                 match clause {
                     ast::FunctionArgumentClause::OrderBy(keys) => {
                         for k in keys {
-                            order.push(self.sort_key(k)?);
+                            order.push(b.sort_key(k)?);
                         }
                     }
                     _ => return Err(Error::unsupported("this clause of an aggregate is not supported")),
                 }
             }
             Ok((args, filter, order))
-        })();
+        });
         self.scope().no_aggregates = saved;
         let (args, filter, order) = bound.map_err(|e: Error| match e.message() {
             "aggregate functions are not allowed in aggregate function calls" => {
@@ -199,13 +212,25 @@ impl Binder<'_> {
         let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
         let ty = aggregate.result.clone();
         let call = AggCall { aggregate: Arc::new(aggregate), args, distinct, filter, order };
-        if let Some((id, _, _)) = self.scope().aggs.iter().find(|(_, c, _)| c.is_one_value_with(&call)) {
+        let level = self.level_of(&call);
+        if let Some(clause) = self.scopes[level].no_aggregates {
+            return Err(Error::sql("42803", format!("aggregate functions are not allowed in {clause}")));
+        }
+        if let Some((id, _, _)) = self.scopes[level].aggs.iter().find(|(_, c, _)| c.is_one_value_with(&call)) {
             return Ok(Typed::new(Expr::Column(*id), ty));
         }
         let id = self.fresh();
-        self.scope().aggs.push((id, call, ty.clone()));
-        self.scope().calls_at.push((id, f.span()));
+        self.scopes[level].aggs.push((id, call, ty.clone()));
+        self.scopes[level].calls_at.push((id, f.span()));
         Ok(Typed::new(Expr::Column(id), ty))
+    }
+
+    /// The query that an aggregate belongs to: the innermost one that has a column of its arguments; if they have none, the one it
+    /// stands in (PostgreSQL manual, 4.2.7).
+    fn level_of(&self, call: &AggCall) -> usize {
+        let used: BTreeSet<ColId> = call.exprs().into_iter().flat_map(Expr::columns).collect();
+        let has_some = |s: &Scope| s.cols.iter().any(|c| used.contains(&c.id));
+        self.scopes.iter().rposition(has_some).unwrap_or(self.scopes.len() - 1)
     }
 
     fn resolve_aggregate(&mut self, name: &str, args: Vec<Typed>) -> Result<(functions::Aggregate, Vec<Expr>)> {
@@ -219,16 +244,12 @@ impl Binder<'_> {
         Ok((aggregate, args))
     }
 
-    fn scope_or_none(&mut self) -> Result<Option<&'static str>> {
-        match self.scopes.last() {
-            Some(s) => Ok(s.no_aggregates),
-            None => Ok(Some("this context")),
-        }
-    }
-
     fn set_returning(&mut self, name: &str, args: &[&Ast]) -> Result<Typed> {
         if !self.scopes.last().is_some_and(|s| s.allow_sets) {
             return Err(Error::sql("0A000", "set-returning functions are not allowed here"));
+        }
+        if let Some(message) = self.scope().no_sets {
+            return Err(Error::unsupported(message).hint(SETS_HINT));
         }
         let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
         let (f, args) = self.resolve_set(name, args)?;
@@ -258,8 +279,10 @@ impl Binder<'_> {
         if list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct) {
             return Err(Error::unsupported("DISTINCT is not implemented for window functions"));
         }
-        let mut args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
-        let filter = f.filter.as_ref().map(|e| self.condition(e, "FILTER")).transpose()?;
+        let (mut args, filter) = self.without_sets("window function calls cannot contain set-returning function calls", |b| {
+            let args: Vec<Typed> = args.iter().map(|a| b.expr(a)).collect::<Result<_>>()?;
+            Ok((args, f.filter.as_ref().map(|e| b.condition(e, "FILTER")).transpose()?))
+        })?;
         let ranking = |f| Ok::<_, Error>((f, Type::Int8, Vec::new()));
         let (function, ty, args) = match (name, args.len()) {
             ("row_number", 0) => ranking(WindowFunction::RowNumber)?,
@@ -301,8 +324,11 @@ impl Binder<'_> {
         };
         let over = f.over.as_ref().expect("a window call has OVER");
         let spec = self.window_spec(over)?;
-        let partition = spec.partition_by.iter().map(|e| Ok(self.expr(e)?.expr)).collect::<Result<Vec<_>>>()?;
-        let order = spec.order_by.iter().map(|k| self.sort_key(k)).collect::<Result<Vec<_>>>()?;
+        let (partition, order) =
+            self.without_sets("set-returning functions in the definition of a window are not supported", |b| {
+                let partition = spec.partition_by.iter().map(|e| Ok(b.expr(e)?.expr)).collect::<Result<Vec<_>>>()?;
+                Ok((partition, spec.order_by.iter().map(|k| b.sort_key(k)).collect::<Result<Vec<_>>>()?))
+            })?;
         let frame = self.frame(spec.window_frame.as_ref(), !order.is_empty())?;
         let id = self.fresh();
         let call = WindowCall { function, args, filter, partition, order, frame };

@@ -116,15 +116,17 @@ impl Binder<'_> {
                 let matched = self.operator_typed("~", left, pattern, expr)?;
                 Ok(boolean(if *negated { not(matched.expr) } else { matched.expr }))
             }
+            Ast::Cast { format: Some(_), .. } => Err(self.at(Error::unsupported("CAST … FORMAT is not supported"), e.span())),
             Ast::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr, data_type, .. } => {
                 let ty = self.data_type(data_type)?;
                 let inner = self.expr(expr)?;
                 let cast = self.coerce(inner, &ty, CastContext::Explicit).map_err(|err| self.at(err, expr.span()))?;
                 Ok(Typed::new(cast, ty))
             }
-            Ast::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref())
-            }
+            Ast::Case { operand, conditions, else_result, .. } => self
+                .without_sets("set-returning functions are not allowed in CASE", |b| {
+                    b.case(operand.as_deref(), conditions, else_result.as_deref())
+                }),
             Ast::Function(f) => self.function(f),
             Ast::Array(a) => self.array(&a.elem),
             Ast::Tuple(items) => {

@@ -45,6 +45,8 @@ pub(crate) fn locking_of(locks: &Locks, relation: &str) -> Locking {
     locks.iter().find(|l| l.of.is_none() || l.names(relation)).map_or(Locking::None, |l| l.locking)
 }
 
+pub(crate) const SETS_HINT: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
+
 /// What a clause is called.
 fn clause(locking: Locking) -> &'static str {
     match locking {
@@ -53,6 +55,10 @@ fn clause(locking: Locking) -> &'static str {
         Locking::KeyKept(_) => "FOR NO KEY UPDATE",
         Locking::Exclusive(_) | Locking::None => "FOR UPDATE",
     }
+}
+
+fn not_united(locking: Locking) -> Error {
+    Error::unsupported(format!("{} is not allowed with UNION/INTERSECT/EXCEPT", clause(locking)))
 }
 
 impl Binder<'_> {
@@ -93,7 +99,19 @@ impl Binder<'_> {
         let (mut rel, cols) = match &*q.body {
             ast::SetExpr::Select(s) => self.select(s, order, &locks)?,
             body => {
-                let (rel, cols) = self.set_expr(body)?;
+                let (rel, cols) = match (body, locks.first()) {
+                    (_, None) => self.set_expr(body)?,
+                    // They are those of the query in parentheses.
+                    (ast::SetExpr::Query(inner), _) => {
+                        let locks = inner.locks.iter().chain(&q.locks).cloned().collect();
+                        self.query(&ast::Query { locks, ..(**inner).clone() })?
+                    }
+                    (ast::SetExpr::Table(t), _) => self.whole_table(t, &locks, body.span())?,
+                    (ast::SetExpr::SetOperation { .. }, Some(lock)) => return Err(not_united(lock.locking)),
+                    (_, Some(lock)) => {
+                        return Err(Error::unsupported(format!("{} cannot be applied to VALUES", clause(lock.locking))));
+                    }
+                };
                 let keys = order.iter().map(|k| self.output_key(k, &cols)).collect::<Result<Vec<_>>>()?;
                 (if keys.is_empty() { rel } else { Rel::Sort { input: Box::new(rel), keys } }, cols)
             }
@@ -170,23 +188,39 @@ impl Binder<'_> {
         Err(self.at(Error::unsupported(format!("{} cannot be applied to {what}", clause(*locking))), *span))
     }
 
+    /// 42P01 if a clause that locks names another relation than these.
+    fn refuse_other_locks(&self, locks: &Locks, tables: &[String]) -> Result<()> {
+        for l in locks {
+            if let Some((name, span)) = &l.of
+                && !tables.contains(name)
+            {
+                let message = format!("relation \"{name}\" in {} clause not found in FROM clause", clause(l.locking));
+                return Err(self.at(Error::sql("42P01", message), *span));
+            }
+        }
+        Ok(())
+    }
+
     fn set_expr(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
         self.deeper(|b| match e {
             ast::SetExpr::Select(s) => b.select(s, &[], &Vec::new()),
             ast::SetExpr::Query(q) => b.query(q),
             ast::SetExpr::Values(v) => b.values(v),
             ast::SetExpr::SetOperation { left, op, set_quantifier, right } => b.set_operation(left, *op, *set_quantifier, right),
-            ast::SetExpr::Table(t) => {
-                let parts =
-                    t.schema_name.iter().chain(&t.table_name).map(|n| ast::ObjectNamePart::Identifier(ast::Ident::new(n)));
-                let name = Name::from_ast(&ast::ObjectName(parts.collect()))?;
-                let (rel, cols) = b.relation(&name, None, &Vec::new(), e.span())?;
-                let out = cols.into_iter().filter(|c| !c.hidden);
-                Ok((rel, out.map(|c| OutCol { id: c.id, name: c.name, ty: c.ty, origin: c.origin }).collect()))
-            }
+            ast::SetExpr::Table(t) => b.whole_table(t, &Vec::new(), e.span()),
             ast::SetExpr::Insert(s) | ast::SetExpr::Update(s) | ast::SetExpr::Delete(s) => b.dml(s),
             ast::SetExpr::Merge(_) => Err(Error::unsupported("MERGE is not supported")),
         })
+    }
+
+    /// `TABLE name`.
+    fn whole_table(&mut self, t: &ast::Table, locks: &Locks, span: sqlparser::tokenizer::Span) -> Result<(Rel, Vec<OutCol>)> {
+        let parts = t.schema_name.iter().chain(&t.table_name).map(|n| ast::ObjectNamePart::Identifier(ast::Ident::new(n)));
+        let name = Name::from_ast(&ast::ObjectName(parts.collect()))?;
+        self.refuse_other_locks(locks, std::slice::from_ref(&name.name))?;
+        let (rel, cols) = self.relation(&name, None, locks, span)?;
+        let out = cols.into_iter().filter(|c| !c.hidden);
+        Ok((rel, out.map(|c| OutCol { id: c.id, name: c.name, ty: c.ty, origin: c.origin }).collect()))
     }
 
     fn set_operation(
@@ -206,12 +240,16 @@ impl Binder<'_> {
             ast::SetQuantifier::Distinct | ast::SetQuantifier::None => false,
             _ => return Err(Error::sql("42601", "syntax error at or near \"BY\"")),
         };
-        let (l, lcols) = self.set_side(left)?;
-        let (r, rcols) = self.set_side(right)?;
+        for side in [left, right] {
+            if let ast::SetExpr::Query(q) = side
+                && let Some(lock) = self.locks(&q.locks)?.first()
+            {
+                return Err(not_united(lock.locking));
+            }
+        }
+        let (l, lcols) = self.set_expr(left)?;
+        let (r, rcols) = self.set_expr(right)?;
         self.unite(op, name, all, (l, lcols), (r, rcols))
-    }
-    fn set_side(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
-        self.set_expr(e)
     }
 
     fn unite(
@@ -350,14 +388,7 @@ impl Binder<'_> {
             return Err(Error::unsupported("SELECT INTO is not supported").hint("Use CREATE TABLE and INSERT … SELECT."));
         }
         let (from, cols, tables) = self.from(&s.from, locks)?;
-        for l in locks {
-            if let Some((name, span)) = &l.of
-                && !tables.contains(name)
-            {
-                let message = format!("relation \"{name}\" in {} clause not found in FROM clause", clause(l.locking));
-                return Err(self.at(Error::sql("42P01", message), *span));
-            }
-        }
+        self.refuse_other_locks(locks, &tables)?;
         let mut scope = Scope { cols, tables, ..Scope::default() };
         for w in &s.named_window {
             let spec = match &w.1 {
@@ -410,10 +441,19 @@ impl Binder<'_> {
             sort.push(sort_key(self.order_expr(&k.expr, &items, "ORDER BY")?, &k.options)?);
         }
         self.scope().allow_windows = false;
-        let (aggs, mut windows, sets) = {
+        let (aggs, mut windows, mut sets) = {
             let scope = self.scope();
             (std::mem::take(&mut scope.aggs), std::mem::take(&mut scope.windows), std::mem::take(&mut scope.sets))
         };
+        let has_set = |e: &Expr| e.columns().iter().any(|c| sets.iter().any(|(id, _, _)| id == c));
+        if keys.iter().any(|(_, e)| has_set(e)) {
+            return Err(Error::unsupported("set-returning functions in GROUP BY are not supported").hint(SETS_HINT));
+        }
+        // PostgreSQL makes the rows of sets that no key of the order needs after DISTINCT ON.
+        if !sets.is_empty() && !sort.is_empty() && matches!(distinct, Some(Some(_))) && !sort.iter().any(|k| has_set(&k.expr)) {
+            let message = "set-returning functions in the select list of SELECT DISTINCT ON … ORDER BY are not supported";
+            return Err(Error::unsupported(message).hint(SETS_HINT));
+        }
         let is_grouped = grouped || !aggs.is_empty() || having.is_some();
         if is_grouped {
             if !locks.is_empty() {
@@ -431,6 +471,7 @@ impl Binder<'_> {
                 w.args.iter_mut().chain(&mut w.partition).chain(w.filter.as_mut()).try_for_each(&check)?;
                 w.order.iter_mut().try_for_each(|k| check(&mut k.expr))?;
             }
+            sets.iter_mut().flat_map(|(_, _, args)| args).try_for_each(&check)?;
             let aggs = aggs.into_iter().map(|(id, call, _)| (id, call)).collect();
             rel = Rel::Aggregate { input: Box::new(rel), keys, aggs };
             if let Some(h) = having {
@@ -780,23 +821,22 @@ fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: 
         return Ok(());
     }
     let ungrouped = |c: ColId| from.contains(&c) && !keys.iter().any(|k| k.0 == c);
-    let refuse = |c: ColId| {
-        let name = names
+    let name_of = |c: ColId| {
+        names
             .iter()
             .find(|n| n.id == c)
-            .map_or_else(String::new, |n| if n.table.is_empty() { n.name.clone() } else { format!("{}.{}", n.table, n.name) });
-        Err(Error::sql(
-            "42803",
-            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
-        ))
+            .map_or_else(String::new, |n| if n.table.is_empty() { n.name.clone() } else { format!("{}.{}", n.table, n.name) })
     };
     match e {
-        Expr::Column(c) if ungrouped(*c) => return refuse(*c),
+        Expr::Column(c) if ungrouped(*c) => {
+            let message = "must appear in the GROUP BY clause or be used in an aggregate function";
+            return Err(Error::sql("42803", format!("column \"{}\" {message}", name_of(*c))));
+        }
         Expr::Subquery(s) => {
             if let SubqueryBody::Logical(rel) = &s.body
                 && let Some(c) = rel.free_columns().into_iter().find(|c| ungrouped(*c))
             {
-                return refuse(c);
+                return Err(Error::sql("42803", format!("subquery uses ungrouped column \"{}\" from outer query", name_of(c))));
             }
         }
         _ => {}

@@ -60,6 +60,8 @@ pub(crate) struct Scope {
     pub(crate) sets: Vec<(ColId, SetFunction, Vec<Expr>)>,
     /// Whether set-returning functions may stand here (the select list).
     pub(crate) allow_sets: bool,
+    /// Why they may not stand in the part of it that is being bound.
+    pub(crate) no_sets: Option<&'static str>,
     pub(crate) allow_windows: bool,
     pub(crate) named_windows: Vec<(String, ast::WindowSpec)>,
 }
@@ -164,6 +166,14 @@ impl<'a> Binder<'a> {
     }
     pub(crate) fn scope(&mut self) -> &mut Scope {
         self.scopes.last_mut().expect("a scope is open")
+    }
+    /// Binds a part of a select list where no set-returning function may stand, with the message that says so.
+    pub(crate) fn without_sets<R>(&mut self, message: &'static str, bind: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let Some(scope) = self.scopes.last_mut() else { return bind(self) };
+        let before = scope.no_sets.replace(message);
+        let bound = bind(self);
+        self.scope().no_sets = before;
+        bound
     }
 
     /// A parameter; its type may still be unknown.

@@ -29,6 +29,7 @@ const ON_THEIR_WAY: usize = 4;
 pub(super) struct Copy<'a> {
     source: &'a CopySource,
     is_to: bool,
+    is_frozen: bool,
     format: CopyFormat,
 }
 
@@ -48,7 +49,23 @@ impl<'a> Copy<'a> {
             }
             _ => return Err(Error::sql("42601", "COPY FROM needs STDIN, COPY TO needs STDOUT")),
         }
-        Ok(Copy { source, is_to, format: read_options(options, legacy)? })
+        let format = read_options(options, legacy)?;
+        let lists = [
+            ("quote", !format.force_quote.is_empty(), true),
+            ("not null", !format.force_not_null.is_empty(), false),
+            ("null", !format.force_null.is_empty(), false),
+        ];
+        for (name, _, of_to) in lists.into_iter().filter(|(_, is_said, _)| *is_said) {
+            if format.kind != CopyKind::Csv {
+                return Err(Error::unsupported(format!("COPY force {name} available only in CSV mode")));
+            }
+            if of_to != is_to {
+                let direction = if of_to { "TO" } else { "FROM" };
+                return Err(Error::unsupported(format!("COPY force {name} only available using COPY {direction}")));
+            }
+        }
+        let is_frozen = options.iter().any(|o| matches!(o, CopyOption::Freeze(true)));
+        Ok(Copy { source, is_to, is_frozen, format })
     }
 }
 
@@ -68,7 +85,6 @@ fn read_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<C
                     other => return Err(Error::sql("22023", format!("COPY format \"{other}\" not recognized"))),
                 }
             }
-            // Rows are written the same way whether or not they are frozen.
             CopyOption::Freeze(_) => {}
             CopyOption::Delimiter(c) => delimiter = Some(*c),
             CopyOption::Null(s) => null = Some(s.clone()),
@@ -151,6 +167,10 @@ impl<E: Environment> Session<E> {
         let rows = match copy.is_to {
             true => self.copy_to(statement, copy, is_whole, now, out).await?,
             false => {
+                if copy.is_frozen {
+                    let message = "COPY FREEZE is ignored: rows are visible when their transaction commits";
+                    self.notice(out, "NOTICE", "01000", message);
+                }
                 // Data that was read cannot be read again.
                 self.side_effects += 1;
                 self.copy_from(copy, now, out).await?
@@ -185,6 +205,7 @@ impl<E: Environment> Session<E> {
             prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
         }
         let names: Vec<String> = prepared.columns.iter().map(|c| c.name.clone()).collect();
+        self.refuse_unused(copy.source, "FORCE_QUOTE", &copy.format.force_quote, &names)?;
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         out.copy_out(format, names.len());
         let mut encoder = Encoder::new(copy.format, names);
@@ -234,6 +255,24 @@ impl<E: Environment> Session<E> {
         };
         Ok(names.join(", "))
     }
+    /// 42P10 if an option names a column that is not copied, 42703 if there is none of that name.
+    fn refuse_unused(&mut self, source: &CopySource, option: &str, named: &[String], copied: &[String]) -> Result<()> {
+        let Some(column) = named.iter().find(|n| *n != "*" && !copied.contains(n)) else { return Ok(()) };
+        let catalog = self.catalog();
+        let table = match source {
+            CopySource::Table { table_name, .. } => {
+                Name::from_ast(table_name).and_then(|name| catalog.table(&self.names, &name)).ok()
+            }
+            CopySource::Query(_) => None,
+        };
+        match table {
+            Some(table) if table.column(column).is_some() => {
+                Err(Error::sql("42P10", format!("{option} column \"{column}\" not referenced by COPY")))
+            }
+            Some(table) => Err(Error::sql("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name))),
+            None => Err(Error::sql("42703", format!("column \"{column}\" does not exist"))),
+        }
+    }
     /// Runs a query whose rows go out as lines.
     async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut Lines<'_>) -> Result<u64> {
         let catalog = self.catalog();
@@ -277,6 +316,8 @@ impl<E: Environment> Session<E> {
             return Err(Error::unsupported("COPY FROM STDIN after other statements of an implicit transaction is not supported")
                 .hint("Send it as a query of its own, or use a transaction block."));
         }
+        self.refuse_unused(copy.source, "FORCE_NOT_NULL", &copy.format.force_not_null, &load.names)?;
+        self.refuse_unused(copy.source, "FORCE_NULL", &copy.format.force_null, &load.names)?;
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         let mut decoder = Decoder::new(copy.format, &load.names);
         out.copy_in(format, load.names.len());

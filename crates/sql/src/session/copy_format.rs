@@ -76,7 +76,8 @@ impl Decoder {
         }
     }
     pub fn push(&mut self, data: &[u8]) {
-        if !self.is_over {
+        // Text after the end is ignored, binary data after it is refused.
+        if !self.is_over || self.format.kind == CopyKind::Binary {
             self.buffer.extend_from_slice(data);
         }
     }
@@ -84,7 +85,7 @@ impl Decoder {
     pub fn row(&mut self, at_end: bool) -> Result<Option<Vec<Field>>> {
         loop {
             if self.is_over {
-                return Ok(None);
+                return self.nothing_after_the_end();
             }
             let row = match self.format.kind {
                 CopyKind::Binary => {
@@ -118,6 +119,13 @@ impl Decoder {
                 }
                 _ => return Ok(Some(fields)),
             }
+        }
+    }
+
+    fn nothing_after_the_end(&self) -> Result<Option<Vec<Field>>> {
+        match self.format.kind {
+            CopyKind::Binary if !self.buffer.is_empty() => Err(malformed("received copy data after EOF marker")),
+            _ => Ok(None),
         }
     }
 
@@ -277,8 +285,9 @@ impl Decoder {
         };
         let count = i16::from_be_bytes([count[0], count[1]]);
         if count == -1 {
+            self.buffer.advance(2);
             self.is_over = true;
-            return Ok(None);
+            return self.nothing_after_the_end();
         }
         if count as usize != self.columns || count < 0 {
             return Err(malformed(format!("row field count is {count}, expected {}", self.columns)));
@@ -519,6 +528,21 @@ mod tests {
         assert_eq!(missing.message(), "missing data for column \"c1\"");
         assert_eq!(decode(format(CopyKind::Csv), 1, &[b"\"open\n"]).unwrap_err().sqlstate(), "22P04");
         assert_eq!(decode(format(CopyKind::Binary), 1, &[b"not a signature at all"]).unwrap_err().sqlstate(), "22P04");
+    }
+
+    #[test]
+    fn binary_data_ends_with_its_trailer() {
+        let mut encoder = Encoder::new(format(CopyKind::Binary), names(1));
+        encoder.start();
+        encoder.begin_row(1);
+        encoder.field(Some(b"x"));
+        encoder.finish();
+        let whole = encoder.out;
+        assert_eq!(decode(format(CopyKind::Binary), 1, &[&whole]).unwrap().len(), 1);
+        for after in [&[&whole[..], b"y"][..], &[&[&whole[..], b"y"].concat()]] {
+            let refused = decode(format(CopyKind::Binary), 1, after).unwrap_err();
+            assert_eq!((refused.sqlstate(), refused.message()), ("22P04", "received copy data after EOF marker"));
+        }
     }
 
     #[test]

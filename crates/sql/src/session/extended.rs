@@ -291,6 +291,9 @@ impl<E: Environment> Session<E> {
         let (plan, prepared) = (plan.clone(), plan.prepared.clone());
         self.cancel.check()?;
         self.refuse_if_failed()?;
+        if matches!(portal.state, PortalState::Ready) {
+            self.say_ignored(&portal.named.statement, out);
+        }
         let now = self.start_statement();
         self.block(now);
         let mut execution = match std::mem::replace(&mut portal.state, PortalState::Done) {

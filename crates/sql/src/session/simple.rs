@@ -290,6 +290,7 @@ impl<E: Environment> Session<E> {
             self.refuse_if_failed()?;
         }
         super::as_of::check_place(statement)?;
+        self.say_ignored(statement, out);
         let now = self.start_statement();
         if plan::is_plannable(statement) {
             self.run_plannable(statement, manner, now, out).await
@@ -300,6 +301,12 @@ impl<E: Environment> Session<E> {
             Ok(())
         } else {
             self.run_control(statement, manner, now, out).await
+        }
+    }
+    /// A notice for each clause of a statement that means nothing here.
+    pub(super) fn say_ignored(&self, statement: &Statement, out: &mut dyn Output) {
+        for message in &statement.ignored {
+            self.notice(out, "NOTICE", "01000", *message);
         }
     }
     async fn run_plannable(
@@ -333,8 +340,13 @@ impl<E: Environment> Session<E> {
     /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
     /// as it is then, and its errors are those that count.
     async fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
-        // A plan without its time would be taken for that of another statement. A large text is seldom sent twice.
-        if statement.as_of.is_some() || is_large(&statement.text) || self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
+        // A plan without its time would be taken for that of another statement, and one without its notices for one that has none.
+        // A large text is seldom sent twice.
+        if statement.as_of.is_some()
+            || !statement.ignored.is_empty()
+            || is_large(&statement.text)
+            || self.block.as_ref().is_some_and(|b| b.ddl.is_some())
+        {
             return Ok(None);
         }
         let Some(print) = parse::fingerprint(&statement.text) else { return Ok(None) };

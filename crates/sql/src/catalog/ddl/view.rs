@@ -75,6 +75,7 @@ impl Deriver<'_> {
             as_of: None,
             overriding: None,
             row_locks: Default::default(),
+            ignored: Vec::new(),
         };
         let catalog = Arc::new(self.catalog.clone());
         let context = PlanContext { catalog: &catalog, names: self.names(), eval: self.context.eval };

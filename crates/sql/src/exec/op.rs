@@ -8,7 +8,7 @@ use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
 use crate::types::compare::Exact;
 use crate::types::functions::SetFunction;
-use crate::types::{Datum, EvalContext};
+use crate::types::{Datum, EvalContext, RecordValue};
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
@@ -149,7 +149,7 @@ impl Op {
                     for row in rows {
                         for more in set_rows(calls, &row, &frame, rt).await? {
                             rt.step().await?;
-                            out.push(row.iter().cloned().chain(more).collect());
+                            out.push(row.iter().cloned().chain(one_value_each(calls, more)).collect());
                         }
                     }
                 }
@@ -550,6 +550,27 @@ async fn set_rows<T: Transaction>(
         out.push(row);
     }
     Ok(out)
+}
+
+/// In a select list a function of several columns gives rows: one value.
+fn one_value_each(calls: &[(SetFunction, Vec<Scalar>)], row: Row) -> Row {
+    if calls.iter().all(|(f, _)| f.columns.len() == 1) {
+        return row;
+    }
+    let mut row = row.into_iter();
+    let one = |(f, _): &(SetFunction, Vec<Scalar>)| {
+        let mut values: Row = row.by_ref().take(f.columns.len()).collect();
+        match values.as_slice() {
+            [_] => values.remove(0),
+            // After the last of its rows, beside the longer ones of another call.
+            all if all.iter().all(Datum::is_null) => Datum::Null,
+            _ => {
+                let (names, types): (Vec<_>, Vec<_>) = f.columns.iter().cloned().unzip();
+                Datum::Record(Arc::new(RecordValue { names: names.into(), types: types.into(), values }))
+            }
+        }
+    };
+    calls.iter().map(one).collect()
 }
 
 /// Compares two key values in one order.

@@ -11,7 +11,8 @@ use crate::catalog::show::Show;
 use crate::env::Environment;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
 use crate::parse::{Kind, Statement, TransactionModes};
-use crate::types::{Datum, Type};
+use crate::types::zone::Zone;
+use crate::types::{Datum, EvalContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use std::sync::Arc;
 
@@ -400,7 +401,25 @@ fn transaction_mode(name: &str, values: &[Expr]) -> Result<Option<TransactionMod
 fn time_zone(value: &Expr) -> Result<Option<String>> {
     match value {
         Expr::Identifier(word) if word.value.eq_ignore_ascii_case("local") => Ok(None),
-        Expr::Interval(interval) => one_value(&interval.value, false).map(Some),
+        Expr::Interval(interval) => zone_of_interval(interval).map(Some),
         value => setting_value(std::slice::from_ref(value), false),
+    }
+}
+
+/// The zone that is so far east of Greenwich.
+fn zone_of_interval(interval: &ast::Interval) -> Result<String> {
+    let mut text = one_value(&interval.value, false)?;
+    if let (Some(unit), Ok(_)) = (&interval.leading_field, text.trim().parse::<f64>()) {
+        text = format!("{} {}", text.trim(), unit.to_string().to_lowercase());
+    }
+    let refused = |what: &str| {
+        Err(Error::sql("22023", format!("invalid value for parameter \"TimeZone\": \"INTERVAL '{text}'\""))
+            .detail(format!("Cannot specify {what} in time zone interval.")))
+    };
+    match Datum::from_text(&text, &Type::Interval, &EvalContext::default())? {
+        Datum::Interval(i) if i.months != 0 => refused("months"),
+        Datum::Interval(i) if i.days != 0 => refused("days"),
+        Datum::Interval(i) => Ok(Zone::fixed((i.micros / 1_000_000) as i32).name().to_string()),
+        _ => Err(Error::internal("an interval was read as something else")),
     }
 }

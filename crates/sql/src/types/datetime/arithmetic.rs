@@ -65,8 +65,8 @@ pub fn age(a: i64, b: i64) -> Result<Interval> {
         days -= 1;
     }
     if days < 0 {
-        // The month that is borrowed from: the earlier date's, or when counting back, the later one's.
-        days += if sign > 0 { days_in_month(y2, m2) } else { days_in_month(y1, m1) } as i32;
+        // Borrowed from the earlier date's month.
+        days += days_in_month(y2, m2) as i32;
         months -= 1;
     }
     Ok(Interval { months: months * sign, days: days * sign, micros: micros * i64::from(sign) })

@@ -160,6 +160,12 @@ fn parts(r: &mut Registry) {
 
 fn date_bin(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let (stride, t, origin) = (a.interval(0)?, a.timestamp(1)?, a.timestamp(2)?);
+    if datetime::is_infinite(t) {
+        return Ok(Datum::Timestamp(t));
+    }
+    if datetime::is_infinite(origin) {
+        return Err(Error::sql("22008", "origin out of range"));
+    }
     if stride.months != 0 {
         return Err(Error::unsupported("timestamps cannot be binned into intervals containing months or years"));
     }
@@ -169,9 +175,6 @@ fn date_bin(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
         .ok_or_else(datetime::interval_out_of_range)?;
     if step <= 0 {
         return Err(Error::sql("22008", "stride must be greater than zero"));
-    }
-    if datetime::is_infinite(t) || datetime::is_infinite(origin) {
-        return Err(Error::sql("22008", "origin out of range"));
     }
     let since = t.checked_sub(origin).ok_or_else(datetime::interval_out_of_range)?;
     Ok(Datum::Timestamp(t - since.rem_euclid(step)))
@@ -260,7 +263,12 @@ fn makers(r: &mut Registry) {
     })
     .stable();
     r.scalar("make_timestamptz", "int4, int4, int4, int4, int4, float8, text -> timestamptz", |_, a| {
-        Ok(Datum::Timestamp(datetime::to_utc(local(a)?, &Zone::of_literal(a.text(6)?)?)?))
+        let zone = a.text(6)?;
+        if zone.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(Error::sql("22023", format!("invalid input syntax for type numeric time zone: \"{zone}\""))
+                .hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+        }
+        Ok(Datum::Timestamp(datetime::to_utc(local(a)?, &Zone::of_literal(zone)?)?))
     });
     const FIELDS: [&str; 7] = ["int4", "int4", "int4", "int4", "int4", "int4", "float8"];
     for n in 0..=7 {

@@ -7,7 +7,8 @@
 use crate::plan::expr::*;
 use crate::types::cast::cast;
 use crate::types::compare::Exact;
-use crate::types::{ArrayValue, Datum, EvalContext, RecordValue, Type};
+use crate::types::functions::Function;
+use crate::types::{ArrayValue, CastContext, Datum, EvalContext, RecordValue, Type};
 use meridian_base::{Error, Result};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -36,6 +37,11 @@ pub(crate) enum Missing {
         subquery: Subquery,
         args: Vec<Datum>,
     },
+    /// Of large arguments: computed where it keeps no other session waiting.
+    Value {
+        work: Work,
+        args: Vec<Datum>,
+    },
     Sequence {
         slot: u32,
         op: SequenceOp,
@@ -50,12 +56,56 @@ impl From<Error> for Stop {
     }
 }
 
+/// What is computed from arguments.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Call(Arc<Function>),
+    /// From a type to another.
+    Cast(Type, Type, CastContext),
+}
+
+impl Work {
+    fn is_same(&self, other: &Work) -> bool {
+        match (self, other) {
+            (Work::Call(f), Work::Call(g)) => Arc::ptr_eq(f, g),
+            (Work::Cast(from, to, context), Work::Cast(f, t, c)) => from == f && to == t && context == c,
+            _ => false,
+        }
+    }
+    /// Does it. No argument of a strict function, and none of a cast, is `NULL`.
+    pub(crate) fn run(&self, mut args: Vec<Datum>, ctx: &EvalContext) -> Result<Datum> {
+        match self {
+            Work::Call(f) => f.call(ctx, &args),
+            Work::Cast(from, to, context) => cast(args.remove(0), from, to, *context, ctx),
+        }
+    }
+}
+
+pub(crate) fn are_large(values: &[Datum]) -> bool {
+    values.iter().any(Datum::is_large)
+}
+
+/// A value that was computed aside for the evaluation under way, or the request for it.
+fn computed_aside(work: Work, args: Vec<Datum>, env: &Env) -> Result<Datum, Stop> {
+    let args = Exact(args);
+    match env.memo.values.iter().find(|(w, a, _)| w.is_same(&work) && *a == args) {
+        Some((_, _, value)) => Ok(value.clone()),
+        None => Err(Stop::Missing(Missing::Value { work, args: args.0 })),
+    }
+}
+
 /// Results of subqueries and sequences, by the place in the statement and the values they depend on.
 #[derive(Default)]
 pub(crate) struct Memo {
     pub(crate) subqueries: HashMap<(u32, Exact), Arc<Rows>>,
     /// Values drawn for the evaluation that is under way.
     pub(crate) draws: BTreeMap<u32, i64>,
+    /// Values computed aside for the evaluation that is under way.
+    pub(crate) values: Vec<(Work, Exact, Datum)>,
+    /// Whether what has large arguments is [`Missing`] now, not computed at once.
+    pub(crate) computes_aside: bool,
+    /// The same before an evaluation.
+    may_compute_aside: bool,
     /// By the address of what they are made of, which is kept with them.
     lists: Mutex<BTreeMap<usize, (Arc<dyn Any + Send + Sync>, Arc<Members>)>>,
     /// How many results [`Memo::subqueries`] may hold before it is emptied.
@@ -63,6 +113,15 @@ pub(crate) struct Memo {
 }
 
 impl Memo {
+    /// Of a running plan: who evaluates finds what is [`Missing`].
+    pub(crate) fn of_execution() -> Memo {
+        Memo { computes_aside: true, may_compute_aside: true, ..Memo::default() }
+    }
+    /// An evaluation is done.
+    pub(crate) fn settle(&mut self) {
+        self.values.clear();
+        self.computes_aside = self.may_compute_aside;
+    }
     /// The rows of a list that is the same as long as the statement runs, to look rows up in.
     fn members<L: Send + Sync + 'static>(
         &self,
@@ -146,6 +205,7 @@ pub(crate) fn finish<V>(r: Result<V, Stop>) -> Result<V> {
         Stop::Error(e) => e,
         Stop::Missing(Missing::Subquery { .. }) => Error::unsupported("subqueries are not allowed here"),
         Stop::Missing(Missing::Sequence { .. }) => Error::unsupported("sequences are not allowed here"),
+        Stop::Missing(Missing::Value { .. }) => Error::internal("nobody computes aside here"),
     })
 }
 
@@ -188,7 +248,10 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
                 }
                 values.push(v);
             }
-            f.call(env.ctx, &values)?
+            match env.memo.computes_aside && are_large(&values) {
+                true => computed_aside(Work::Call(f.clone()), values, env)?,
+                false => f.call(env.ctx, &values)?,
+            }
         }
         Expr::And(items) => junction(items, false, env)?,
         Expr::Or(items) => junction(items, true, env)?,
@@ -236,7 +299,13 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
         }
         Expr::Cast(c) => {
             let v = eval(&c.expr, env)?;
-            if v.is_null() { v } else { cast(v, &c.from, &c.to, c.context, env.ctx)? }
+            match () {
+                () if v.is_null() => v,
+                () if env.memo.computes_aside && v.is_large() => {
+                    computed_aside(Work::Cast(c.from.clone(), c.to.clone(), c.context), vec![v], env)?
+                }
+                () => cast(v, &c.from, &c.to, c.context, env.ctx)?,
+            }
         }
         Expr::Array(element, items) => array(element, items, env)?,
         Expr::Subscript(a, indexes) => subscript(eval(a, env)?, indexes, env)?,

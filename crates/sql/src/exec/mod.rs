@@ -108,6 +108,12 @@ impl<T: Transaction> Runtime<'_, T> {
         self.shared.steps += 1;
         if self.shared.steps >= STEPS { self.pause().await } else { Ok(()) }
     }
+    /// Computes for long where it keeps no other session waiting.
+    async fn aside<V: Send + 'static>(&mut self, work: impl FnOnce() -> V + Send + 'static) -> Result<V> {
+        let (done, result) = tokio::sync::oneshot::channel();
+        self.ctx.system.compute(Box::new(move || drop(done.send(work())))).await;
+        result.await.map_err(|_| Error::internal("a computation was lost"))
+    }
     /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time, or again from its beginning.
     fn note(&mut self, node: &Arc<crate::plan::physical::Node>, start: u64, is_new: bool, rows: usize) {
         let micros = self.ctx.system.now_micros().saturating_sub(start);
@@ -121,13 +127,21 @@ impl<T: Transaction> Runtime<'_, T> {
     /// Accounts for rows that are kept: for so many bytes, or 53200.
     pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<usize> {
         let bytes: usize = rows.iter().map(|r| 24 + r.iter().map(size).sum::<usize>()).sum();
+        self.hold(bytes)?;
+        Ok(bytes)
+    }
+    /// The same for a single value.
+    pub(crate) fn keep_value(&mut self, value: &Datum) -> Result<()> {
+        self.hold(size(value))
+    }
+    fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
         if self.shared.memory > self.ctx.memory_bytes_max {
             return Err(Error::sql("53200", "out of memory")
                 .detail(format!("The statement would hold more than {} MiB at once.", self.ctx.memory_bytes_max >> 20))
                 .hint("Read fewer rows at a time, or let an index give the order."));
         }
-        Ok(bytes)
+        Ok(())
     }
 }
 
@@ -213,7 +227,8 @@ impl Execution {
     /// Ready to start; nothing is read yet.
     pub fn new(prepared: Arc<Prepared>, params: Vec<Datum>) -> Execution {
         let ahead = Default::default();
-        Execution { prepared, params, shared: Shared::default(), op: None, ahead, is_done: false, sent: 0 }
+        let shared = Shared { memo: Memo::of_execution(), ..Shared::default() };
+        Execution { prepared, params, shared, op: None, ahead, is_done: false, sent: 0 }
     }
     /// The statement.
     pub fn prepared(&self) -> &Arc<Prepared> {

@@ -1,6 +1,6 @@
 //! Operators: the state of a running plan.
 
-use super::eval::{Env, Memo, Missing, Rows, Stop, eval, holds, is_true};
+use super::eval::{Env, Memo, Missing, Rows, Stop, are_large, eval, holds, is_true};
 use super::{BATCH, Runtime, aggregate, dml, join, scan, window};
 use crate::env::Transaction;
 use crate::plan::expr::{Expr, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
@@ -438,20 +438,36 @@ pub(crate) async fn eval_scalar<T: Transaction>(
                 if e.pending {
                     rt.shared.memo.draws.clear();
                 }
+                rt.shared.memo.settle();
                 return Ok(d);
             }
             Err(Stop::Error(e)) => {
                 rt.shared.memo.draws.clear();
+                rt.shared.memo.settle();
                 return Err(e);
             }
             Err(Stop::Missing(m)) => m,
         };
         match missing {
             Missing::Subquery { subquery, args } => {
-                // Volatile draws of this evaluation survive the detour.
-                let draws = std::mem::take(&mut rt.shared.memo.draws);
+                // What was drawn and computed for this evaluation survives the detour.
+                let memo = &mut rt.shared.memo;
+                let (draws, values) = (std::mem::take(&mut memo.draws), std::mem::take(&mut memo.values));
                 run_subquery(&subquery, args, rt).await?;
-                rt.shared.memo.draws = draws;
+                (rt.shared.memo.draws, rt.shared.memo.values) = (draws, values);
+            }
+            // Computed again, its arguments would be others.
+            Missing::Value { .. } if e.expr.is_volatile() => rt.shared.memo.computes_aside = false,
+            Missing::Value { work, args } => {
+                let (again, given, ctx) = (work.clone(), args.clone(), rt.ctx.eval.clone());
+                match rt.aside(move || again.run(given, &ctx)).await? {
+                    Ok(value) => rt.shared.memo.values.push((work, Exact(args), value)),
+                    Err(e) => {
+                        rt.shared.memo.draws.clear();
+                        rt.shared.memo.settle();
+                        return Err(e);
+                    }
+                }
             }
             Missing::Sequence { slot, op, target, args } => {
                 let drawn = draw(op, target, &args, rt).await?;
@@ -524,6 +540,13 @@ async fn set_rows<T: Transaction>(
     let mut columns: Vec<Vec<Row>> = Vec::new();
     for (f, args) in calls {
         let args = eval_all(args, row, frame, rt).await?;
+        if are_large(&args) {
+            let (f, ctx) = (f.clone(), rt.ctx.eval.clone());
+            let rows = rt.aside(move || f.call(&ctx, &args)?.collect::<Result<Vec<Row>>>()).await??;
+            rt.keep(&rows)?;
+            columns.push(rows);
+            continue;
+        }
         let mut rows = Vec::new();
         for r in f.call(rt.ctx.eval, &args)? {
             rows.push(r?);

@@ -234,6 +234,7 @@ async fn framed<T: Transaction>(
                 }
                 last.to = to;
                 last.result = last.state.finish(rt.ctx.eval)?;
+                rt.keep_value(&last.result)?;
             }
             let result = last.result.clone();
             *running = Some(last);

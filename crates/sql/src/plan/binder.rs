@@ -246,6 +246,10 @@ impl<'a> Binder<'a> {
         if matches!(e, Expr::Const(_)) || !e.is_foldable() {
             return e;
         }
+        // What takes for long is computed when the statement runs, and can be interrupted there.
+        if e.any(&|e| matches!(e, Expr::Const(d) if d.is_large())) {
+            return e;
+        }
         match eval_constant(&e, self.ctx.eval) {
             Ok(d) => Expr::Const(d),
             Err(_) => e,

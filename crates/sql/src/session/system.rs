@@ -125,6 +125,9 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     fn metrics(&self) -> Vec<(String, u64)> {
         self.env.metrics()
     }
+    fn compute(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'_, ()> {
+        Box::pin(self.env.compute(work))
+    }
 }
 
 /// Refuses with 25006 what a read-only transaction may not do.

@@ -6,6 +6,7 @@
 use super::numeric::Numeric;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// A JSON value. Numbers are exact; an object's keys are unique and in `jsonb`'s order (length, then bytes).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +21,9 @@ pub enum Json {
 
 /// Deepest nesting accepted, for the sake of the stack.
 const DEPTH_MAX: usize = 512;
+
+/// Fewer comparisons of elements than these are made one by one.
+const COMPARISONS_MAX: usize = 64;
 
 /// The order of keys in an object.
 pub fn key_order(a: &str, b: &str) -> Ordering {
@@ -62,6 +66,18 @@ impl Json {
             Json::Object(_) => "object",
         }
     }
+    /// Whether it has more parts than these.
+    pub(crate) fn has_more_than(&self, parts: usize) -> bool {
+        fn left(v: &Json, parts: usize) -> Option<usize> {
+            let parts = parts.checked_sub(1)?;
+            match v {
+                Json::Array(items) => items.iter().try_fold(parts, |parts, i| left(i, parts)),
+                Json::Object(pairs) => pairs.iter().try_fold(parts, |parts, (_, v)| left(v, parts)),
+                _ => Some(parts),
+            }
+        }
+        left(self, parts).is_none()
+    }
     /// Whether both are written the same: `1.0` and `1.00` are equal, and are not.
     pub(crate) fn is_identical(&self, other: &Json) -> bool {
         match (self, other) {
@@ -77,10 +93,21 @@ impl Json {
     pub fn contains(&self, other: &Json) -> bool {
         match (self, other) {
             (Json::Object(_), Json::Object(b)) => b.iter().all(|(k, v)| self.get(k).is_some_and(|mine| mine.contains(v))),
-            (Json::Array(a), Json::Array(b)) => b.iter().all(|v| a.iter().any(|mine| mine.contains_element(v))),
+            (Json::Array(a), Json::Array(b)) => {
+                // Scalars are looked up where there are many.
+                let is_many = a.len().saturating_mul(b.len()) > COMPARISONS_MAX;
+                let set: HashSet<&Json> = if is_many { a.iter().filter(|v| v.is_scalar()).collect() } else { HashSet::new() };
+                b.iter().all(|v| match is_many && v.is_scalar() {
+                    true => set.contains(v),
+                    false => a.iter().any(|mine| mine.contains_element(v)),
+                })
+            }
             (Json::Array(a), scalar) if !matches!(scalar, Json::Object(_)) => a.contains(scalar),
             (a, b) => a == b,
         }
+    }
+    fn is_scalar(&self) -> bool {
+        !matches!(self, Json::Array(_) | Json::Object(_))
     }
     fn contains_element(&self, other: &Json) -> bool {
         match (self, other) {
@@ -178,10 +205,9 @@ impl Json {
     /// The order of whole documents: as of their parts, but an empty array comes before all scalars (manual, 8.14.4).
     pub fn cmp_documents(&self, other: &Json) -> Ordering {
         let is_empty = |v: &Json| matches!(v, Json::Array(items) if items.is_empty());
-        let is_scalar = |v: &Json| !matches!(v, Json::Array(_) | Json::Object(_));
         match (self, other) {
-            (a, b) if is_empty(a) && is_scalar(b) => Ordering::Less,
-            (a, b) if is_scalar(a) && is_empty(b) => Ordering::Greater,
+            (a, b) if is_empty(a) && b.is_scalar() => Ordering::Less,
+            (a, b) if a.is_scalar() && is_empty(b) => Ordering::Greater,
             (a, b) => a.cmp(b),
         }
     }

@@ -166,7 +166,21 @@ pub struct RecordValue {
     pub values: Vec<Datum>,
 }
 
+/// What computations take for long with: so many bytes, or so many items of arrays and documents.
+const LARGE_BYTES: usize = 256 << 10;
+const LARGE_ITEMS: usize = 16 << 10;
+
 impl Datum {
+    /// Whether computing from it may take for long: see `session::aside`.
+    pub(crate) fn is_large(&self) -> bool {
+        match self {
+            Datum::Text(t) => t.as_bytes().len() > LARGE_BYTES,
+            Datum::Bytea(b) => b.len() > LARGE_BYTES,
+            Datum::Array(a) => a.items.len() > LARGE_ITEMS,
+            Datum::Jsonb(j) => j.has_more_than(LARGE_ITEMS),
+            _ => false,
+        }
+    }
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)
     }

@@ -49,6 +49,10 @@ pub trait SystemContext: Send + Sync {
     fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>>;
     /// [`crate::env::Environment::metrics`].
     fn metrics(&self) -> Vec<(String, u64)>;
+    /// [`crate::env::Environment::compute`].
+    fn compute(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'_, ()> {
+        Box::pin(async move { work() })
+    }
     /// This node's locality as it was given at start.
     fn locality(&self) -> String {
         let node = self.node();

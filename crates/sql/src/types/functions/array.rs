@@ -5,6 +5,7 @@ use super::registry::Registry;
 use super::{Call, SetRows};
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::{Error, Result};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 fn array(a: ArrayValue) -> Result<Datum> {
@@ -66,9 +67,19 @@ fn push(c: &Call<'_>, a: &[Datum], list: usize, item: usize, at_end: bool) -> Re
     array(ArrayValue { element: element(c), dims, items: all })
 }
 
+/// Fewer comparisons than these are made one by one.
+const COMPARISONS_MAX: usize = 64;
+
+/// Tells whether a value is in a list, for a caller that asks `times` often. No `NULL` is.
+fn membership(list: &[Datum], times: usize) -> impl Fn(&Datum) -> bool {
+    let set: Option<HashSet<&Datum>> = (list.len().saturating_mul(times) > COMPARISONS_MAX).then(|| list.iter().collect());
+    move |d| !d.is_null() && set.as_ref().map_or_else(|| list.contains(d), |set| set.contains(d))
+}
+
 fn contains(a: &[Datum], whole: usize, part: usize) -> Result<Datum> {
     let (whole, part) = (items(a, whole)?, items(a, part)?);
-    Ok(Datum::Bool(part.iter().all(|p| !p.is_null() && whole.contains(p))))
+    let is_there = membership(whole, part.len());
+    Ok(Datum::Bool(part.iter().all(is_there)))
 }
 
 fn to_text(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
@@ -140,8 +151,8 @@ pub fn register(r: &mut Registry) {
     r.operator("@>", "anyarray, anyarray -> bool", |_, a| contains(a, 0, 1));
     r.operator("<@", "anyarray, anyarray -> bool", |_, a| contains(a, 1, 0));
     r.operator("&&", "anyarray, anyarray -> bool", |_, a| {
-        let other = items(a, 1)?;
-        Ok(Datum::Bool(items(a, 0)?.iter().any(|i| !i.is_null() && other.contains(i))))
+        let (one, other) = (items(a, 0)?, items(a, 1)?);
+        Ok(Datum::Bool(one.iter().any(membership(other, one.len()))))
     });
     r.scalar("array_cat", "anycompatiblearray, anycompatiblearray -> anycompatiblearray", concat).sees_null();
     r.scalar("array_append", "anycompatiblearray, anycompatible -> anycompatiblearray", |c, a| push(c, a, 0, 1, true))

@@ -16,8 +16,8 @@ use crate::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::{
-    Error, BallotMessage, CommitRequest, Conflict, ConflictReason, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry, Refusal,
-    Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry,
+    Refusal, Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
@@ -111,7 +111,10 @@ impl Replica {
             if let Standing::Prepared(vote) = core.state.standing(id)
                 && at.is_some_and(|at| at < vote)
             {
-                return Err(Error::sql("55000", format!("{id} cannot commit at {}: this group has voted {vote}", at.unwrap_or_default())));
+                return Err(Error::sql(
+                    "55000",
+                    format!("{id} cannot commit at {}: this group has voted {vote}", at.unwrap_or_default()),
+                ));
             }
             let word = if at.is_some() { "commit" } else { "abort" };
             tracing::warn!("{}: an operator ends {id}, which is in doubt: {word}", self.id);

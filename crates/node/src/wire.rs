@@ -309,11 +309,7 @@ impl Request {
     pub(crate) fn may_be_relayed(&self) -> bool {
         !matches!(
             self,
-            Request::Ping(_)
-                | Request::Clock
-                | Request::AdvanceClock { .. }
-                | Request::Relay { .. }
-                | Request::Relayed { .. }
+            Request::Ping(_) | Request::Clock | Request::AdvanceClock { .. } | Request::Relay { .. } | Request::Relayed { .. }
         )
     }
 }

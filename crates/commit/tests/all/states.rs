@@ -532,10 +532,9 @@ fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
 /// Others may have forgotten the transaction by then, or an operator may have ended it.
 #[test]
 fn a_prepare_that_is_older_than_the_watermark_may_be_gets_a_no() {
-    for (bugs, expected) in [
-        (PlantedBugs::NONE, State::Refusing),
-        (PlantedBugs::only(PlantedBug::LatePrepareAsNew), State::Waiting),
-    ] {
+    for (bugs, expected) in
+        [(PlantedBugs::NONE, State::Refusing), (PlantedBugs::only(PlantedBug::LatePrepareAsNew), State::Waiting)]
+    {
         let mut case = Case::new(bugs);
         case.group.timer(&mut case.out);
         let slices = &scenario(bugs).transactions[0];

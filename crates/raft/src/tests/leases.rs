@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::consensus::message::{self, Call, Request, Response};
-use crate::group::TERM_AHEAD_MAX;
 use crate::consensus::network::{Network, Peer};
 use crate::consensus::{Types, Vote, lease::Lease, to_log_id};
+use crate::group::TERM_AHEAD_MAX;
 use futures::StreamExt;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, StreamAppendError, VoteRequest};
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ async fn ask(group: &Group, term: u64, candidate: &Candidate) -> Answer {
 /// The last of all terms would never be left again.
 #[tokio::test(start_paused = true)]
 async fn a_term_that_no_election_can_have_led_to_is_not_taken() {
-    let mut cluster = Cluster::new(3, 41).await;
+    let cluster = Cluster::new(3, 41).await;
     let leader = cluster.leader().await;
     let term = cluster.propose(leader, "before").await.unwrap().term;
     for node in 1..=3 {

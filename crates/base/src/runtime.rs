@@ -13,11 +13,11 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A future of any kind.
+/// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Everything a node may ask of the world. A node holds it as `Arc<dyn Runtime>`: code that were generic over it would be compiled again
-/// for each of its kinds.
+/// Everything a node may ask of the world. A node holds it as `Arc<dyn Runtime>`, because code that is
+/// generic over the runtime is compiled once more for each kind of runtime.
 pub trait Runtime: Send + Sync + 'static {
     /// Microseconds since 1970, as this node's clock shows it: the wall clock's time, less its steps (see [`SteadyClock`]).
     fn physical_micros(&self) -> u64 {

@@ -245,7 +245,7 @@ impl Participant {
             return; // The first one is on its way to a vote.
         }
         let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
-        // Whatever was prepared so long ago may be forgotten elsewhere, or have been ended by an operator.
+        // The other participants may have forgotten such an old transaction, or an operator may have ended it there.
         let is_over = id.hlc.plus(WATERMARK_LAG) <= now && !self.bugs.has(PlantedBug::LatePrepareAsNew);
         let has_no = ballot.has_no() || is_over;
         ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));

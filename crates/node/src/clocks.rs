@@ -120,10 +120,6 @@ fn apart_max(shared: &Shared) -> Duration {
     shared.clock.max_offset() * 8 / 10
 }
 
-fn fail(shared: &Shared, e: Error) {
-    shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
-}
-
 fn differs(off: usize, of: usize, bound: Duration) -> Error {
     Error::fatal(format!(
         "this node's clock differs from {off} of {of} nodes' by more than {} ms; synchronise it and start again",
@@ -137,15 +133,15 @@ pub(crate) fn stop_if_off(shared: &Shared) {
     let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
     let was_set_right = is_wall_right(shared, bound);
     if was_set_right || measured >= 2 && off * 2 > measured {
-        fail(shared, differs(off, measured, bound));
+        shared.fail(differs(off, measured, bound));
     }
 }
 
-/// A node whose clock has stepped ahead stops, whatever it does: while it waits to join a cluster, too, since its clock stays behind
-/// the others' from then on, and they do not understand each other any more.
+/// Stops the node when its clock has stepped ahead, also while it waits to join a cluster. The clock does not
+/// follow the step, so it stays behind the other nodes' clocks, and they refuse each other's messages.
 pub(crate) async fn stop_at_step(shared: Arc<Shared>) {
     loop {
-        // Nothing else may read the clock of a node that waits.
+        // A reading finds the step. A node that waits may have nothing else that reads its clock.
         shared.runtime.physical_micros();
         if let Some(by) = shared.runtime.steady_clock().stepped() {
             let e = Error::fatal(format!(
@@ -154,7 +150,7 @@ pub(crate) async fn stop_at_step(shared: Arc<Shared>) {
             ))
             .detail("Its clock differs from what monotonic time says, by more than max_offset.")
             .hint("Start it again when the clock is right. If it was set right just now, start it at once.");
-            return fail(&shared, e);
+            return shared.fail(e);
         }
         tokio::time::sleep(STEP_INTERVAL).await;
     }
@@ -179,7 +175,7 @@ pub(crate) async fn compare(shared: Arc<Shared>) {
             // With one other node nobody knows which of the two is right; the one that serves already goes on. Unless it knows better:
             // there is time for it to ask this one, and to make way (`is_wall_right`).
             if Instant::now() >= deadline {
-                return fail(&shared, differs(off, measured, bound));
+                return shared.fail(differs(off, measured, bound));
             }
         } else if measured * 2 >= others.len() || Instant::now() >= deadline {
             if measured == 0 && !others.is_empty() {

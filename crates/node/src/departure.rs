@@ -104,7 +104,7 @@ impl Shared {
         if self.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
         }
-        let candidate = raft::Group::candidate(message.clone())?;
+        let candidate = raft::Group::candidate(message)?;
         if let Some(candidate) = candidate {
             self.check_candidate(candidate, from)?;
         }
@@ -131,8 +131,8 @@ impl Shared {
         Ok(replica)
     }
 
-    /// A candidate asks for itself. Whether the cluster has such a node is known where the copy of the catalog is the present one; a copy
-    /// that is not may lack a node that is new.
+    /// Refuses a candidate that is not the sender, and one that the present catalog does not list. A copy of
+    /// the catalog that is not known to be the present one may lack a new node, and refuses nobody.
     fn check_candidate(&self, candidate: NodeId, from: NodeId) -> Result<()> {
         let is_unknown = !self.rpc.knows(candidate) && candidate != self.me() && self.is_fresh();
         if candidate != from || is_unknown {

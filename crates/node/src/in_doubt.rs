@@ -9,10 +9,12 @@
 //! * Else the operator's choice may contradict what the participant that nobody can reach has done: half of the transaction may be
 //!   applied (T5). So the statement has to say `UNSAFE`, and the transaction has to be older than the watermark: then a participant
 //!   that comes back later, prepared, is told «forgotten» after an abort, and aborts too; and after a commit the votes of all who
-//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. One that has not voted yet gets a
-//!   Prepare that is too old, and votes NO. So a commit is contradicted by who voted NO or has not voted, an abort by who was
-//!   suspended, prepared, with the votes of the others in its network buffers (it reads these first, and commits), and both by
-//!   who has the other outcome in its log already.
+//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. A participant that has not voted
+//!   yet votes NO when it goes on, since the Prepare is too old by then.
+//!
+//!   Three kinds of participants contradict the operator. One that voted NO, or has not voted, contradicts a commit. One that
+//!   was suspended while prepared contradicts an abort if the others' votes are in its network buffers: it reads them first,
+//!   and commits. One that has the other outcome in its log contradicts either.
 
 use crate::ask::Ask;
 use crate::replica::Replica;
@@ -206,13 +208,14 @@ pub(crate) async fn resolve(shared: &Arc<Shared>, id: &str, commit: bool, is_uns
     let mut told = vec![format!("transaction {id} {word} {how}")];
     for k in known.groups.iter().filter(|k| matches!(k.said, Said::Yes(_))) {
         match shared.call_primary(k.group, END_PATIENCE, &End { group: k.group, id, at: outcome }).await {
-            Ok(ended) if matches!(ended, Said::Committed { .. }) == outcome.is_some() => {
-                told.push(format!("group {} ends it", k.group));
+            Ok(Said::Committed { .. }) if outcome.is_none() => {
+                return Err(refused(id, format!("group {} has committed it", k.group)));
             }
-            Ok(ended) => {
-                let has = if matches!(ended, Said::Committed { .. }) { "committed" } else { "aborted" };
-                return Err(refused(id, format!("group {} has {has} it", k.group)));
+            Ok(Said::Aborted | Said::No) if outcome.is_some() => {
+                return Err(refused(id, format!("group {} has aborted it", k.group)));
             }
+            // Or has ended it, and forgotten that already.
+            Ok(_) => told.push(format!("group {} ends it", k.group)),
             Err(e) => told.push(format!("group {} has not been told ({}): run the statement again", k.group, e.message())),
         }
     }

@@ -1,6 +1,6 @@
 //! What command lines ask of a node: they are members of no cluster.
 //!
-//! Futures are objects here as at [`crate::Node`], so that whoever awaits them does not compile what is in them.
+//! These functions return boxed futures, as [`crate::Node`] does. A crate that awaits an `async fn` compiles its body once more.
 
 use crate::clocks::{self, Accepted};
 use crate::rpc::Rpc;
@@ -61,7 +61,7 @@ fn another_kind() -> Error {
     Error::internal("a node gave an answer of another kind")
 }
 
-/// Calls of whoever is a member of nothing, and follows no clock.
+/// A client of the node port that belongs to no cluster and accepts any clock.
 fn stranger(runtime: Arc<dyn Runtime>) -> Arc<Rpc> {
     const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
     Rpc::new(runtime, Arc::new(Clock::new(ANY)), None, None)

@@ -34,7 +34,8 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
-/// Whoever joins, and operators' commands, say little. Some kinds of messages take twenty times as much memory as they have bytes.
+/// The largest frame of a sender without a node id: a process that joins, or a command. Their messages are small, and a
+/// decoded message can take twenty times the memory of its bytes.
 const STRANGER_FRAME_MAX: usize = 64 << 10;
 
 /// Where a node is.

@@ -207,11 +207,8 @@ impl Group {
     }
 
     /// Who asks for a vote, if a message does that. Malformed bytes are an error.
-    pub fn candidate(message: Bytes) -> Result<Option<NodeId>> {
-        Ok(match message::decode_call(message)? {
-            Call::Other(Request::Vote(request) | Request::PreVote(request)) => Some(NodeId(request.vote.leader_id.voted_for)),
-            _ => None,
-        })
+    pub fn candidate(message: &Bytes) -> Result<Option<NodeId>> {
+        message::candidate(message)
     }
 
     /// Answers a message that a peer sent through its [`Transport`]. Malformed bytes are an error.
@@ -229,7 +226,7 @@ impl Group {
         .boxed()
     }
 
-    /// A term that no election can have led to would be the last one: none is higher, and none that is lower counts any more.
+    /// Refuses a term that no election can have led to. The highest term of all could never be followed by another.
     fn check_term(&self, call: &Call) -> Result<()> {
         let term = match call {
             Call::Append(request) => request.vote.leader_id.term,

@@ -529,7 +529,7 @@ fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
     }
 }
 
-/// Others may have forgotten the transaction by then, or an operator may have ended it.
+/// The other participants may have forgotten the transaction by then, or an operator may have ended it there.
 #[test]
 fn a_prepare_that_is_older_than_the_watermark_may_be_gets_a_no() {
     for (bugs, expected) in

@@ -16,7 +16,7 @@
 use super::{LeaderId, LogId, SnapshotMeta, Types, Vote, from_log_entry, to_log_entry, to_log_id, to_position};
 use crate::log::{EntryKind, LogEntry};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use meridian_base::{Error, LogPosition, Result};
+use meridian_base::{Error, LogPosition, NodeId, Result};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest,
     VoteResponse,
@@ -168,6 +168,19 @@ fn split_head(message: &mut Bytes) -> Result<u8> {
 }
 
 /// Reads a call.
+/// Who asks for a vote, if a call does that. Looks at nothing else: appends are many, and chunks of snapshots large.
+pub(crate) fn candidate(message: &Bytes) -> Result<Option<NodeId>> {
+    const VOTE: u8 = 0;
+    const PRE_VOTE: u8 = 1;
+    if !matches!(message[..], [_, FORM_REQUEST, VOTE | PRE_VOTE, ..]) {
+        return Ok(None);
+    }
+    match decode_call(message.clone())? {
+        Call::Other(Request::Vote(request) | Request::PreVote(request)) => Ok(Some(NodeId(request.vote.leader_id.voted_for))),
+        _ => Err(malformed("candidate")),
+    }
+}
+
 pub(crate) fn decode_call(mut message: Bytes) -> Result<Call> {
     match split_head(&mut message)? {
         FORM_APPEND => decode_append(message).map(Call::Append).ok_or_else(|| malformed("append")),

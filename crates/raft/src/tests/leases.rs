@@ -70,6 +70,27 @@ async fn a_term_that_no_election_can_have_led_to_is_not_taken() {
     assert_eq!(cluster.propose(leader, "after").await.unwrap().term, term, "the leader leads as before");
 }
 
+/// Only its first bytes are looked at in any other call.
+#[test]
+fn a_candidate_is_known_from_its_call() {
+    let vote = || VoteRequest::<Types>::new(Vote::new(3, 7), None);
+    let append = AppendEntriesRequest::<Types> {
+        vote: Vote::new_committed(3, 7),
+        prev_log_id: None,
+        entries: vec![],
+        leader_commit: None,
+    };
+    for (call, candidate) in [
+        (message::encode_request(&Request::Vote(vote())), Some(NodeId(7))),
+        (message::encode_request(&Request::PreVote(vote())), Some(NodeId(7))),
+        (message::encode_request(&Request::Campaign { node: 7 }), None),
+        (message::encode_request(&Request::SnapshotEnd { id: 0, chunks: 0 }), None),
+        (message::encode_append(&append), None),
+    ] {
+        assert_eq!(Group::candidate(&call).unwrap(), candidate, "{call:?}");
+    }
+}
+
 /// `promise` is 500 ms. A voter that runs has the library's lease, of 900 ms; one that was restarted has forgotten it.
 #[tokio::test(start_paused = true)]
 async fn a_voter_keeps_its_promise_through_a_restart() {

@@ -119,7 +119,7 @@ fn a_clock_that_jumps_ahead_while_its_node_serves_costs_a_restart_and_no_more() 
     load.check(&mut c, EU, "eu", "t");
 }
 
-/// Such a clock stays behind the others', so nobody would understand this node any more.
+/// The clock stays behind the other nodes' clocks after the step, and they would refuse this node's messages.
 #[test]
 fn a_clock_that_jumps_ahead_while_its_node_waits_to_join_costs_a_restart_and_no_more() {
     let mut c = two_regions(80);

@@ -1,7 +1,7 @@
-//! Sessions as objects: for the protocols, which need not know what a session runs on.
+//! Sessions as objects, for the protocols: these need not know what a session runs on.
 //!
-//! Everything below a session is generic over its [`Environment`], and is compiled where a session becomes one of these objects. That is
-//! one crate, whatever the number of those that open sessions.
+//! Everything below a session is generic over its [`Environment`]. It is compiled in the crate that turns a
+//! session into one of these objects, and in no other one.
 
 use super::output::BoxFuture;
 use super::text::Collector;
@@ -56,8 +56,8 @@ impl dyn ClientSession {
         let (results, ended) = self.query_told(sql).await;
         ended.map(|()| results)
     }
-    /// The same, and with an error what came before it, as a client of the simple protocol would have seen it; a result without its
-    /// tag is that of a statement which had not ended.
+    /// The same. With an error it also returns what came before it, as a client of the simple protocol would have
+    /// seen it; a result without a tag belongs to a statement that had not ended.
     pub async fn query_told(&mut self, sql: &str) -> (Vec<StatementResult>, Result<()>) {
         let mut collector = Collector::default();
         let ended = self.simple(sql, &mut collector).await;

@@ -7,12 +7,8 @@
 use crate::plan::OutputColumn;
 use crate::types::{Format, Type};
 use bytes::{Bytes, BytesMut};
+pub use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result};
-use std::future::Future;
-use std::pin::Pin;
-
-/// A future behind a pointer: for the rare calls of [`Output`] that wait for a socket.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The formats of a row's fields.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -1,6 +1,6 @@
 //! Results as text: for tests, the simulator and internal use.
 
-use super::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn, Session};
+use super::{BoxFuture, ClientSession, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn, Session};
 use crate::env::Environment;
 use crate::types::Type;
 use bytes::BytesMut;
@@ -17,17 +17,10 @@ pub struct StatementResult {
 }
 
 impl<E: Environment> Session<E> {
-    /// Runs a query string and returns what came, as text. Stops at the first error, as the simple protocol does.
+    /// See [`ClientSession`].
     pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
-        let (results, ended) = self.query_told(sql).await;
-        ended.map(|()| results)
-    }
-    /// The same, and with an error what came before it, as a client of the simple protocol would have seen it; a result without its
-    /// tag is that of a statement which had not ended.
-    pub async fn query_told(&mut self, sql: &str) -> (Vec<StatementResult>, Result<()>) {
-        let mut collector = Collector::default();
-        let ended = self.simple(sql, &mut collector).await;
-        (collector.results, ended)
+        let session: &mut dyn ClientSession = self;
+        session.query_text(sql).await
     }
 }
 

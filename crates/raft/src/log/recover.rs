@@ -75,7 +75,11 @@ pub(super) async fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Rec
                 "the log of group {group} in {} has a gap behind entry {}: a log file is missing",
                 disk.describe(FOLDER),
                 entries.purged()
-            )));
+            ))
+            .hint(
+                "Put the missing file back, or move the whole data directory away: a node with an empty \
+                 directory joins as a new one and gets its replicas from the others.",
+            ));
         }
     }
     Ok(out)

@@ -277,7 +277,8 @@ impl Execution {
                 return Ok(Fetched::Suspended { rows: sent });
             }
             let want = usize::try_from(max - sent).unwrap_or(usize::MAX);
-            self.produce(txn, ctx, want).await?;
+            // On the heap, once for a batch: the state of all operators would make that of a point statement larger.
+            Box::pin(self.produce(txn, ctx, want)).await?;
         }
     }
 

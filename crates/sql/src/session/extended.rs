@@ -286,7 +286,7 @@ impl<E: Environment> Session<E> {
             }
             portal.state = PortalState::Done;
             let manner = Manner { describes: false, formats: &portal.formats, is_whole };
-            return self.run_statement(&statement, manner, out).await;
+            return Box::pin(self.run_statement(&statement, manner, out)).await;
         };
         let (plan, prepared) = (plan.clone(), plan.prepared.clone());
         self.cancel.check()?;
@@ -308,7 +308,7 @@ impl<E: Environment> Session<E> {
                 self.read_as_of(&statement, now).await?;
                 let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
                 if has_changes || !plan.is_of(&self.catalog()) {
-                    self.plan_portal_again(portal).await?;
+                    Box::pin(self.plan_portal_again(portal)).await?;
                 }
                 let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
                 let prepared = self.for_values(&statement, prepared, &portal.params);

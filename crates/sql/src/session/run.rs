@@ -156,7 +156,7 @@ impl<E: Environment> Session<E> {
             let message = "a query that runs ahead of a transaction with schema changes cannot be fetched in parts";
             return Err(Error::unsupported(message));
         }
-        commit(&self.cancel, txn).await.map(|_| fetched)
+        Box::pin(commit(&self.cancel, txn)).await.map(|_| fetched)
     }
     /// How statements run now.
     pub(super) fn exec_options(&self) -> ExecOptions {

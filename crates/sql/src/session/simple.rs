@@ -242,7 +242,8 @@ impl<E: Environment> Session<E> {
 
     async fn run_simple(&mut self, simple: &Simple, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let (plan, params) = match simple {
-            Simple::Parsed(statement) => return self.run_statement(statement, manner, out).await,
+            // On the heap: what every kind of statement takes would make the future of those with a plan larger.
+            Simple::Parsed(statement) => return Box::pin(self.run_statement(statement, manner, out)).await,
             Simple::Cached { plan, params, .. } => (plan, params),
         };
         self.cancel.check()?;
@@ -255,7 +256,7 @@ impl<E: Environment> Session<E> {
             && !plan.is_of(&self.catalog())
         {
             let statement = Arc::new(parse::parse_one_statement(text)?);
-            return self.run_statement(&statement, manner, out).await;
+            return Box::pin(self.run_statement(&statement, manner, out)).await;
         }
         self.run_query(&plan.prepared, params, manner, now, out).await
     }

@@ -529,7 +529,7 @@ impl Coordinator {
 
     /// New groups get the voters that found them, first the one that should be the primary.
     fn choose_voters(&self, change: &mut CatalogChange) -> Result<()> {
-        let nodes = placement_nodes(&self.shared);
+        let mut nodes = placement_nodes(&self.shared);
         for d in &mut change.put {
             if let Descriptor::Group(g) = d
                 && g.initial_voters.is_empty()
@@ -539,6 +539,11 @@ impl Coordinator {
                 g.initial_voters.sort_by_key(|n| Some(n) != placed.primaries.first());
                 if g.initial_voters.is_empty() {
                     return Err(Error::sql("55000", format!("region \"{}\" has no live node", g.home)));
+                }
+                // The next group of this change goes elsewhere.
+                for node in &mut nodes {
+                    node.load.replicas += u32::from(g.initial_voters.contains(&node.id));
+                    node.load.leads += u32::from(g.initial_voters.first() == Some(&node.id));
                 }
             }
         }

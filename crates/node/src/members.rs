@@ -12,7 +12,7 @@ use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
 use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::{Error, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_placement as placement;
-use meridian_placement::{Health, Placement, Policy};
+use meridian_placement::{Health, Load, Placement, Policy};
 use meridian_sql::catalog::Group;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,12 +32,29 @@ const LOST_INTERVAL: Duration = Duration::from_secs(3);
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Leadership is not moved again within this time: a transfer that failed should not be repeated at once.
 const TRANSFER_PAUSE: Duration = Duration::from_secs(5);
+/// A node hands at most one group over within this time because another node leads fewer: what pings tell of that node has to
+/// show the last one before the next one follows.
+const BALANCE_PAUSE: Duration = Duration::from_secs(10);
 
 /// All nodes that belong to the cluster, as placement sees them.
 pub(crate) fn placement_nodes(shared: &Shared) -> Vec<placement::Node> {
     let nodes = shared.catalog.nodes();
     let members = nodes.into_iter().filter(|n| n.standing != Standing::Decommissioned);
-    members.map(|n| placement::Node { health: health(shared, &n), id: n.id, region: n.region, zone: n.zone }).collect()
+    let placed = |n: NodeRecord| {
+        let (health, load) = (health(shared, &n), load(shared, n.id));
+        placement::Node { id: n.id, region: n.region, zone: n.zone, health, load }
+    };
+    members.map(placed).collect()
+}
+
+/// What a node has to do, as its last ping told.
+fn load(shared: &Shared, node: NodeId) -> Load {
+    let (holds, leads) = match node == shared.me() {
+        true => (shared.holds(), shared.leads()),
+        false => shared.peers.read().get(&node).map(|p| (p.holds.clone(), p.leads.clone())).unwrap_or_default(),
+    };
+    let leads = leads.iter().filter(|(group, _)| *group != GroupId::CATALOG).count();
+    Load { replicas: holds.len() as u32, leads: leads as u32 }
 }
 
 /// How well a node is: what the operator wants of it, and what pings tell.
@@ -53,6 +70,7 @@ fn health(shared: &Shared, node: &NodeRecord) -> Health {
 /// Where a group's replicas belong: voters at home, a non-voter in every other region of its database.
 pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
     let policy = Policy {
+        group: group.id,
         home: group.home.clone(),
         regions: group.regions.iter().cloned().collect(),
         survival: group.placed_as(),
@@ -215,10 +233,26 @@ struct Care {
     moved: Mutex<Option<Instant>>,
 }
 
+/// When this node last handed a group over because another node leads fewer.
+struct Balance(Mutex<Instant>);
+
+impl Balance {
+    /// Whether it may do so now. Then the next time is later.
+    fn take_turn(&self) -> bool {
+        let mut last = self.0.lock();
+        let is_due = last.elapsed() >= BALANCE_PAUSE;
+        if is_due {
+            *last = Instant::now();
+        }
+        is_due
+    }
+}
+
 /// Keeps the members of the groups that this node leads where placement wants them. Groups do not wait for each other: one
 /// whose new member cannot be reached holds up nobody.
 pub(crate) async fn placement_loop(shared: Arc<Shared>) {
     let mut cares: BTreeMap<GroupId, Arc<Care>> = BTreeMap::new();
+    let balance = Arc::new(Balance(Mutex::new(Instant::now())));
     loop {
         tokio::time::sleep(PLACEMENT_INTERVAL).await;
         for replica in shared.all_replicas() {
@@ -229,9 +263,9 @@ pub(crate) async fn placement_loop(shared: Arc<Shared>) {
             if care.busy.swap(true, Ordering::AcqRel) {
                 continue;
             }
-            let shared = shared.clone();
+            let (shared, balance) = (shared.clone(), balance.clone());
             shared.clone().spawn(async move {
-                tend(&shared, &replica, &care).await;
+                tend(&shared, &replica, &care, &balance).await;
                 care.busy.store(false, Ordering::Release);
             });
         }
@@ -288,10 +322,11 @@ pub(crate) async fn lost_loop(shared: Arc<Shared>) {
     }
 }
 
-async fn tend(shared: &Shared, replica: &Replica, care: &Care) {
+async fn tend(shared: &Shared, replica: &Replica, care: &Care, balance: &Balance) {
     let Some(wanted) = wanted(shared, replica) else { return };
     keep_members(shared, replica, &wanted).await;
-    if care.moved.lock().is_none_or(|moved| moved.elapsed() > TRANSFER_PAUSE) && move_leadership(shared, replica, &wanted).await {
+    let is_due = care.moved.lock().is_none_or(|moved| moved.elapsed() > TRANSFER_PAUSE);
+    if is_due && move_leadership(shared, replica, &wanted, balance).await {
         *care.moved.lock() = Some(Instant::now());
     }
 }
@@ -348,10 +383,9 @@ async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     }
 }
 
-/// Hands leadership to a better primary: one whose disk has room, and of those one in the home region, or else in the secondary one,
-/// or any if this node is none.
-/// Whether it tried.
-async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement) -> bool {
+/// Hands leadership to a better primary: one whose disk has room, and of those one in the home region, or else in the secondary
+/// one, or any if this node is none; or to one that is as good and leads fewer groups. Returns whether it tried.
+async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement, balance: &Balance) -> bool {
     let group = shared.catalog.group(replica.id);
     let nodes = shared.catalog.nodes();
     let rank = |node: NodeId| {
@@ -369,8 +403,18 @@ async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement)
         let is_up_to_date = progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last);
         voters.contains(n) && shared.is_live(*n) && is_up_to_date
     };
-    let candidate = wanted.primaries.iter().find(|n| rank(**n) < mine && is_ready(n));
-    let Some(to) = candidate.copied() else { return false };
+    let better = wanted.primaries.iter().find(|n| rank(**n) < mine && is_ready(n));
+    let leads = |node: NodeId| load(shared, node).leads;
+    let leads_fewer = |n: &&NodeId| {
+        let is_as_good = **n != shared.me() && rank(**n) == mine && is_ready(n);
+        is_as_good && placement::should_hand_over(leads(shared.me()), leads(**n))
+    };
+    // The catalog's primary is asked by whoever changes the schema, and by nobody else.
+    let evens_out = || {
+        let is_of_rows = replica.id != GroupId::CATALOG;
+        wanted.primaries.iter().find(leads_fewer).filter(|_| is_of_rows && balance.take_turn())
+    };
+    let Some(to) = better.or_else(evens_out).copied() else { return false };
     tracing::info!("{}: leadership goes to {to}", replica.id);
     if let Err(e) = replica.transfer(to).await {
         tracing::info!("{}: the transfer to {to} failed: {e}", replica.id);

@@ -11,16 +11,18 @@
 //! voters stays odd: an even number survives no more failures than the odd one below it.
 //!
 //! Voters are picked one after the other. Of all candidates the next one is the first by: alive; a region, then a zone, with
-//! few voters so far; a replica already; a hash of policy and node. Since a present replica wins every tie and loses only to a
-//! better spread or to a live node in its stead, the result is *stable*: a node that joins or leaves moves only what it must. The
-//! hash (rendezvous hashing) spreads the groups, one per policy, over the nodes of a zone without anybody counting.
+//! few voters so far; a replica already; the fewest replicas of other groups; a hash of group and node. Since a present
+//! replica wins every tie and loses only to a better spread or to a live node in its stead, the result is *stable*: a node that
+//! joins or leaves moves only what it must. New replicas go to the nodes of a zone that have the fewest, and among equals
+//! rendezvous hashing spreads the groups. Primaries are wished for in the same order, by the groups that a node leads;
+//! [`should_hand_over`] says when a present primary gives way to a node that leads fewer.
 //!
 //! How well a node is ([`Health`]) is the caller's judgement: a node that restarts is silent, not dead, and declaring it dead moves
 //! its replicas.
 //!
 //! This crate knows nothing about how replicas are moved, and never looks at what a group contains.
 
-use meridian_base::NodeId;
+use meridian_base::{GroupId, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +47,25 @@ pub struct Node {
     /// Zones of two regions are different zones, whatever their names.
     pub zone: String,
     pub health: Health,
+    pub load: Load,
+}
+
+/// What a node has to do, other groups than the one to be placed included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Load {
+    /// Replicas on the node.
+    pub replicas: u32,
+    /// Groups that it leads, without the catalog's.
+    pub leads: u32,
+}
+
+/// A primary hands a group over to an equally good node that leads at least this many fewer. With 1, two nodes would hand
+/// a group back and forth.
+const LEADS_APART: u32 = 2;
+
+/// Whether a primary on a node that leads `mine` groups should hand one of them over to a node that leads `theirs`.
+pub fn should_hand_over(mine: u32, theirs: u32) -> bool {
+    mine >= theirs.saturating_add(LEADS_APART)
 }
 
 /// What must survive (`ALTER DATABASE … SURVIVE … FAILURE`), or that data must stay at home (`PLACEMENT RESTRICTED`).
@@ -69,6 +90,7 @@ impl Survival {
 /// The placement policy of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Policy {
+    pub group: GroupId,
     pub home: String,
     /// The database's regions, the home region included.
     pub regions: BTreeSet<String>,
@@ -97,7 +119,7 @@ const VOTERS_PER_REGION: usize = 2;
 /// Places a group's replicas, keeping what `current` has wherever that is as good.
 pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement {
     let in_database = |n: &&Node| policy.regions.contains(&n.region) || n.region == policy.home;
-    let mut picker = Picker::new(policy.seed(), nodes.iter().filter(in_database), current);
+    let mut picker = Picker::new(policy.group, nodes.iter().filter(in_database), current);
     match policy.survival {
         Survival::Zone | Survival::Restricted => picker.pick(VOTERS_ZONE, |n, _| n.region == policy.home),
         Survival::Region => {
@@ -121,7 +143,7 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
 
 /// Places the catalog, which has no home: over zones in one region, over regions as soon as there are three.
 pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
-    let mut picker = Picker::new(0, nodes.iter(), current);
+    let mut picker = Picker::new(GroupId::CATALOG, nodes.iter(), current);
     match picker.regions() {
         0 | 1 => picker.pick(VOTERS_ZONE, |_, _| true),
         2 => picker.pick(VOTERS_ZONE, |_, in_region| in_region < VOTERS_PER_REGION),
@@ -133,7 +155,7 @@ pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
 
 /// Picks one replica after the other.
 struct Picker<'a> {
-    seed: u64,
+    group: GroupId,
     /// Those that may have a replica: live, or with one already. Sorted by id.
     candidates: BTreeMap<NodeId, &'a Node>,
     current: &'a Placement,
@@ -141,10 +163,10 @@ struct Picker<'a> {
 }
 
 impl<'a> Picker<'a> {
-    fn new(seed: u64, nodes: impl Iterator<Item = &'a Node>, current: &'a Placement) -> Picker<'a> {
+    fn new(group: GroupId, nodes: impl Iterator<Item = &'a Node>, current: &'a Placement) -> Picker<'a> {
         let has_one = |n: &Node| current.voters.contains(&n.id) || current.non_voters.contains(&n.id);
         let candidates = nodes.filter(|n| n.health == Health::Live || has_one(n)).map(|n| (n.id, n)).collect();
-        Picker { seed, candidates, current, voters: Vec::new() }
+        Picker { group, candidates, current, voters: Vec::new() }
     }
 
     fn regions(&self) -> usize {
@@ -165,20 +187,21 @@ impl<'a> Picker<'a> {
     }
 
     /// Smaller is better. A non-voter that becomes a voter has the data already: better than a node that has nothing.
-    fn rank(&self, n: &Node) -> (bool, usize, usize, u8, u64) {
+    fn rank(&self, n: &Node) -> (bool, usize, usize, u8, u32, u64) {
         let in_zone = self.voters.iter().filter(|v| v.region == n.region && v.zone == n.zone).count();
         let has = match n.id {
             id if self.current.voters.contains(&id) => 0,
             id if self.current.non_voters.contains(&id) => 1,
             _ => 2,
         };
-        (n.health == Health::Leaving, self.voters_in(&n.region), in_zone, has, self.hash(n.id))
+        (n.health == Health::Leaving, self.voters_in(&n.region), in_zone, has, n.load.replicas, self.hash(n.id))
     }
 
     /// One replica in every region that has no voter.
     fn non_voters(&self) -> Vec<NodeId> {
         let mut best: BTreeMap<&str, &Node> = BTreeMap::new();
-        let rank = |n: &Node| (n.health == Health::Leaving, !self.current.non_voters.contains(&n.id), self.hash(n.id));
+        let has_none = |n: &Node| !self.current.non_voters.contains(&n.id);
+        let rank = |n: &Node| (n.health == Health::Leaving, has_none(n), n.load.replicas, self.hash(n.id));
         for n in self.candidates.values().filter(|n| self.voters_in(&n.region) == 0) {
             let place = best.entry(&n.region).or_insert(n);
             if rank(n) < rank(place) {
@@ -194,24 +217,16 @@ impl<'a> Picker<'a> {
         }
         let mut primaries: Vec<&Node> = self.voters.iter().copied().filter(|v| v.health == Health::Live).collect();
         let is_elsewhere = |n: &Node, region: Option<&str>| region.is_some_and(|region| n.region != region);
-        primaries.sort_by_key(|n| (is_elsewhere(n, home), is_elsewhere(n, secondary), self.hash(n.id)));
+        primaries.sort_by_key(|n| (is_elsewhere(n, home), is_elsewhere(n, secondary), n.load.leads, self.hash(n.id)));
         let mut voters: Vec<NodeId> = self.voters.iter().map(|v| v.id).collect();
         voters.sort();
         non_voters.sort();
         Placement { voters, non_voters, primaries: primaries.into_iter().map(|n| n.id).collect() }
     }
 
-    /// Rendezvous hashing: every policy has its own order of the nodes.
+    /// Rendezvous hashing: every group has its own order of the nodes.
     fn hash(&self, node: NodeId) -> u64 {
-        mix(self.seed ^ mix(u64::from(node.0)))
-    }
-}
-
-impl Policy {
-    /// Tells the policies, and so the groups, apart.
-    fn seed(&self) -> u64 {
-        let names = std::iter::once(&self.home).chain(&self.regions).flat_map(|name| name.bytes().chain([0]));
-        names.fold(mix(1 + self.survival as u64), |seed, byte| mix(seed ^ u64::from(byte)))
+        mix(mix(u64::from(self.group.0)) ^ mix(u64::from(node.0)))
     }
 }
 

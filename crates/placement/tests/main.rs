@@ -1,12 +1,12 @@
 //! What every placement must satisfy, over random clusters, and the examples a newcomer looks for first.
 
-use meridian_base::NodeId;
-use meridian_placement::{Health, Node, Placement, Policy, Survival, place, place_catalog};
+use meridian_base::{GroupId, NodeId};
+use meridian_placement::{Health, Load, Node, Placement, Policy, Survival, place, place_catalog, should_hand_over};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn node(id: u32, region: &str, zone: &str) -> Node {
-    Node { id: NodeId(id), region: region.into(), zone: zone.into(), health: Health::Live }
+    Node { id: NodeId(id), region: region.into(), zone: zone.into(), health: Health::Live, load: Load::default() }
 }
 
 /// Three regions of three zones: nodes 1–3 in `us`, 4–6 in `eu`, 7–9 in `as`.
@@ -16,7 +16,8 @@ fn nine() -> Vec<Node> {
 }
 
 fn policy(home: &str, survival: Survival) -> Policy {
-    Policy { home: home.into(), regions: ["us", "eu", "as"].map(String::from).into(), survival, secondary: None }
+    let regions = ["us", "eu", "as"].map(String::from).into();
+    Policy { group: GroupId(100), home: home.into(), regions, survival, secondary: None }
 }
 
 fn health(live: bool) -> Health {
@@ -142,24 +143,88 @@ fn the_secondary_region_has_two_voters_and_leads_after_home() {
     }
 }
 
+/// Six nodes in three zones of one region.
+fn six() -> Vec<Node> {
+    (0..6).map(|i| node(i + 1, "us", ["a", "b", "c"][i as usize % 3])).collect()
+}
+
+/// Adds to the load of the nodes what the group gives them to do. Returns the node that leads it.
+fn add_load(nodes: &mut [Node], placement: &Placement) -> NodeId {
+    let leads = placement.primaries[0];
+    for n in nodes.iter_mut() {
+        n.load.replicas += u32::from(placement.voters.contains(&n.id));
+        n.load.leads += u32::from(n.id == leads);
+    }
+    leads
+}
+
 #[test]
-fn groups_spread_over_the_nodes_of_a_zone() {
-    let nodes: Vec<Node> = (0..12).map(|i| node(i + 1, "us", ["a", "b", "c"][i as usize % 3])).collect();
+fn five_databases_use_six_nodes_evenly() {
+    let mut nodes = six();
+    let mut leaders = Vec::new();
+    for group in 0..5 {
+        let policy = Policy { group: GroupId(100 + group), ..policy("us", Survival::Zone) };
+        let placement = place(&nodes, &policy, &Placement::default());
+        leaders.push(add_load(&mut nodes, &placement));
+    }
+    let replicas: Vec<u32> = nodes.iter().map(|n| n.load.replicas).collect();
+    assert_eq!((replicas.iter().min(), replicas.iter().max(), replicas.iter().sum()), (Some(&2), Some(&3), 15));
+    let distinct: BTreeSet<_> = leaders.iter().collect();
+    assert_eq!(distinct.len(), 5, "every node leads one at most: {leaders:?}");
+}
+
+#[test]
+fn nodes_without_a_load_are_used_by_hash() {
+    let nodes = six();
     let mut used = BTreeMap::<NodeId, u32>::new();
-    for database in 0..100 {
-        let other = format!("region-of-database-{database}");
-        let policy = Policy { regions: ["us".into(), other].into(), ..policy("us", Survival::Zone) };
+    for group in 0..100 {
+        let policy = Policy { group: GroupId(100 + group), ..policy("us", Survival::Zone) };
         let placement = place(&nodes, &policy, &Placement::default());
         placement.voters.iter().for_each(|id| *used.entry(*id).or_default() += 1);
     }
-    assert_eq!(used.len(), 12);
-    assert!(used.values().all(|n| (10..=40).contains(n)), "{used:?}");
+    assert!(used.len() == 6 && used.values().all(|n| (30..=70).contains(n)), "{used:?}");
+}
+
+#[test]
+fn a_load_that_changes_moves_no_replica() {
+    let mut nodes = six();
+    let zone = policy("us", Survival::Zone);
+    let before = place(&nodes, &zone, &Placement::default());
+    nodes.iter_mut().filter(|n| before.voters.contains(&n.id)).for_each(|n| n.load = Load { replicas: 50, leads: 20 });
+    assert_eq!(place(&nodes, &zone, &before).voters, before.voters);
+}
+
+#[test]
+fn nodes_hand_groups_over_until_they_lead_as_many_as_the_others() {
+    // Every node knows the others' numbers as of the round before, and hands over one group in a round.
+    for mut leads in [vec![9, 0, 0], vec![4, 4, 1], vec![1, 0, 0], vec![5, 5, 0, 0, 0]] {
+        let total: u32 = leads.iter().sum();
+        for round in 0.. {
+            let known = leads.clone();
+            let mut is_over = true;
+            for me in 0..known.len() {
+                let least = (0..known.len()).min_by_key(|n| known[*n]).expect("a node");
+                if should_hand_over(known[me], known[least]) {
+                    (leads[me], leads[least], is_over) = (leads[me] - 1, leads[least] + 1, false);
+                }
+            }
+            if is_over {
+                break;
+            }
+            assert!(round < 20, "no end: {leads:?}");
+        }
+        assert_eq!(leads.iter().sum::<u32>(), total);
+        assert!(leads.iter().max().expect("one") - leads.iter().min().expect("one") <= 1, "{leads:?}");
+    }
 }
 
 prop_compose! {
-    fn cluster()(spec in prop::collection::vec((0..4usize, 0..4usize, prop::bool::weighted(0.85)), 1..16)) -> Vec<Node> {
-        spec.into_iter().zip(1..).map(|((region, zone, live), id)| {
-            Node { health: health(live), ..node(id, ["us", "eu", "as", "af"][region], ["a", "b", "c", "d"][zone]) }
+    fn cluster()(
+        spec in prop::collection::vec((0..4usize, 0..4usize, prop::bool::weighted(0.85), 0..5u32), 1..16)
+    ) -> Vec<Node> {
+        spec.into_iter().zip(1..).map(|((region, zone, live, load), id)| {
+            let load = Load { replicas: load, leads: load / 2 };
+            Node { health: health(live), load, ..node(id, ["us", "eu", "as", "af"][region], ["a", "b", "c", "d"][zone]) }
         }).collect()
     }
 }

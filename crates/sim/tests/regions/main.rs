@@ -10,6 +10,7 @@ mod past;
 mod reach;
 mod schema;
 mod script;
+mod spread;
 mod steps;
 mod strangers;
 mod versions;

@@ -52,6 +52,7 @@ impl<E: Environment> Session<E> {
                 out.command_complete("SET");
             }
             Kind::SetTransaction { session: true, modes } => {
+                self.set_with_others(manner, now);
                 if let Some(read_only) = modes.read_only {
                     self.set("default_transaction_read_only", Some(if read_only { "on" } else { "off" }), false)?;
                 }
@@ -128,10 +129,12 @@ impl<E: Environment> Session<E> {
                 "RELEASE"
             }
             S::Set(set) => {
+                self.set_with_others(manner, now);
                 self.run_set(set, out)?;
                 "SET"
             }
             S::Reset(reset) => {
+                self.set_with_others(manner, now);
                 match &reset.reset {
                     Reset::ALL => self.system.settings().reset_all(),
                     Reset::SessionAuthorization => {}
@@ -182,6 +185,13 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
+    /// A setting that is made beside other statements belongs to their implicit transaction: it ends with that if one of
+    /// them fails.
+    fn set_with_others(&mut self, manner: Manner<'_>, now: u64) {
+        if !manner.is_whole {
+            self.block(now);
+        }
+    }
     /// Sets one setting; `None` for its default.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let mut settings = self.system.settings();
@@ -200,7 +210,7 @@ impl<E: Environment> Session<E> {
                 if let Some(modes) = transaction_mode(&name, values)? {
                     return self.set_transaction(&modes, out);
                 }
-                if local && !self.block.as_ref().is_some_and(|b| b.explicit) {
+                if local && self.block.is_none() {
                     self.notice(out, "WARNING", "25P01", "SET LOCAL can only be used in transaction blocks");
                     return Ok(());
                 }

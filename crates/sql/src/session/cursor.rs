@@ -113,7 +113,7 @@ impl<E: Environment> Session<E> {
             let catalog = self.catalog();
             let prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
             let execution = Execution::new(prepared.clone(), Vec::new());
-            let plan = super::plans::Plan::new(prepared, &catalog);
+            let plan = super::plans::Plan::new(prepared, &catalog, &self.names);
             let named = Arc::new(Named { statement: query, declared: Vec::new(), plan: Some(plan) });
             let formats = if declaration.binary == Some(true) { Formats::AllBinary } else { Formats::AllText };
             let portal =

@@ -129,6 +129,7 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
     async fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
+        self.refresh();
         let named = self.find_statement(statement)?;
         if !super::simple::may_run_in_failed_block(&named.statement.kind) {
             self.refuse_if_failed()?;
@@ -155,11 +156,11 @@ impl<E: Environment> Session<E> {
         }
         Ok(())
     }
-    /// A prepared statement with a plan that fits the catalog as it is now.
+    /// A prepared statement with a plan that fits the catalog and the search path as they are now.
     async fn current(&mut self, name: &str, named: Arc<Named>) -> Result<Arc<Named>> {
         let Some(plan) = &named.plan else { return Ok(named) };
         let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-        if !has_changes && plan.is_of(&self.catalog()) {
+        if !has_changes && plan.is_of(&self.catalog(), &self.names) {
             return Ok(named);
         }
         let again = self.named(named.statement.clone(), &named.declared).await?;
@@ -307,7 +308,7 @@ impl<E: Environment> Session<E> {
                 let statement = portal.named.statement.clone();
                 self.read_as_of(&statement, now).await?;
                 let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-                if has_changes || !plan.is_of(&self.catalog()) {
+                if has_changes || !plan.is_of(&self.catalog(), &self.names) {
                     Box::pin(self.plan_portal_again(portal)).await?;
                 }
                 let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
@@ -390,7 +391,7 @@ impl<E: Environment> Session<E> {
         let declared = declared_types(&oids)?;
         let catalog = self.catalog();
         let prepared = self.prepare(&statement, &catalog, &declared)?;
-        let plan = Plan::new(Arc::new(prepared), &catalog);
+        let plan = Plan::new(Arc::new(prepared), &catalog, &self.names);
         let named = Named { statement: Arc::new(statement), declared: oids, plan: Some(plan) };
         self.statements.insert(name.to_string(), Arc::new(named));
         Ok(())

@@ -110,6 +110,8 @@ pub struct Session<E: Environment> {
     scope: Scope,
     eval: EvalContext,
     seen_generation: u64,
+    /// Up to which generation the client was told of its settings.
+    told_generation: u64,
     /// The reported settings as the client knows them.
     reported: Vec<(&'static str, String)>,
     /// The open transaction, implicit ones included.
@@ -180,6 +182,7 @@ impl<E: Environment> Session<E> {
             scope,
             eval,
             seen_generation: u64::MAX,
+            told_generation: u64::MAX,
             reported: Vec::new(),
             block: None,
             attempt: 0,
@@ -230,8 +233,9 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Brings everything that follows from the settings up to date, if they changed.
-    fn refresh(&mut self) {
+    /// Brings everything that follows from the settings up to date, if they changed. Called before each statement, since the
+    /// one before it in a query string may have changed them.
+    pub(super) fn refresh(&mut self) {
         let settings = self.system.settings();
         if settings.generation() == self.seen_generation {
             return;
@@ -248,9 +252,11 @@ impl<E: Environment> Session<E> {
     }
     /// Tells the client of settings that changed.
     fn report_settings(&mut self, out: &mut dyn Output) {
-        if self.system.settings().generation() == self.seen_generation {
+        let generation = self.system.settings().generation();
+        if generation == self.told_generation {
             return;
         }
+        self.told_generation = generation;
         self.refresh();
         let now = self.reported_settings();
         for ((name, old), (_, new)) in self.reported.iter().zip(&now) {

@@ -22,10 +22,11 @@ const SCOPES_MAX: usize = 1_000;
 /// Longer texts are one-offs.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// A plan and the catalog version it is good for.
+/// A plan, and the catalog version and the search path that it is good for.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub prepared: Arc<Prepared>,
+    search_path: Arc<[String]>,
     /// [`Catalog::seen`].
     seen: SchemaVersion,
     /// [`Catalog::counted`].
@@ -33,11 +34,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub fn new(prepared: Arc<Prepared>, catalog: &Catalog) -> Plan {
-        Plan { prepared, seen: catalog.seen, counted: catalog.counted }
+    pub fn new(prepared: Arc<Prepared>, catalog: &Catalog, names: &Names) -> Plan {
+        Plan { prepared, search_path: names.search_path[..].into(), seen: catalog.seen, counted: catalog.counted }
     }
-    /// Whether it was made with this catalog, or one that no plan can tell from it.
-    pub fn is_of(&self, catalog: &Catalog) -> bool {
+    /// Whether it was made with this search path and this catalog, or one that no plan can tell from it.
+    pub fn is_of(&self, catalog: &Catalog, names: &Names) -> bool {
+        self.is_of_catalog(catalog) && self.search_path[..] == names.search_path[..]
+    }
+    fn is_of_catalog(&self, catalog: &Catalog) -> bool {
         self.seen == catalog.seen && self.counted == catalog.counted
     }
 }
@@ -111,7 +115,7 @@ impl PlanCache {
         let entries = self.entries.read();
         let entry = entries.plans.get(key)?;
         entry.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        entry.plan.is_of(catalog).then(|| entry.plan.clone())
+        entry.plan.is_of_catalog(catalog).then(|| entry.plan.clone())
     }
     /// Keeps a plan, if it may be kept.
     pub fn put(&self, key: PlanKey, plan: &Plan) {

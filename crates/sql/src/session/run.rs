@@ -40,7 +40,8 @@ impl<E: Environment> Session<E> {
             return Ok(plan);
         }
         let declared = declared_types(types)?;
-        let plan = Plan::new(Arc::new(self.prepare_aside(statement, &catalog, &declared).await?), &catalog);
+        let prepared = self.prepare_aside(statement, &catalog, &declared).await?;
+        let plan = Plan::new(Arc::new(prepared), &catalog, &self.names);
         if !is_for_once {
             self.shared.plans.put(key, &plan);
         }

@@ -79,6 +79,7 @@ impl<E: Environment> Session<E> {
     }
     /// A request from the client begins.
     pub(super) fn start_request(&mut self, text: &str) {
+        self.refresh();
         self.cancel.rearm();
         self.attempt = 0;
         self.activity.running(text);
@@ -253,7 +254,7 @@ impl<E: Environment> Session<E> {
             self.read_as_of_default(now).await?;
         }
         if let Simple::Cached { text, .. } = simple
-            && !plan.is_of(&self.catalog())
+            && !plan.is_of(&self.catalog(), &self.names)
         {
             let statement = Arc::new(parse::parse_one_statement(text)?);
             return Box::pin(self.run_statement(&statement, manner, out)).await;

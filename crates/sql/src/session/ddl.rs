@@ -25,6 +25,7 @@ use crate::plan::Prepared;
 use meridian_base::{DescriptorId, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The schema changes of an open block.
 #[derive(Clone)]
@@ -122,6 +123,7 @@ impl<E: Environment> Session<E> {
             shared: self.shared.clone(),
             statement: statement.to_string(),
             job: None,
+            is_stepping: Arc::default(),
         }
     }
     /// Runs a schema change. Returns its command tag.
@@ -137,8 +139,7 @@ impl<E: Environment> Session<E> {
             let done = tokio::select! {
                 biased;
                 done = jobs::execute(&self.env, statement, &context) => done,
-                error = self.cancel.interrupted() => Err(error
-                    .hint("The schema change may go on without its session: look at the schema. What has to touch rows is in SHOW JOBS, and CANCEL JOB takes it back.")),
+                reason = self.cancel.interrupted() => Err(stopped(reason, context.is_stepping.load(Ordering::Relaxed))),
             };
             match done {
                 Ok(done) => {
@@ -310,6 +311,19 @@ impl<E: Environment> Session<E> {
             changes = self.made_anew(changes)?;
         }
     }
+}
+
+/// What the client hears that stops waiting for a schema change. While a step is under way its outcome is unknown.
+pub(super) fn stopped(reason: Error, is_stepping: bool) -> Error {
+    let error = match is_stepping {
+        true => Error::unknown_outcome("the outcome of the schema change is unknown")
+            .detail(format!("While it was under way: {}.", reason.message())),
+        false => reason,
+    };
+    error.hint(
+        "The schema change may go on without its session: look at the schema. What has to touch rows is in SHOW JOBS, and \
+         CANCEL JOB takes it back.",
+    )
 }
 
 /// Moves changes whose rows are written already to a newer catalog, if nobody changed what they change.

@@ -173,8 +173,9 @@ impl<E: Environment> Session<E> {
             None => self.env.catalog(),
         }
     }
-    /// A new statement: fixes its times, reading the clock once.
+    /// A new statement: fixes its times, reading the clock once, and the settings that decide what it means.
     pub(super) fn start_statement(&mut self) -> u64 {
+        self.refresh();
         let now = self.env.now_micros();
         self.eval.statement_time = now as i64 - EPOCH_2000_UNIX_MICROS;
         let started = self.block.as_ref().map_or(now, |b| b.started_micros);
@@ -274,7 +275,14 @@ impl<E: Environment> Session<E> {
         let Some(mut block) = self.block.take() else { return Ok(()) };
         let result = match (block.txn.take(), block.ddl.take()) {
             // One that is not mixed has read system tables at most.
-            (txn, Some(ddl)) => self.commit_ddl(ddl, txn.filter(|_| block.is_mixed)).await,
+            (txn, Some(ddl)) => {
+                let cancel = self.cancel.clone();
+                tokio::select! {
+                    biased;
+                    done = self.commit_ddl(ddl, txn.filter(|_| block.is_mixed)) => done,
+                    reason = cancel.interrupted() => Err(super::ddl::stopped(reason, true)),
+                }
+            }
             (Some(txn), None) => super::run::commit(&self.cancel, txn).await.map(drop),
             (None, None) => Ok(()),
         };

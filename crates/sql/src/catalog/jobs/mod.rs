@@ -38,6 +38,7 @@ use crate::types::EvalContext;
 use meridian_base::{DescriptorId, Error, GroupId, Result, SessionId, limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// On whose behalf a job runs.
@@ -53,6 +54,8 @@ pub struct JobContext {
     pub statement: String,
     /// The job, and the state in which it may be gone on with.
     pub job: Option<(DescriptorId, JobState)>,
+    /// A step of the catalog was sent and is not answered: whoever stops waiting does not know whether it takes place.
+    pub is_stepping: Arc<AtomicBool>,
 }
 
 impl JobContext {
@@ -178,10 +181,13 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
     if change.is_empty() && !is_mixed {
         return Ok(Committed::Done { catalog: base, notices: Vec::new() });
     }
+    context.is_stepping.store(true, Ordering::Relaxed);
     let stepped = match txn {
-        Some(txn) => env.change_catalog_with(txn, &base, change).await?,
-        None => env.change_catalog(base.version, change).await.map(drop),
+        Some(txn) => env.change_catalog_with(txn, &base, change).await,
+        None => Ok(env.change_catalog(base.version, change).await.map(drop)),
     };
+    context.is_stepping.store(false, Ordering::Relaxed);
+    let stepped = stepped?;
     match stepped {
         Err(e) if e.is_retry() => return Ok(Committed::Stale(e)),
         stepped => stepped?,

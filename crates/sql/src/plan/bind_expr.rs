@@ -50,7 +50,10 @@ impl Binder<'_> {
             Ast::TypedString(t) => {
                 let ty = self.data_type(&t.data_type)?;
                 let text = self.value(&t.value.value)?;
-                let expr = self.coerce(text, &ty, CastContext::Explicit).map_err(|err| self.at(err, t.value.span))?;
+                let mut expr = self.coerce(text, &ty, CastContext::Explicit).map_err(|err| self.at(err, t.value.span))?;
+                if let (Expr::Const(Datum::Interval(v)), ast::DataType::Interval { precision, .. }) = (&mut expr, &t.data_type) {
+                    *v = v.cut_below("second", *precision);
+                }
                 Ok(Typed::new(expr, ty))
             }
             Ast::Interval(i) => self.interval(i),
@@ -232,6 +235,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Const(Datum::from_text(n, &ty, self.ctx.eval)?), ty))
     }
 
+    /// `INTERVAL '…'`, with fields or without.
     fn interval(&mut self, i: &ast::Interval) -> Result<Typed> {
         let value = self.expr(&i.value)?;
         let Expr::Const(Datum::Text(t)) = &value.expr else {
@@ -244,6 +248,9 @@ impl Binder<'_> {
             // `INTERVAL '1' DAY`.
             let unit = i.last_field.as_ref().unwrap_or(field);
             text = format!("{} {}", text.trim(), unit.to_string().to_lowercase());
+        }
+        if let (Some(ast::DateTimeField::Minute), Some(ast::DateTimeField::Second)) = (&i.leading_field, &i.last_field) {
+            text = minutes_first(text);
         }
         let ty = Type::Interval;
         let mut datum = Datum::from_text(&text, &ty, self.ctx.eval).map_err(|e| self.at(e, i.value.span()))?;
@@ -699,4 +706,16 @@ fn of_negative(power: &Ast) -> Option<Ast> {
     let negative = || Ast::UnaryOp { op: UnaryOperator::Minus, expr: left.clone() };
     let left = Box::new(of_negative(left).unwrap_or_else(negative));
     Some(Ast::BinaryOp { left, op: BinaryOperator::PGExp, right: right.clone() })
+}
+
+/// `MINUTE TO SECOND` takes two numbers for minutes and seconds; elsewhere they are hours and minutes
+/// (PostgreSQL manual, 8.5.4).
+fn minutes_first(text: String) -> String {
+    let bare = text.trim();
+    let (sign, digits) = match bare.strip_prefix(['-', '+']) {
+        Some(rest) => bare.split_at(bare.len() - rest.len()),
+        None => ("", bare),
+    };
+    let is_pair = digits.bytes().all(|b| b.is_ascii_digit() || b == b':') && digits.matches(':').count() == 1;
+    if is_pair { format!("{sign}0:{digits}") } else { text }
 }

@@ -20,6 +20,7 @@ mod series;
 mod session;
 mod template;
 pub mod text;
+mod to_number;
 
 use super::{Datum, EvalContext, Type};
 use meridian_base::Result;

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::registry::Registry;
-use super::template;
+use super::{template, to_number};
 use crate::catalog::system::is_system_schema;
 use crate::types::numeric::Numeric;
 use crate::types::{ArrayValue, Datum, EvalContext, Type};
@@ -132,6 +132,9 @@ pub fn register(r: &mut Registry) {
         })
         .stable();
     }
-    r.scalar("to_number", "text, text -> numeric", |_, a| Ok(Datum::Numeric(template::parse_number(a.text(0)?, a.text(1)?)?)))
-        .stable();
+    r.scalar("to_number", "text, text -> numeric", |_, a| {
+        let number = to_number::parse(a.text(0)?, a.text(1)?)?;
+        Ok(number.map_or(Datum::Null, Datum::Numeric))
+    })
+    .stable();
 }

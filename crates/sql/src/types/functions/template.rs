@@ -1,4 +1,4 @@
-//! `to_char`, `to_date`, `to_timestamp`, `to_number`: templates (manual, 9.8), their common patterns.
+//! `to_char`, `to_date`, `to_timestamp`: templates (manual, 9.8), their common patterns.
 
 use crate::types::Interval;
 use crate::types::datetime::fields::{day_of_year, iso_week, weekday};
@@ -269,7 +269,7 @@ pub fn interval(i: &Interval, template: &str) -> String {
 /// What a text says under a template: a local timestamp, and an offset if it has one.
 pub fn parse_timestamp(text: &str, template: &str) -> Result<(i64, Option<i32>)> {
     let mut p = Reading { rest: text, text };
-    let (mut year, mut month, mut day, mut hour, mut micros) = (None, 1i64, 1i64, 0i64, 0i64);
+    let (mut year, mut month, mut day, mut hour, mut micros) = (None, None, None, 0i64, 0i64);
     let (mut twelve, mut pm, mut bc, mut offset, mut of_year) = (false, None, false, None, None);
     for piece in pieces(template) {
         let (name, fill) = match piece {
@@ -280,22 +280,22 @@ pub fn parse_timestamp(text: &str, template: &str) -> Result<(i64, Option<i32>)>
             Piece::Pattern { name, fill, .. } => (name, fill),
         };
         match name {
-            "YYYY" | "IYYY" => year = Some(p.number(if fill { 4 } else { 9 }, name)?),
+            "YYYY" | "IYYY" => set(&mut year, p.number(if fill { 4 } else { 9 }, name)?, name)?,
             "Y,YYY" => {
                 let thousands = p.number(6, name)?;
                 p.skip_literal(",");
-                year = Some(thousands * 1000 + p.number(3, name)?);
+                set(&mut year, thousands * 1000 + p.number(3, name)?, name)?;
             }
-            "YYY" => year = Some(p.number(3, name)? + 2000),
+            "YYY" => set(&mut year, p.number(3, name)? + 2000, name)?,
             "YY" | "IY" => {
                 let y = p.number(2, name)?;
-                year = Some(if y < 70 { y + 2000 } else { y + 1900 });
+                set(&mut year, if y < 70 { y + 2000 } else { y + 1900 }, name)?;
             }
-            "Y" => year = Some(p.number(1, name)? + 2020),
-            "MM" => month = p.number(2, name)?,
-            "MONTH" | "Month" | "month" | "MON" | "Mon" | "mon" => month = p.month(name.len() > 3, name)?,
-            "DD" => day = p.number(2, name)?,
-            "DDD" => of_year = Some(p.number(3, name)?),
+            "Y" => set(&mut year, p.number(1, name)? + 2020, name)?,
+            "MM" => set(&mut month, p.number(2, name)?, name)?,
+            "MONTH" | "Month" | "month" | "MON" | "Mon" | "mon" => set(&mut month, p.month(name.len() > 3, name)?, name)?,
+            "DD" => set(&mut day, p.number(2, name)?, name)?,
+            "DDD" => set(&mut of_year, p.number(3, name)?, name)?,
             "DAY" | "Day" | "day" | "DY" | "Dy" | "dy" => p.skip_word(),
             "HH24" => hour = p.number(2, name)?,
             "HH12" | "HH" => {
@@ -334,14 +334,36 @@ pub fn parse_timestamp(text: &str, template: &str) -> Result<(i64, Option<i32>)>
         y = 1 - y;
     }
     let out = || Error::sql("22008", format!("date/time field value out of range: \"{text}\""));
+    if let Some(n) = of_year
+        && (month.unwrap_or(1) <= 1 || day.unwrap_or(1) <= 1)
+    {
+        if year.is_none() && !bc {
+            return Err(Error::sql("22007", "cannot calculate day of year without year information"));
+        }
+        let date = civil_from_days(days_from_civil(y, 1, 1) + n as i32 - 1);
+        // What the text says of the month or of the day stays.
+        month = month.filter(|m| *m > 1).or(Some(i64::from(date.1)));
+        day = day.filter(|d| *d > 1).or(Some(i64::from(date.2)));
+        if n < 1 || date.0 != y {
+            return Err(out());
+        }
+    }
+    let (month, day) = (month.unwrap_or(1), day.unwrap_or(1));
     if !(1..=12).contains(&month) || day < 1 || day > i64::from(days_in_month(y, month as u32)) || hour > 24 || micros >= DAY {
         return Err(out());
     }
-    let days = match of_year {
-        Some(n) => i64::from(days_from_civil(y, 1, 1)) + n - 1,
-        None => i64::from(days_from_civil(y, month as u32, day as u32)),
-    };
+    let days = i64::from(days_from_civil(y, month as u32, day as u32));
     Ok((datetime::timestamp_of(days, hour * HOUR + micros)?, offset))
+}
+
+/// A field may be given twice, with one value.
+fn set(field: &mut Option<i64>, value: i64, name: &str) -> Result<()> {
+    if field.is_some_and(|before| before != value) {
+        return Err(Error::sql("22007", format!("conflicting values for \"{name}\" field in formatting string"))
+            .detail("This value contradicts a previous setting for the same field type."));
+    }
+    *field = Some(value);
+    Ok(())
 }
 
 struct Reading<'a> {
@@ -569,30 +591,4 @@ fn sign(body: String, negative: bool, fill: bool, leading_s: bool, trailing_s: b
         (false, false) => gap,
     };
     if negative || leading_s { format!("{spaces}{mark}{digits}") } else { format!("{mark}{body}") }
-}
-
-/// `to_number`: digits, sign and point of a text, whatever else the template lets stand between.
-pub fn parse_number(text: &str, template: &str) -> Result<Numeric> {
-    let decimals = template.find(['.', 'D', 'd']);
-    let mut cleaned = String::new();
-    let mut negative = false;
-    for c in text.chars() {
-        match c {
-            '0'..='9' => cleaned.push(c),
-            '.' if decimals.is_some() && !cleaned.contains('.') => cleaned.push('.'),
-            '.' => break,
-            '-' | '<' => negative = true,
-            _ => {}
-        }
-    }
-    if !cleaned.bytes().any(|b| b.is_ascii_digit()) {
-        return Err(Error::sql("22P02", format!("invalid input syntax for type numeric: \"{text}\"")));
-    }
-    if negative {
-        cleaned.insert(0, '-');
-    }
-    match Numeric::parse(&cleaned) {
-        Some(n) => n,
-        None => Err(Error::sql("22P02", format!("invalid input syntax for type numeric: \"{text}\""))),
-    }
 }

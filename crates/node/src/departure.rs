@@ -104,9 +104,9 @@ impl Shared {
         if self.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
         }
-        let candidate = raft::Group::candidate(message)?;
-        if let Some(candidate) = candidate {
-            self.check_candidate(candidate, from)?;
+        let claim = raft::Group::claim(message)?;
+        if let Some(claim) = claim {
+            self.check_claim(claim, from)?;
         }
         let Some(departure) = self.departures.get(group) else {
             if group != GroupId::CATALOG && self.replica(group).is_none() && self.catalog.group(group).is_none() {
@@ -115,7 +115,7 @@ impl Shared {
             }
             return ensure_replica(self, group).await;
         };
-        let is_vote = candidate.is_some();
+        let is_vote = matches!(claim, Some(raft::Claim::Stands(_)));
         let refused = || Error::unavailable(format!("this node left group {group} and does not vote"));
         if !departure.is_back {
             // A group that is gone has nothing to say.
@@ -131,12 +131,14 @@ impl Shared {
         Ok(replica)
     }
 
-    /// Refuses a candidate that is not the sender, and one that the present catalog does not list. A copy of
-    /// the catalog that is not known to be the present one may lack a new node, and refuses nobody.
-    fn check_candidate(&self, candidate: NodeId, from: NodeId) -> Result<()> {
-        let is_unknown = !self.rpc.knows(candidate) && candidate != self.me() && self.is_fresh();
-        if candidate != from || is_unknown {
-            return Err(Error::unavailable(format!("node {candidate} is no candidate")));
+    /// Refuses a candidate or a leader that is not the sender, and one that the present catalog does not list. A
+    /// copy of the catalog that is not known to be the present one may lack a new node, and refuses nobody.
+    fn check_claim(&self, claim: raft::Claim, from: NodeId) -> Result<()> {
+        let node = claim.node();
+        let is_unknown = !self.rpc.knows(node) && node != self.me() && self.is_fresh();
+        if node != from || is_unknown {
+            let role = if matches!(claim, raft::Claim::Stands(_)) { "candidate" } else { "leader" };
+            return Err(Error::unavailable(format!("node {node} is no {role}")));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::incoming::Incoming;
 use crate::log::{GroupHandle, SNAPSHOT_THREAD};
 use crate::ticket::InFlight;
 use crate::watch::{self as tasks, RoleFollower, Truncator};
-use crate::{GroupOptions, Members, NodeLog, Progress, ProposeError, ProposeTicket, Role, StateMachine, Transport};
+use crate::{Claim, GroupOptions, Members, NodeLog, Progress, ProposeError, ProposeTicket, Role, StateMachine, Transport};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -206,9 +206,9 @@ impl Group {
         !tasks::configs(&self.0.raft.server_metrics().borrow_watched()).is_empty() || self.last_position().index > 0
     }
 
-    /// Who asks for a vote, if a message does that. Malformed bytes are an error.
-    pub fn candidate(message: &Bytes) -> Result<Option<NodeId>> {
-        message::candidate(message)
+    /// What the sender of a message says it is. Malformed bytes are an error.
+    pub fn claim(message: &Bytes) -> Result<Option<Claim>> {
+        message::claim(message)
     }
 
     /// Answers a message that a peer sent through its [`Transport`]. Malformed bytes are an error.

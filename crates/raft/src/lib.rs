@@ -28,7 +28,7 @@ mod watch;
 pub use group::{Group, found};
 pub use log::{LOG_THREAD, LogOptions, LogStatus, NodeLog};
 pub use machine::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
-pub use options::{GroupOptions, Members, Message, Progress, ProposeError, Role, Transport};
+pub use options::{Claim, GroupOptions, Members, Message, Progress, ProposeError, Role, Transport};
 pub use ticket::ProposeTicket;
 
 /// A chunk of a snapshot is at most this long; a message between nodes that carries one is slightly longer.

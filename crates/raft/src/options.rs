@@ -23,6 +23,24 @@ pub struct Message {
     pub is_ordered: bool,
 }
 
+/// What the sender of a message says it is ([`crate::Group::claim`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It stands for election.
+    Stands(NodeId),
+    /// It leads.
+    Leads(NodeId),
+}
+
+impl Claim {
+    /// Who claims it.
+    pub fn node(self) -> NodeId {
+        match self {
+            Claim::Stands(node) | Claim::Leads(node) => node,
+        }
+    }
+}
+
 /// How a replica behaves.
 #[derive(Clone, Debug)]
 pub struct GroupOptions {

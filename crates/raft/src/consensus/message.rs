@@ -14,6 +14,7 @@
 //! is not copied. Nothing a peer sends makes a decoder panic.
 
 use super::{LeaderId, LogId, SnapshotMeta, Types, Vote, from_log_entry, to_log_entry, to_log_id, to_position};
+use crate::Claim;
 use crate::log::{EntryKind, LogEntry};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meridian_base::{Error, LogPosition, NodeId, Result};
@@ -167,20 +168,27 @@ fn split_head(message: &mut Bytes) -> Result<u8> {
     Ok(message.get_u8())
 }
 
-/// Reads a call.
-/// Who asks for a vote, if a call does that. Looks at nothing else: appends are many, and chunks of snapshots large.
-pub(crate) fn candidate(message: &Bytes) -> Result<Option<NodeId>> {
+/// Who stands for election or leads, if a call says so. Looks at the first bytes of an append, since appends are many and
+/// large, and decodes requests for votes.
+pub(crate) fn claim(message: &Bytes) -> Result<Option<Claim>> {
     const VOTE: u8 = 0;
     const PRE_VOTE: u8 = 1;
-    if !matches!(message[..], [_, FORM_REQUEST, VOTE | PRE_VOTE, ..]) {
-        return Ok(None);
-    }
-    match decode_call(message.clone())? {
-        Call::Other(Request::Vote(request) | Request::PreVote(request)) => Ok(Some(NodeId(request.vote.leader_id.voted_for))),
-        _ => Err(malformed("candidate")),
+    match message[..] {
+        // The term comes first.
+        [_, FORM_APPEND, _, _, _, _, _, _, _, _, a, b, c, d, ..] => {
+            Ok(Some(Claim::Leads(NodeId(u32::from_le_bytes([a, b, c, d])))))
+        }
+        [_, FORM_REQUEST, VOTE | PRE_VOTE, ..] => match decode_call(message.clone())? {
+            Call::Other(Request::Vote(request) | Request::PreVote(request)) => {
+                Ok(Some(Claim::Stands(NodeId(request.vote.leader_id.voted_for))))
+            }
+            _ => Err(malformed("candidate")),
+        },
+        _ => Ok(None),
     }
 }
 
+/// Reads a call.
 pub(crate) fn decode_call(mut message: Bytes) -> Result<Call> {
     match split_head(&mut message)? {
         FORM_APPEND => decode_append(message).map(Call::Append).ok_or_else(|| malformed("append")),

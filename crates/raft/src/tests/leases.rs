@@ -70,9 +70,8 @@ async fn a_term_that_no_election_can_have_led_to_is_not_taken() {
     assert_eq!(cluster.propose(leader, "after").await.unwrap().term, term, "the leader leads as before");
 }
 
-/// Only its first bytes are looked at in any other call.
 #[test]
-fn a_candidate_is_known_from_its_call() {
+fn candidates_and_leaders_are_known_from_their_calls() {
     let vote = || VoteRequest::<Types>::new(Vote::new(3, 7), None);
     let append = AppendEntriesRequest::<Types> {
         vote: Vote::new_committed(3, 7),
@@ -80,14 +79,14 @@ fn a_candidate_is_known_from_its_call() {
         entries: vec![],
         leader_commit: None,
     };
-    for (call, candidate) in [
-        (message::encode_request(&Request::Vote(vote())), Some(NodeId(7))),
-        (message::encode_request(&Request::PreVote(vote())), Some(NodeId(7))),
+    for (call, claim) in [
+        (message::encode_request(&Request::Vote(vote())), Some(Claim::Stands(NodeId(7)))),
+        (message::encode_request(&Request::PreVote(vote())), Some(Claim::Stands(NodeId(7)))),
         (message::encode_request(&Request::Campaign { node: 7 }), None),
         (message::encode_request(&Request::SnapshotEnd { id: 0, chunks: 0 }), None),
-        (message::encode_append(&append), None),
+        (message::encode_append(&append), Some(Claim::Leads(NodeId(7)))),
     ] {
-        assert_eq!(Group::candidate(&call).unwrap(), candidate, "{call:?}");
+        assert_eq!(Group::claim(&call).unwrap(), claim, "{call:?}");
     }
 }
 

@@ -9,6 +9,7 @@ use meridian_node::rpc::{Place, Rpc};
 use meridian_node::wire::{ClosedPromise, Ping, Request, Silence};
 use meridian_sim::cluster::meridian::{NODE_PORT, Tuning};
 use meridian_sim::world::SimRuntime;
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -90,6 +91,70 @@ fn what_strangers_claim_stops_nobody() {
     }
     assert_eq!(c.sql(US, "defaultdb", "SELECT count(*) FROM t"), [["30"]]);
     assert_eq!(c.status("n1").len(), 3, "nobody has joined");
+}
+
+/// An append without entries, byte by byte (`raft/src/consensus/message.rs`): the version, the form, the leader's term and node,
+/// that it was elected, two empty positions, no entry.
+fn heartbeat(term: u64, leader: u32) -> Vec<u8> {
+    let head = [&[1, 0][..], &term.to_le_bytes(), &leader.to_le_bytes(), &[1]].concat();
+    [head, vec![0; 36]].concat()
+}
+
+/// A leader that is no node of the cluster, and one that is not the sender, are refused: no term follows from them.
+#[test]
+fn nobody_leads_who_is_no_node() {
+    let mut c = Cluster::start(1, 3, 93, Tuning::default());
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    c.pass(Duration::from_secs(5));
+    let before = c.status("n1").into_iter().map(|n| n.leads).collect::<Vec<_>>();
+    let cluster = c.cluster_of("n1");
+    let answers: Arc<Mutex<Vec<String>>> = Arc::default();
+    for (cluster, sender, leader) in [(0, 999, 999), (cluster, 999, 999), (cluster, 999, 2)] {
+        let said = answers.clone();
+        c.spawn(US, move |host, _| async move {
+            let rpc = Rpc::new(Arc::new(SimRuntime::new(host)), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+            rpc.identify(cluster, NodeId(sender), Place::default(), "");
+            for (to, group) in (1..=3).flat_map(|to| [(to, GroupId::CATALOG), (to, GroupId(101)), (to, GroupId(104))]) {
+                let message = heartbeat(5_000 + u64::from(group.0), leader).into();
+                let request = Request::Raft { group, message, is_ordered: false };
+                let answer = rpc.call_addr(&format!("n{to}:{NODE_PORT}"), request, Duration::from_secs(1)).await;
+                said.lock().push(answer.map_or_else(|e| e.message().to_string(), |_| "answered".to_string()));
+            }
+        });
+    }
+    c.pass(Duration::from_secs(15));
+    let answers = answers.lock().clone();
+    assert_eq!(answers.len(), 27);
+    assert!(answers.iter().any(|a| a.ends_with("is no leader")), "{answers:?}");
+    assert!(answers.iter().all(|a| a != "answered"), "{answers:?}");
+    assert_eq!(c.status("n1").into_iter().map(|n| n.leads).collect::<Vec<_>>(), before);
+    c.sql(US, "defaultdb", "INSERT INTO t VALUES (1)");
+}
+
+/// Whoever is no member says little. A longer frame is not even decoded: the connection ends.
+#[test]
+fn a_large_frame_of_a_stranger_ends_its_connection() {
+    let mut c = Cluster::start(1, 1, 94, Tuning::default());
+    let answers: Arc<Mutex<Vec<String>>> = Arc::default();
+    let said = answers.clone();
+    c.spawn(US, move |host, _| async move {
+        let rpc = Rpc::new(Arc::new(SimRuntime::new(host)), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+        for bytes in [10_000, 100_000] {
+            let join = Request::Join {
+                node: NodeId(0),
+                token: 0,
+                addr: "nowhere:1".into(),
+                sql_addr: "x".repeat(bytes),
+                region: US.into(),
+                zone: "a".into(),
+                is_passed_on: false,
+            };
+            let answer = rpc.call_addr(&format!("n1:{NODE_PORT}"), join, Duration::from_secs(5)).await;
+            said.lock().push(answer.map_or_else(|e| e.sqlstate().to_string(), |_| "answered".to_string()));
+        }
+    });
+    c.pass(Duration::from_secs(15));
+    assert_eq!(*answers.lock(), ["22023", "57P03"]);
 }
 
 /// A promise that no primary can have made, and one that is not the primary's, tell a replica nothing: it goes on asking who knows.

@@ -2,9 +2,10 @@
 
 use clap::Subcommand;
 use meridian_server::MachineRuntime;
-use meridian_server::node::base::{Error, GroupId, NodeId, Result};
+use meridian_server::node::base::{Error, ErrorKind, GroupId, NodeId, Result};
 use meridian_server::node::wire::{NodeStatus, Standing};
 use meridian_server::node::{accept_clock_at, init_at, stand_at, status_of};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,9 +127,25 @@ async fn status(asked: &Asked) -> Result<Vec<NodeStatus>> {
     status_of(runtime, &asked.node).await
 }
 
+/// Has the catalog say what the operator wants of a node. While the catalog elects a primary this is tried again.
 async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
-    let (_scratch, runtime) = scratch()?;
-    stand_at(runtime, &about.asked.node, id, standing).await
+    let end = Instant::now() + Duration::from_secs(about.timeout);
+    loop {
+        let (_scratch, runtime) = scratch()?;
+        match stand_at(runtime, &about.asked.node, id, standing).await {
+            Err(e) if matches!(e.kind(), ErrorKind::NotPrimary | ErrorKind::Unavailable) && Instant::now() < end => {
+                tokio::time::sleep(POLL).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Whether every group that a live node holds a replica of has a primary, as far as the node asked knows. What a node holds
+/// that does not answer is told by the primaries of its groups.
+fn all_are_led(nodes: &[NodeStatus]) -> bool {
+    let led: BTreeSet<GroupId> = nodes.iter().flat_map(|n| n.leads.iter().copied()).collect();
+    nodes.iter().filter(|n| n.is_live).flat_map(|n| &n.holds).all(|group| led.contains(group))
 }
 
 /// `meridian debug accept-clock`.
@@ -166,13 +183,19 @@ async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<Group
         let nodes = status(&about.asked).await?;
         let node = nodes.iter().find(|n| n.node.id == id);
         let groups = node.map(&left).unwrap_or_default();
-        if groups.is_empty() {
+        let is_told = node.is_none_or(|n| n.is_live) || all_are_led(&nodes);
+        if groups.is_empty() && is_told {
             say(format!("node {id} {verb} nothing"), said);
             return Ok(true);
         }
-        let why = |group: &GroupId| node.and_then(|n| n.waits_for.get(group)).map_or(String::new(), |why| format!(" ({why})"));
-        let names: Vec<String> = groups.iter().map(|group| format!("{group}{}", why(group))).collect();
-        say(format!("node {id} still {verb} {}", names.join(" ")), said);
+        if groups.is_empty() {
+            say(format!("node {id} does not answer, and not every group has a primary that could tell what it {verb}"), said);
+        } else {
+            let waits_for = |group: &GroupId| node.and_then(|n| n.waits_for.get(group));
+            let why = |group: &GroupId| waits_for(group).map_or(String::new(), |why| format!(" ({why})"));
+            let names: Vec<String> = groups.iter().map(|group| format!("{group}{}", why(group))).collect();
+            say(format!("node {id} still {verb} {}", names.join(" ")), said);
+        }
         if Instant::now() > end {
             eprintln!("meridian: gave up after {} s", about.timeout);
             eprintln!("  hint: SHOW RANGES says what each group waits for; the move goes on by itself.");

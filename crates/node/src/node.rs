@@ -219,7 +219,7 @@ impl Node {
         let started = async {
             let identity = match known {
                 Some(identity) => {
-                    shared.spawn(join_same_cluster(shared.clone(), others));
+                    shared.spawn(meet_members(shared.clone(), others));
                     identity
                 }
                 None => {
@@ -476,21 +476,28 @@ pub(crate) fn successor(shared: &Shared, replica: &Replica) -> Option<NodeId> {
     others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
 }
 
-/// A directory of one cluster that is told to join another: a mistake that the node says and ends with, instead of serving.
-async fn join_same_cluster(shared: Arc<Shared>, addrs: Vec<String>) {
-    for addr in addrs {
-        let ping = members::own_ping(&shared);
-        let answer = shared.rpc.call_addr(&addr, Request::Ping(ping), JOIN_CALL).await;
-        // One that is down says nothing, and need not.
-        if let Err(e) = answer
-            && e.kind() == ErrorKind::Fatal
-        {
-            let e = Error::fatal(format!("the node at {addr} refuses this one"))
-                .detail(e.message())
-                .hint("Choose the --data-dir of that cluster, or leave --join out.");
-            shared.fail(e);
+/// Looks who answers at the addresses in `--join`, until the catalog is known to be the newest: it says where all nodes are. A
+/// directory of one cluster that is told to join another is a mistake that the node says and ends with, instead of serving.
+async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
+    loop {
+        for addr in &addrs {
+            match shared.rpc.who_is_at(addr).await {
+                Ok(node) => shared.rpc.find(node, addr).await,
+                Err(e) if e.kind() == ErrorKind::Fatal => {
+                    let e = Error::fatal(format!("the node at {addr} refuses this one"))
+                        .detail(e.message())
+                        .hint("Choose the --data-dir of that cluster, or leave --join out.");
+                    shared.fail(e);
+                    return;
+                }
+                // One that is down says nothing, and need not.
+                Err(_) => {}
+            }
+        }
+        if shared.is_fresh() || addrs.is_empty() {
             return;
         }
+        tokio::time::sleep(ANNOUNCE_PAUSE).await;
     }
 }
 

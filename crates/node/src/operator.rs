@@ -8,7 +8,7 @@ use crate::wire::{NodeStatus, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::Runtime;
-use meridian_base::{Clock, Error, NodeId, Result};
+use meridian_base::{Clock, Error, GroupId, NodeId, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +51,7 @@ fn command(runtime: Arc<dyn Runtime>, addr: &str, request: Request) -> BoxFuture
     async move {
         match stranger(runtime).call_addr(addr, request, CALL).await? {
             Response::Done => Ok(()),
+            Response::NotPrimary { .. } => Err(Error::not_primary(GroupId::CATALOG)),
             _ => Err(another_kind()),
         }
     }

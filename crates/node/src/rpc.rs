@@ -57,6 +57,9 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response>;
 }
 
+/// Of how many nodes at once it is looked whether they have moved. Who claims an address makes this node connect to it.
+const FINDING_MAX: usize = 4;
+
 /// The node's door to its peers.
 pub struct Rpc {
     runtime: Arc<dyn Runtime>,
@@ -77,6 +80,8 @@ pub struct Rpc {
     places: Arc<Semaphore>,
     /// What all connections keep in memory.
     memory: Memory,
+    /// Held while this node looks whether another one has moved.
+    finding: Semaphore,
     /// Messages of transactions to other regions, for the budget «0 cross-region messages on a local transaction's path».
     pub(crate) far_messages: AtomicU64,
 }
@@ -102,12 +107,23 @@ pub struct Claim {
 
 struct Peer {
     id: NodeId,
-    addr: RwLock<String>,
+    /// Where the catalog says that it is, or the copy of its addresses ([`crate::address_book`]).
+    recorded: RwLock<String>,
+    /// Where it was found instead ([`Rpc::find`]). The next address that is recorded takes its place.
+    found: RwLock<Option<String>>,
     is_remote_region: AtomicBool,
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
 }
 
+impl Peer {
+    fn addr(&self) -> String {
+        self.found.read().clone().unwrap_or_else(|| self.recorded.read().clone())
+    }
+}
+
 struct Connection {
+    /// Who is at the other end.
+    to: NodeId,
     out: Backlog,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
     next_call: AtomicU64,
@@ -156,6 +172,7 @@ impl Rpc {
             refused: Mutex::new(None),
             claimed: Mutex::new(None),
             places: Arc::new(Semaphore::new(limits::RPC_CONNECTIONS_MAX)),
+            finding: Semaphore::new(FINDING_MAX),
             memory: Memory::default(),
             far_messages: AtomicU64::new(0),
         })
@@ -187,12 +204,16 @@ impl Rpc {
         let peer = peers.entry(record.id).or_insert_with(|| {
             Arc::new(Peer {
                 id: record.id,
-                addr: RwLock::new(record.addr.clone()),
+                recorded: RwLock::new(record.addr.clone()),
+                found: RwLock::default(),
                 is_remote_region: AtomicBool::new(is_remote),
                 connection: tokio::sync::Mutex::new(None),
             })
         });
-        *peer.addr.write() = record.addr.clone();
+        if *peer.recorded.read() != record.addr {
+            *peer.recorded.write() = record.addr.clone();
+            *peer.found.write() = None;
+        }
         peer.is_remote_region.store(is_remote, Ordering::Relaxed);
     }
 
@@ -254,7 +275,7 @@ impl Rpc {
             && let Some(peer) = peer
             && let Some(connection) = peer.connection.try_lock().ok().and_then(|mut slot| slot.take())
         {
-            connection.close(&unreachable(&peer.addr.read(), "it does not answer"));
+            connection.close(&unreachable(&peer.addr(), "it does not answer"));
         }
     }
 
@@ -265,7 +286,7 @@ impl Rpc {
         if peer.is_remote_region.load(Ordering::Relaxed) && request.is_of_transaction() {
             self.far_messages.fetch_add(1, Ordering::Relaxed);
         }
-        let addr = peer.addr.read().clone();
+        let addr = peer.addr();
         let deadline = Instant::now() + timeout;
         let connection = self.connected(&peer, &addr, deadline).await?;
         let sent = Instant::now();
@@ -291,7 +312,7 @@ impl Rpc {
         let to = self.way(to).unwrap_or(to);
         let peer = self.peers.read().get(&to).cloned();
         let peer = peer.ok_or_else(|| Error::unavailable(format!("node {to} is not known here")))?;
-        let addr = peer.addr.read().clone();
+        let addr = peer.addr();
         self.connected(&peer, &addr, Instant::now() + timeout).await.map(drop)
     }
 
@@ -318,6 +339,36 @@ impl Rpc {
             }
             Err(_) => false,
         }
+    }
+
+    /// Which node of this cluster answers at an address; 0: a process that is no member yet.
+    pub(crate) async fn who_is_at(self: &Arc<Self>, addr: &str) -> Result<NodeId> {
+        let connection = self.connect(addr, NodeId(0)).await?;
+        connection.close(&unreachable(addr, "closed"));
+        Ok(connection.to)
+    }
+
+    /// Whether a member that this node knows says that it is at another address than the one where it is called.
+    fn is_elsewhere(&self, node: NodeId, addr: &str) -> bool {
+        let peer = self.peers.read().get(&node).cloned();
+        !addr.is_empty() && peer.is_some_and(|peer| peer.addr() != addr)
+    }
+
+    /// Calls a node at another address from now on, if it answers there and nobody answers for it where it was called so far.
+    /// When all nodes of a cluster have moved, no catalog says where they are, and this is how they meet again.
+    pub(crate) async fn find(self: &Arc<Self>, node: NodeId, addr: &str) {
+        let Ok(_one) = self.finding.try_acquire() else { return };
+        if !self.is_elsewhere(node, addr) {
+            return;
+        }
+        let Some(peer) = self.peers.read().get(&node).cloned() else { return };
+        let before = peer.addr();
+        if self.is_at(node, &before).await || !self.is_at(node, addr).await {
+            return;
+        }
+        tracing::info!("node {node} answers at {addr}, and no more at {before}");
+        let is_recorded = *peer.recorded.read() == addr;
+        *peer.found.write() = (!is_recorded).then(|| addr.to_string());
     }
 
     /// Asks whoever listens at an address: for joining, and for the status.
@@ -385,12 +436,12 @@ impl Rpc {
         };
         let (stream, welcome) =
             tokio::time::timeout(CONNECT_TIMEOUT, handshake).await.map_err(|_| unreachable(addr, "timed out"))??;
-        let there = match welcome {
+        let (node, there) = match welcome {
             Welcome::Accepted { node, .. } | Welcome::Elsewhere(node) if to != NodeId(0) && node != to => {
                 let is = if node == NodeId(0) { "no member of a cluster".to_string() } else { format!("node {node}") };
                 return Err(unreachable(addr, format!("who answers there is {is}, and not node {to}")));
             }
-            Welcome::Accepted { region, zone, .. } => Place { region, zone },
+            Welcome::Accepted { node, region, zone } => (node, Place { region, zone }),
             Welcome::Elsewhere(_) => return Err(unreachable(addr, "it takes itself for somebody else")),
             Welcome::Refused(why) => return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why)),
         };
@@ -399,6 +450,7 @@ impl Rpc {
         let (out, outgoing, account) = self.memory.backlog();
         let heard = Arc::new(Mutex::new(Instant::now()));
         let connection = Arc::new(Connection {
+            to: node,
             out,
             waiting: Mutex::default(),
             next_call: AtomicU64::new(1),
@@ -424,7 +476,7 @@ impl Rpc {
     pub(crate) fn disconnect(&self) {
         for peer in self.peers.read().values() {
             if let Some(connection) = peer.connection.try_lock().ok().and_then(|mut slot| slot.take()) {
-                connection.close(&unreachable(&peer.addr.read(), "this node stops"));
+                connection.close(&unreachable(&peer.addr(), "this node stops"));
             }
         }
     }
@@ -527,6 +579,10 @@ impl Rpc {
         }
         let welcome = Welcome::Accepted { node: me.node, region: me.place.region.clone(), zone: me.place.zone.clone() };
         write_plain(&mut stream, &welcome).await?;
+        if me.cluster != 0 && hello.cluster == me.cluster && self.is_elsewhere(hello.node, &hello.addr) {
+            let (rpc, node, addr) = (self.clone(), hello.node, hello.addr.clone());
+            self.tasks.spawn_protocol(async move { rpc.find(node, &addr).await });
+        }
         let there = Place { region: hello.region, zone: hello.zone };
         let delay = self.delay_to(&me.place, &there);
         let (read, write) = tokio::io::split(stream);

@@ -143,3 +143,33 @@ async fn an_address_that_is_none_is_called_so() {
     let said = Spec { listen: "127.0.0.1:99999".into(), ..Spec::alone(&dir.path().join("node")) }.refused().await;
     assert!(said.contains("127.0.0.1:99999") && said.contains("HOST:PORT") && !said.contains("Another process"), "{said}");
 }
+
+/// Machines or pods that are made anew with the old disks: no catalog says where the nodes are. The addresses of the second
+/// start were other nodes' before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_all_move_find_each_other() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let before = specs(dir.path(), 3);
+    let nodes = start_all(&before).await;
+    sql(&nodes[0], "CREATE TABLE IF NOT EXISTS t (k INT8 PRIMARY KEY, v INT8)").await;
+    sql(&nodes[0], "INSERT INTO t VALUES (1, 7) ON CONFLICT (k) DO NOTHING").await;
+    settled(&[&nodes[0], &nodes[1], &nodes[2]]).await;
+    let mut ids: Vec<String> = nodes.iter().map(id).collect();
+    nodes.into_iter().for_each(Node::kill);
+    // Other addresses, and then the same ones in another order.
+    let elsewhere = specs(dir.path(), 3);
+    let rotated = |n: usize| {
+        let at = &elsewhere[(n + 1) % 3];
+        Spec { listen: at.listen.clone(), sql_listen: at.sql_listen.clone(), ..elsewhere[n].clone() }
+    };
+    for moved in [elsewhere.clone(), (0..3).map(rotated).collect()] {
+        let nodes = start_all(&moved).await;
+        assert_eq!(nodes.iter().map(id).collect::<Vec<_>>(), ids, "each is who it was");
+        for node in &nodes {
+            assert_eq!(sql(node, "SELECT v FROM t WHERE k = 1").await, ["7"]);
+        }
+        sql(&nodes[0], "UPDATE t SET v = 7 WHERE k = 1").await;
+        ids = nodes.iter().map(id).collect();
+        nodes.into_iter().for_each(Node::kill);
+    }
+}

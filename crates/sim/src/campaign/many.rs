@@ -47,8 +47,16 @@ pub const PROMISED_RARE: [&str; 7] = [
 ];
 const PROMISED_RARE_FROM_SEEDS: u64 = 100;
 /// And one of [`PROMISED_LATER_FROM_SEEDS`].
-pub const PROMISED_LATER: [&str; 4] =
-    ["region lost for good", "synced writes lost", "clock beyond max_offset", "node decommissioned"];
+pub const PROMISED_LATER: [&str; 8] = [
+    "region lost for good",
+    "node lost for good",
+    "sync that lied",
+    "synced writes lost",
+    "clock beyond max_offset",
+    "node decommissioned",
+    "node isolated",
+    "primary struck",
+];
 const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;
 /// In fewer seeds, chance may leave one out.
 pub const PROMISED_FROM_SEEDS: u64 = 30;

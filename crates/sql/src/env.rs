@@ -366,9 +366,9 @@ pub trait Transaction: Send + 'static {
         let _ = group;
         0
     }
-    /// Forgets what was read in a group since there were so many: it is going to be read again, and nothing rests on it.
-    fn forget_reads(&mut self, group: GroupId, to: usize) {
-        let _ = (group, to);
+    /// Forgets some of what was read in a group, numbered as [`Transaction::reads_in`] counts: nothing rests on it.
+    fn forget_reads(&mut self, group: GroupId, reads: std::ops::Range<usize>) {
+        let _ = (group, reads);
     }
     /// Round trips to other regions: those made so far, and those that a commit would take now.
     fn round_trips(&self) -> (u32, u32) {

@@ -40,6 +40,7 @@ use meridian_sql::env::{Locking, RowVisitor, Savepoint, Scan, ScanRows, Transact
 use part::Part;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -512,9 +513,10 @@ impl Transaction for Txn {
         self.parts.iter().find(|p| p.group == group).map_or(0, |p| p.view.entries.len())
     }
 
-    fn forget_reads(&mut self, group: GroupId, to: usize) {
+    fn forget_reads(&mut self, group: GroupId, reads: Range<usize>) {
         if let Some(part) = self.parts.iter_mut().find(|p| p.group == group) {
-            part.view.entries.truncate(to);
+            let end = reads.end.min(part.view.entries.len());
+            part.view.entries.drain(reads.start.min(end)..end);
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) struct Cursor {
 type Found = (GroupId, Key, Bytes);
 
 /// How often a page is read again because others changed its rows while they were being locked.
-const RELOCKS_MAX: u32 = 100;
+pub(super) const RELOCKS_MAX: u32 = 100;
 /// How many keys an `IN` list may multiply to.
 const KEYS_MAX: usize = 100_000;
 
@@ -185,9 +185,9 @@ async fn locked_page<T: Transaction>(
             }
             return Ok(Some(out));
         }
-        rt.txn.forget_reads(group, reads);
+        rt.txn.forget_reads(group, reads..usize::MAX);
         rt.txn.get_many(group, &missing, s.mask, s.locking).await?;
-        rt.txn.forget_reads(group, reads);
+        rt.txn.forget_reads(group, reads..usize::MAX);
         held.extend(missing);
         rt.pause().await?;
     }

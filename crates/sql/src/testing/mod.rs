@@ -9,7 +9,7 @@ pub use transaction::MemTransaction;
 
 use crate::catalog::bootstrap::first_catalog;
 use crate::catalog::{Catalog, CatalogChange};
-use crate::env::{Environment, NodeLocality, SessionRow, TxnOptions};
+use crate::env::{Environment, Locking, NodeLocality, SessionRow, TxnOptions};
 use crate::session::Shared;
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, GroupId, Key, NodeId, Result, SchemaVersion, SessionId, Timestamp};
@@ -32,6 +32,8 @@ struct Inner {
     /// Microseconds since 1970; a step per look.
     clock: AtomicU64,
     random: AtomicU64,
+    /// How many there were.
+    transactions: AtomicU64,
     sessions: Arc<Shared>,
     regions: Vec<String>,
 }
@@ -42,6 +44,8 @@ pub(crate) struct Store {
     rows: BTreeMap<(GroupId, Key), Bytes>,
     /// Commits, numbered from 1 on.
     history: Vec<Vec<(GroupId, Key, ColumnMask)>>,
+    /// Who holds which rows.
+    entries: BTreeMap<(GroupId, Key), Vec<(u64, Locking)>>,
 }
 
 /// 2024-01-01.
@@ -57,6 +61,7 @@ impl MemEnvironment {
             store: Mutex::default(),
             clock: AtomicU64::new(START_MICROS),
             random: AtomicU64::new(1),
+            transactions: AtomicU64::new(0),
             sessions: Shared::new(),
             regions: regions.iter().map(|r| r.to_string()).collect(),
         };

@@ -2,10 +2,12 @@
 
 use super::{MemEnvironment, Store};
 use crate::catalog::Catalog;
-use crate::env::{Environment, Locking, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use crate::env::{Environment, Locking, OnLocked, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, Target, Timestamp, Write};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// Reads the newest state, remembers what it read, and is certified when it commits.
 pub struct MemTransaction {
@@ -16,12 +18,18 @@ pub struct MemTransaction {
     reads: Vec<(GroupId, Target, ColumnMask)>,
     writes: Vec<(GroupId, Write)>,
     uses: BTreeSet<DescriptorId>,
+    /// What it is called in the wait queues, and the entries that it has taken there.
+    id: u64,
+    entries: Vec<(GroupId, Key, Locking)>,
 }
 
 impl MemTransaction {
     pub(super) fn new(env: MemEnvironment, options: TxnOptions) -> MemTransaction {
+        let id = env.inner.transactions.fetch_add(1, Ordering::Relaxed);
         MemTransaction {
             env,
+            id,
+            entries: Vec::new(),
             schema: options.schema,
             snapshot: None,
             reads: Vec::new(),
@@ -36,6 +44,38 @@ impl MemTransaction {
     /// What it wrote, in order.
     pub fn writes(&self) -> &[(GroupId, Write)] {
         &self.writes
+    }
+    /// The rows it holds, in the order in which it locked them.
+    pub fn entries(&self) -> &[(GroupId, Key, Locking)] {
+        &self.entries
+    }
+    /// Takes the entry of a key; `false` if it is to be skipped. There is nobody to wait for in one thread: who would wait goes on.
+    fn enter(&mut self, store: &mut Store, group: GroupId, key: &Key, locking: Locking) -> Result<bool> {
+        let Some(busy) = locking.if_busy() else { return Ok(true) };
+        let held = store.entries.entry((group, key.clone())).or_default();
+        if held.iter().any(|(id, other)| *id != self.id && conflicts(*other, locking)) {
+            match busy {
+                OnLocked::Skip => return Ok(false),
+                OnLocked::NoWait => return Err(Error::sql("55P03", "could not obtain lock on row")),
+                OnLocked::Wait | OnLocked::Briefly => {}
+            }
+        }
+        if !held.iter().any(|(id, own)| *id == self.id && own == &locking) {
+            held.push((self.id, locking));
+            self.entries.push((group, key.clone(), locking));
+        }
+        Ok(true)
+    }
+    fn leave(&self, entries: Vec<(GroupId, Key, Locking)>) {
+        if entries.is_empty() {
+            return;
+        }
+        let mut store = self.env.inner.store.lock();
+        for (group, key, locking) in entries {
+            if let Some(held) = store.entries.get_mut(&(group, key)) {
+                held.retain(|(id, own)| *id != self.id || *own != locking);
+            }
+        }
     }
     fn snapshot(&mut self, store: &Store) -> usize {
         *self.snapshot.get_or_insert(store.history.len())
@@ -81,26 +121,67 @@ impl MemTransaction {
     }
 }
 
+/// PostgreSQL manual, table 13.3.
+fn conflicts(held: Locking, wanted: Locking) -> bool {
+    let strength = |l: Locking| match l {
+        Locking::None => 0,
+        Locking::KeyShared(_) => 1,
+        Locking::Shared(_) => 2,
+        Locking::KeyKept(_) => 3,
+        Locking::Exclusive(_) => 4,
+    };
+    let (a, b) = (strength(held), strength(wanted));
+    a + b >= 5 && (a, b) != (0, 4) && (a, b) != (4, 0)
+}
+
+/// A range without some of its keys, which are in order.
+fn without(range: &KeyRange, keys: &BTreeSet<Key>) -> Vec<KeyRange> {
+    let starts = std::iter::once(range.start.clone()).chain(keys.iter().map(Key::successor));
+    let ends = keys.iter().cloned().chain(std::iter::once(range.end.clone()));
+    starts.zip(ends).map(|(start, end)| KeyRange::new(start, end)).filter(|piece| !piece.is_empty()).collect()
+}
+
+impl Drop for MemTransaction {
+    fn drop(&mut self) {
+        let entries = std::mem::take(&mut self.entries);
+        self.leave(entries);
+    }
+}
+
 impl Transaction for MemTransaction {
     async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
         Ok(self.get_many(group, std::slice::from_ref(key), columns, locking).await?.remove(0))
     }
-    async fn get_many(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask, _: Locking) -> Result<Vec<Option<Bytes>>> {
+    async fn get_many(
+        &mut self,
+        group: GroupId,
+        keys: &[Key],
+        columns: ColumnMask,
+        locking: Locking,
+    ) -> Result<Vec<Option<Bytes>>> {
         let env = self.env.clone();
-        let store = env.inner.store.lock();
+        let mut store = env.inner.store.lock();
         self.snapshot(&store);
         let columns = columns | ColumnMask::EXISTENCE;
-        self.reads.extend(keys.iter().map(|k| (group, Target::Key(k.clone()), columns)));
+        let mut skipped = BTreeSet::new();
+        for key in keys {
+            if !self.enter(&mut store, group, key, locking)? {
+                skipped.insert(key.clone());
+            }
+        }
+        let read = keys.iter().filter(|k| !skipped.contains(*k));
+        self.reads.extend(read.map(|k| (group, Target::Key(k.clone()), columns)));
         self.certify(&store)?;
         let one = |k: &Key| match self.writes.iter().rev().find(|(g, w)| *g == group && w.key == *k) {
             Some((_, w)) => w.value.clone(),
+            None if skipped.contains(k) => None,
             None => store.rows.get(&(group, k.clone())).cloned(),
         };
         Ok(keys.iter().map(one).collect())
     }
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
         let env = self.env.clone();
-        let store = env.inner.store.lock();
+        let mut store = env.inner.store.lock();
         self.snapshot(&store);
         let KeyRange { start, end } = scan.range.clone();
         let mut found: BTreeMap<Key, Bytes> =
@@ -132,7 +213,15 @@ impl Transaction for MemTransaction {
                 }
             }
         }
-        self.reads.push((group, Target::Range(read), scan.columns | ColumnMask::EXISTENCE));
+        let mut skipped = BTreeSet::new();
+        for (key, _) in &out.rows {
+            if !self.enter(&mut store, group, key, scan.locking)? {
+                skipped.insert(key.clone());
+            }
+        }
+        out.rows.retain(|(key, _)| !skipped.contains(key));
+        let columns = scan.columns | ColumnMask::EXISTENCE;
+        self.reads.extend(without(&read, &skipped).into_iter().map(|piece| (group, Target::Range(piece), columns)));
         self.certify(&store)?;
         Ok(out)
     }
@@ -153,16 +242,28 @@ impl Transaction for MemTransaction {
         self.uses.extend(descriptors);
     }
     fn savepoint(&mut self) -> Savepoint {
-        Savepoint { writes: self.writes.len(), entries: 0 }
+        Savepoint { writes: self.writes.len(), entries: self.entries.len() }
     }
     fn rollback_to(&mut self, to: Savepoint) {
         self.writes.truncate(to.writes);
+        let left = self.entries.split_off(to.entries.min(self.entries.len()));
+        self.leave(left);
     }
-    fn reads_in(&self, _: GroupId) -> usize {
-        self.reads.len()
+    fn leave_queues_of(&mut self, group: GroupId, keys: &[Key], since: Savepoint) {
+        let later = self.entries.split_off(since.entries.min(self.entries.len()));
+        let (left, kept) = later.into_iter().partition(|(g, key, _)| *g == group && keys.contains(key));
+        self.entries.extend::<Vec<_>>(kept);
+        self.leave(left);
     }
-    fn forget_reads(&mut self, _: GroupId, to: usize) {
-        self.reads.truncate(to);
+    fn reads_in(&self, group: GroupId) -> usize {
+        self.reads.iter().filter(|(g, ..)| *g == group).count()
+    }
+    fn forget_reads(&mut self, group: GroupId, reads: Range<usize>) {
+        let mut at = 0..;
+        self.reads.retain(|(g, ..)| *g != group || at.next().is_some_and(|at| !reads.contains(&at)));
+        if self.reads.is_empty() && self.writes.is_empty() {
+            self.snapshot = None;
+        }
     }
     async fn commit(mut self) -> Result<Option<Timestamp>> {
         let catalog = self.env.catalog();

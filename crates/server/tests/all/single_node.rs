@@ -240,3 +240,60 @@ async fn drawn_numbers_end_with_what_was_said_of_the_sequence() {
     drop((a, b));
     node.shutdown().await;
 }
+
+/// A row is locked if it is in the result: above joins and sorts, below limits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_locked_that_are_in_the_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = start(dir.path(), "eu", "a", "127.0.0.1:0", &[]).await.unwrap();
+    let shared = Shared::new();
+    let (mut a, mut b) = (session(&node, &shared, 1).await, session(&node, &shared, 2).await);
+    rows(&mut a, "CREATE TABLE t (id int PRIMARY KEY, v int, k int)").await;
+    rows(&mut a, "INSERT INTO t SELECT g, (g * 7) % 20, g % 5 FROM generate_series(0, 19) g").await;
+    let id = |id: u32| vec![Some(id.to_string())];
+    let free = "SELECT id FROM t ORDER BY id FOR UPDATE SKIP LOCKED";
+
+    // A join, and a sort below a limit.
+    let join = "SELECT x.id FROM t x JOIN t y ON x.id = y.v WHERE y.k = 4 AND x.id < 16 ORDER BY x.id FOR UPDATE OF x";
+    let sort = "SELECT id FROM t WHERE k = 2 ORDER BY v DESC LIMIT 2 FOR UPDATE";
+    for (text, held) in [(join, [3, 8, 13].as_slice()), (sort, [17, 2].as_slice())] {
+        let taken = rows(&mut a, &format!("BEGIN; {text}")).await;
+        assert_eq!(taken, held.iter().map(|h| id(*h)).collect::<Vec<_>>(), "{text}");
+        let others: Vec<_> = (0..20).filter(|i| !held.contains(i)).map(id).collect();
+        assert_eq!(rows(&mut b, free).await, others, "{text}");
+        rows(&mut a, "ROLLBACK").await;
+    }
+
+    // Workers of a queue take one job each, and nobody is refused when others finish first.
+    let job = "SELECT id FROM t WHERE k = 3 ORDER BY v DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED";
+    let mut workers = Vec::new();
+    for (number, expected) in (3..).zip([8, 13, 18, 3]) {
+        let mut worker = session(&node, &shared, number).await;
+        assert_eq!(rows(&mut worker, &format!("BEGIN; {job}")).await, [id(expected)]);
+        workers.push((worker, expected));
+    }
+    assert!(rows(&mut b, job).await.is_empty());
+    assert_eq!(refused(&mut b, &job.replace("SKIP LOCKED", "NOWAIT")).await, "55P03");
+    for (mut worker, job) in workers.into_iter().rev() {
+        rows(&mut worker, &format!("UPDATE t SET k = 100 WHERE id = {job}; COMMIT")).await;
+    }
+
+    // Who waits for a row gets what it has become, or the next one if it matches no more.
+    for (change, expected) in [("v = 1000", 17), ("v = -1", 2)] {
+        rows(&mut a, &format!("BEGIN; UPDATE t SET {change} WHERE id = 17")).await;
+        let waits = tokio::spawn(async move {
+            let taken = rows(&mut b, "BEGIN; SELECT id FROM t WHERE k = 2 ORDER BY v DESC LIMIT 1 FOR UPDATE").await;
+            rows(&mut b, "ROLLBACK").await;
+            (b, taken)
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!waits.is_finished());
+        rows(&mut a, "COMMIT").await;
+        let taken;
+        (b, taken) = waits.await.unwrap();
+        assert_eq!(taken, [id(expected)], "{change}");
+        assert_eq!(rows(&mut a, free).await.len(), 20);
+    }
+    drop((a, b));
+    node.shutdown().await;
+}

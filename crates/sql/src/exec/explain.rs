@@ -234,6 +234,12 @@ impl Tree<'_> {
                 self.note(depth, format!("Sort Key: {text}"));
                 self.node(input, depth + 1);
             }
+            Node::LockRows { input, plan } => {
+                self.line(depth, head("LockRows"));
+                let tables = plan.tables.iter().map(|t| t.alias.as_str()).collect::<Vec<_>>().join(", ");
+                self.note(depth, format!("Locks rows of: {tables}"));
+                self.node(input, depth + 1);
+            }
             Node::Limit { input, .. } => {
                 self.limited = Some(Arc::as_ptr(below_projections(input)) as usize);
                 self.line(depth, head("Limit"));
@@ -425,9 +431,9 @@ impl Tree<'_> {
     }
 }
 
-/// What a projection takes its rows from.
+/// Where rows come from that are projected, or locked.
 fn below_projections(mut node: &Arc<Node>) -> &Arc<Node> {
-    while let Node::Project { input, .. } = &**node {
+    while let Node::Project { input, .. } | Node::LockRows { input, .. } = &**node {
         node = input;
     }
     node
@@ -444,7 +450,7 @@ fn names(node: &Node) -> Vec<String> {
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } | Node::Distinct { input, .. } => {
             names(input)
         }
-        Node::First { input, .. } => names(input),
+        Node::First { input, .. } | Node::LockRows { input, .. } => names(input),
         Node::Project { input, exprs } => {
             let below = names(input);
             let name = |e: &Scalar| match &e.expr {

@@ -15,6 +15,7 @@ mod fast;
 pub(crate) mod groups;
 mod infer;
 mod join;
+mod lock_rows;
 mod op;
 mod prefetch;
 mod regions;

@@ -1,7 +1,7 @@
 //! Operators: the state of a running plan.
 
 use super::eval::{Env, Memo, Missing, Rows, Stop, are_large, eval, holds, is_true};
-use super::{BATCH, Runtime, aggregate, dml, join, scan, window};
+use super::{BATCH, Runtime, aggregate, dml, join, lock_rows, scan, window};
 use crate::env::Transaction;
 use crate::plan::expr::{Expr, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::plan::physical::{Most, Node, Scalar, SortPlan};
@@ -43,6 +43,7 @@ pub(crate) enum State {
         last: Option<Row>,
     },
     Join(Box<join::JoinState>),
+    Locks(Box<lock_rows::LockState>),
     Done,
 }
 
@@ -98,6 +99,7 @@ impl Op {
             }
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
+            Node::LockRows { input, plan } => lock_rows::next(self, input, plan, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
             _ => self.computed(&node, rt).await,
         }

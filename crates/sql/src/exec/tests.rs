@@ -286,6 +286,8 @@ fn what_the_parser_lets_through_fits_the_stack() {
     }
 }
 
+mod locks;
+
 mod properties {
     use super::*;
     use proptest::prelude::*;

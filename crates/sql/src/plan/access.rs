@@ -421,7 +421,7 @@ pub(crate) fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
             if on.is_empty() && conds.is_empty() { l * r } else { l.max(r) }
         }
         Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } => rows(input, &[]),
-        Rel::Window { input, .. } => rows(input, &[]),
+        Rel::Window { input, .. } | Rel::LockRows { input, .. } => rows(input, &[]),
         Rel::Limit { input, limit, .. } => match limit.as_ref().and_then(Expr::as_const) {
             Some(Datum::Int(n)) => rows(input, &[]).min(*n as f64),
             _ => rows(input, &[]).min(100.0),
@@ -556,7 +556,9 @@ pub(crate) fn promise(rel: &Rel, conds: &[Expr], have: &BTreeSet<ColId>, known: 
             let cross = !have.is_empty() && usable.count() == 0;
             (filtered * 10.0) as u64 + if cross { 1_000_000 } else { 0 }
         }
-        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } => promise(input, conds, have, known),
+        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Distinct { input, .. } | Rel::LockRows { input, .. } => {
+            promise(input, conds, have, known)
+        }
         Rel::Project { input, .. } => promise(input, &[], have, known).min(500_000),
         Rel::Values { rows, .. } => rows.len() as u64 * 10,
         Rel::Limit { .. } => 100,

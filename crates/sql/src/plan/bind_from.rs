@@ -1,9 +1,10 @@
 //! Binds the items of `FROM`: tables, views, subqueries, functions, joins.
 
 use super::bind_call::{argument, function_name};
-use super::bind_query::{Locks, OutCol, locking_of};
+use super::bind_query::OutCol;
 use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
 use super::expr::*;
+use super::locks::{self, Locks, locking_of};
 use super::rel::*;
 use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
 use crate::catalog::show::{Computed, Show};
@@ -180,7 +181,7 @@ impl Binder<'_> {
                 let table = alias.as_ref().map_or_else(String::new, |a| fold(&a.name));
                 match locking_of(locks, &table) {
                     Locking::None => {}
-                    locking => lock_tables(&mut rel, locking),
+                    locking => locks::lock_tables(&mut rel, locking)?,
                 }
                 let mut cols = scope_cols(&table, out);
                 rename_columns(&mut cols, alias.as_ref())?;
@@ -227,7 +228,14 @@ impl Binder<'_> {
         self.descriptors.extend(found.descriptor());
         match found {
             Relation::Table(t) => Ok(self.table(t, &shown, locking_of(locks, &shown))),
-            Relation::View(v) => self.view(&v, &shown),
+            Relation::View(v) => {
+                let (mut rel, cols) = self.view(&v, &shown)?;
+                match locking_of(locks, &shown) {
+                    Locking::None => {}
+                    locking => locks::lock_tables(&mut rel, locking)?,
+                }
+                Ok((rel, cols))
+            }
             Relation::System(t) => {
                 let schema = Some(t.schema.to_string());
                 Ok(self.computed(Computed::System(t), &shown, schema))
@@ -367,21 +375,6 @@ impl Binder<'_> {
         let mut cols = scope_cols(&table, out.collect());
         rename_columns(&mut cols, alias)?;
         Ok((rel, cols, vec![table]))
-    }
-}
-
-/// Sets the locking of the tables of a subquery in `FROM`.
-fn lock_tables(rel: &mut Rel, locking: Locking) {
-    match rel {
-        Rel::Table { locking: l, .. } => *l = locking,
-        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => {
-            lock_tables(input, locking)
-        }
-        Rel::Join { left, right, .. } => {
-            lock_tables(left, locking);
-            lock_tables(right, locking);
-        }
-        _ => {}
     }
 }
 

@@ -4,9 +4,9 @@ use super::bind_call::sort_key;
 use super::bind_expr::unnest;
 use super::binder::{Binder, CteBinding, CteKind, Scope, ScopeCol, Typed};
 use super::expr::*;
+use super::locks::{self, Locks, clause, not_united};
 use super::rel::*;
 use crate::catalog::lookup::{Name, fold};
-use crate::env::{Locking, OnLocked};
 use crate::types::cast::select_common_type;
 use crate::types::{CastContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
@@ -23,43 +23,7 @@ pub(crate) struct OutCol {
     pub(crate) origin: Option<(DescriptorId, u32)>,
 }
 
-/// `FOR UPDATE` and its relatives.
-pub(crate) type Locks = Vec<Lock>;
-
-/// One of them.
-pub(crate) struct Lock {
-    pub(crate) locking: Locking,
-    /// The table it is of, with where it is named; all, if `None`.
-    pub(crate) of: Option<(String, sqlparser::tokenizer::Span)>,
-}
-
-impl Lock {
-    /// Whether it names this relation.
-    fn names(&self, relation: &str) -> bool {
-        self.of.as_ref().is_some_and(|(name, _)| name == relation)
-    }
-}
-
-/// How a relation's rows are locked.
-pub(crate) fn locking_of(locks: &Locks, relation: &str) -> Locking {
-    locks.iter().find(|l| l.of.is_none() || l.names(relation)).map_or(Locking::None, |l| l.locking)
-}
-
 pub(crate) const SETS_HINT: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
-
-/// What a clause is called.
-fn clause(locking: Locking) -> &'static str {
-    match locking {
-        Locking::Shared(_) => "FOR SHARE",
-        Locking::KeyShared(_) => "FOR KEY SHARE",
-        Locking::KeyKept(_) => "FOR NO KEY UPDATE",
-        Locking::Exclusive(_) | Locking::None => "FOR UPDATE",
-    }
-}
-
-fn not_united(locking: Locking) -> Error {
-    Error::unsupported(format!("{} is not allowed with UNION/INTERSECT/EXCEPT", clause(locking)))
-}
 
 impl Binder<'_> {
     /// A subquery in an expression: names of the enclosing scopes are in sight.
@@ -106,18 +70,23 @@ impl Binder<'_> {
                         let locks = inner.locks.iter().chain(&q.locks).cloned().collect();
                         self.query(&ast::Query { locks, ..(**inner).clone() })?
                     }
-                    (ast::SetExpr::Table(t), _) => self.whole_table(t, &locks, body.span())?,
+                    (ast::SetExpr::Table(t), _) => {
+                        let (rel, cols) = self.whole_table(t, &locks, body.span())?;
+                        (locks::lock_rows(rel), cols)
+                    }
                     (ast::SetExpr::SetOperation { .. }, Some(lock)) => return Err(not_united(lock.locking)),
                     (_, Some(lock)) => {
                         return Err(Error::unsupported(format!("{} cannot be applied to VALUES", clause(lock.locking))));
                     }
                 };
                 let keys = order.iter().map(|k| self.output_key(k, &cols)).collect::<Result<Vec<_>>>()?;
-                (if keys.is_empty() { rel } else { Rel::Sort { input: Box::new(rel), keys } }, cols)
+                let rel = if keys.is_empty() { rel } else { Rel::Sort { input: Box::new(rel), keys } };
+                (locks::above_sort(rel), cols)
             }
         };
         let (limit, offset) = self.limits(q)?;
         if limit.is_some() || offset.is_some() {
+            locks::limit(&mut rel);
             rel = Rel::Limit { input: Box::new(rel), limit, offset };
         }
         let layout: Vec<ColId> = cols.iter().map(|c| c.id).collect();
@@ -151,54 +120,6 @@ impl Binder<'_> {
             Some(e) => b.expr_as(e, &Type::Int8, CastContext::Assignment).map(Some),
         };
         Ok((bind(&mut limit, self)?, bind(&mut offset, self)?))
-    }
-
-    fn locks(&mut self, clauses: &[ast::LockClause]) -> Result<Locks> {
-        let row_locks = self.row_locks;
-        let lock = |c: &ast::LockClause| {
-            let on = match c.nonblock {
-                None => OnLocked::Wait,
-                Some(ast::NonBlock::Nowait) => OnLocked::NoWait,
-                Some(ast::NonBlock::SkipLocked) => OnLocked::Skip,
-            };
-            let locking = match c.lock_type {
-                ast::LockType::Update if row_locks.keep_keys => Locking::KeyKept(on),
-                ast::LockType::Update => Locking::Exclusive(on),
-                ast::LockType::Share if row_locks.share_keys => Locking::KeyShared(on),
-                ast::LockType::Share => Locking::Shared(on),
-            };
-            let of = match c.of.as_ref().map(|of| of.0.as_slice()) {
-                None => None,
-                Some([ast::ObjectNamePart::Identifier(name)]) => Some((fold(name), name.span)),
-                Some(_) => {
-                    let message = format!("{} must specify unqualified relation names", clause(locking));
-                    return Err(self.at(Error::sql("42601", message), c.of.as_ref().expect("matched above").span()));
-                }
-            };
-            Ok(Lock { locking, of })
-        };
-        let locks: Locks = clauses.iter().map(lock).collect::<Result<_>>()?;
-        self.writes |= !locks.is_empty();
-        Ok(locks)
-    }
-
-    /// What has no rows of its own cannot be named by a clause that locks.
-    pub(crate) fn refuse_lock(&self, locks: &Locks, relation: &str, what: &str) -> Result<()> {
-        let Some(Lock { locking, of: Some((_, span)) }) = locks.iter().find(|l| l.names(relation)) else { return Ok(()) };
-        Err(self.at(Error::unsupported(format!("{} cannot be applied to {what}", clause(*locking))), *span))
-    }
-
-    /// 42P01 if a clause that locks names another relation than these.
-    fn refuse_other_locks(&self, locks: &Locks, tables: &[String]) -> Result<()> {
-        for l in locks {
-            if let Some((name, span)) = &l.of
-                && !tables.contains(name)
-            {
-                let message = format!("relation \"{name}\" in {} clause not found in FROM clause", clause(l.locking));
-                return Err(self.at(Error::sql("42P01", message), *span));
-            }
-        }
-        Ok(())
     }
 
     fn set_expr(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
@@ -398,8 +319,8 @@ impl Binder<'_> {
             scope.named_windows.push((fold(&w.0), spec));
         }
         let from_cols: BTreeSet<ColId> = scope.cols.iter().map(|c| c.id).collect();
-        let (r, _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks))?;
-        Ok(r)
+        let ((rel, out), _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks))?;
+        Ok((if locks.is_empty() { rel } else { locks::lock_rows(rel) }, out))
     }
 
     fn select_body(
@@ -456,8 +377,13 @@ impl Binder<'_> {
         }
         let is_grouped = grouped || !aggs.is_empty() || having.is_some();
         if is_grouped {
-            if !locks.is_empty() {
-                return Err(Error::unsupported("FOR UPDATE is not allowed with aggregate functions or GROUP BY clause"));
+            if let Some(lock) = locks.first() {
+                let with = match (grouped, having.is_some()) {
+                    (true, _) => "GROUP BY clause",
+                    (false, true) => "HAVING clause",
+                    (false, false) => "aggregate functions",
+                };
+                return Err(locks::not_allowed(lock.locking, with));
             }
             self.add_dependent_keys(&mut keys);
             let names = self.scope().cols.clone();
@@ -480,14 +406,22 @@ impl Binder<'_> {
                 rel = rel.filtered(conds);
             }
         }
+        if let Some(lock) = locks.first() {
+            let with = match (&distinct, windows.is_empty(), sets.is_empty()) {
+                (Some(_), ..) => Some("DISTINCT clause"),
+                (None, false, _) => Some("window functions"),
+                (None, true, false) => Some("set-returning functions in the target list"),
+                (None, true, true) => None,
+            };
+            if let Some(with) = with {
+                return Err(locks::not_allowed(lock.locking, with));
+            }
+        }
         if !windows.is_empty() {
             rel = Rel::Window { input: Box::new(rel), calls: windows.into_iter().map(|(id, c, _)| (id, c)).collect() };
         }
         if !sets.is_empty() {
             rel = Rel::ProjectSet { input: Box::new(rel), calls: sets };
-        }
-        if !locks.is_empty() && distinct.is_some() {
-            return Err(Error::unsupported("FOR UPDATE is not allowed with DISTINCT clause"));
         }
         self.output(rel, items, sort, distinct)
     }

@@ -23,6 +23,7 @@ mod dml;
 mod estimate;
 pub(crate) mod expr;
 mod fast;
+mod locks;
 mod optimize;
 pub(crate) mod physical;
 pub(crate) mod rel;

@@ -97,6 +97,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(Rel::Project { input, exprs }, above, uses)
         }
         Rel::Sort { input, keys } => Rel::Sort { input: Box::new(push(*input, conds, uses)), keys },
+        Rel::LockRows { input, of, is_limited } => Rel::LockRows { input: Box::new(push(*input, conds, uses)), of, is_limited },
         Rel::Distinct { input, on: None } => Rel::Distinct { input: Box::new(push(*input, conds, uses)), on: None },
         Rel::Aggregate { input, keys, aggs } => {
             // A condition on keys alone drops whole groups: it may drop their rows first.

@@ -1,5 +1,7 @@
 //! Physical plans, and how a logical plan becomes one.
 
+mod limits;
+mod locks;
 mod scans;
 
 use super::access;
@@ -13,6 +15,7 @@ use crate::catalog::show::Computed;
 use crate::env::Locking;
 use crate::types::functions::{Aggregate, SetFunction};
 use crate::types::{Datum, Type};
+pub(crate) use locks::{LockPlan, LockedPlan};
 use meridian_base::{ColumnMask, Error, Result};
 use scans::TableScan;
 use std::collections::BTreeSet;
@@ -97,6 +100,10 @@ pub(crate) enum Node {
         input: Arc<Node>,
         limit: Option<Scalar>,
         offset: Option<Scalar>,
+    },
+    LockRows {
+        input: Arc<Node>,
+        plan: Box<LockPlan>,
     },
     SetOp {
         op: SetOp,
@@ -381,7 +388,7 @@ impl Compiler<'_> {
         super::stack::check(self.stack)?;
         let passes_on =
             matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. });
-        if !passes_on && !matches!(rel, Rel::Join { .. }) {
+        if !passes_on && !matches!(rel, Rel::Join { .. } | Rel::LockRows { .. }) {
             self.first = None;
         }
         match rel {
@@ -451,32 +458,8 @@ impl Compiler<'_> {
                 }
             }
             Rel::Sort { input, keys } => self.sort(input, keys, need),
-            Rel::Limit { input, limit, offset } => {
-                let count = |e: &Option<Expr>| match e.as_ref().and_then(Expr::as_const) {
-                    Some(Datum::Int(n)) => Some(*n as f64),
-                    _ => None,
-                };
-                self.first = match (limit, offset) {
-                    (Some(Expr::Param(_)), _) => Some(FIRST_ROWS),
-                    (_, None) => count(limit),
-                    _ => count(limit).zip(count(offset)).map(|(limit, offset)| limit + offset),
-                };
-                let b = self.rel(input, need, wish)?;
-                self.first = None;
-                let limit_out = limit.as_ref().map(|e| self.scalar(e, &[])).transpose()?;
-                let offset = offset.as_ref().map(|e| self.scalar(e, &[])).transpose()?;
-                let rows = match limit.as_ref().and_then(Expr::as_const) {
-                    Some(Datum::Int(n)) => b.rows.min(*n as f64),
-                    _ => b.rows.min(100.0),
-                };
-                let input = match &limit_out {
-                    Some(limit) if is_repeatable(limit) && offset.iter().all(is_repeatable) => {
-                        sorted_to(b.node.clone(), Most { limit: limit.clone(), offset: offset.clone() })
-                    }
-                    _ => b.node.clone(),
-                };
-                Ok(Built { node: Arc::new(Node::Limit { input, limit: limit_out, offset }), rows, ..b })
-            }
+            Rel::LockRows { input, of, is_limited } => self.lock_rows(input, of, *is_limited, need, wish),
+            Rel::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), need, wish),
             Rel::SetOp { op, all, left, right, cols } => {
                 let (l, r) = (self.whole(left)?, self.whole(right)?);
                 let rows = l.1 + r.1;
@@ -893,25 +876,6 @@ impl Compiler<'_> {
         let returning = dml.returning.iter().map(|(_, e)| self.scalar(e, &row)).collect::<Result<_>>()?;
         let plan = DmlPlan { table: dml.table.clone(), keys: dml.keys.clone(), input, kind, returning };
         Ok(Built::plain(Node::Dml(Box::new(plan)), cols.to_vec(), 1.0))
-    }
-}
-
-/// Of a limit that is not known.
-const FIRST_ROWS: f64 = 100.0;
-
-/// Whether it may be computed twice.
-fn is_repeatable(s: &Scalar) -> bool {
-    !s.pending && !s.expr.is_volatile()
-}
-
-/// A plan of which no more than the first rows are used: a sort at its top keeps no others.
-fn sorted_to(node: Arc<Node>, first: Most) -> Arc<Node> {
-    match &*node {
-        Node::Sort { input, keys, .. } => Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), most: Some(first) }),
-        Node::Project { input, exprs } if matches!(**input, Node::Sort { .. }) => {
-            Arc::new(Node::Project { input: sorted_to(input.clone(), first), exprs: exprs.clone() })
-        }
-        _ => node,
     }
 }
 

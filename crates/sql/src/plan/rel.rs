@@ -2,6 +2,7 @@
 
 use super::dml::Dml;
 use super::expr::{ColId, Expr, SubqueryBody, same_all, same_option};
+use super::locks::LockedTable;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::show::Computed;
 use crate::env::Locking;
@@ -67,6 +68,13 @@ pub(crate) enum Rel {
         input: Box<Rel>,
         limit: Option<Expr>,
         offset: Option<Expr>,
+    },
+    /// Locks the rows of tables that the input's rows are made of, in the input's order.
+    LockRows {
+        input: Box<Rel>,
+        of: Vec<LockedTable>,
+        /// Whether there is a limit above: then no rows may be locked that it does not let through.
+        is_limited: bool,
     },
     SetOp {
         op: SetOp,
@@ -242,6 +250,7 @@ impl Rel {
             | Rel::Distinct { input, .. }
             | Rel::Sort { input, .. }
             | Rel::Limit { input, .. }
+            | Rel::LockRows { input, .. }
             | Rel::First { input, .. } => input.cols(),
             Rel::Project { exprs, .. } => exprs.iter().map(|(c, _)| *c).collect(),
             Rel::Join { kind, left, .. } if kind.is_test() => left.cols(),
@@ -259,6 +268,7 @@ impl Rel {
             | Rel::Distinct { input, .. }
             | Rel::Sort { input, .. }
             | Rel::Limit { input, .. }
+            | Rel::LockRows { input, .. }
             | Rel::Window { input, .. }
             | Rel::ProjectSet { input, .. } => vec![input],
             Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
@@ -268,7 +278,7 @@ impl Rel {
             _ => Vec::new(),
         }
     }
-    fn inputs_mut(&mut self) -> Vec<&mut Rel> {
+    pub(crate) fn inputs_mut(&mut self) -> Vec<&mut Rel> {
         match self {
             Rel::Filter { input, .. }
             | Rel::Project { input, .. }
@@ -276,6 +286,7 @@ impl Rel {
             | Rel::Distinct { input, .. }
             | Rel::Sort { input, .. }
             | Rel::Limit { input, .. }
+            | Rel::LockRows { input, .. }
             | Rel::Window { input, .. }
             | Rel::ProjectSet { input, .. } => vec![input],
             Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
@@ -301,7 +312,12 @@ impl Rel {
             Rel::Window { calls, .. } => calls.iter().flat_map(|(_, c)| c.exprs()).collect(),
             Rel::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, _, a)| a).collect(),
             Rel::Dml { dml, .. } => dml.exprs(),
-            Rel::Computed { .. } | Rel::SetOp { .. } | Rel::Cte { .. } | Rel::WorkTable { .. } | Rel::First { .. } => Vec::new(),
+            Rel::Computed { .. }
+            | Rel::LockRows { .. }
+            | Rel::SetOp { .. }
+            | Rel::Cte { .. }
+            | Rel::WorkTable { .. }
+            | Rel::First { .. } => Vec::new(),
         }
     }
     /// Changes every expression of the tree. Common table expressions and DML are shared and never depend on what is replaced.
@@ -331,6 +347,7 @@ impl Rel {
             }
             Rel::ProjectSet { calls, .. } => calls.iter_mut().flat_map(|(_, _, a)| a).for_each(&mut *f),
             Rel::Computed { .. }
+            | Rel::LockRows { .. }
             | Rel::SetOp { .. }
             | Rel::Cte { .. }
             | Rel::WorkTable { .. }

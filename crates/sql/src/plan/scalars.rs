@@ -8,7 +8,9 @@ impl Node {
         match self {
             Node::Values(rows) => rows.iter().flatten().collect(),
             Node::Scan(scan) => scan.scalars(),
-            Node::Computed { .. } | Node::SetOp { .. } | Node::WorkTable { .. } | Node::First { .. } => Vec::new(),
+            Node::Computed { .. } | Node::LockRows { .. } | Node::SetOp { .. } | Node::WorkTable { .. } | Node::First { .. } => {
+                Vec::new()
+            }
             Node::Function { calls, .. } | Node::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, args)| args).collect(),
             Node::Filter { conds, .. } => conds.iter().collect(),
             Node::Project { exprs, .. } => exprs.iter().collect(),

@@ -1,0 +1,68 @@
+//! Limits: how far they let what is below them read.
+
+use super::super::expr::{ColId, Expr};
+use super::super::rel::Rel;
+use super::{Built, Compiler, Most, Node, Scalar, Wish};
+use crate::types::Datum;
+use meridian_base::Result;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Of a limit that is not known.
+const FIRST_ROWS: f64 = 100.0;
+
+impl Compiler<'_> {
+    pub(super) fn limit(
+        &mut self,
+        input: &Rel,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+        need: &BTreeSet<ColId>,
+        wish: Wish,
+    ) -> Result<Built> {
+        let count = |e: Option<&Expr>| match e.and_then(Expr::as_const) {
+            Some(Datum::Int(n)) => Some(*n as f64),
+            _ => None,
+        };
+        self.first = match (limit, offset) {
+            (Some(Expr::Param(_)), _) => Some(FIRST_ROWS),
+            (_, None) => count(limit),
+            _ => count(limit).zip(count(offset)).map(|(limit, offset)| limit + offset),
+        };
+        let b = self.rel(input, need, wish)?;
+        self.first = None;
+        let limit_out = limit.map(|e| self.scalar(e, &[])).transpose()?;
+        let offset = offset.map(|e| self.scalar(e, &[])).transpose()?;
+        let rows = match limit.and_then(Expr::as_const) {
+            Some(Datum::Int(n)) => b.rows.min(*n as f64),
+            _ => b.rows.min(100.0),
+        };
+        let input = match &limit_out {
+            Some(limit) if is_repeatable(limit) && offset.iter().all(is_repeatable) => {
+                sorted_to(b.node.clone(), Most { limit: limit.clone(), offset: offset.clone() })
+            }
+            _ => b.node.clone(),
+        };
+        Ok(Built { node: Arc::new(Node::Limit { input, limit: limit_out, offset }), rows, ..b })
+    }
+}
+
+/// Whether it may be computed twice.
+fn is_repeatable(s: &Scalar) -> bool {
+    !s.pending && !s.expr.is_volatile()
+}
+
+/// A plan of which no more than the first rows are used: a sort at its top keeps no others.
+fn sorted_to(node: Arc<Node>, first: Most) -> Arc<Node> {
+    match &*node {
+        Node::Sort { input, keys, .. } => Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), most: Some(first) }),
+        Node::Project { input, exprs } if matches!(**input, Node::Sort { .. } | Node::LockRows { .. }) => {
+            Arc::new(Node::Project { input: sorted_to(input.clone(), first), exprs: exprs.clone() })
+        }
+        // Rows behind them take the places of those that are skipped.
+        Node::LockRows { input, plan } if !plan.skips() => {
+            Arc::new(Node::LockRows { input: sorted_to(input.clone(), first), plan: plan.clone() })
+        }
+        _ => node,
+    }
+}

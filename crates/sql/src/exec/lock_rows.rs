@@ -116,7 +116,7 @@ enum Run {
 
 impl LockState {
     fn start_again(&mut self, input: &Arc<Node>, frame: &Frame) {
-        self.input = Box::new(Op::new(input, frame));
+        *self.input = Op::new(input, frame);
         self.ahead.clear();
     }
 

@@ -50,10 +50,7 @@ impl Binder<'_> {
             Ast::TypedString(t) => {
                 let ty = self.data_type(&t.data_type)?;
                 let text = self.value(&t.value.value)?;
-                let mut expr = self.coerce(text, &ty, CastContext::Explicit).map_err(|err| self.at(err, t.value.span))?;
-                if let (Expr::Const(Datum::Interval(v)), ast::DataType::Interval { precision, .. }) = (&mut expr, &t.data_type) {
-                    *v = v.cut_below("second", *precision);
-                }
+                let expr = self.coerce(text, &ty, CastContext::Explicit).map_err(|err| self.at(err, t.value.span))?;
                 Ok(Typed::new(expr, ty))
             }
             Ast::Interval(i) => self.interval(i),

@@ -200,9 +200,14 @@ impl Reader<'_> {
             is_read = true;
         }
         self.text.next();
-        if is_read && self.sign.is_none() && self.has_digits() && self.shape.has_sign {
-            // A sign behind the last digit.
+        if self.sign.is_some() || !self.has_digits() {
+            return;
+        }
+        // A sign behind the last digit.
+        if is_read && self.shape.has_sign {
             self.sign = self.text.next_if(|c| matches!(c, '-' | '+'));
+        } else if !is_read && self.shape.has_placed_sign && matches!(c, '-' | '+') {
+            self.sign = Some(c);
         }
     }
 

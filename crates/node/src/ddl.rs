@@ -34,7 +34,7 @@ use crate::catalog::{
 };
 use crate::clocks::behind_error;
 use crate::freshness::CONFIRMED_FOR;
-use crate::members::{place_group, placement_nodes};
+use crate::members;
 use crate::primary::{conflict_error, not_primary};
 use crate::replica::Replica;
 use crate::shared::Shared;
@@ -415,7 +415,7 @@ impl Coordinator {
                 self.refuse_for_good(step, Err(e));
                 continue;
             }
-            if let Err(e) = self.choose_voters(&mut step.call.change) {
+            if let Err(e) = members::choose_voters(&self.shared, &mut step.call.change) {
                 self.refuse_for_good(step, Err(e));
                 continue;
             }
@@ -525,29 +525,6 @@ impl Coordinator {
             _ => None,
         };
         change.delete.iter().find_map(group)
-    }
-
-    /// New groups get the voters that found them, first the one that should be the primary.
-    fn choose_voters(&self, change: &mut CatalogChange) -> Result<()> {
-        let mut nodes = placement_nodes(&self.shared);
-        for d in &mut change.put {
-            if let Descriptor::Group(g) = d
-                && g.initial_voters.is_empty()
-            {
-                let placed = place_group(&nodes, g, &Default::default());
-                g.initial_voters = placed.voters;
-                g.initial_voters.sort_by_key(|n| Some(n) != placed.primaries.first());
-                if g.initial_voters.is_empty() {
-                    return Err(Error::sql("55000", format!("region \"{}\" has no live node", g.home)));
-                }
-                // The next group of this change goes elsewhere.
-                for node in &mut nodes {
-                    node.load.replicas += u32::from(g.initial_voters.contains(&node.id));
-                    node.load.leads += u32::from(g.initial_voters.first() == Some(&node.id));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Does what the state machine asks for, and what that leads to, in order. Rows to log are written together.

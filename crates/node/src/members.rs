@@ -10,10 +10,10 @@ use crate::replica::Replica;
 use crate::room::Left;
 use crate::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
 use crate::wire::{NodeRecord, Ping, Request, Response, Standing};
-use meridian_base::{Error, GroupId, NodeId, SchemaVersion, Timestamp};
+use meridian_base::{Error, GroupId, NodeId, Result, SchemaVersion, Timestamp};
 use meridian_placement as placement;
 use meridian_placement::{Health, Load, Placement, Policy};
-use meridian_sql::catalog::Group;
+use meridian_sql::catalog::{CatalogChange, Descriptor, Group};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -77,6 +77,38 @@ pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Pl
         secondary: group.secondary.clone(),
     };
     placement::place(nodes, &policy, current)
+}
+
+/// New groups get the voters that found them, first the one that should be the primary.
+pub(crate) fn choose_voters(shared: &Shared, change: &mut CatalogChange) -> Result<()> {
+    let mut nodes = placement_nodes(shared);
+    // No ping has told yet of groups that were made a moment ago.
+    let heard_of = shared.groups_heard_of();
+    for group in shared.catalog.groups().iter().filter(|g| !heard_of.contains(&g.id)) {
+        count(&mut nodes, &group.initial_voters);
+    }
+    for d in &mut change.put {
+        if let Descriptor::Group(g) = d
+            && g.initial_voters.is_empty()
+        {
+            let placed = place_group(&nodes, g, &Placement::default());
+            g.initial_voters = placed.voters;
+            g.initial_voters.sort_by_key(|n| Some(n) != placed.primaries.first());
+            if g.initial_voters.is_empty() {
+                return Err(Error::sql("55000", format!("region \"{}\" has no live node", g.home)));
+            }
+            count(&mut nodes, &g.initial_voters);
+        }
+    }
+    Ok(())
+}
+
+/// Adds a group to the load of those that found it.
+fn count(nodes: &mut [placement::Node], founders: &[NodeId]) {
+    for node in nodes {
+        node.load.replicas += u32::from(founders.contains(&node.id));
+        node.load.leads += u32::from(founders.first() == Some(&node.id));
+    }
 }
 
 /// A node that was decommissioned has nothing to do in the cluster any more.

@@ -287,12 +287,6 @@ to_number
 12
 (SELECT 1)
 
-select to_number('1€2', '999');
-----
-to_number
-12
-(SELECT 1)
-
 select to_number('1.', '9.9');
 ----
 to_number
@@ -329,12 +323,6 @@ select to_number('12.345', '99.99');
 ----
 to_number
 12.34
-(SELECT 1)
-
-select to_number('1.5', '9V9');
-----
-to_number
-0.10000000000000000000
 (SELECT 1)
 
 select to_number('1234', '9"a"999');

@@ -743,7 +743,9 @@ impl Coordinator {
         let has_lost = |n: &&NodeRecord| {
             n.addr == record.addr && n.id != record.id && !matches!(n.standing, Standing::Decommissioned | Standing::Lost)
         };
-        for other in nodes.iter().filter(has_lost) {
+        // One that has moved says so itself.
+        let has_moved = |n: &NodeRecord| n.id == self.shared.me() || self.shared.rpc.has_left(n.id, &record.addr);
+        for other in nodes.iter().filter(has_lost).filter(|n| !has_moved(n)) {
             tracing::warn!(
                 "node {} is at {} now, which was the address of node {}: that one's directory counts as lost, and its replicas move",
                 record.id,

@@ -602,7 +602,11 @@ impl Ask for Registration {
 async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     for other in shared.catalog.nodes().into_iter().filter(|n| n.id != record.id && n.addr == record.addr) {
         let has_it = !matches!(other.standing, Standing::Decommissioned | Standing::Lost);
-        if has_it && (other.id == shared.me() || shared.rpc.is_at(other.id, &other.addr).await) {
+        let answers_there = match other.id == shared.me() {
+            true => shared.addr == other.addr,
+            false => shared.rpc.is_at(other.id, &other.addr).await,
+        };
+        if has_it && answers_there {
             return Err(Error::fatal(format!("the address {} is that of node {}, which answers there", other.addr, other.id))
                 .hint("Start this node with an address in --listen that the others reach it at."));
         }

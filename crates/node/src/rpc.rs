@@ -354,6 +354,12 @@ impl Rpc {
         !addr.is_empty() && peer.is_some_and(|peer| peer.addr() != addr)
     }
 
+    /// Whether a node was found at another address than this one.
+    pub(crate) fn has_left(&self, node: NodeId, addr: &str) -> bool {
+        let peer = self.peers.read().get(&node).cloned();
+        peer.is_some_and(|peer| peer.found.read().as_ref().is_some_and(|found| found != addr))
+    }
+
     /// Calls a node at another address from now on, if it answers there and nobody answers for it where it was called so far.
     /// When all nodes of a cluster have moved, no catalog says where they are, and this is how they meet again.
     pub(crate) async fn find(self: &Arc<Self>, node: NodeId, addr: &str) {

@@ -366,7 +366,8 @@ pub trait Transaction: Send + 'static {
         let _ = group;
         0
     }
-    /// Forgets some of what was read in a group, numbered as [`Transaction::reads_in`] counts: nothing rests on it.
+    /// Forgets some of what was read in a group, numbered as [`Transaction::reads_in`] counts:
+    /// nothing rests on it.
     fn forget_reads(&mut self, group: GroupId, reads: std::ops::Range<usize>) {
         let _ = (group, reads);
     }

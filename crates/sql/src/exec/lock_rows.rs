@@ -1,22 +1,26 @@
 //! Locks the rows that a result is made of, above everything that decides which ones these are.
 //!
-//! What was read before a row is locked may be out of date when the lock is there: who held the row has changed it, and certification
-//! would refuse the transaction. So the input is run, its rows are locked, and it is run again under the locks: until all rows that it
-//! gives are locked, as [`super::scan`] does with a page. Only what the last run has read counts as read. PostgreSQL computes the row
-//! in question again from its newest version (`EvalPlanQual`) and leaves everything else as it was; here all of a statement is of one
-//! moment.
+//! What was read before a row is locked may be out of date when the lock is there: who held the row
+//! has changed it, and certification would refuse the transaction. So the input is run, its rows
+//! are locked, and it is run again under the locks: until all rows that it gives are locked, as
+//! [`super::scan`] does with a page. Only what the last run has read counts as read. PostgreSQL
+//! computes the row in question again from its newest version (`EvalPlanQual`) and leaves
+//! everything else as it was; here all of a statement is of one moment.
 //!
-//! An input that does not say the same twice (`ORDER BY random()`), or has handed on rows already, is not run again. Its rows are
-//! locked on top of what it has read, and if that has changed, the transaction is refused (40001).
+//! An input that does not say the same twice (`ORDER BY random()`), or has handed on rows already,
+//! is not run again. Its rows are locked on top of what it has read, and if that has changed, the
+//! transaction is refused (40001).
 //!
 //! # Rows that are skipped
 //!
-//! `SKIP LOCKED` promises of a row that it gives: it is locked, and it is as shown. It promises nothing of rows that it leaves out: any
-//! of them may have been held by somebody. So if the locked table is all that the input reads, only the rows that are given are
-//! certified. Otherwise the workers of a job queue would read all jobs to find the first, and whoever finishes his would refuse all
-//! others. What is given was right at the moment of the lock: until a row of a group was locked or found busy, which its
-//! primary says, all reads count. Nothing rests on them afterwards, so who wants more rows runs the input from its beginning again
-//! and passes over those that he has.
+//! `SKIP LOCKED` promises of a row that it gives: it is locked, and it is as shown. It promises
+//! nothing of rows that it leaves out: any of them may have been held by somebody. So if the locked
+//! table is all that the input reads, only the rows that are given are certified. Otherwise the
+//! workers of a job queue would read all jobs to find the first, and whoever finishes his would
+//! refuse all others. What is given was right at the moment of the lock: until a row of a group was
+//! locked or found busy, which its primary says, all reads count. Nothing rests on them afterwards,
+//! so who wants more rows runs the input from its beginning again and passes over those that he
+//! has.
 
 use super::op::{Frame, Op, Row, State};
 use super::scan::RELOCKS_MAX;
@@ -120,7 +124,8 @@ impl LockState {
         self.ahead.clear();
     }
 
-    /// A run from the beginning, as far as `want` rows: all of them are locked when it ends. The first of them, if they were before.
+    /// A run from the beginning, as far as `want` rows: all of them are locked when it ends. The
+    /// first of them, if they were before.
     async fn run<T: Transaction>(&mut self, plan: &LockPlan, rt: &mut Runtime<'_, T>, want: usize) -> Result<Run> {
         let (mut out, mut found, mut is_new) = (Vec::new(), 0, false);
         let mut given = BTreeSet::new();
@@ -204,7 +209,8 @@ impl LockState {
         }
     }
 
-    /// Locks what is missing for some rows, in their order. Whether one of the rows to be locked is not there.
+    /// Locks what is missing for some rows, in their order. Whether one of the rows to be locked is
+    /// not there.
     async fn lock<T: Transaction>(&mut self, plan: &LockPlan, rows: &[Vec<Place>], rt: &mut Runtime<'_, T>) -> Result<bool> {
         let mut is_gone = false;
         for (at, table) in plan.tables.iter().enumerate() {
@@ -278,8 +284,9 @@ impl LockState {
         }
     }
 
-    /// Lets nothing count as read but these rows, which are given, where others are skipped. They are read once more for that, before what
-    /// led to them is forgotten: if they are not what they were, the transaction is refused.
+    /// Lets nothing count as read but these rows, which are given, where others are skipped. They
+    /// are read once more for that, before what led to them is forgotten: if they are not what they
+    /// were, the transaction is refused.
     async fn certify_only<T: Transaction>(
         &mut self,
         rows: &BTreeSet<Place>,

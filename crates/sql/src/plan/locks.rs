@@ -1,7 +1,8 @@
 //! What `FOR UPDATE` and its relatives lock.
 //!
-//! PostgreSQL locks the rows of a query's result: above its joins and its order, below its limit. So a query with such a clause is a
-//! [`Rel::LockRows`] over what gives its rows. The keys of the locked rows come up to there with the rows.
+//! PostgreSQL locks the rows of a query's result: above its joins and its order, below its limit.
+//! So a query with such a clause is a [`Rel::LockRows`] over what gives its rows. The keys of the
+//! locked rows come up to there with the rows.
 
 use super::binder::Binder;
 use super::expr::{ColId, Expr};
@@ -188,7 +189,8 @@ fn expose(rel: &mut Rel, columns: &BTreeSet<ColId>) {
     }
 }
 
-/// Sets the locking of the tables of a view, or of a subquery in `FROM`, whose rows are to be those of tables.
+/// Sets the locking of the tables of a view, or of a subquery in `FROM`, whose rows are to be those
+/// of tables.
 pub(crate) fn lock_tables(rel: &mut Rel, locking: Locking) -> Result<()> {
     match rel {
         Rel::Table { locking: l, .. } => {
@@ -216,7 +218,8 @@ pub(crate) fn not_allowed(locking: Locking, with: &str) -> Error {
     Error::unsupported(format!("{} is not allowed with {with}", clause(locking)))
 }
 
-/// Refuses locks of rows that an outer join may make up. Asked for after joins have become inner ones as far as they can.
+/// Refuses locks of rows that an outer join may make up. Asked for after joins have become inner
+/// ones as far as they can.
 pub(crate) fn check_nullable(rel: &Rel, of: &[LockedTable], is_nullable: bool) -> Result<()> {
     match rel {
         Rel::Table { base, .. } => match of.iter().find(|t| t.base == *base) {

@@ -49,7 +49,8 @@ impl MemTransaction {
     pub fn entries(&self) -> &[(GroupId, Key, Locking)] {
         &self.entries
     }
-    /// Takes the entry of a key; `false` if it is to be skipped. There is nobody to wait for in one thread: who would wait goes on.
+    /// Takes the entry of a key; `false` if it is to be skipped. There is nobody to wait for in one
+    /// thread: who would wait goes on.
     fn enter(&mut self, store: &mut Store, group: GroupId, key: &Key, locking: Locking) -> Result<bool> {
         let Some(busy) = locking.if_busy() else { return Ok(true) };
         let held = store.entries.entry((group, key.clone())).or_default();

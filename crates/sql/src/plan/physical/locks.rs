@@ -1,4 +1,5 @@
-//! Plans that lock rows: in the scan that reads them, or above everything that decides which rows are in the result.
+//! Plans that lock rows: in the scan that reads them, or above everything that decides which rows
+//! are in the result.
 
 use super::super::expr::{ColId, Expr};
 use super::super::locks::{LockedTable, check_nullable};
@@ -18,7 +19,8 @@ pub(crate) struct LockPlan {
     pub(crate) groups: Vec<GroupId>,
     /// Whether the input may be run again: it says the same twice, and does nothing but read.
     pub(crate) is_repeatable: bool,
-    /// Whether rows of the locked table are all that is read below, each is one row of the input, and busy ones are skipped.
+    /// Whether rows of the locked table are all that is read below, each is one row of the input,
+    /// and busy ones are skipped.
     pub(crate) reads_only_skipped: bool,
 }
 
@@ -41,8 +43,8 @@ impl LockPlan {
 }
 
 impl Compiler<'_> {
-    /// A scan that reads one table and gives its rows as they are wanted locks them itself. In front of a join or a sort it would lock
-    /// what is not in the result, or is not wanted yet.
+    /// A scan that reads one table and gives its rows as they are wanted locks them itself. In
+    /// front of a join or a sort it would lock what is not in the result, or is not wanted yet.
     pub(super) fn lock_rows(
         &mut self,
         input: &Rel,
@@ -113,8 +115,9 @@ fn is_alone(rel: &Rel) -> bool {
     }
 }
 
-/// Whether a plan locks no more rows than are taken from it. A scan of one group that waits for rows locks what matches. One that skips
-/// rows has to lock a page before it knows which of them it gives, as has one that reads several groups ahead.
+/// Whether a plan locks no more rows than are taken from it. A scan of one group that waits for
+/// rows locks what matches. One that skips rows has to lock a page before it knows which of them it
+/// gives, as has one that reads several groups ahead.
 fn locks_as_wanted(node: &Node, of: &LockedTable) -> bool {
     match node {
         Node::Project { input, .. } => locks_as_wanted(input, of),

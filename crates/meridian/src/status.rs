@@ -133,7 +133,7 @@ async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
     loop {
         let (_scratch, runtime) = scratch()?;
         match stand_at(runtime, &about.asked.node, id, standing).await {
-            Err(e) if matches!(e.kind(), ErrorKind::NotPrimary | ErrorKind::Unavailable) && Instant::now() < end => {
+            Err(e) if e.kind() == ErrorKind::NotPrimary && Instant::now() < end => {
                 tokio::time::sleep(POLL).await;
             }
             done => return done,

@@ -131,8 +131,8 @@ impl Shared {
         Ok(replica)
     }
 
-    /// Refuses a candidate or a leader that is not the sender, and one that the present catalog does not list. A
-    /// copy of the catalog that is not known to be the present one may lack a new node, and refuses nobody.
+    /// Refuses a candidate or a leader that is not the sender, and one that the newest catalog does not list. While
+    /// this node's catalog may be old, it may lack a new node; then only the first rule is applied.
     fn check_claim(&self, claim: raft::Claim, from: NodeId) -> Result<()> {
         let node = claim.node();
         let is_unknown = !self.rpc.knows(node) && node != self.me() && self.is_fresh();

@@ -49,12 +49,14 @@ pub(crate) fn placement_nodes(shared: &Shared) -> Vec<placement::Node> {
 
 /// What a node has to do, as its last ping told.
 fn load(shared: &Shared, node: NodeId) -> Load {
-    let (holds, leads) = match node == shared.me() {
-        true => (shared.holds(), shared.leads()),
-        false => shared.peers.read().get(&node).map(|p| (p.holds.clone(), p.leads.clone())).unwrap_or_default(),
+    let load = |holds: &[GroupId], leads: &[(GroupId, u64)]| {
+        let leads = leads.iter().filter(|(group, _)| *group != GroupId::CATALOG).count();
+        Load { replicas: holds.len() as u32, leads: leads as u32 }
     };
-    let leads = leads.iter().filter(|(group, _)| *group != GroupId::CATALOG).count();
-    Load { replicas: holds.len() as u32, leads: leads as u32 }
+    if node == shared.me() {
+        return load(&shared.holds(), &shared.leads());
+    }
+    shared.peers.read().get(&node).map(|p| load(&p.holds, &p.leads)).unwrap_or_default()
 }
 
 /// How well a node is: what the operator wants of it, and what pings tell.
@@ -441,7 +443,7 @@ async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement,
         let is_as_good = **n != shared.me() && rank(**n) == mine && is_ready(n);
         is_as_good && placement::should_hand_over(leads(shared.me()), leads(**n))
     };
-    // The catalog's primary is asked by whoever changes the schema, and by nobody else.
+    // Only schema changes use the catalog's primary: it is no load.
     let evens_out = || {
         let is_of_rows = replica.id != GroupId::CATALOG;
         wanted.primaries.iter().find(leads_fewer).filter(|_| is_of_rows && balance.take_turn())

@@ -57,7 +57,7 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response>;
 }
 
-/// Of how many nodes at once it is looked whether they have moved. Who claims an address makes this node connect to it.
+/// At most this many checks whether a node has moved run at once: each claim of an address makes this node connect to it.
 const FINDING_MAX: usize = 4;
 
 /// The node's door to its peers.
@@ -122,7 +122,7 @@ impl Peer {
 }
 
 struct Connection {
-    /// Who is at the other end.
+    /// The node at the other end.
     to: NodeId,
     out: Backlog,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,

@@ -1,15 +1,17 @@
 //! Builds every mutant of a set of files into one program.
 //!
-//! A mutation tool that compiles the program once for each mutant needs half a minute for each. Here all mutants are in the
-//! program and sleep: `a < b` becomes `meridian_base::mutants::lt(17, &(a), &(b))`, which answers `a <= b` in a process with
-//! `MERIDIAN_MUTANT=17`, and `a < b` in every other one. So a mutant costs one run of the tests, and the same binaries serve
-//! the simulator.
+//! A mutation tool that compiles the program once for each mutant needs half a minute for each.
+//! Here all mutants are in the program and sleep: `a < b` becomes `meridian_base::mutants::lt(17,
+//! &(a), &(b))`, which answers `a <= b` in a process with `MERIDIAN_MUTANT=17`, and `a < b` in
+//! every other one. So a mutant costs one run of the tests, and the same binaries serve the
+//! simulator.
 //!
 //! ```text
 //! meridian-mutator TREE LIST FILE…     rewrites the files below TREE, which is a copy, and writes a line for each mutant to LIST
 //! ```
 //!
-//! A line has, separated by tabs: number, file, line, function, and what is changed. What is changed:
+//! A line has, separated by tabs: number, file, line, function, and what is changed. What is
+//! changed:
 //!
 //! | code | mutants |
 //! | --- | --- |
@@ -20,9 +22,10 @@
 //! | a function without result | returns at once |
 //! | a function that gives `bool`, `Option` or `Vec` | gives `true`, `false`; `None`; nothing |
 //!
-//! Tests, macros, constants and `const fn` stay as they are. So does what has no part in a rule: conditions that ask for a
-//! planted bug (they are never true outside of the simulator's own check), statements that count for a person, and functions
-//! that only show, log or check (`LEFT_OUT`). So does what `.ci/mutator/skip` names: a file and, after a tab, a change that
+//! Tests, macros, constants and `const fn` stay as they are. So does what has no part in a rule:
+//! conditions that ask for a planted bug (they are never true outside of the simulator's own
+//! check), statements that count for a person, and functions that only show, log or check
+//! (`LEFT_OUT`). So does what `.ci/mutator/skip` names: a file and, after a tab, a change that
 //! would not compile, or `fn` and the name of a function that only counts.
 
 use proc_macro2::Span;
@@ -46,7 +49,8 @@ pub mod mutants {
     fn number() -> u32 {
         *AWAKE.get_or_init(|| std::env::var("MERIDIAN_MUTANT").ok().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX))
     }
-    /// Whether a mutant is awake. Remembers that its place was reached, in the file `MERIDIAN_MUTANTS_REACHED`.
+    /// Whether a mutant is awake. Remembers that its place was reached, in the file
+    /// `MERIDIAN_MUTANTS_REACHED`.
     pub fn is(n: u32) -> bool {
         let reached = &REACHED[n as usize];
         if !reached.load(Ordering::Relaxed) && !reached.swap(true, Ordering::Relaxed) {
@@ -91,7 +95,8 @@ struct Edit {
     at: usize,
     /// Bytes that it replaces.
     length: usize,
-    /// Among edits at one place: what opens outer things comes first, what closes inner things comes first.
+    /// Among edits at one place: what opens outer things comes first, what closes inner things
+    /// comes first.
     rank: i64,
     text: String,
 }

@@ -1,8 +1,9 @@
-//! What the participants of a transaction over several groups, and its gateway, say to each other, and what a group's log says
-//! about such a transaction (design: transactions, «Several participants»).
+//! What the participants of a transaction over several groups, and its gateway, say to each other,
+//! and what a group's log says about such a transaction (design: transactions, «Several
+//! participants»).
 //!
-//! The protocol is crate `commit`; certification and the log's tables are crate `region`. They share these words and never see
-//! each other.
+//! The protocol is crate `commit`; certification and the log's tables are crate `region`. They
+//! share these words and never see each other.
 
 use crate::id::{GroupId, NodeId, TxnId};
 use crate::key::Key;
@@ -12,24 +13,30 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Asks a group for its vote. Sent by the gateway, the same to every participant except for the slice and the hold.
+/// Asks a group for its vote. Sent by the gateway, the same to every participant except for the
+/// slice and the hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepare {
     /// Every participant, the receiver included; ascending. The order is the same in every copy.
     pub participants: Vec<GroupId>,
-    /// The receiver's slice. It may have no writes: a participant that was only read votes like the others.
+    /// The receiver's slice. It may have no writes: a participant that was only read votes like the
+    /// others.
     pub slice: CommitRequest,
-    /// How long the receiver waits before it certifies: zero, or at the initiator's own group the largest one-way delay to the
-    /// others (S-DUR §4.4), so that reservations at home are held for one one-way delay instead of two.
+    /// How long the receiver waits before it certifies: zero, or at the initiator's own group the
+    /// largest one-way delay to the others (S-DUR §4.4), so that reservations at home are held for
+    /// one one-way delay instead of two.
     pub hold: Duration,
-    /// The transaction has waited its turn for rows of this group. One that has not is refused where others have queued for what it
-    /// writes: what is read at a replica and committed from afar must not overtake them for ever.
+    /// The transaction has waited its turn for rows of this group. One that has not is refused
+    /// where others have queued for what it writes: what is read at a replica and committed from
+    /// afar must not overtake them for ever.
     pub has_queued: bool,
-    /// The transaction has been refused before. It waits for the outcome of prepared ones that have not, which wait for nobody's: so
-    /// nobody waits in a circle, and who has waited for a turn does not lose it to those who never do.
+    /// The transaction has been refused before. It waits for the outcome of prepared ones that have
+    /// not, which wait for nobody's: so nobody waits in a circle, and who has waited for a turn
+    /// does not lose it to those who never do.
     pub is_late: bool,
-    /// The receiver certifies when every other participant has voted YES, and refuses when it would have to vote before that. It is
-    /// the catalog: its descriptors are never in doubt because of a participant that cannot be reached.
+    /// The receiver certifies when every other participant has voted YES, and refuses when it would
+    /// have to vote before that. It is the catalog: its descriptors are never in doubt because of a
+    /// participant that cannot be reached.
     pub is_last: bool,
 }
 
@@ -43,21 +50,23 @@ impl Prepare {
 /// A group's vote. It is durable before it is sent, and never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Vote {
-    /// Prepared at this timestamp: the transaction commits at the largest of all votes', if all are YES.
+    /// Prepared at this timestamp: the transaction commits at the largest of all votes', if all are
+    /// YES.
     Yes(Timestamp),
     /// It aborts.
     No(Refusal),
-    /// The id is at or below the group's durable watermark and the group has no record of it. To another participant it is a
-    /// NO: it can only be asking if this group never voted YES, or if the transaction aborted. To the gateway it says nothing:
-    /// everybody may have committed and forgotten long ago (40003).
+    /// The id is at or below the group's durable watermark and the group has no record of it. To
+    /// another participant it is a NO: it can only be asking if this group never voted YES, or if
+    /// the transaction aborted. To the gateway it says nothing: everybody may have committed and
+    /// forgotten long ago (40003).
     Forgotten,
 }
 
 /// Why a group votes NO, and what would have passed.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Refusal {
-    /// `None` if it was not certification that failed: another participant voted NO or was tired of waiting for this vote, or
-    /// the reason was lost with the primary that knew it.
+    /// `None` if it was not certification that failed: another participant voted NO or was tired of
+    /// waiting for this vote, or the reason was lost with the primary that knew it.
     pub conflict: Option<Conflict>,
     /// The newest versions of what failed, for the retry. To the gateway only.
     pub fresh: Vec<Fresh>,
@@ -91,10 +100,11 @@ pub enum BallotMessage {
     Prepare(Box<Prepare>),
     /// From a participant to the others and to the gateway.
     Vote { id: TxnId, from: GroupId, vote: Vote },
-    /// «Vote, or refuse»: from a participant that misses this vote, or from a gateway that has waited long enough. A group
-    /// that has no record of the transaction refuses it (S-DUR §3.4).
+    /// «Vote, or refuse»: from a participant that misses this vote, or from a gateway that has
+    /// waited long enough. A group that has no record of the transaction refuses it (S-DUR §3.4).
     VoteRequest { id: TxnId, from: Peer },
-    /// The sender has the outcome, a commit, in its log and will not ask for votes again. `reply`: it misses the receiver's own.
+    /// The sender has the outcome, a commit, in its log and will not ask for votes again. `reply`:
+    /// it misses the receiver's own.
     OutcomeAck { id: TxnId, from: GroupId, reply: bool },
 }
 
@@ -123,13 +133,15 @@ pub enum Standing {
     Forgotten,
 }
 
-/// The tables of a group's log, as the commit protocol asks them. Kept by `region::GroupState`: the log as far as it is applied.
+/// The tables of a group's log, as the commit protocol asks them. Kept by `region::GroupState`: the
+/// log as far as it is applied.
 pub trait Ledger {
     /// What the log says about a transaction.
     fn standing(&self, id: TxnId) -> Standing;
     /// The design's `F`, durable: ids at or below it are not new.
     fn watermark(&self) -> Timestamp;
-    /// The participants of a transaction that is prepared, or that has committed and is not settled; else empty.
+    /// The participants of a transaction that is prepared, or that has committed and is not
+    /// settled; else empty.
     fn participants(&self, id: TxnId) -> &[GroupId];
     /// Every transaction that [`Ledger::participants`] answers for, ascending.
     fn unsettled(&self) -> Vec<TxnId>;

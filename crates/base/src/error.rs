@@ -26,7 +26,8 @@ pub enum ErrorKind {
 
 /// An operating error. Programmer errors panic instead.
 ///
-/// `message` says what was wrong, `detail` with which value, `hint` what to do (design: SQL, errors).
+/// `message` says what was wrong, `detail` with which value, `hint` what to do (design: SQL,
+/// errors).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error(Box<Inner>);
 
@@ -74,7 +75,8 @@ impl Error {
     pub fn unavailable(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unavailable, "57P03", message)
     }
-    /// 57P03: the node asked is not the group's primary. A client sees it when the primary could not be found for too long.
+    /// 57P03: the node asked is not the group's primary. A client sees it when the primary could
+    /// not be found for too long.
     pub fn not_primary(group: GroupId) -> Error {
         Error::new(ErrorKind::NotPrimary, "57P03", format!("the primary of group {group} is not known or cannot be reached"))
     }

@@ -23,11 +23,13 @@ macro_rules! id {
 }
 
 id!(
-    /// One process of the cluster, for as long as its data directory lives. Given out by the catalog, from 1 on.
+    /// One process of the cluster, for as long as its data directory lives. Given out by the
+    /// catalog, from 1 on.
     NodeId, u32, "n"
 );
 id!(
-    /// A replica group: one replicated log and the MVCC state it builds. [`GroupId::CATALOG`] is the catalog's.
+    /// A replica group: one replicated log and the MVCC state it builds. [`GroupId::CATALOG`] is
+    /// the catalog's.
     GroupId, u32, "g"
 );
 id!(
@@ -64,12 +66,13 @@ impl fmt::Debug for LogPosition {
     }
 }
 
-/// A transaction's identity. It starts with its gateway's clock, so that ids never repeat across restarts of the gateway
-/// (its clock only moves forward) and so that a watermark can say «every id at or below me is settled»
-/// (design: transactions, several participants, rule 5).
+/// A transaction's identity. It starts with its gateway's clock, so that ids never repeat across
+/// restarts of the gateway (its clock only moves forward) and so that a watermark can say «every id
+/// at or below me is settled» (design: transactions, several participants, rule 5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct TxnId {
-    /// The gateway's clock when the commit was sent. Unique at that gateway: one clock never issues a timestamp twice.
+    /// The gateway's clock when the commit was sent. Unique at that gateway: one clock never issues
+    /// a timestamp twice.
     pub hlc: Timestamp,
     /// The gateway.
     pub gateway: NodeId,

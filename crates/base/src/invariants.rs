@@ -1,8 +1,8 @@
 //! Whether invariants that take time are looked at.
 //!
-//! An assertion that costs nothing is always on. One that walks through a structure is a function whose name begins with
-//! `invariant_`. The tests of a crate call its own. In a node they run after every log entry and every tick once
-//! [`look`] was called.
+//! An assertion that costs nothing is always on. One that walks through a structure is a function
+//! whose name begins with `invariant_`. The tests of a crate call its own. In a node they run after
+//! every log entry and every tick once [`look`] was called.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,10 +1,12 @@
 //! Keys, ranges, and the order-preserving encoding of column values.
 //!
-//! A key is a byte string; byte order is the order of the index. Keys up to 32 bytes live inline, because the conflict index
-//! holds hundreds of thousands of them and a boxed key costs a cache miss per comparison.
+//! A key is a byte string; byte order is the order of the index. Keys up to 32 bytes live inline,
+//! because the conflict index holds hundreds of thousands of them and a boxed key costs a cache
+//! miss per comparison.
 //!
-//! Encoding, per column: a marker (`NULL` sorts after every value, as in PostgreSQL's ascending indexes), then the value so
-//! that bytes compare as values do. A descending column is the same bytes inverted.
+//! Encoding, per column: a marker (`NULL` sorts after every value, as in PostgreSQL's ascending
+//! indexes), then the value so that bytes compare as values do. A descending column is the same
+//! bytes inverted.
 
 use bytes::Bytes;
 use serde::de::{Error as _, Visitor};
@@ -54,7 +56,8 @@ impl Key {
         bytes.push(0);
         Key::new(&bytes)
     }
-    /// The smallest key greater than every key that starts with this one; `None` if there is none (all bytes 0xFF).
+    /// The smallest key greater than every key that starts with this one; `None` if there is none
+    /// (all bytes 0xFF).
     pub fn prefix_end(&self) -> Option<Key> {
         let bytes = self.as_bytes();
         let keep = bytes.iter().rposition(|b| *b != 0xFF)?;
@@ -161,7 +164,8 @@ impl KeyRange {
     pub fn new(start: Key, end: Key) -> KeyRange {
         KeyRange { start, end }
     }
-    /// Every key that starts with `prefix`. Prefixes begin with an index id, so they are never all 0xFF.
+    /// Every key that starts with `prefix`. Prefixes begin with an index id, so they are never all
+    /// 0xFF.
     pub fn prefix(prefix: &[u8]) -> KeyRange {
         let start = Key::new(prefix);
         let end = start.prefix_end().expect("a prefix with a successor");
@@ -240,7 +244,8 @@ pub mod encode {
         out.push(VALUE);
         out.extend_from_slice(&ordered.to_be_bytes());
     }
-    /// Any bytes: 0x00 is written 0x00 0xFF and the end 0x00 0x01, so that a prefix sorts before what it starts.
+    /// Any bytes: 0x00 is written 0x00 0xFF and the end 0x00 0x01, so that a prefix sorts before
+    /// what it starts.
     pub fn bytes(out: &mut Vec<u8>, v: &[u8]) {
         out.push(VALUE);
         for b in v {
@@ -337,7 +342,8 @@ mod tests {
         v
     }
 
-    /// Of few different bytes, as many as fit inline or a few more, so that many begin alike and end with zeros.
+    /// Of few different bytes, as many as fit inline or a few more, so that many begin alike and
+    /// end with zeros.
     fn alike() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             prop::collection::vec(0..2u8, 0..4),

@@ -3,15 +3,16 @@
 //! * [`id`]: nodes, groups, transactions, log positions. Ids are types, never bare integers.
 //! * [`time`]: hybrid-logical-clock timestamps and the rules a clock keeps.
 //! * [`key`]: keys, ranges, and the order-preserving encoding of column values into them.
-//! * [`txn`]: what a gateway sends to a primary: read entries, writes, commit requests, and what comes back.
+//! * [`txn`]: what a gateway sends to a primary: read entries, writes, commit requests, and what
+//!   comes back.
 //! * [`ballot`]: what the participants of a transaction over several groups say to each other.
 //! * [`record`]: what a group's log contains.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`invariants`]: whether structures are checked after every event.
 //! * [`limits`]: every bound, with its reason.
 //! * [`steady`]: a node's physical clock: the wall clock, less its steps.
-//! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose nodes run on a simulated
-//!   runtime is deterministic.
+//! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose
+//!   nodes run on a simulated runtime is deterministic.
 //!
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 

@@ -1,7 +1,7 @@
 //! What a group's log contains (design: replication, «Log records»).
 //!
-//! One Raft entry carries one [`Payload`]: the group's new closed timestamp, its watermark, and a few records. Applying a
-//! payload is deterministic and idempotent.
+//! One Raft entry carries one [`Payload`]: the group's new closed timestamp, its watermark, and a
+//! few records. Applying a payload is deterministic and idempotent.
 //!
 //! ```text
 //! payload  = format u8 | closed u64 | watermark u64 | record*
@@ -13,9 +13,9 @@
 //! others   = postcard
 //! ```
 //!
-//! Integers are little-endian. Values are slices of the payload's buffer: a row is copied once into the log frame and never
-//! again on its way to the row table. The tag of a record that a later step adds is reserved here so that the format does not
-//! move: 7 `Escrow`.
+//! Integers are little-endian. Values are slices of the payload's buffer: a row is copied once into
+//! the log frame and never again on its way to the row table. The tag of a record that a later step
+//! adds is reserved here so that the format does not move: 7 `Escrow`.
 
 use crate::error::{Error, Result};
 use crate::id::{DescriptorId, GroupId, NodeId, TxnId};
@@ -40,7 +40,8 @@ const TOMBSTONE: u32 = u32::MAX;
 /// The content of one log entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Payload {
-    /// No version will appear at or below this, except those of transactions prepared earlier in the log.
+    /// No version will appear at or below this, except those of transactions prepared earlier in
+    /// the log.
     pub closed: Timestamp,
     /// Transaction ids at or below this are settled (the design's `F`).
     pub watermark: Timestamp,
@@ -56,13 +57,16 @@ pub enum Record {
     Lease(Lease),
     /// The catalog's grant: up to `bound` the catalog is at `version`.
     Schema(SchemaGrant),
-    /// This group votes YES for a transaction over several groups, and reserves what it read and writes.
+    /// This group votes YES for a transaction over several groups, and reserves what it read and
+    /// writes.
     Prepared(Box<Prepared>),
     /// This group votes NO.
     Refused(TxnId),
-    /// What the votes came to, for a transaction that is prepared here. A commit makes its writes visible.
+    /// What the votes came to, for a transaction that is prepared here. A commit makes its writes
+    /// visible.
     Outcome(Outcome),
-    /// Committed transactions whose outcome is in the log of every participant, with ids at or below the watermark: forgotten.
+    /// Committed transactions whose outcome is in the log of every participant, with ids at or
+    /// below the watermark: forgotten.
     Settled(Vec<TxnId>),
 }
 
@@ -115,11 +119,13 @@ pub struct SchemaGrant {
     pub version: SchemaVersion,
     /// The design's `B`.
     pub bound: Timestamp,
-    /// Grants with a smaller number are ignored: a delayed message cannot bring an old version back.
+    /// Grants with a smaller number are ignored: a delayed message cannot bring an old version
+    /// back.
     pub seq: u64,
     /// The commit timestamp of the step that made `version`.
     pub committed_at: Timestamp,
-    /// Descriptors changed by recent steps, with the version that changed them; complete for versions above `complete_from`.
+    /// Descriptors changed by recent steps, with the version that changed them; complete for
+    /// versions above `complete_from`.
     pub changed: Vec<(DescriptorId, SchemaVersion)>,
     pub complete_from: SchemaVersion,
 }

@@ -1,8 +1,9 @@
 //! The only door to clocks, randomness, the network and the disk.
 //!
-//! In the server it opens to the machine; in the simulator to a simulated one, from one seed. Tasks and timers are tokio's in
-//! both (the simulator runs tokio on simulated time), so `tokio::spawn` and `tokio::time` may be used directly;
-//! `std::time`, `std::thread`, `std::fs`, `std::net`, `tokio::net`, `tokio::fs` and `rand`'s global generators may not.
+//! In the server it opens to the machine; in the simulator to a simulated one, from one seed. Tasks
+//! and timers are tokio's in both (the simulator runs tokio on simulated time), so `tokio::spawn`
+//! and `tokio::time` may be used directly; `std::time`, `std::thread`, `std::fs`, `std::net`,
+//! `tokio::net`, `tokio::fs` and `rand`'s global generators may not.
 
 use crate::SteadyClock;
 use std::future::Future;
@@ -16,14 +17,16 @@ use tokio::time::Instant;
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Everything a node may ask of the world. A node holds it as `Arc<dyn Runtime>`, because code that is
-/// generic over the runtime is compiled once more for each kind of runtime.
+/// Everything a node may ask of the world. A node holds it as `Arc<dyn Runtime>`, because code that
+/// is generic over the runtime is compiled once more for each kind of runtime.
 pub trait Runtime: Send + Sync + 'static {
-    /// Microseconds since 1970, as this node's clock shows it: the wall clock's time, less its steps (see [`SteadyClock`]).
+    /// Microseconds since 1970, as this node's clock shows it: the wall clock's time, less its
+    /// steps (see [`SteadyClock`]).
     fn physical_micros(&self) -> u64 {
         self.steady_clock().read(|| self.wall_micros(), || self.monotonic_micros())
     }
-    /// Microseconds since 1970, as the machine's clock shows it. It may be set at any time: use [`Runtime::physical_micros`].
+    /// Microseconds since 1970, as the machine's clock shows it. It may be set at any time: use
+    /// [`Runtime::physical_micros`].
     fn wall_micros(&self) -> u64;
     /// Microseconds of a clock that nobody can set, since any moment.
     fn monotonic_micros(&self) -> u64;
@@ -35,13 +38,14 @@ pub trait Runtime: Send + Sync + 'static {
     fn listen<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
     /// Connects to `host:port`.
     fn connect<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
-    /// Waits to a finer grain than tokio's timers, which round up to a millisecond: for delays that are injected between
-    /// zones, and only there.
+    /// Waits to a finer grain than tokio's timers, which round up to a millisecond: for delays that
+    /// are injected between zones, and only there.
     fn delay_until(&self, at: Instant) -> BoxFuture<'_, ()> {
         Box::pin(tokio::time::sleep_until(at))
     }
-    /// Where what keeps the cluster together runs: connections between nodes, the consensus protocol, heartbeats and leases. Nothing
-    /// that computes for long or blocks runs there. The server gives it a thread of its own.
+    /// Where what keeps the cluster together runs: connections between nodes, the consensus
+    /// protocol, heartbeats and leases. Nothing that computes for long or blocks runs there. The
+    /// server gives it a thread of its own.
     fn protocol_scheduler(&self) -> Handle {
         Handle::current()
     }
@@ -51,7 +55,8 @@ pub trait Runtime: Send + Sync + 'static {
     }
     /// The node's data directory.
     fn disk(&self) -> &dyn Disk;
-    /// Runs a future whose steps block on the disk. The server gives it a thread of its own; the simulator a task.
+    /// Runs a future whose steps block on the disk. The server gives it a thread of its own; the
+    /// simulator a task.
     fn spawn_io(&self, name: &'static str, future: BoxFuture<'static, ()>);
 }
 
@@ -87,7 +92,8 @@ pub struct Space {
 
 /// The files of one data directory. Paths are relative to it, with `/` between parts.
 pub trait Disk: Send + Sync + 'static {
-    /// Opens for reading and writing; with `create`, makes the file (and its folder) if it is missing.
+    /// Opens for reading and writing; with `create`, makes the file (and its folder) if it is
+    /// missing.
     fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>>;
     /// Names (not paths) of the files in a folder, sorted; empty if there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
@@ -111,10 +117,11 @@ pub trait DiskFile: Send + Sync + 'static {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or zero-extends.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Makes the file at least as long, with all of its room on the disk taken. After an error it may have got a part of that.
+    /// Makes the file at least as long, with all of its room on the disk taken. After an error it
+    /// may have got a part of that.
     fn allocate(&self, len: u64) -> io::Result<()>;
-    /// Makes everything written so far durable (`fdatasync`). Blocks its thread in the server; takes simulated time in the
-    /// simulator.
+    /// Makes everything written so far durable (`fdatasync`). Blocks its thread in the server;
+    /// takes simulated time in the simulator.
     fn sync(&self) -> BoxFuture<'_, io::Result<()>>;
     #[allow(missing_docs)]
     fn is_empty(&self) -> io::Result<bool> {

@@ -1,21 +1,25 @@
 //! The physical clock of a node, made steady.
 //!
-//! The wall clock of a machine may be set: an hour ahead by a wrong time server, back when somebody notices. A timestamp taken
-//! from a clock that is an hour ahead costs an hour: what a primary promised up to there (its ceiling, its closed timestamp) has
-//! to be waited out by whoever comes after it, itself after a restart included. So a node never takes the wall clock as it is. It
+//! The wall clock of a machine may be set: an hour ahead by a wrong time server, back when somebody
+//! notices. A timestamp taken from a clock that is an hour ahead costs an hour: what a primary
+//! promised up to there (its ceiling, its closed timestamp) has to be waited out by whoever comes
+//! after it, itself after a restart included. So a node never takes the wall clock as it is. It
 //! compares it with monotonic time, which nobody can set:
 //!
-//! * *small differences*, up to `max_offset` between two looks, are followed: time servers do that, and the protocols allow for it;
-//! * *a step forward* beyond that is never followed. The clock goes on by monotonic time, and [`SteadyClock::stepped`] says so;
-//!   the node serves nothing from that moment and stops. (Following would be wrong if the new time is; going on serving would be
-//!   wrong if the machine was suspended and the new time is right: others may have taken over meanwhile.)
-//! * *a step back* is absorbed: the clock goes on at half its speed until the wall clock has caught up. The node goes on serving,
-//!   since time still moves, in the right direction. If the other nodes' clocks were not set back as well, they are soon too far
-//!   apart from this one, and it stops for that reason.
+//! * *small differences*, up to `max_offset` between two looks, are followed: time servers do that,
+//!   and the protocols allow for it;
+//! * *a step forward* beyond that is never followed. The clock goes on by monotonic time, and
+//!   [`SteadyClock::stepped`] says so; the node serves nothing from that moment and stops.
+//!   (Following would be wrong if the new time is; going on serving would be wrong if the machine
+//!   was suspended and the new time is right: others may have taken over meanwhile.)
+//! * *a step back* is absorbed: the clock goes on at half its speed until the wall clock has caught
+//!   up. The node goes on serving, since time still moves, in the right direction. If the other
+//!   nodes' clocks were not set back as well, they are soon too far apart from this one, and it
+//!   stops for that reason.
 //!
-//! An operator may move the clock ahead ([`SteadyClock::advance`]) when a wall clock that was ahead has been set right while the
-//! node was down: it goes on where the node's promises end, and from there at half speed, exactly as if the node had been running
-//! when the wall clock was set back.
+//! An operator may move the clock ahead ([`SteadyClock::advance`]) when a wall clock that was ahead
+//! has been set right while the node was down: it goes on where the node's promises end, and from
+//! there at half speed, exactly as if the node had been running when the wall clock was set back.
 
 use crate::limits::MAX_OFFSET_DEFAULT;
 use parking_lot::Mutex;
@@ -30,7 +34,8 @@ const LOOK_MAX: i64 = 1_000;
 const LOOKS_MAX: usize = 8;
 /// How far the wall clock may be behind before that is a step back and no jitter.
 const JITTER: i64 = 5_000;
-/// Between two looks the wall clock may gain one part in so many: twice what a time server makes a clock gain.
+/// Between two looks the wall clock may gain one part in so many: twice what a time server makes a
+/// clock gain.
 const GAIN: i64 = 1_000;
 /// While the wall clock is behind, this one goes slower by this factor.
 const SLOWER: i64 = 2;
@@ -121,8 +126,8 @@ impl SteadyClock {
         (steady - lost) as u64
     }
 
-    /// How far the wall clock stepped forward, if it ever did by more than is followed. Asked *after* a reading, it tells whether
-    /// that reading may be relied on.
+    /// How far the wall clock stepped forward, if it ever did by more than is followed. Asked
+    /// *after* a reading, it tells whether that reading may be relied on.
     pub fn stepped(&self) -> Option<Duration> {
         let by = self.stepped.load(Ordering::Acquire);
         (by > 0).then(|| Duration::from_micros(by as u64))
@@ -133,15 +138,16 @@ impl SteadyClock {
         Duration::from_micros(self.behind.load(Ordering::Relaxed) as u64)
     }
 
-    /// Moves the clock ahead of the wall clock. From there it goes at half speed until the wall clock has caught up.
+    /// Moves the clock ahead of the wall clock. From there it goes at half speed until the wall
+    /// clock has caught up.
     pub fn advance(&self, by: Duration) {
         let _changing = self.changing.lock();
         self.offset.fetch_add(by.as_micros() as i64, Ordering::Relaxed);
         self.is_slow.store(true, Ordering::Release);
     }
 
-    /// What a clock that showed `steady` when the wall clock showed `wall` shows now, if it was never stopped: where a process
-    /// goes on that was restarted meanwhile.
+    /// What a clock that showed `steady` when the wall clock showed `wall` shows now, if it was
+    /// never stopped: where a process goes on that was restarted meanwhile.
     pub fn continued(wall: u64, steady: u64, wall_now: u64) -> u64 {
         match wall_now.checked_sub(wall) {
             Some(passed) => wall_now.max(steady + passed / SLOWER as u64),

@@ -1,8 +1,9 @@
 //! Hybrid logical clocks (HLC).
 //!
-//! A timestamp is 52 bits of microseconds since 1970 and 12 bits of a counter, in one integer: comparing two timestamps is
-//! comparing two integers. 52 bits last until the year 2112; the counter spills into the microseconds when it overflows,
-//! which only means that the clock runs ahead of the physical one for a moment.
+//! A timestamp is 52 bits of microseconds since 1970 and 12 bits of a counter, in one integer:
+//! comparing two timestamps is comparing two integers. 52 bits last until the year 2112; the
+//! counter spills into the microseconds when it overflows, which only means that the clock runs
+//! ahead of the physical one for a moment.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -68,8 +69,8 @@ impl fmt::Debug for Timestamp {
 
 /// A node's hybrid logical clock. It only moves forward.
 ///
-/// The physical time is an argument and not read here, so the clock is pure and the caller can read the time once per
-/// statement.
+/// The physical time is an argument and not read here, so the clock is pure and the caller can read
+/// the time once per statement.
 #[derive(Debug)]
 pub struct Clock {
     last: AtomicU64,
@@ -108,17 +109,20 @@ impl Clock {
         }
     }
 
-    /// The current time, without issuing it: the next [`Clock::tick`] is greater than every `tick` before, but may equal this.
+    /// The current time, without issuing it: the next [`Clock::tick`] is greater than every `tick`
+    /// before, but may equal this.
     pub fn now(&self, physical_micros: u64) -> Timestamp {
         Timestamp(Timestamp::from_micros(physical_micros).0.max(self.last.load(Ordering::Acquire)))
     }
 
-    /// Moves the clock to at least `t`, unconditionally: for timestamps this node itself recorded or decided.
+    /// Moves the clock to at least `t`, unconditionally: for timestamps this node itself recorded
+    /// or decided.
     pub fn advance_to(&self, t: Timestamp) {
         self.last.fetch_max(t.0, Ordering::AcqRel);
     }
 
-    /// Follows a peer's clock, unless that is more than `max_offset` ahead of this node's physical clock.
+    /// Follows a peer's clock, unless that is more than `max_offset` ahead of this node's physical
+    /// clock.
     pub fn observe(&self, peer: Timestamp, physical_micros: u64) -> Result<(), ClockTooFarAhead> {
         let bound = physical_micros + self.max_offset.as_micros() as u64;
         if peer.micros() > bound {

@@ -1,5 +1,5 @@
-//! What travels between a gateway and a group's primary: what was read, what is written, and what came of it
-//! (design: transactions, «At the gateway» and «Certification at a primary»).
+//! What travels between a gateway and a group's primary: what was read, what is written, and what
+//! came of it (design: transactions, «At the gateway» and «Certification at a primary»).
 
 use crate::id::{DescriptorId, GroupId, TxnId};
 use crate::key::{Key, Target};
@@ -10,8 +10,9 @@ use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 use std::time::Duration;
 
-/// The set of columns of a row that a read looked at or a write changed. Bit 0 is the row's existence; bit `1 + ordinal` is a
-/// column; all columns from ordinal 62 on share bit 63, which is coarse and safe.
+/// The set of columns of a row that a read looked at or a write changed. Bit 0 is the row's
+/// existence; bit `1 + ordinal` is a column; all columns from ordinal 62 on share bit 63, which is
+/// coarse and safe.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ColumnMask(pub u64);
 
@@ -60,7 +61,8 @@ impl fmt::Debug for ColumnMask {
     }
 }
 
-/// «The value of these columns of this key or range was the newest at or below `until`» (the design's `u`).
+/// «The value of these columns of this key or range was the newest at or below `until`» (the
+/// design's `u`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadEntry {
     pub target: Target,
@@ -69,9 +71,9 @@ pub struct ReadEntry {
 }
 
 impl ReadEntry {
-    /// The `until` of a read that is done when its Prepare is certified, and whose values come with the vote: a *reserving read*
-    /// (design: transactions, «Read-only, fresh, several groups»). Nothing is newer, so only writers in flight or prepared can be
-    /// in its way.
+    /// The `until` of a read that is done when its Prepare is certified, and whose values come with
+    /// the vote: a *reserving read* (design: transactions, «Read-only, fresh, several groups»).
+    /// Nothing is newer, so only writers in flight or prepared can be in its way.
     pub const AT_PREPARE: Timestamp = Timestamp::MAX;
 }
 
@@ -81,7 +83,8 @@ pub struct Write {
     pub key: Key,
     /// `None` deletes.
     pub value: Option<Bytes>,
-    /// What changed. A write that did not read the row carries [`ColumnMask::ALL`]; insert and delete change existence.
+    /// What changed. A write that did not read the row carries [`ColumnMask::ALL`]; insert and
+    /// delete change existence.
     pub columns: ColumnMask,
 }
 
@@ -95,8 +98,9 @@ pub struct SchemaUse {
     pub version: SchemaVersion,
     /// The descriptors it used. If none of them changed since `version`, an older version passes.
     pub descriptors: Vec<DescriptorId>,
-    /// The catalog takes part in the transaction, which changes the schema, and certifies that it is the one it was planned with: no
-    /// lease is asked (design: replication, «The catalog and the schema lease»).
+    /// The catalog takes part in the transaction, which changes the schema, and certifies that it
+    /// is the one it was planned with: no lease is asked (design: replication, «The catalog and the
+    /// schema lease»).
     pub is_certified_by_catalog: bool,
 }
 
@@ -107,10 +111,12 @@ pub struct CommitRequest {
     pub reads: Vec<ReadEntry>,
     /// At most one per key.
     pub writes: Vec<Write>,
-    /// The largest version timestamp it read anywhere, its schema version's commit timestamp included.
+    /// The largest version timestamp it read anywhere, its schema version's commit timestamp
+    /// included.
     pub min_commit: Timestamp,
     pub schema: SchemaUse,
-    /// What it read of GLOBAL groups that take no part in it. Everybody certifies all of it (design: certification, item 3).
+    /// What it read of GLOBAL groups that take no part in it. Everybody certifies all of it
+    /// (design: certification, item 3).
     pub global: GlobalReads,
 }
 
@@ -121,23 +127,26 @@ impl CommitRequest {
     }
 }
 
-/// Read entries of GLOBAL groups, which are certified by participants on replicas of their own regions.
+/// Read entries of GLOBAL groups, which are certified by participants on replicas of their own
+/// regions.
 ///
-/// A GLOBAL group promises closed timestamps in the future, and whatever a replica tells of versions below one holds for ever. So
-/// a participant's node asks a replica near it first, up to when the entries hold; certification compares that with the
-/// timestamp it draws, and waits for nothing while it holds a place.
+/// A GLOBAL group promises closed timestamps in the future, and whatever a replica tells of
+/// versions below one holds for ever. So a participant's node asks a replica near it first, up to
+/// when the entries hold; certification compares that with the timestamp it draws, and waits for
+/// nothing while it holds a place.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GlobalReads {
     pub entries: Vec<(GroupId, Vec<ReadEntry>)>,
-    /// No version at or below this changed what the entries read. Found by the participant's node, and never sent: nothing passes
-    /// before it has been found.
+    /// No version at or below this changed what the entries read. Found by the participant's node,
+    /// and never sent: nothing passes before it has been found.
     #[serde(skip)]
     pub hold_until: Timestamp,
 }
 
 impl GlobalReads {
-    /// Whether a transaction with these entries may be prepared, or commit, at `at`: whatever another gateway may have acknowledged
-    /// by then is at or below `at + max_offset` (counterexample 24).
+    /// Whether a transaction with these entries may be prepared, or commit, at `at`: whatever
+    /// another gateway may have acknowledged by then is at or below `at + max_offset`
+    /// (counterexample 24).
     pub fn allow(&self, at: Timestamp, max_offset: Duration) -> bool {
         self.entries.is_empty() || at.plus(max_offset) <= self.hold_until
     }
@@ -157,7 +166,8 @@ pub enum CommitOutcome {
     Committed(Timestamp),
     /// Certification failed; nothing was written.
     Conflict(Conflict),
-    /// The id is at or below the watermark and not in the outcome table: it may have committed long ago. 40003.
+    /// The id is at or below the watermark and not in the outcome table: it may have committed long
+    /// ago. 40003.
     Forgotten,
 }
 

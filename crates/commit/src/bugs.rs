@@ -1,4 +1,5 @@
-//! Bugs that the model and the simulator plant to see their checkers find them (design: counterexamples). Production plants none.
+//! Bugs that the model and the simulator plant to see their checkers find them (design:
+//! counterexamples). Production plants none.
 
 /// One rule left out. The numbers are rows of the counterexamples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The gateway's side of one transaction: send the Prepares, collect the votes, tell the client.
 //!
-//! Nothing depends on it: a gateway that dies leaves participants that end by themselves. It decides nothing either: it sees
-//! the outcome when it has seen the votes. What it adds is patience with a bound: a Prepare or a vote may be lost, so it sends
-//! the Prepare again; a group may be cut off, so it asks those that have not voted to refuse; and if even that is not answered
-//! it says that it does not know (40003).
+//! Nothing depends on it: a gateway that dies leaves participants that end by themselves. It
+//! decides nothing either: it sees the outcome when it has seen the votes. What it adds is patience
+//! with a bound: a Prepare or a vote may be lost, so it sends the Prepare again; a group may be cut
+//! off, so it asks those that have not voted to refuse; and if even that is not answered it says
+//! that it does not know (40003).
 
 use meridian_base::limits::{OUTCOME_TIMEOUT, PREPARE_RESEND_AFTER, PREPARE_TIMEOUT};
 use meridian_base::{BallotMessage, GroupId, Peer, Prepare, Refusal, Timestamp, TxnId, Vote};
@@ -15,8 +16,8 @@ use std::time::Duration;
 pub enum Verdict {
     /// Every participant voted YES: it is committed, at this timestamp.
     Committed(Timestamp),
-    /// A participant voted NO: it is aborted, and the retry (under a new id) may use what these say. Those that have come so
-    /// far; there may be more.
+    /// A participant voted NO: it is aborted, and the retry (under a new id) may use what these
+    /// say. Those that have come so far; there may be more.
     Aborted(Vec<(GroupId, Refusal)>),
     /// Not known in time: it may have committed, or may yet (40003).
     Unknown,
@@ -34,7 +35,8 @@ pub struct Coordination {
 }
 
 impl Coordination {
-    /// Sends the Prepares: each group its own slice. They have the same id and the same participants.
+    /// Sends the Prepares: each group its own slice. They have the same id and the same
+    /// participants.
     pub fn start(prepares: BTreeMap<GroupId, Prepare>, now: Timestamp, out: &mut Vec<(GroupId, BallotMessage)>) -> Coordination {
         let first = prepares.values().next().expect("a transaction has participants");
         let id = first.id();
@@ -69,7 +71,8 @@ impl Coordination {
         self.prepares.keys().filter(|g| !self.votes.contains_key(g)).copied()
     }
 
-    /// What became of it, once that is known. The client is told at once: nobody has to acknowledge anything to the gateway.
+    /// What became of it, once that is known. The client is told at once: nobody has to acknowledge
+    /// anything to the gateway.
     pub fn verdict(&self) -> Option<Verdict> {
         let refusals = self.votes.iter().filter_map(|(group, vote)| match vote {
             Vote::No(refusal) => Some((*group, refusal.clone())),

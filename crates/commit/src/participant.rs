@@ -1,12 +1,16 @@
-//! A participant: what a group's primary does for transactions over several groups, for the length of one term.
+//! A participant: what a group's primary does for transactions over several groups, for the length
+//! of one term.
 //!
-//! What is durable is the [`Ledger`]'s; here is what the primary adds in memory: Prepares that wait, records on their way into
-//! the log, votes of others, and who still has to acknowledge. All of it may be lost: a new term asks again.
+//! What is durable is the [`Ledger`]'s; here is what the primary adds in memory: Prepares that
+//! wait, records on their way into the log, votes of others, and who still has to acknowledge. All
+//! of it may be lost: a new term asks again.
 //!
-//! How the caller joins it with the group's engine and log, all under the lock that guards the three:
+//! How the caller joins it with the group's engine and log, all under the lock that guards the
+//! three:
 //!
-//! 1. [`Action::Certify`]: while [`Participant::certifying`] gives the request, ask `Engine::prepare`, waiting as it says; report
-//!    with [`Participant::certified`] in the same hold of the lock.
+//! 1. [`Action::Certify`]: while [`Participant::certifying`] gives the request, ask
+//!    `Engine::prepare`, waiting as it says; report with [`Participant::certified`] in the same
+//!    hold of the lock.
 //! 2. [`Action::Log`]: append the record, in order with the other records of the group.
 //! 3. [`Action::Decide`]: ask `Engine::decide`, waiting as it says, and append its record.
 //! 4. When a payload is applied to the state: `Engine::applied`, then [`Participant::applied`].
@@ -26,8 +30,8 @@ use std::time::Duration;
 const TIMERS_PER_TICK_MAX: usize = 512;
 /// Ids that one `Settled` record names.
 const SETTLED_PER_RECORD_MAX: usize = 512;
-/// A wait that brings nothing is doubled so often: a group that is cut off for minutes is not asked every other second about
-/// each of its transactions.
+/// A wait that brings nothing is doubled so often: a group that is cut off for minutes is not asked
+/// every other second about each of its transactions.
 const DOUBLINGS_MAX: u32 = 3;
 
 /// Said where a ballot was looked at, or put there, a moment ago.
@@ -42,7 +46,8 @@ pub enum Action {
     Log(Record),
     /// Certify [`Participant::certifying`]'s slice and report.
     Certify(TxnId),
-    /// The outcome is known: log it as soon as the clock allows. Aborts too go through the engine, which releases on both.
+    /// The outcome is known: log it as soon as the clock allows. Aborts too go through the engine,
+    /// which releases on both.
     Decide { id: TxnId, at: Option<Timestamp> },
 }
 
@@ -124,7 +129,8 @@ impl Ballot {
 }
 
 impl Participant {
-    /// The participant of a new term, over what the log says. Nothing is sent yet: [`Participant::tick`] asks for what is missing.
+    /// The participant of a new term, over what the log says. Nothing is sent yet:
+    /// [`Participant::tick`] asks for what is missing.
     pub fn start(group: GroupId, ledger: &impl Ledger, now: Timestamp, bugs: PlantedBugs) -> Participant {
         let mut participant = Participant {
             group,
@@ -163,7 +169,8 @@ impl Participant {
         }
     }
 
-    /// Whether the transaction that is being certified has waited its turn for rows here ([`Prepare::has_queued`]).
+    /// Whether the transaction that is being certified has waited its turn for rows here
+    /// ([`Prepare::has_queued`]).
     pub fn has_queued(&self, id: TxnId) -> bool {
         matches!(self.ballots.get(&id).map(|b| &b.phase), Some(Phase::Certifying(prepare)) if prepare.has_queued)
     }
@@ -193,9 +200,10 @@ impl Participant {
         }
     }
 
-    /// The groups that may still be asked for a vote or an acknowledgement from here: every participant of what is prepared, of what
-    /// is certified and on its way into the log, and of what has committed and is not settled. A group that is not among them is
-    /// named by nothing that was certified here so far.
+    /// The groups that may still be asked for a vote or an acknowledgement from here: every
+    /// participant of what is prepared, of what is certified and on its way into the log, and of
+    /// what has committed and is not settled. A group that is not among them is named by nothing
+    /// that was certified here so far.
     pub fn names(&self, ledger: &impl Ledger) -> BTreeSet<GroupId> {
         let mut names: BTreeSet<GroupId> =
             ledger.unsettled().into_iter().flat_map(|id| ledger.participants(id).to_vec()).collect();
@@ -245,7 +253,8 @@ impl Participant {
             return; // The first one is on its way to a vote.
         }
         let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
-        // The other participants may have forgotten such an old transaction, or an operator may have ended it there.
+        // The other participants may have forgotten such an old transaction, or an operator may
+        // have ended it there.
         let is_over = id.hlc.plus(WATERMARK_LAG) <= now && !self.bugs.has(PlantedBug::LatePrepareAsNew);
         let has_no = ballot.has_no() || is_over;
         ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));
@@ -260,7 +269,8 @@ impl Participant {
         }
     }
 
-    /// What the log says; but what began to vote before the watermark passed it is not forgotten: it votes.
+    /// What the log says; but what began to vote before the watermark passed it is not forgotten:
+    /// it votes.
     fn standing(&self, ledger: &impl Ledger, id: TxnId) -> Standing {
         match ledger.standing(id) {
             Standing::Forgotten if self.is_voting(id) => Standing::Unknown,
@@ -295,8 +305,9 @@ impl Participant {
         self.insert(id, ballot);
     }
 
-    /// What certification says: the vote's timestamp, reserved already, or why not. Ignored if it is no longer wanted; so it is
-    /// asked in one hold of the lock with [`Participant::certifying`].
+    /// What certification says: the vote's timestamp, reserved already, or why not. Ignored if it
+    /// is no longer wanted; so it is asked in one hold of the lock with
+    /// [`Participant::certifying`].
     pub fn certified(&mut self, id: TxnId, answer: Result<Timestamp, Refusal>, out: &mut Vec<Action>) {
         let Some(Phase::Certifying(prepare)) = self.ballots.get(&id).map(|b| &b.phase) else { return };
         let participants = prepare.participants.clone();
@@ -456,9 +467,9 @@ impl Participant {
         }
     }
 
-    /// An operator ends what is prepared here and in doubt: nothing else is known to. If the votes have given an outcome meanwhile,
-    /// that one counts. A last resort, which may contradict a participant that nobody can reach (T5); the caller has asked all
-    /// others.
+    /// An operator ends what is prepared here and in doubt: nothing else is known to. If the votes
+    /// have given an outcome meanwhile, that one counts. A last resort, which may contradict a
+    /// participant that nobody can reach (T5); the caller has asked all others.
     pub fn end_in_doubt(&mut self, ledger: &impl Ledger, id: TxnId, at: Option<Timestamp>, out: &mut Vec<Action>) {
         let Standing::Prepared(vote) = ledger.standing(id) else { return };
         if self.ballots.get(&id).is_none_or(|ballot| ballot.phase != Phase::Prepared) {
@@ -500,7 +511,8 @@ impl Participant {
 
     fn prepared_applied(&mut self, ledger: &impl Ledger, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
         let (Standing::Prepared(vote), Some(ballot)) = (ledger.standing(id), self.remove(id)) else {
-            // The record is of this term, whose participant had it logged, and no other vote can be in the log.
+            // The record is of this term, whose participant had it logged, and no other vote can be
+            // in the log.
             assert!(
                 self.bugs != PlantedBugs::NONE,
                 "{id} was prepared by nobody, or has voted before: {:?}",
@@ -596,7 +608,8 @@ impl Participant {
                     out.push(Action::Send { to: Peer::Group(to), message });
                 }
                 self.again_after(id, VOTE_REQUEST_AFTER, now);
-                // A new term finds transactions whose only participant is this group, or none missing.
+                // A new term finds transactions whose only participant is this group, or none
+                // missing.
                 self.decide(ledger, id, out);
             }
             Phase::Committed => {
@@ -655,8 +668,8 @@ impl Participant {
 // --- what always holds
 
 impl Participant {
-    /// Panics if memory and log contradict each other, or memory itself. Between any two calls of the functions above none does; the
-    /// simulator and the model look after every event.
+    /// Panics if memory and log contradict each other, or memory itself. Between any two calls of
+    /// the functions above none does; the simulator and the model look after every event.
     pub fn invariant(&self, ledger: &impl Ledger) {
         if self.bugs != PlantedBugs::NONE {
             return;

@@ -1,13 +1,15 @@
-//! One client of the workload list-append, for the checker `adya`, which starts several of these (`adya run exec`; see
-//! `.ci/run adya`).
+//! One client of the workload list-append, for the checker `adya`, which starts several of these
+//! (`adya run exec`; see `.ci/run adya`).
 //!
-//! adya writes a transaction as a line of JSON, `{"value":[["append",3,7],["r",4,null]]}`, and reads what became of it:
-//! `{"type":"ok","value":[["append",3,7],["r",4,[1,7]]]}`, `fail` if it is certain that it did not commit, or `info` if
-//! nobody can know. adya's own driver for PostgreSQL takes every error at COMMIT for a refusal. That is wrong for 40003 and
-//! for a primary that cannot be reached, so this client decides by SQLSTATE.
+//! adya writes a transaction as a line of JSON, `{"value":[["append",3,7],["r",4,null]]}`, and
+//! reads what became of it: `{"type":"ok","value":[["append",3,7],["r",4,[1,7]]]}`, `fail` if it is
+//! certain that it did not commit, or `info` if nobody can know. adya's own driver for PostgreSQL
+//! takes every error at COMMIT for a refusal. That is wrong for 40003 and for a primary that cannot
+//! be reached, so this client decides by SQLSTATE.
 //!
-//! The arguments are the gateways, as connection strings. A list is a row of `lists_0`, `lists_1` or `lists_2`, by its
-//! number; each table has its home in another region, so most transactions touch several groups.
+//! The arguments are the gateways, as connection strings. A list is a row of `lists_0`, `lists_1`
+//! or `lists_2`, by its number; each table has its home in another region, so most transactions
+//! touch several groups.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
@@ -15,7 +17,8 @@ use std::time::Duration;
 use tokio_postgres::{Client, Error, NoTls};
 
 const TABLES: i64 = 3;
-/// A gateway that was killed says nothing for ever; a transaction that waits for a failover needs about 4 s.
+/// A gateway that was killed says nothing for ever; a transaction that waits for a failover needs
+/// about 4 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(200);
 

@@ -1,5 +1,5 @@
-//! What a workload's clients see, as a table that follows them: throughput and latencies per region and operation, on the
-//! region's own rows and on other regions'.
+//! What a workload's clients see, as a table that follows them: throughput and latencies per region
+//! and operation, on the region's own rows and on other regions'.
 
 use meridian_workload::Locality;
 use meridian_workload::histogram::Histogram;

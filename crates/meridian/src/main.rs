@@ -97,14 +97,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Ends the process quietly when nobody reads its output any more, as `head` does. Not for what has sockets: a lost connection would
-/// end it too.
+/// Ends the process quietly when nobody reads its output any more, as `head` does. Not for what has
+/// sockets: a lost connection would end it too.
 fn end_with_the_pipe() {
     // SAFETY: no thread runs yet, and the default action is no handler of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// Logs go to standard error; `MERIDIAN_LOG` sets the level (`error`, `warn`, `info`, `debug`, or per module).
+/// Logs go to standard error; `MERIDIAN_LOG` sets the level (`error`, `warn`, `info`, `debug`, or
+/// per module).
 pub(crate) fn log_to_stderr(default: &str) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("MERIDIAN_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{default},openraft=off,fjall=warn,lsm_tree=warn")));

@@ -22,21 +22,24 @@ pub struct Args {
 /// What `meridian debug` tells. Everything there is a statement that any client may send.
 #[derive(Subcommand)]
 pub enum Debug {
-    /// The transactions over several regions that are prepared and not decided, and whose votes they wait for.
+    /// The transactions over several regions that are prepared and not decided, and whose votes
+    /// they wait for.
     Txn {
         /// postgresql://user@host:port/database
         #[arg(default_value = URL_DEFAULT)]
         url: String,
     },
-    /// Last resort after clocks were ahead and were set right while the cluster was down: moves the nodes' clocks ahead to what was
-    /// promised, from where they go at half speed until the wall clocks have caught up. Start all nodes first.
+    /// Last resort after clocks were ahead and were set right while the cluster was down: moves the
+    /// nodes' clocks ahead to what was promised, from where they go at half speed until the wall
+    /// clocks have caught up. Start all nodes first.
     AcceptClock {
         #[command(flatten)]
         asked: crate::status::Asked,
     },
-    /// Ends a transaction in doubt: a last resort, for when a participant's nodes are lost for good. Refused while the protocol can end
-    /// it; where somebody knows the outcome, that is the outcome. Else the lost participant may have done the opposite, and
-    /// half of the transaction stays applied for ever.
+    /// Ends a transaction in doubt: a last resort, for when a participant's nodes are lost for
+    /// good. Refused while the protocol can end it; where somebody knows the outcome, that is the
+    /// outcome. Else the lost participant may have done the opposite, and half of the transaction
+    /// stays applied for ever.
     EndTransaction {
         /// As `meridian debug txn` shows it.
         id: String,

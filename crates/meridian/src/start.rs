@@ -23,19 +23,22 @@ pub struct Args {
     /// Where clients connect.
     #[arg(long, default_value = "127.0.0.1:26257")]
     sql_listen: String,
-    /// Nodes of the cluster, as they --listen; the same list for all of them is best. A new node joins the cluster of any of them, or
-    /// founds one with them as soon as all are up. Without --join it founds a cluster by itself.
+    /// Nodes of the cluster, as they --listen; the same list for all of them is best. A new node
+    /// joins the cluster of any of them, or founds one with them as soon as all are up. Without
+    /// --join it founds a cluster by itself.
     #[arg(long, value_delimiter = ',', value_parser = host_and_port)]
     join: Vec<String>,
     /// Listen on addresses that other machines can reach, though nobody is authenticated yet.
     #[arg(long)]
     insecure: bool,
-    /// For how many seconds this node keeps versions that were replaced: how far AS OF SYSTEM TIME reaches back.
+    /// For how many seconds this node keeps versions that were replaced: how far AS OF SYSTEM TIME
+    /// reaches back.
     #[arg(long, default_value_t = base::limits::GC_TTL_DEFAULT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     gc_ttl: u64,
-    /// How many MiB of the disk's free space writes leave alone: below that they are refused, while reads and deletions go on.
-    /// Room for what was accepted and is not in its place yet, up to twice the memory for writes, is set aside beside it. As long as
-    /// nothing is said, 1024, or a tenth of a small disk.
+    /// How many MiB of the disk's free space writes leave alone: below that they are refused, while
+    /// reads and deletions go on. Room for what was accepted and is not in its place yet, up to
+    /// twice the memory for writes, is set aside beside it. As long as nothing is said, 1024, or a
+    /// tenth of a small disk.
     #[arg(long, value_name = "MIB")]
     keep_free: Option<u64>,
     /// Most clients at once.

@@ -16,18 +16,20 @@ const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// A line per node: where it is, whether it answers, what is wanted of it, how far it is, which groups it leads.
+    /// A line per node: where it is, whether it answers, what is wanted of it, how far it is, which
+    /// groups it leads.
     Status {
         #[command(flatten)]
         asked: Asked,
     },
-    /// Moves the primaries away from a node that is about to be stopped. It keeps its replicas, and is itself again when it starts.
+    /// Moves the primaries away from a node that is about to be stopped. It keeps its replicas, and
+    /// is itself again when it starts.
     Drain {
         #[command(flatten)]
         about: About,
     },
-    /// Moves everything away from a node that is to leave the cluster for ever, and waits until it holds nothing. It may be
-    /// stopped then; its process stops by itself.
+    /// Moves everything away from a node that is to leave the cluster for ever, and waits until it
+    /// holds nothing. It may be stopped then; its process stops by itself.
     Decommission {
         #[command(flatten)]
         about: About,
@@ -127,7 +129,8 @@ async fn status(asked: &Asked) -> Result<Vec<NodeStatus>> {
     status_of(runtime, &asked.node).await
 }
 
-/// Has the catalog say what the operator wants of a node. While the catalog elects a primary this is tried again.
+/// Has the catalog say what the operator wants of a node. While the catalog elects a primary this
+/// is tried again.
 async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(about.timeout);
     loop {
@@ -141,8 +144,8 @@ async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
     }
 }
 
-/// Whether every group that a live node holds a replica of has a primary, as far as the node asked knows. What a node holds
-/// that does not answer is told by the primaries of its groups.
+/// Whether every group that a live node holds a replica of has a primary, as far as the node asked
+/// knows. What a node holds that does not answer is told by the primaries of its groups.
 fn all_are_led(nodes: &[NodeStatus]) -> bool {
     let led: BTreeSet<GroupId> = nodes.iter().flat_map(|n| n.leads.iter().copied()).collect();
     nodes.iter().filter(|n| n.is_live).flat_map(|n| &n.holds).all(|group| led.contains(group))
@@ -175,7 +178,8 @@ fn say(line: String, said: &mut Option<String>) {
     }
 }
 
-/// Waits until nothing is left of what a node has. Says what is, whenever that changes, and gives up in the end. Whether nothing is.
+/// Waits until nothing is left of what a node has. Says what is, whenever that changes, and gives
+/// up in the end. Whether nothing is.
 async fn wait(about: &About, verb: &str, left: impl Fn(&NodeStatus) -> Vec<GroupId>, said: &mut Option<String>) -> Result<bool> {
     let id = about.id()?;
     let end = Instant::now() + Duration::from_secs(about.timeout);

@@ -32,7 +32,8 @@ const SOMEWHERE: &str = "local";
 pub struct Args {
     /// movr, bank, queue, inserts, foreign, localities, multi-region, social, tpcc or ycsb.
     workload: String,
-    /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them, each in its node's region.
+    /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them,
+    /// each in its node's region.
     #[arg(long = "url", required = true)]
     urls: Vec<String>,
     /// How long, as in 30s.
@@ -44,7 +45,8 @@ pub struct Args {
     /// Check at the end what must hold. The exit status is 1 if it does not.
     #[arg(long)]
     check: bool,
-    /// Drop the workload's database first. A workload that is checked knows what it did itself, not what others did before.
+    /// Drop the workload's database first. A workload that is checked knows what it did itself, not
+    /// what others did before.
     #[arg(long)]
     fresh: bool,
     /// All choices follow from it. Default: another one each time.
@@ -62,7 +64,8 @@ pub struct TpccArgs {
     /// tpcc: warehouses in each region.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     warehouses: u16,
-    /// tpcc: the part of a warehouse's customers, orders and stock that is loaded; 1 is the standard's.
+    /// tpcc: the part of a warehouse's customers, orders and stock that is loaded; 1 is the
+    /// standard's.
     #[arg(long, default_value_t = 1.0, value_parser = scale)]
     scale: f64,
     /// tpcc: keying and think times as multiples of the standard's.
@@ -81,16 +84,19 @@ impl TpccArgs {
 /// The shape of YCSB.
 #[derive(ClapArgs, Clone, Debug)]
 struct YcsbArgs {
-    /// ycsb: a (updates half of the time), b (one update in twenty operations) or d (one insert in twenty).
+    /// ycsb: a (updates half of the time), b (one update in twenty operations) or d (one insert in
+    /// twenty).
     #[arg(long, default_value = "b", value_parser = mix)]
     mix: Mix,
-    /// ycsb: regional, global, by_row, rehoming, computed, partitioned or duplicates; each has a table of its own.
+    /// ycsb: regional, global, by_row, rehoming, computed, partitioned or duplicates; each has a
+    /// table of its own.
     #[arg(long, default_value = "by_row", value_parser = table)]
     table: Table,
     /// ycsb: rows of each region.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rows: u64,
-    /// ycsb: percent of the operations on rows of the client's own region; without it, all rows are everybody's.
+    /// ycsb: percent of the operations on rows of the client's own region; without it, all rows are
+    /// everybody's.
     #[arg(long, value_parser = clap::value_parser!(u8).range(..=100))]
     own: Option<u8>,
     /// ycsb: reads of the newest state that the nearest replica has.

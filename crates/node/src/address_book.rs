@@ -1,10 +1,11 @@
 //! Where the other nodes are: the file `nodes`, for the moment after a start.
 //!
-//! The catalog says where nodes are, and the catalog is in a replicated log: what of it is not flushed yet comes back only when
-//! the log's members have elected a leader, for which they must find each other. After a power failure of a whole young
-//! cluster nobody would know anybody. So every node keeps a copy of the addresses beside its identity, written anew when they
-//! change. It is advice: a copy that is missing, old or damaged costs time, never correctness, since nodes say who they are
-//! when they are connected to.
+//! The catalog says where nodes are, and the catalog is in a replicated log: what of it is not
+//! flushed yet comes back only when the log's members have elected a leader, for which they must
+//! find each other. After a power failure of a whole young cluster nobody would know anybody. So
+//! every node keeps a copy of the addresses beside its identity, written anew when they change. It
+//! is advice: a copy that is missing, old or damaged costs time, never correctness, since nodes say
+//! who they are when they are connected to.
 
 use crate::shared::Shared;
 use crate::small_file;

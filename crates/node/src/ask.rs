@@ -1,12 +1,13 @@
 //! Asking a group's primary, wherever it is.
 //!
-//! A question is the same whether the primary is on this node or on another one, and so is what can go wrong: nobody is known to be
-//! the primary, the node asked is not the primary (any more), it cannot be reached, it is not ready. All of these are
-//! [`meridian_base::Error::is_unavailable`], and the question is asked again for as long as the asker has patience. The error that ends
-//! it is the last one, so a primary that said what it waits for is heard.
+//! A question is the same whether the primary is on this node or on another one, and so is what can
+//! go wrong: nobody is known to be the primary, the node asked is not the primary (any more), it
+//! cannot be reached, it is not ready. All of these are [`meridian_base::Error::is_unavailable`],
+//! and the question is asked again for as long as the asker has patience. The error that ends it is
+//! the last one, so a primary that said what it waits for is heard.
 //!
-//! A question may therefore be answered twice. Whoever asks in this way makes it harmless: by an id ([`crate::ddl`]), by a
-//! number (schema grants), or because asking again changes nothing.
+//! A question may therefore be answered twice. Whoever asks in this way makes it harmless: by an id
+//! ([`crate::ddl`]), by a number (schema grants), or because asking again changes nothing.
 
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
@@ -29,10 +30,12 @@ pub(crate) trait Ask: Send + Sync {
     fn answer(response: Response) -> Option<Self::Answer>;
     /// This node's own answer, as the primary.
     fn here(&self, shared: &Arc<Shared>, replica: &Arc<Replica>) -> impl Future<Output = Result<Self::Answer>> + Send;
-    /// Whether the question is dropped when the group is lost ([`crate::reach`]): one whose answer is of no use later, and which
-    /// changes nothing. What may have been done already has to be asked for.
+    /// Whether the question is dropped when the group is lost ([`crate::reach`]): one whose answer
+    /// is of no use later, and which changes nothing. What may have been done already has to be
+    /// asked for.
     const IS_DROPPED: bool = false;
-    /// Whether another node may be asked. Two nodes that take each other for the primary must not pass a question to and fro.
+    /// Whether another node may be asked. Two nodes that take each other for the primary must not
+    /// pass a question to and fro.
     fn may_travel(&self) -> bool {
         true
     }
@@ -49,8 +52,8 @@ impl Shared {
             }
             match self.try_primary(group, attempt, ask).await {
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    // A node that is not the primary may have said who is. Every other time that is not believed: two nodes
-                    // may name each other.
+                    // A node that is not the primary may have said who is. Every other time that is
+                    // not believed: two nodes may name each other.
                     if e.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
                         self.forget_route(group);
                     }

@@ -1,10 +1,13 @@
-//! What connections between nodes keep in memory, bounded for each connection and for all of a node's together.
+//! What connections between nodes keep in memory, bounded for each connection and for all of a
+//! node's together.
 //!
-//! Bytes are kept in three places. *Outgoing* frames wait until their receiver reads them. *Requests in hand* have been read and
-//! are not answered yet. A *large frame* is incomplete while it arrives. A bound per connection alone is not enough: it must allow
-//! the largest message, and a thousand connections of that size are more than a machine has. A bound per node alone lets one
-//! peer that reads nothing take everything. So an [`Account`] has both, and leaves each connection a share
-//! ([`limits::RPC_SHARE_BYTES`]) that the others cannot take: heartbeats and votes are small, and pass.
+//! Bytes are kept in three places. *Outgoing* frames wait until their receiver reads them.
+//! *Requests in hand* have been read and are not answered yet. A *large frame* is incomplete while
+//! it arrives. A bound per connection alone is not enough: it must allow the largest message, and a
+//! thousand connections of that size are more than a machine has. A bound per node alone lets one
+//! peer that reads nothing take everything. So an [`Account`] has both, and leaves each connection
+//! a share ([`limits::RPC_SHARE_BYTES`]) that the others cannot take: heartbeats and votes are
+//! small, and pass.
 
 use bytes::Bytes;
 use meridian_base::{GroupId, limits};
@@ -51,8 +54,8 @@ impl Memory {
     pub(crate) fn requests(&self) -> Arc<Account> {
         Arc::new(Account::new(limits::RPC_IN_HAND_BYTES_MAX, self.in_hand.clone()))
     }
-    /// Waits until a frame of `len` bytes may be read into memory; the room is taken until the permit is dropped. `None`: the
-    /// frame is small enough to need none.
+    /// Waits until a frame of `len` bytes may be read into memory; the room is taken until the
+    /// permit is dropped. `None`: the frame is small enough to need none.
     pub(crate) async fn room_for(&self, len: usize) -> Option<SemaphorePermit<'_>> {
         if len <= limits::RPC_SHARE_BYTES {
             return None;
@@ -62,7 +65,8 @@ impl Memory {
     }
 }
 
-/// Bytes of one connection, counted among those of the node. What is left when the connection ends is taken off the node's.
+/// Bytes of one connection, counted among those of the node. What is left when the connection ends
+/// is taken off the node's.
 pub(crate) struct Account {
     own: AtomicUsize,
     own_max: usize,
@@ -84,7 +88,8 @@ impl Account {
         self.node.fetch_sub(bytes, Ordering::AcqRel);
         self.drained.notify_waiters();
     }
-    /// Whether this connection has its fill, or the node has and this connection more than its share.
+    /// Whether this connection has its fill, or the node has and this connection more than its
+    /// share.
     pub(crate) fn is_full(&self) -> bool {
         let own = self.own.load(Ordering::Acquire);
         own >= self.own_max || (own >= limits::RPC_SHARE_BYTES && self.node.load(Ordering::Acquire) >= limits::RPC_NODE_BYTES_MAX)
@@ -97,7 +102,8 @@ impl Account {
     pub(crate) async fn until_it_fits(&self) {
         self.until(|| !self.overflows()).await;
     }
-    /// A connection waits for its own bytes to leave: below its share it is never full, whatever others have.
+    /// A connection waits for its own bytes to leave: below its share it is never full, whatever
+    /// others have.
     async fn until(&self, enough: impl Fn() -> bool) {
         loop {
             let drained = self.drained.notified();

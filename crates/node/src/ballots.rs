@@ -1,5 +1,5 @@
-//! A group's primary as a participant of transactions over several groups: the protocol (crate `commit`) joined to
-//! certification and the log's tables (crate `region`).
+//! A group's primary as a participant of transactions over several groups: the protocol (crate
+//! `commit`) joined to certification and the log's tables (crate `region`).
 //!
 //! ```text
 //!  message ──▶ Participant ──Certify──▶ Engine::prepare ──▶ Prepared in the log ──applied──▶ vote to everybody
@@ -7,7 +7,8 @@
 //!                   └── applied records, messages, time
 //! ```
 //!
-//! Both live behind the replica's lock for one term; what takes time goes through the [`crate::outbox`].
+//! Both live behind the replica's lock for one term; what takes time goes through the
+//! [`crate::outbox`].
 
 use crate::outbox::Work;
 use crate::primary::Step;
@@ -30,14 +31,17 @@ use tokio::time::Instant;
 /// How long an operator's decision may take to be in the log, and how often that is looked at.
 const END_MAX: Duration = Duration::from_millis(1_500);
 const END_POLL: Duration = Duration::from_millis(10);
-/// An outcome waits for the clock or for the lease at most this long at a time; then the term has other worries.
+/// An outcome waits for the clock or for the lease at most this long at a time; then the term has
+/// other worries.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
 /// Before it asks again.
 const DECIDE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Reserving reads whose vote is not given yet; of more the oldest are told their vote alone, and are run again.
+/// Reserving reads whose vote is not given yet; of more the oldest are told their vote alone, and
+/// are run again.
 const READING_MAX: usize = 1_024;
-/// In builds with assertions, memory and log are compared after every step of the protocol while there are no more transactions.
+/// In builds with assertions, memory and log are compared after every step of the protocol while
+/// there are no more transactions.
 const LOOKED_AT_MAX: usize = 64;
 /// Rows read at a time.
 const PAGE_ROWS_MAX: usize = 1_024;
@@ -91,7 +95,8 @@ impl Replica {
         self.core.lock().state.prepared().len() > 0
     }
 
-    /// What the log says of a transaction, and the votes that have come. `None`: this is not the primary, or it knows nothing.
+    /// What the log says of a transaction, and the votes that have come. `None`: this is not the
+    /// primary, or it knows nothing.
     pub(crate) fn known(&self, id: TxnId) -> Option<Known> {
         let core = self.core.lock();
         let participant = core.participant.as_ref()?;
@@ -100,8 +105,8 @@ impl Replica {
         Some(Known { group: self.id, said, participants, votes: participant.votes(id), is_old: id.hlc <= core.state.watermark() })
     }
 
-    /// See [`meridian_commit::Participant::end_in_doubt`]. What it has ended as, when that is in the log: not as the operator says if
-    /// something else has ended it.
+    /// See [`meridian_commit::Participant::end_in_doubt`]. What it has ended as, when that is in
+    /// the log: not as the operator says if something else has ended it.
     pub(crate) async fn end_in_doubt(&self, id: TxnId, at: Option<Timestamp>) -> Result<Said> {
         self.check_lease()?;
         {
@@ -148,9 +153,10 @@ impl Replica {
         prepared.collect()
     }
 
-    /// The version of the catalog that this primary certifies with, and the groups that anything names which it certified with an
-    /// earlier one and that is not over: both of one moment. `catalog`: the version as of now, for the catalog's own group, which is
-    /// granted nothing: its steps are certified against its rows.
+    /// The version of the catalog that this primary certifies with, and the groups that anything
+    /// names which it certified with an earlier one and that is not over: both of one moment.
+    /// `catalog`: the version as of now, for the catalog's own group, which is granted nothing: its
+    /// steps are certified against its rows.
     pub(crate) fn names(&self, catalog: SchemaVersion) -> (SchemaVersion, Vec<GroupId>) {
         let core = self.core.lock();
         let Some(participant) = &core.participant else { return (SchemaVersion::default(), Vec::new()) };
@@ -209,8 +215,8 @@ impl Replica {
         Work::Send { to, message }
     }
 
-    /// What a reserving read that has this group's vote at `at` reads. Nothing at or below `at` changes any more, so it does not
-    /// matter when this is asked, or in which term.
+    /// What a reserving read that has this group's vote at `at` reads. Nothing at or below `at`
+    /// changes any more, so it does not matter when this is asked, or in which term.
     pub(crate) async fn read_reserved(&self, at: Timestamp, targets: &[Target]) -> Result<Found> {
         let mut rows: BTreeMap<Key, Bytes> = BTreeMap::new();
         let mut bytes = 0;
@@ -272,7 +278,8 @@ impl Replica {
         (!slice.global.entries.is_empty()).then(|| slice.clone())
     }
 
-    /// Certifies a slice, whose reads of GLOBAL rows hold so long, and votes. `false`: they have to be looked at again.
+    /// Certifies a slice, whose reads of GLOBAL rows hold so long, and votes. `false`: they have to
+    /// be looked at again.
     pub(crate) async fn certify_slice(&self, id: TxnId, hold_until: Timestamp, patience: Duration) -> bool {
         let certifying = self.until_ready(patience, |core| self.try_certify(core, id, hold_until)).await;
         match certifying {
@@ -387,7 +394,8 @@ impl Replica {
         }
     }
 
-    /// Part of a read-only round over several groups: whether everything is still the newest, with nobody about to change it.
+    /// Part of a read-only round over several groups: whether everything is still the newest, with
+    /// nobody about to change it.
     pub async fn check(
         &self,
         entries: &[ReadEntry],

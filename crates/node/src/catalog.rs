@@ -1,7 +1,9 @@
-//! The catalog as this node knows it: built from the rows of the catalog's group, of which every node holds a replica.
+//! The catalog as this node knows it: built from the rows of the catalog's group, of which every
+//! node holds a replica.
 //!
-//! A schema step commits at a timestamp that may lie a little in the future. A version is *active* here, and used for
-//! planning, from the moment this node's clock passes it; until then the version before is.
+//! A schema step commits at a timestamp that may lie a little in the future. A version is *active*
+//! here, and used for planning, from the moment this node's clock passes it; until then the version
+//! before is.
 //!
 //! Rows of the catalog's group (key = index id | …):
 //!
@@ -37,8 +39,8 @@ const NODES: u32 = 3;
 const LEASES: u32 = 4;
 const STEPS: u32 = 5;
 
-/// Versions whose steps are remembered: more than are made while a gateway asks what became of one ([`crate::env`]), were each to
-/// take no longer than one write to a log.
+/// Versions whose steps are remembered: more than are made while a gateway asks what became of one
+/// ([`crate::env`]), were each to take no longer than one write to a log.
 pub(crate) const STEPS_KEPT: u64 = 10_000;
 
 const TOKENS: u32 = 6;
@@ -106,8 +108,8 @@ pub(crate) fn read_row<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T
     postcard::from_bytes(bytes).map_err(|e| Error::fatal(format!("a row of the catalog cannot be read: {e}")))
 }
 
-/// The rows by which the step `id` turns a catalog into its next version. `seen`: the last one that transactions can tell from the one
-/// before.
+/// The rows by which the step `id` turns a catalog into its next version. `seen`: the last one that
+/// transactions can tell from the one before.
 pub(crate) fn change_rows(
     id: TxnId,
     meta: &Meta,
@@ -272,7 +274,8 @@ impl CatalogCache {
         Ok(())
     }
 
-    /// The catalog as it was, from this node's copy of its group; 72000 if that is collected, 57P03 if there was none yet.
+    /// The catalog as it was, from this node's copy of its group; 72000 if that is collected, 57P03
+    /// if there was none yet.
     pub fn past(&self, store: &GroupStore, at: Timestamp) -> Result<Arc<Catalog>> {
         let newest = self.active();
         if newest.committed_at <= at {
@@ -357,8 +360,9 @@ fn stored(store: &GroupStore, at: Timestamp) -> Result<Option<(Catalog, Meta)>> 
     Ok(Some((Catalog::from_stored(descriptors, meta.next_id, meta.version, row.at, seen), meta)))
 }
 
-/// Where to read the newest versions: the newest timestamp applied, or, if nothing was written for so long that garbage
-/// collection has passed it, where that is. It never passes what is closed, so nothing appears below it either.
+/// Where to read the newest versions: the newest timestamp applied, or, if nothing was written for
+/// so long that garbage collection has passed it, where that is. It never passes what is closed, so
+/// nothing appears below it either.
 pub(crate) fn newest_readable(store: &GroupStore) -> Timestamp {
     store.applied_ts().max(store.gc_threshold())
 }

@@ -1,22 +1,29 @@
-//! This node's physical clock: compared with the other nodes', and with what groups on this node were promised.
+//! This node's physical clock: compared with the other nodes', and with what groups on this node
+//! were promised.
 //!
-//! A timestamp once promised is never taken back: nothing is issued below a group's ceiling or closed timestamp, whatever became of
-//! the clock that promised it. So a clock that is wrong must be noticed before anything is promised by it:
+//! A timestamp once promised is never taken back: nothing is issued below a group's ceiling or
+//! closed timestamp, whatever became of the clock that promised it. So a clock that is wrong must
+//! be noticed before anything is promised by it:
 //!
-//! * while the node runs, a step of the wall clock is not followed ([`meridian_base::SteadyClock`]), and the node stops
-//!   ([`stop_at_step`]);
-//! * when the node starts, it compares its clock with the other nodes' before any of its replicas leads ([`compare`]);
-//! * and all the time, a node whose clock is too far from a majority of the others' stops itself ([`stop_if_off`]), and so does one
-//!   that started while its wall clock was ahead, as soon as the others agree with the wall clock alone.
+//! * while the node runs, a step of the wall clock is not followed
+//!   ([`meridian_base::SteadyClock`]), and the node stops ([`stop_at_step`]);
+//! * when the node starts, it compares its clock with the other nodes' before any of its replicas
+//!   leads ([`compare`]);
+//! * and all the time, a node whose clock is too far from a majority of the others' stops itself
+//!   ([`stop_if_off`]), and so does one that started while its wall clock was ahead, as soon as the
+//!   others agree with the wall clock alone.
 //!
-//! What remains is a node without others, or cut off from them, that starts with a clock that is ahead; and all nodes of a cluster
-//! being wrong alike, since they share a machine. Set right, such a clock is *behind* what was promised. A wait for that is normal
-//! after a restart, up to [`BEHIND_MAX`]. Beyond that the node says so, to its log, to `meridian node status` and to clients, and an
-//! operator may move the clocks of all nodes ahead to where the promises end ([`accept`]), by the same amount on every node. From
-//! there they go at half speed until the wall clocks have caught up. Nothing else changes: timestamps go on above everything that was
-//! issued, reads at the present see what was acknowledged, and nodes' clocks agree with each other as well as before. It rests on
-//! no clock: what other primaries might still do under leases of before has ended in real time ([`meridian_raft::Group::lease_until`]),
-//! since a leader is elected only when promises to the one before it have run out.
+//! What remains is a node without others, or cut off from them, that starts with a clock that is
+//! ahead; and all nodes of a cluster being wrong alike, since they share a machine. Set right, such
+//! a clock is *behind* what was promised. A wait for that is normal after a restart, up to
+//! [`BEHIND_MAX`]. Beyond that the node says so, to its log, to `meridian node status` and to
+//! clients, and an operator may move the clocks of all nodes ahead to where the promises end
+//! ([`accept`]), by the same amount on every node. From there they go at half speed until the wall
+//! clocks have caught up. Nothing else changes: timestamps go on above everything that was issued,
+//! reads at the present see what was acknowledged, and nodes' clocks agree with each other as well
+//! as before. It rests on no clock: what other primaries might still do under leases of before has
+//! ended in real time ([`meridian_raft::Group::lease_until`]), since a leader is elected only when
+//! promises to the one before it have run out.
 
 use crate::rpc::Rpc;
 use crate::shared::{LIVENESS_TIMEOUT, Shared};
@@ -32,8 +39,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a node that starts waits for others to compare its clock with. When none of them answers it goes on without: a region that
-/// is cut off must be able to start.
+/// How long a node that starts waits for others to compare its clock with. When none of them
+/// answers it goes on without: a region that is cut off must be able to start.
 pub(crate) const COMPARE_MAX: Duration = Duration::from_secs(3);
 pub(crate) const COMPARE_CALL: Duration = Duration::from_millis(1_000);
 const COMPARE_PAUSE: Duration = Duration::from_millis(100);
@@ -65,7 +72,8 @@ struct Measured {
     /// The other clock minus this node's, and how well that is known.
     offset_micros: i64,
     round_trip: Duration,
-    /// How far this machine's wall clock was behind this node's clock then. That changes: a clock that is ahead goes slower.
+    /// How far this machine's wall clock was behind this node's clock then. That changes: a clock
+    /// that is ahead goes slower.
     wall_behind_micros: i64,
 }
 
@@ -127,7 +135,8 @@ fn differs(off: usize, of: usize, bound: Duration) -> Error {
     ))
 }
 
-/// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself (design: GLOBAL tables).
+/// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself
+/// (design: GLOBAL tables).
 pub(crate) fn stop_if_off(shared: &Shared) {
     let bound = apart_max(shared);
     let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
@@ -137,8 +146,9 @@ pub(crate) fn stop_if_off(shared: &Shared) {
     }
 }
 
-/// Stops the node when its clock has stepped ahead, also while it waits to join a cluster. The clock does not
-/// follow the step, so it stays behind the other nodes' clocks, and they refuse each other's messages.
+/// Stops the node when its clock has stepped ahead, also while it waits to join a cluster. The
+/// clock does not follow the step, so it stays behind the other nodes' clocks, and they refuse each
+/// other's messages.
 pub(crate) async fn stop_at_step(shared: Arc<Shared>) {
     loop {
         // A reading finds the step. A node that waits may have nothing else that reads its clock.
@@ -156,8 +166,9 @@ pub(crate) async fn stop_at_step(shared: Arc<Shared>) {
     }
 }
 
-/// Whether all others agree with this machine's wall clock, and none with the clock of this node: it started while the wall clock was
-/// ahead, and that was set right since. To start again is all it needs; of two nodes, only this one knows that.
+/// Whether all others agree with this machine's wall clock, and none with the clock of this node:
+/// it started while the wall clock was ahead, and that was set right since. To start again is all
+/// it needs; of two nodes, only this one knows that.
 fn is_wall_right(shared: &Shared, bound: Duration) -> bool {
     let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
     measured > 0 && off == measured && shared.clocks.judge(bound, Against::WallClock).1 == 0
@@ -172,8 +183,9 @@ pub(crate) async fn compare(shared: Arc<Shared>) {
         let bound = apart_max(&shared);
         let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
         if off * 2 > measured {
-            // With one other node nobody knows which of the two is right; the one that serves already goes on. Unless it knows better:
-            // there is time for it to ask this one, and to make way (`is_wall_right`).
+            // With one other node nobody knows which of the two is right; the one that serves
+            // already goes on. Unless it knows better: there is time for it to ask this one, and to
+            // make way (`is_wall_right`).
             if Instant::now() >= deadline {
                 return shared.fail(differs(off, measured, bound));
             }
@@ -188,7 +200,8 @@ pub(crate) async fn compare(shared: Arc<Shared>) {
     }
 }
 
-/// Asks a node what its clock shows. Unlike any other question it is answered to clocks that differ.
+/// Asks a node what its clock shows. Unlike any other question it is answered to clocks that
+/// differ.
 pub(crate) async fn ask(shared: &Arc<Shared>, node: NodeId) {
     let sent = Instant::now();
     if let Ok(Response::Clock(report)) = shared.rpc.call(node, Request::Clock, COMPARE_CALL).await {
@@ -199,15 +212,17 @@ pub(crate) async fn ask(shared: &Arc<Shared>, node: NodeId) {
 // --- behind what was promised
 
 impl Shared {
-    /// The group that was promised most, if this node's clock is so far behind that that it is no ordinary wait.
+    /// The group that was promised most, if this node's clock is so far behind that that it is no
+    /// ordinary wait.
     pub(crate) fn clock_behind(&self) -> Option<(GroupId, Duration)> {
         let behind = self.all_replicas().into_iter().filter_map(|r| Some((r.id, r.behind_promise()?)));
         behind.max_by_key(|(group, by)| (*by, std::cmp::Reverse(*group)))
     }
 }
 
-/// What clients are told of a group that has to wait for the clock: at once, since nothing that they could wait for changes it. What was
-/// asked has not happened, and will not: no message is on its way for as long as such a wait takes at least.
+/// What clients are told of a group that has to wait for the clock: at once, since nothing that
+/// they could wait for changes it. What was asked has not happened, and will not: no message is on
+/// its way for as long as such a wait takes at least.
 pub(crate) fn behind_error(group: GroupId, by: Duration) -> Error {
     Error::sql(
         "57P03",
@@ -265,8 +280,8 @@ pub(crate) async fn add_reports(shared: &Arc<Shared>, status: &mut [NodeStatus])
     futures::future::join_all(asked).await;
 }
 
-/// Moves this node's clock ahead, because an operator says so: no farther than what was promised here, since whoever can send a
-/// message can say so.
+/// Moves this node's clock ahead, because an operator says so: no farther than what was promised
+/// here, since whoever can send a message can say so.
 pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
     let Some((group, behind)) = shared.clock_behind() else {
         return Err(Error::sql("55000", "the clock of this node is not behind anything that was promised here"));
@@ -284,7 +299,8 @@ pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Where an operator has moved the clock ahead, a process that is restarted goes on. To be called before the clock is used.
+/// Where an operator has moved the clock ahead, a process that is restarted goes on. To be called
+/// before the clock is used.
 pub(crate) fn continue_accepted(runtime: &Arc<dyn Runtime>) {
     let Ok(text) = small_file::read(runtime, FILE, FILE_BYTES_MAX) else { return };
     let number = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
@@ -310,8 +326,8 @@ pub struct Accepted {
     pub failed: Vec<(NodeId, Error)>,
 }
 
-/// Moves the clocks of all nodes of a cluster ahead to where the promises end, by the same amount. For command lines, which ask node
-/// by node, and are members of nothing.
+/// Moves the clocks of all nodes of a cluster ahead to where the promises end, by the same amount.
+/// For command lines, which ask node by node, and are members of nothing.
 pub(crate) async fn accept(rpc: &Arc<Rpc>, nodes: &[NodeStatus]) -> Result<Accepted> {
     let patience = Duration::from_secs(5);
     let asked = nodes.iter().map(|n| async move {

@@ -1,8 +1,9 @@
 //! Closed timestamps of idle groups (design: replication, «Closed timestamps»).
 //!
-//! Every log record carries its group's closed timestamp. A group without traffic would fall behind the clock, and with it
-//! everybody who reads at its replicas; so its primary says every [`CLOSED_INTERVAL`] what it promises, in one message to each
-//! node for all groups it leads. A promise counts at a replica once that has applied the log up to the entry it names.
+//! Every log record carries its group's closed timestamp. A group without traffic would fall behind
+//! the clock, and with it everybody who reads at its replicas; so its primary says every
+//! [`CLOSED_INTERVAL`] what it promises, in one message to each node for all groups it leads. A
+//! promise counts at a replica once that has applied the log up to the entry it names.
 
 use crate::replica::Replica;
 use crate::shared::{LIVENESS_TIMEOUT, Shared};
@@ -34,13 +35,15 @@ pub(crate) async fn promise_loop(shared: Arc<Shared>) {
 
 /// How long more than measured a promise may take to every replica.
 const LEAD_JITTER: Duration = Duration::from_millis(50);
-/// A lead above this is of no use: writers wait it out, and the lease has to be renewed before it is used up.
+/// A lead above this is of no use: writers wait it out, and the lease has to be renewed before it
+/// is used up.
 pub(crate) const LEAD_MAX: Duration = Duration::from_millis(900);
 /// A lead falls by this part of itself with every promise, and rises at once.
 const LEAD_DECAY: u32 = 64;
 
-/// Keeps the clocks of the GLOBAL groups on this node so far ahead that a promise of the primary's is `max_offset` in the future when it
-/// reaches the farthest replica (design: replication, «GLOBAL tables»). Whoever may become the primary keeps that up to date.
+/// Keeps the clocks of the GLOBAL groups on this node so far ahead that a promise of the primary's
+/// is `max_offset` in the future when it reaches the farthest replica (design: replication, «GLOBAL
+/// tables»). Whoever may become the primary keeps that up to date.
 fn keep_leads(shared: &Shared) {
     for replica in shared.all_replicas().iter().filter(|r| r.is_global) {
         let before = Duration::from_micros(replica.lead_micros.load(Ordering::Relaxed));
@@ -49,8 +52,9 @@ fn keep_leads(shared: &Shared) {
     }
 }
 
-/// `max_offset`, the time a record takes to a quorum and from there to the farthest replica, the time to the next promise, and some.
-/// And as much as other clocks are ahead of this one: who reads, and who certifies what was read, reckons by those.
+/// `max_offset`, the time a record takes to a quorum and from there to the farthest replica, the
+/// time to the next promise, and some. And as much as other clocks are ahead of this one: who
+/// reads, and who certifies what was read, reckons by those.
 fn wanted_lead(shared: &Shared, replica: &Replica) -> Duration {
     let members = replica.raft().members();
     let mut to_voters: Vec<Duration> = members.voters.iter().map(|node| shared.round_trip(*node)).collect();
@@ -60,7 +64,8 @@ fn wanted_lead(shared: &Shared, replica: &Replica) -> Duration {
     shared.clock.max_offset() + clocks_ahead(shared) + quorum + farthest + CLOSED_INTERVAL + LEAD_JITTER
 }
 
-/// How far any clock in the cluster is ahead of this node's: by what pings have measured, and by what has reached the logical clock.
+/// How far any clock in the cluster is ahead of this node's: by what pings have measured, and by
+/// what has reached the logical clock.
 fn clocks_ahead(shared: &Shared) -> Duration {
     let physical = shared.runtime.physical_micros();
     let peers = shared.peers.read();
@@ -90,7 +95,8 @@ fn promises(shared: &Shared) -> BTreeMap<NodeId, Vec<ClosedPromise>> {
 }
 
 impl Replica {
-    /// What the primary of an idle group promises. While records are on their way to the log, these carry it.
+    /// What the primary of an idle group promises. While records are on their way to the log, these
+    /// carry it.
     fn promise(&self) -> Option<ClosedPromise> {
         let mut core = self.core.lock();
         let core = &mut *core;
@@ -108,16 +114,17 @@ impl Replica {
         Some(ClosedPromise { group: self.id, closed, index: core.state.applied().index })
     }
 
-    /// No version will appear at or below it: garbage collection never passes it. A replica that lags still applies older
-    /// versions, and what is prepared may commit at its vote.
+    /// No version will appear at or below it: garbage collection never passes it. A replica that
+    /// lags still applies older versions, and what is prepared may commit at its vote.
     pub(crate) fn settled(&self) -> Timestamp {
         let core = self.core.lock();
         let prepared = core.state.prepared().map(|p| p.at).min();
         prepared.map_or(core.closed(), |at| at.prev().min(core.closed()))
     }
 
-    /// A promise arrived. It counts if `from` is who leads the group, as far as this replica knows, and if it can have been made:
-    /// a primary promises nothing above its ceiling. Another promise is dropped; the next one comes soon.
+    /// A promise arrived. It counts if `from` is who leads the group, as far as this replica knows,
+    /// and if it can have been made: a primary promises nothing above its ceiling. Another promise
+    /// is dropped; the next one comes soon.
     pub(crate) fn promised(&self, from: NodeId, promise: &ClosedPromise) {
         let most = self.clock.now(self.physical()).plus(LEASE_AHEAD + LEAD_MAX + self.clock.max_offset());
         if self.raft().role().leader != Some(from) || promise.closed > most {
@@ -131,7 +138,8 @@ impl Replica {
 }
 
 impl crate::replica::Core {
-    /// No version will appear here at or below it, except those of transactions that are prepared already.
+    /// No version will appear here at or below it, except those of transactions that are prepared
+    /// already.
     pub(crate) fn closed(&self) -> Timestamp {
         let kept = self.state.applied().index >= self.promise.index;
         let promised = if kept { self.promise.closed } else { Timestamp::MIN };

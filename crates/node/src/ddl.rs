@@ -1,14 +1,15 @@
 //! The catalog's primary: schema steps, schema leases, and new members.
 //!
 //! All writes to the catalog's group go through one task on its primary, the coordinator. It drives
-//! `region::SchemaLeases`, the pure state machine of the schema lease: that says what to log, what to send and when a step may
-//! commit; this file logs, sends and commits. A coordinator that dies leaves its log; its successor starts from there.
+//! `region::SchemaLeases`, the pure state machine of the schema lease: that says what to log, what
+//! to send and when a step may commit; this file logs, sends and commits. A coordinator that dies
+//! leaves its log; its successor starts from there.
 //!
 //! # What became of a step
 //!
-//! A step is derived from a version, its *base*, and makes the next one or nothing. Its transaction writes, beside the version, the id
-//! that the gateway gave to the step. So what became of a step can be read for as long as versions are remembered
-//! ([`crate::catalog::STEPS_KEPT`]):
+//! A step is derived from a version, its *base*, and makes the next one or nothing. Its transaction
+//! writes, beside the version, the id that the gateway gave to the step. So what became of a step
+//! can be read for as long as versions are remembered ([`crate::catalog::STEPS_KEPT`]):
 //!
 //! | the catalog is | the version after the base was made by | the step |
 //! | --- | --- | --- |
@@ -17,15 +18,18 @@
 //! | past it | another id | has not happened and never will |
 //! | past it | (forgotten) | may have happened: 40003 |
 //!
-//! A gateway that has no answer sends the same step, with the same id and base, until it has one. A copy of a step under way
-//! joins it; a copy of one that is over gets the same answer, and waits as the first one did until no group can use the version before and
-//! every gateway plans with the new one. A copy of one that has not happened is run. There is one exception: of a step that a
-//! transaction commits with, the last coordinator's ballot may still be open, and a second ballot might refuse what the first one
-//! commits. So such a copy is not run. A version without changes is written instead (the *fence*): the open ballot can never be
-//! certified above it, and the gateway derives its step anew.
+//! A gateway that has no answer sends the same step, with the same id and base, until it has one. A
+//! copy of a step under way joins it; a copy of one that is over gets the same answer, and waits as
+//! the first one did until no group can use the version before and every gateway plans with the new
+//! one. A copy of one that has not happened is run. There is one exception: of a step that a
+//! transaction commits with, the last coordinator's ballot may still be open, and a second ballot
+//! might refuse what the first one commits. So such a copy is not run. A version without changes is
+//! written instead (the *fence*): the open ballot can never be certified above it, and the gateway
+//! derives its step anew.
 //!
-//! Every write of this task rests on the catalog's row being what this task knows ([`Coordinator::read_at`]): a step that the last
-//! coordinator left in a ballot, and that commits late, ends the term of this one.
+//! Every write of this task rests on the catalog's row being what this task knows
+//! ([`Coordinator::read_at`]): a step that the last coordinator left in a ballot, and that commits
+//! late, ends the term of this one.
 
 use crate::ask::Ask;
 use crate::catalog::{
@@ -67,12 +71,14 @@ const TURN_MARGIN: Duration = Duration::from_millis(100);
 pub(crate) const COMMIT_TAKES_MAX: Duration = Duration::from_secs(1);
 const FOUNDING_POLL: Duration = Duration::from_millis(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a grant looks for the group's primary. It is sent again by the state machine's own timer in any case.
+/// How long a grant looks for the group's primary. It is sent again by the state machine's own
+/// timer in any case.
 const SEND_PATIENCE: Duration = Duration::from_millis(100);
 /// Before a write to the catalog whose outcome has not come is asked about again.
 const COMMIT_AGAIN: Duration = Duration::from_millis(10);
 const DECISION_POLL: Duration = Duration::from_millis(1);
-/// Copies of one step that wait for its answer: a gateway sends the next one when it has given the last one up.
+/// Copies of one step that wait for its answer: a gateway sends the next one when it has given the
+/// last one up.
 const COPIES_MAX: usize = 16;
 /// Refusals that are remembered: of more steps than come while a copy is on its way.
 const REFUSED_KEPT: usize = 256;
@@ -172,11 +178,13 @@ impl Inbox {
 pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
     let mut serving = replica.watch_serving();
     loop {
-        // A cluster that is being founded has a catalog with its first rows, which the founder writes.
+        // A cluster that is being founded has a catalog with its first rows, which the founder
+        // writes.
         while *serving.borrow_and_update() && shared.catalog.newest().version == SchemaVersion(0) {
             tokio::time::sleep(FOUNDING_POLL).await;
         }
-        // A step that a transaction commits with may have been voted for by the last coordinator. Its votes decide.
+        // A step that a transaction commits with may have been voted for by the last coordinator.
+        // Its votes decide.
         while *serving.borrow_and_update() && replica.has_prepared() {
             tokio::time::sleep(FOUNDING_POLL).await;
         }
@@ -226,10 +234,12 @@ struct Coordinator {
     found: Vec<Found>,
     /// The newest version before which no group can use another one any more.
     spread: SchemaVersion,
-    /// The latest steps that were refused for good, with the answer: their copies are not to be run.
+    /// The latest steps that were refused for good, with the answer: their copies are not to be
+    /// run.
     refused: VecDeque<(TxnId, Result<Changed>)>,
     turns: Turns,
-    /// How long a write to the catalog is expected to take: as long as the slowest of the latest ones.
+    /// How long a write to the catalog is expected to take: as long as the slowest of the latest
+    /// ones.
     commit_takes: Duration,
 }
 
@@ -453,13 +463,15 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Acknowledges steps that have happened and are asked for again, once no group can use the version before.
+    /// Acknowledges steps that have happened and are asked for again, once no group can use the
+    /// version before.
     fn tell_of_found(&mut self) {
         if self.found.is_empty() {
             return;
         }
         let now = self.now();
-        // Of this coordinator's own steps, the one under way has not spread; the others have, and so has what was there before them.
+        // Of this coordinator's own steps, the one under way has not spread; the others have, and
+        // so has what was there before them.
         let has_taken_over = self.leases.has_taken_over(now);
         let spreading = self.step.as_ref().filter(|_| self.told.is_some()).map(|_| self.meta.version);
         let is_spread = |version: SchemaVersion| version <= self.spread || has_taken_over && spreading != Some(version);
@@ -484,8 +496,8 @@ impl Coordinator {
         step.answer(answer);
     }
 
-    /// Where the catalog is read for a write. Fails if it is not what this task knows: the last coordinator's step, which a ballot
-    /// held up, has committed meanwhile.
+    /// Where the catalog is read for a write. Fails if it is not what this task knows: the last
+    /// coordinator's step, which a ballot held up, has committed meanwhile.
     fn read_at(&self) -> Result<Timestamp> {
         let read_at = newest_readable(&self.replica.store);
         match stored_meta(&self.replica.store)? == self.meta {
@@ -494,7 +506,8 @@ impl Coordinator {
         }
     }
 
-    /// A version that nobody can tell from the one before: no lease is lowered for it, and no group told.
+    /// A version that nobody can tell from the one before: no lease is lowered for it, and no group
+    /// told.
     async fn write_unseen(&mut self, step: Step) -> Result<()> {
         let (meta, writes) = change_rows(step.call.id, &self.meta, self.seen(), &step.call.change)?;
         let read_at = self.read_at()?;
@@ -517,7 +530,8 @@ impl Coordinator {
         (self.leases.current().version, self.leases.current().committed_at)
     }
 
-    /// A group that the change deletes although others may need its votes (`sql::catalog::jobs::doomed`).
+    /// A group that the change deletes although others may need its votes
+    /// (`sql::catalog::jobs::doomed`).
     fn still_needed(&self, change: &CatalogChange) -> Option<GroupId> {
         let catalog = self.shared.catalog.newest();
         let group = |id: &DescriptorId| match catalog.descriptors.get(id).map(|d| &**d) {
@@ -527,7 +541,8 @@ impl Coordinator {
         change.delete.iter().find_map(group)
     }
 
-    /// Does what the state machine asks for, and what that leads to, in order. Rows to log are written together.
+    /// Does what the state machine asks for, and what that leads to, in order. Rows to log are
+    /// written together.
     async fn perform(&mut self, mut actions: Vec<Action>) -> Result<()> {
         while !actions.is_empty() {
             let mut more = Vec::new();
@@ -618,7 +633,8 @@ impl Coordinator {
         for (group, granted) in rows.iter().filter(|(group, _)| !gone.contains(group)) {
             writes.push(row(lease_key(*group), granted)?);
         }
-        // The step commits at a future-time timestamp. The catalog's clock is its own, so no regional clock moves.
+        // The step commits at a future-time timestamp. The catalog's clock is its own, so no
+        // regional clock moves.
         self.replica.clock.advance_to(above);
         let committed = match with.is_empty() {
             true => self.write(writes, reads, above).await,
@@ -708,8 +724,9 @@ impl Coordinator {
 
     /// Gives a new node its identity, or takes note where a node is.
     ///
-    /// An identity goes with a directory, and never with an address: whoever has an empty directory has forgotten what the node that was
-    /// there before had promised. A new node is known by its token.
+    /// An identity goes with a directory, and never with an address: whoever has an empty directory
+    /// has forgotten what the node that was there before had promised. A new node is known by its
+    /// token.
     async fn register(&mut self, mut record: NodeRecord, token: u128) -> Result<NodeId> {
         let nodes = self.shared.catalog.nodes();
         let mut meta = self.meta.clone();
@@ -839,7 +856,8 @@ pub(crate) async fn commit_catalog(
     let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
     let request =
         CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default(), global: Default::default() };
-    // Whoever writes goes on from what became of it: for as long as the term lasts, that is waited for.
+    // Whoever writes goes on from what became of it: for as long as the term lasts, that is waited
+    // for.
     let term = replica.serving_term();
     let outcome = loop {
         match shared.commit_at(replica, &request).await {
@@ -910,9 +928,10 @@ fn gateways(shared: &Shared) -> Vec<NodeId> {
     nodes.map(|n| n.id).filter(|n| *n != shared.me()).collect()
 }
 
-/// Once every group knows the version or has no lease any more: waits until every node plans with it, or plans nothing until it
-/// has heard of it (see [`crate::freshness`]). A name that was acknowledged exists is found everywhere. (What is committed is
-/// safe without this, by the schema lease; but «does not exist» is an answer that no group certifies.)
+/// Once every group knows the version or has no lease any more: waits until every node plans with
+/// it, or plans nothing until it has heard of it (see [`crate::freshness`]). A name that was
+/// acknowledged exists is found everywhere. (What is committed is safe without this, by the schema
+/// lease; but «does not exist» is an answer that no group certifies.)
 async fn await_gateways(shared: &Arc<Shared>, version: SchemaVersion, told: &BTreeSet<NodeId>) {
     let unaware = gateways(shared).into_iter().filter(|n| !told.contains(n)).count();
     if unaware > 0 {

@@ -1,18 +1,22 @@
 //! Replicas that leave this node: the group is gone, or has other members now.
 //!
-//! A replica may be deleted only if no majority of any configuration needs what it knows. Two things could make it needed again:
+//! A replica may be deleted only if no majority of any configuration needs what it knows. Two
+//! things could make it needed again:
 //!
-//! * The group's primary adds this node once more, just now. So the replica first stops listening, *then* asks the primary whether
-//!   it is a member, and goes only after a no: whoever is added later is added empty.
-//! * A voter of old, which slept through the change of members, wakes up and stands for election in the configuration it
-//!   remembers. Those who left that configuration know better, but not once they have deleted what they knew: an empty log
-//!   votes for anybody, and two majorities would lead the group. So every departure is written down, with the end of the log
-//!   that was deleted, and for that group this node votes for nobody until its log is as long again.
+//! * The group's primary adds this node once more, just now. So the replica first stops listening,
+//!   *then* asks the primary whether it is a member, and goes only after a no: whoever is added
+//!   later is added empty.
+//! * A voter of old, which slept through the change of members, wakes up and stands for election in
+//!   the configuration it remembers. Those who left that configuration know better, but not once
+//!   they have deleted what they knew: an empty log votes for anybody, and two majorities would
+//!   lead the group. So every departure is written down, with the end of the log that was deleted,
+//!   and for that group this node votes for nobody until its log is as long again.
 //!
-//! A node that departed does not found the group again either, although the group's descriptor may still name it as a founder.
+//! A node that departed does not found the group again either, although the group's descriptor may
+//! still name it as a founder.
 //!
-//! The record is the file `departures`. It is written before anything is deleted, so a crash in between is made good at the
-//! next start.
+//! The record is the file `departures`. It is written before anything is deleted, so a crash in
+//! between is made good at the next start.
 
 use crate::primary::not_primary;
 use crate::replica::Replica;
@@ -60,7 +64,8 @@ pub(crate) struct Departures {
 }
 
 impl Departures {
-    /// Reads the file. One that cannot be read is refused: forgetting a departure could give a group two leaders.
+    /// Reads the file. One that cannot be read is refused: forgetting a departure could give a
+    /// group two leaders.
     pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Departures> {
         let place = runtime.disk().describe(FILE);
         let known = match small_file::read(runtime, FILE, BYTES_MAX) {
@@ -98,8 +103,8 @@ impl Departures {
 }
 
 impl Shared {
-    /// The replica that a message of the consensus protocol is for. A node learns that it is to hold a replica by being talked
-    /// to.
+    /// The replica that a message of the consensus protocol is for. A node learns that it is to
+    /// hold a replica by being talked to.
     pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, from: NodeId, message: &Bytes) -> Result<Arc<Replica>> {
         if self.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
@@ -131,8 +136,9 @@ impl Shared {
         Ok(replica)
     }
 
-    /// Refuses a candidate or a leader that is not the sender, and one that the newest catalog does not list. While
-    /// this node's catalog may be old, it may lack a new node; then only the first rule is applied.
+    /// Refuses a candidate or a leader that is not the sender, and one that the newest catalog does
+    /// not list. While this node's catalog may be old, it may lack a new node; then only the first
+    /// rule is applied.
     fn check_claim(&self, claim: raft::Claim, from: NodeId) -> Result<()> {
         let node = claim.node();
         let is_unknown = !self.rpc.knows(node) && node != self.me() && self.is_fresh();
@@ -143,7 +149,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether this node, as the group's primary, counts another one as a member. A change that is under way counts.
+    /// Whether this node, as the group's primary, counts another one as a member. A change that is
+    /// under way counts.
     pub(crate) fn is_member(&self, group: GroupId, node: meridian_base::NodeId) -> Result<bool> {
         let replica = self.local_primary(group).ok_or_else(|| not_primary(group))?;
         let members = replica.raft().members();
@@ -154,7 +161,8 @@ impl Shared {
     }
 }
 
-/// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its files say.
+/// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its
+/// files say.
 pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
     let left = shared.departures.left();
     for group in &left {
@@ -237,8 +245,9 @@ async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     shared.holdings.remove(&shared.runtime, group).await
 }
 
-/// A group whose voters are in several regions wants longer timeouts, and its survival goal may have changed. Followers start
-/// again at once; the primary hands over first, when they had the time.
+/// A group whose voters are in several regions wants longer timeouts, and its survival goal may
+/// have changed. Followers start again at once; the primary hands over first, when they had the
+/// time.
 async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mut BTreeMap<GroupId, u32>) -> Result<()> {
     const ROUNDS_FOR_FOLLOWERS: u32 = 2;
     let Some(group) = shared.catalog.group(replica.id) else { return Ok(()) };
@@ -263,7 +272,8 @@ async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mu
     restart(shared, replica).await
 }
 
-/// Starts a replica again, from what it has on this node. Nothing to do if another one has taken its place.
+/// Starts a replica again, from what it has on this node. Nothing to do if another one has taken
+/// its place.
 pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     {
         let _making = shared.making_replica.lock().await;

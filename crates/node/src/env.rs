@@ -16,8 +16,9 @@ use tokio::time::Instant;
 const FIND_PATIENCE: Duration = Duration::from_secs(15);
 /// How long the coordinator's node has to accept a connection.
 const REACH_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a step may take: regions that do not answer are waited out to the end of their schema lease. For as long a step whose
-/// coordinator was lost is asked about before its outcome is reported as unknown (40003).
+/// How long a step may take: regions that do not answer are waited out to the end of their schema
+/// lease. For as long a step whose coordinator was lost is asked about before its outcome is
+/// reported as unknown (40003).
 pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a change that came too late waits to see what was first.
 const RETRY_PATIENCE: Duration = Duration::from_secs(2);
@@ -49,7 +50,8 @@ fn stale_base() -> Error {
 pub struct Env(pub(crate) Arc<Shared>);
 
 impl Env {
-    /// Has a step made, or learns that it never will be: see [`crate::ddl`]. One id for as long as it takes.
+    /// Has a step made, or learns that it never will be: see [`crate::ddl`]. One id for as long as
+    /// it takes.
     async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
         let shared = &self.0;
         shared.check_homes_reach(change)?;
@@ -119,12 +121,14 @@ impl Env {
         }
     }
 
-    /// Somebody else's step came first: waits for what it made, from which the change is to be derived again.
+    /// Somebody else's step came first: waits for what it made, from which the change is to be
+    /// derived again.
     async fn await_what_came_first(&self, base: SchemaVersion) {
         let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1), RETRY_PATIENCE)).await;
     }
 
-    /// Waits until this node plans with a version that its own step made. The step has happened, whatever this comes to.
+    /// Waits until this node plans with a version that its own step made. The step has happened,
+    /// whatever this comes to.
     async fn await_own(&self, version: SchemaVersion) -> Result<Arc<Catalog>> {
         let made = "the schema change has been made, and this node has not heard of it yet";
         self.await_version(version, STEP_TIMEOUT).await.map_err(|_| Error::unknown_outcome(made).hint("Connect to another node."))
@@ -186,8 +190,8 @@ impl Environment for Env {
         }
     }
 
-    /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from a primary first. 57P03 if that
-    /// takes too long.
+    /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from
+    /// a primary first. 57P03 if that takes too long.
     async fn catch_up(&self) -> Result<()> {
         self.0.catch_up().await
     }
@@ -313,7 +317,8 @@ impl Environment for Env {
             loop {
                 let e = match shared.rpc.call(node, Request::ForgetDrawn { sequence }, CALL_TIMEOUT).await {
                     Ok(_) => return Ok(()),
-                    // Its sessions cannot plan for long: no primary confirms the catalog to a node that has no pings.
+                    // Its sessions cannot plan for long: no primary confirms the catalog to a node
+                    // that has no pings.
                     Err(_) if !shared.is_live(node) => return Ok(()),
                     Err(e) => e,
                 };

@@ -1,9 +1,11 @@
-//! Reads at a replica that need not be the primary: what it knows at its closed timestamp, at once and without a message; reads of the
-//! past (`AS OF SYSTEM TIME`), and of GLOBAL rows at present time, at any replica that has got there.
+//! Reads at a replica that need not be the primary: what it knows at its closed timestamp, at once
+//! and without a message; reads of the past (`AS OF SYSTEM TIME`), and of GLOBAL rows at present
+//! time, at any replica that has got there.
 //!
-//! What is read at the closed timestamp is speculative. Each result says up to when it is known to be the newest (`until`), and the transaction's
-//! certification decides (design: transactions, «At the gateway»). A transaction that is prepared and not decided may put a
-//! version below the closed timestamp; a read passes it by, and its `until` stays below what was prepared.
+//! What is read at the closed timestamp is speculative. Each result says up to when it is known to
+//! be the newest (`until`), and the transaction's certification decides (design: transactions, «At
+//! the gateway»). A transaction that is prepared and not decided may put a version below the closed
+//! timestamp; a read passes it by, and its `until` stays below what was prepared.
 
 use crate::primary::{conflict_error, page_limits};
 use crate::replica::Replica;
@@ -15,7 +17,8 @@ use meridian_sql::env::{RowVisitor, Scan};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A replica that is further behind than this is cut off, or not a member any more: what it knows would only be refused.
+/// A replica that is further behind than this is cut off, or not a member any more: what it knows
+/// would only be refused.
 pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
 /// How long a read of the past waits here at most, whatever the gateway wishes.
 const PAST_PATIENCE_MAX: Duration = Duration::from_secs(5);
@@ -23,7 +26,8 @@ const PAST_PATIENCE_MAX: Duration = Duration::from_secs(5);
 const PAST_POLL: Duration = Duration::from_millis(5);
 
 impl Replica {
-    /// Several reads at one snapshot. `Unavailable` if the replica is not there yet: the gateway asks elsewhere.
+    /// Several reads at one snapshot. `Unavailable` if the replica is not there yet: the gateway
+    /// asks elsewhere.
     pub fn read_closed(&self, view: &ReplicaView, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         let closed = self.core.lock().closed();
         let snapshot = view.snapshot.unwrap_or(closed);
@@ -57,14 +61,16 @@ impl Replica {
         Ok(answer)
     }
 
-    /// Several reads at one moment of the past: nothing may appear at or below it any more. Waits for that, not longer than `patience`;
-    /// then `Unavailable`, and the gateway asks elsewhere. 72000 if the versions of that time are collected.
+    /// Several reads at one moment of the past: nothing may appear at or below it any more. Waits
+    /// for that, not longer than `patience`; then `Unavailable`, and the gateway asks elsewhere.
+    /// 72000 if the versions of that time are collected.
     pub async fn read_past(&self, at: Timestamp, patience: Duration, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
         self.until_past(at, patience, ops).await?;
         Ok(self.read_at(at, ops)?.results.into_iter().map(|(result, _)| result).collect())
     }
 
-    /// Shows a page of the past to a visitor; what is left of the range. Otherwise as [`Replica::read_past`].
+    /// Shows a page of the past to a visitor; what is left of the range. Otherwise as
+    /// [`Replica::read_past`].
     pub async fn visit_past(
         &self,
         at: Timestamp,
@@ -95,7 +101,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether what a read sees at that time is final: it is closed, and nothing prepared below it writes there.
+    /// Whether what a read sees at that time is final: it is closed, and nothing prepared below it
+    /// writes there.
     fn is_past(&self, at: Timestamp, op: &ReadOp) -> bool {
         let core = self.core.lock();
         let is_free = |target: Target, columns: ColumnMask| core.state.replica_read(&target, columns, at) >= at;
@@ -106,8 +113,9 @@ impl Replica {
             }
     }
 
-    /// Several reads of GLOBAL rows (`crate::global`). Waits until nothing may appear at or below the snapshot any more, not longer
-    /// than `patience`; then `Unavailable`, and the gateway asks elsewhere.
+    /// Several reads of GLOBAL rows (`crate::global`). Waits until nothing may appear at or below
+    /// the snapshot any more, not longer than `patience`; then `Unavailable`, and the gateway asks
+    /// elsewhere.
     pub(crate) async fn read_global(&self, view: &GlobalView, patience: Duration, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
         while !self.may_read_global(view, ops)? {
@@ -131,9 +139,9 @@ impl Replica {
         Ok(answer)
     }
 
-    /// Whether what is read now is final, and was planned with the schema of its time. The group's grant is looked at in what this
-    /// replica has applied: a bound that is lowered is never below what was promised as closed before, and what is promised later comes
-    /// after it in the log.
+    /// Whether what is read now is final, and was planned with the schema of its time. The group's
+    /// grant is looked at in what this replica has applied: a bound that is lowered is never below
+    /// what was promised as closed before, and what is promised later comes after it in the log.
     fn may_read_global(&self, view: &GlobalView, ops: &[ReadOp]) -> Result<bool> {
         {
             let core = self.core.lock();
@@ -151,9 +159,9 @@ impl Replica {
         Ok(self.bugs.has(PlantedBug::GlobalReadsNotClosed) || ops.iter().all(|op| self.is_past(view.at, op)))
     }
 
-    /// Up to when these entries hold, at least `needed`: no version above an entry's `until` and at or below that changes what it
-    /// has read, and none will. Or what does so by `needed`. Waits until that is known, not longer than `patience`; then
-    /// `Unavailable`.
+    /// Up to when these entries hold, at least `needed`: no version above an entry's `until` and at
+    /// or below that changes what it has read, and none will. Or what does so by `needed`. Waits
+    /// until that is known, not longer than `patience`; then `Unavailable`.
     pub(crate) async fn holds(
         &self,
         entries: &[ReadEntry],

@@ -1,29 +1,33 @@
-//! How a process with an empty directory comes to an identity: it joins the cluster of the nodes it was told of, or founds one with
-//! them.
+//! How a process with an empty directory comes to an identity: it joins the cluster of the nodes it
+//! was told of, or founds one with them.
 //!
-//! An empty directory is a new node, whatever was at its address before. So it draws a token and makes it durable before it says
-//! anything; the catalog gives one identity to one token, and a process that is started again in the middle asks with the same one.
+//! An empty directory is a new node, whatever was at its address before. So it draws a token and
+//! makes it durable before it says anything; the catalog gives one identity to one token, and a
+//! process that is started again in the middle asks with the same one.
 //!
-//! **Founding.** Processes that know each other by `--join` and have no identity must found one cluster and not two, whatever order
-//! they start in, with lists that may differ, while messages are lost and processes restart. The rules:
+//! **Founding.** Processes that know each other by `--join` and have no identity must found one
+//! cluster and not two, whatever order they start in, with lists that may differ, while messages
+//! are lost and processes restart. The rules:
 //!
 //! * Whoever finds a member at one of its addresses joins, and founds nothing.
-//! * Of those who have no identity, the one that is the smallest of all it knows stands as a candidate, with a number of its own, and only
-//!   while everybody it was told of answers. It founds when all of them have *pledged* themselves to this candidacy.
-//! * Whoever has pledged itself stands for nothing and pledges itself to nobody else, until the candidate says that this candidacy is
-//!   over (it was given up, or its process was started again). A pledge is durable before it is given. A candidate pledges itself
-//!   to nobody.
+//! * Of those who have no identity, the one that is the smallest of all it knows stands as a
+//!   candidate, with a number of its own, and only while everybody it was told of answers. It
+//!   founds when all of them have *pledged* themselves to this candidacy.
+//! * Whoever has pledged itself stands for nothing and pledges itself to nobody else, until the
+//!   candidate says that this candidacy is over (it was given up, or its process was started
+//!   again). A pledge is durable before it is given. A candidate pledges itself to nobody.
 //! * A number is never used again, so a candidacy that is over stays so.
 //!
-//! Two candidates with a process in common, or of which one knows the other, cannot both have its pledge; so clusters are founded
-//! twice only by processes that were never told of each other. A candidate that is not given every pledge gives up and stands again a
-//! random time later.
+//! Two candidates with a process in common, or of which one knows the other, cannot both have its
+//! pledge; so clusters are founded twice only by processes that were never told of each other. A
+//! candidate that is not given every pledge gives up and stands again a random time later.
 //!
-//! A process that was told of nobody founds a cluster by itself, at once. A process that somebody takes for a member of a cluster
-//! ([`crate::rpc::Claim`]) founds nothing: the directory that was here before belonged to it.
+//! A process that was told of nobody founds a cluster by itself, at once. A process that somebody
+//! takes for a member of a cluster ([`crate::rpc::Claim`]) founds nothing: the directory that was
+//! here before belonged to it.
 //!
-//! **An operator** can have a cluster founded although some do not answer (`meridian init`); all that do answer must still pledge
-//! themselves.
+//! **An operator** can have a cluster founded although some do not answer (`meridian init`); all
+//! that do answer must still pledge themselves.
 
 use crate::identity::{self, Identity};
 use crate::rpc::{Claim, Place};
@@ -45,12 +49,14 @@ const BYTES_MAX: u64 = 4096;
 
 /// How long a process that has no identity waits for an answer of another one.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a member may take to register a new node: a failover of the catalog's primary, and some.
+/// How long a member may take to register a new node: a failover of the catalog's primary, and
+/// some.
 pub(crate) const JOIN_CALL: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Candidates that were in each other's way stand again at different times within this.
 const SPREAD_MILLIS: u64 = 300;
-/// How long a process that founds a cluster by itself listens before: members of a cluster that have lost it look for it meanwhile.
+/// How long a process that founds a cluster by itself listens before: members of a cluster that
+/// have lost it look for it meanwhile.
 pub const FOUNDING_PAUSE: Duration = Duration::from_millis(1_200);
 /// What a process waits for is said again after this.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(30);
@@ -168,8 +174,8 @@ pub(crate) struct Founding {
 }
 
 impl Shared {
-    /// Reads what this process knew before it was started again, or begins with a new token; durable when this returns. With `alone` it is
-    /// a candidate from the first moment on.
+    /// Reads what this process knew before it was started again, or begins with a new token;
+    /// durable when this returns. With `alone` it is a candidate from the first moment on.
     pub(crate) async fn begin_founding(&self, addr: &str, alone: bool) -> Result<()> {
         let disk = self.runtime.disk();
         let place = disk.describe(FILE);
@@ -355,7 +361,8 @@ impl Newcoming<'_> {
         identity::save(&self.shared.runtime, identity).await?;
         self.shared.set_identity(identity);
         *state = None;
-        // A directory that says whose it is needs no token. One that stays is not looked at any more.
+        // A directory that says whose it is needs no token. One that stays is not looked at any
+        // more.
         let _ = self.shared.runtime.disk().remove(FILE);
         Ok(())
     }
@@ -405,7 +412,8 @@ impl Newcoming<'_> {
         Ok(())
     }
 
-    /// Stands as a candidate, and founds a cluster if everybody at these addresses pledges itself; otherwise why it did not.
+    /// Stands as a candidate, and founds a cluster if everybody at these addresses pledges itself;
+    /// otherwise why it did not.
     async fn stand(&self, others: &[String]) -> Result<std::result::Result<Identity, String>> {
         let candidacy = self.shared.runtime.random();
         {
@@ -549,7 +557,8 @@ mod tests {
         let mut state = State::new(newcomer(3));
         assert_eq!(state.answer(&newcomer(1), Ask::Pledge { candidacy: 77 }), Mustered::Pledged);
         assert_eq!(state.answer(&newcomer(1), Ask::Pledge { candidacy: 77 }), Mustered::Pledged, "the answer was lost");
-        // A candidacy of the same process is another one, and which of the two is over only that process knows.
+        // A candidacy of the same process is another one, and which of the two is over only that
+        // process knows.
         for (from, candidacy) in [(newcomer(1), 78), (newcomer(2), 77)] {
             assert!(matches!(state.answer(&from, Ask::Pledge { candidacy }), Mustered::Refused { .. }));
         }
@@ -588,7 +597,8 @@ mod tests {
         pledged: BTreeSet<usize>,
     }
 
-    /// Processes that stand, ask, crash and lose messages at random, with no regard to order or to who should stand.
+    /// Processes that stand, ask, crash and lose messages at random, with no regard to order or to
+    /// who should stand.
     struct World {
         processes: Vec<Process>,
         messages: Vec<Message>,
@@ -707,7 +717,8 @@ mod tests {
         for seed in 0..seeds {
             let mut rng = SmallRng::seed_from_u64(seed);
             let count = rng.random_range(2..6);
-            // Everybody knows the first one and is known by nobody in particular; the rest of the lists is chance.
+            // Everybody knows the first one and is known by nobody in particular; the rest of the
+            // lists is chance.
             let list = |at: usize, rng: &mut SmallRng| -> BTreeSet<usize> {
                 (0..count).filter(|other| *other != at && (*other == 0 || rng.random_bool(0.5))).collect()
             };

@@ -5,10 +5,11 @@
 //! part  = len u32 | PART u8 | total u32 | bytes                the next bytes of a frame's kind, call, clock and body
 //! ```
 //!
-//! A heartbeat must not wait until a transaction of 16 MiB has passed a slow link: its group would elect another leader, which
-//! would send the same again. So a large frame is written in [parts](limits::RPC_PART_BYTES), one large frame at a time, and
-//! small frames pass between two parts. Ordered messages of a group's log keep their order: one that comes after a large one waits
-//! in the same line.
+//! A heartbeat must not wait until a transaction of 16 MiB has passed a slow link: its group would
+//! elect another leader, which would send the same again. So a large frame is written in
+//! [parts](limits::RPC_PART_BYTES), one large frame at a time, and small frames pass between two
+//! parts. Ordered messages of a group's log keep their order: one that comes after a large one
+//! waits in the same line.
 
 use crate::backlog::{Account, Memory, Outgoing};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -96,8 +97,8 @@ impl<'m, S: AsyncRead + Unpin> Reader<'m, S> {
         Reader { stream, buffer: BytesMut::new(), memory, heard, large: None }
     }
 
-    /// The next frame; `None` at a clean end. Lengths out of bounds end the connection, and so does a large frame that takes longer
-    /// than [`LARGE_FRAME_MAX`] to arrive.
+    /// The next frame; `None` at a clean end. Lengths out of bounds end the connection, and so does
+    /// a large frame that takes longer than [`LARGE_FRAME_MAX`] to arrive.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             if let Some(frame) = self.take_frame()? {
@@ -197,7 +198,8 @@ impl Lines {
         [self.small.front(), self.large.front()].into_iter().flatten().map(|frame| frame.at).min()
     }
 
-    /// Takes what is due: small frames, and one part of a large one. Gives what the frames cost that are whole now.
+    /// Takes what is due: small frames, and one part of a large one. Gives what the frames cost
+    /// that are whole now.
     fn fill(&mut self, buffer: &mut BytesMut, now: Instant) -> usize {
         let mut cost = 0;
         let is_due = |frame: &Outgoing| frame.at.is_none_or(|at| at <= now);
@@ -270,9 +272,10 @@ pub(crate) async fn write_loop(
     let _ = stream.shutdown().await;
 }
 
-/// Writes what takes long. Answers may be late meanwhile; that the peer takes the parts says that it is there. What the system has
-/// taken may be on its way for a while, at [`limits::LINK_BYTES_PER_SECOND_MIN`]. Small frames do not count: the system takes
-/// these for a peer that is gone, too.
+/// Writes what takes long. Answers may be late meanwhile; that the peer takes the parts says that
+/// it is there. What the system has taken may be on its way for a while, at
+/// [`limits::LINK_BYTES_PER_SECOND_MIN`]. Small frames do not count: the system takes these for a
+/// peer that is gone, too.
 async fn write_large(stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8], heard: &Mutex<Instant>) -> io::Result<()> {
     while !bytes.is_empty() {
         let part = bytes.len().min(LARGE);
@@ -307,7 +310,8 @@ mod tests {
         steps
     }
 
-    /// The calls of the frames, and the lengths of their bodies, in the order in which they are complete.
+    /// The calls of the frames, and the lengths of their bodies, in the order in which they are
+    /// complete.
     async fn read(bytes: &[u8]) -> io::Result<Vec<(u64, usize)>> {
         let memory = Memory::default();
         let mut reader = Reader::new(bytes, &memory, None);

@@ -1,21 +1,26 @@
 //! Whether this node's copy of the catalog may be planned with.
 //!
-//! A plan made with an old copy does no harm: primaries certify the schema that was used. But «does not exist» is an answer that
-//! no primary certifies, and a copy may be old because the node was restarted, or cut off while a schema change was
-//! acknowledged. An error that rests on unverified state must not be sent (counterexample 16), so nothing is planned unless
+//! A plan made with an old copy does no harm: primaries certify the schema that was used. But «does
+//! not exist» is an answer that no primary certifies, and a copy may be old because the node was
+//! restarted, or cut off while a schema change was acknowledged. An error that rests on unverified
+//! state must not be sent (counterexample 16), so nothing is planned unless
 //!
-//! * a primary that holds a schema lease (or the catalog's own) *confirmed*, less than [`CONFIRMED_FOR`] ago, what the newest
-//!   version is. A primary on this node confirms at once; the others do so with every answer to a ping of this node,
+//! * a primary that holds a schema lease (or the catalog's own) *confirmed*, less than
+//!   [`CONFIRMED_FOR`] ago, what the newest version is. A primary on this node confirms at once;
+//!   the others do so with every answer to a ping of this node,
 //! * the copy is at least as new as every version that was confirmed, and
-//! * no version of the copy lies so far ahead of this node's clock that the clock must have been set back since ([`BEHIND_MAX`]):
-//!   what such a version brought was acknowledged and used, and is not said to be missing until its time comes again.
+//! * no version of the copy lies so far ahead of this node's clock that the clock must have been
+//!   set back since ([`BEHIND_MAX`]): what such a version brought was acknowledged and used, and is
+//!   not said to be missing until its time comes again.
 //!
-//! Nothing else that others say of versions is heard: any program that reaches the node's port could keep it from planning. A
-//! version that is ahead of the copy by more than [`AHEAD_MAX`] is not believed of a member either.
+//! Nothing else that others say of versions is heard: any program that reaches the node's port
+//! could keep it from planning. A version that is ahead of the copy by more than [`AHEAD_MAX`] is
+//! not believed of a member either.
 //!
-//! It suffices because a schema change is acknowledged only when every group's primary knows it or has no lease any more, and
-//! every node plans with it by then, or since then [`CONFIRMED_FOR`] and the version's own time have passed (`ddl`): a primary that confirms the version before
-//! does so earlier, and a node that hears of nothing newer waits before it is too late.
+//! It suffices because a schema change is acknowledged only when every group's primary knows it or
+//! has no lease any more, and every node plans with it by then, or since then [`CONFIRMED_FOR`] and
+//! the version's own time have passed (`ddl`): a primary that confirms the version before does so
+//! earlier, and a node that hears of nothing newer waits before it is too late.
 
 use crate::clocks::behind_error;
 use crate::replica::Replica;
@@ -30,9 +35,11 @@ use tokio::time::Instant;
 pub(crate) const CONFIRMED_FOR: Duration = Duration::from_secs(2);
 /// How long after the last one a statement waits for the next: longer than a failover takes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it waits in any case. Where no primary has been in reach for long, the client is told soon.
+/// How long it waits in any case. Where no primary has been in reach for long, the client is told
+/// soon.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
-/// Versions that a copy may lag behind. Steps take a write to a log, so this many are not made in a year.
+/// Versions that a copy may lag behind. Steps take a write to a log, so this many are not made in a
+/// year.
 const AHEAD_MAX: u64 = 1 << 36;
 const POLL: Duration = Duration::from_millis(2);
 
@@ -65,7 +72,8 @@ impl Freshness {
         let since = if self.is_confirmed() { now } else { lapsed };
         (since + PATIENCE).max(now + PATIENCE_MIN)
     }
-    /// How long ago there was no newer version than what was heard of; `None`: nobody has said so yet.
+    /// How long ago there was no newer version than what was heard of; `None`: nobody has said so
+    /// yet.
     fn confirmed_ago(&self) -> Option<Duration> {
         let until = Duration::from_nanos(self.until.load(Ordering::Acquire));
         let when = self.base + until.checked_sub(CONFIRMED_FOR)?;
@@ -125,13 +133,14 @@ impl Shared {
             let Some(version) = self.certified_schema() else { return false };
             self.freshness.confirm(version, now);
         }
-        // A version whose time has not come on this clock is not acknowledged yet, unless all nodes plan with it (`ddl`).
+        // A version whose time has not come on this clock is not acknowledged yet, unless all nodes
+        // plan with it (`ddl`).
         let active = self.catalog.at(self.runtime.physical_micros()).seen;
         self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().seen)
     }
 
-    /// Up to which moment of the past the copy here has every version: it was confirmed after that, by any clock. So the past can be
-    /// read where no primary is in reach.
+    /// Up to which moment of the past the copy here has every version: it was confirmed after that,
+    /// by any clock. So the past can be read where no primary is in reach.
     pub(crate) fn catalog_known_until(&self) -> Option<Timestamp> {
         if !self.freshness.covers(self.catalog.newest().seen) {
             return None;

@@ -1,22 +1,26 @@
-//! GLOBAL rows away from their primary (design: replication, «GLOBAL tables»): read in every region at present time, and certified by
-//! whoever takes part in a transaction, without a message to another region.
+//! GLOBAL rows away from their primary (design: replication, «GLOBAL tables»): read in every region
+//! at present time, and certified by whoever takes part in a transaction, without a message to
+//! another region.
 //!
-//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`closed.rs`), so what it promises as closed lies in the future of
-//! whoever reads, and its writes commit there. That is all the group's own side of it; reservations end when a write is in the log.
+//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`closed.rs`), so what it promises
+//! as closed lies in the future of whoever reads, and its writes commit there. That is all the
+//! group's own side of it; reservations end when a write is in the log.
 //!
 //! # A read
 //!
-//! takes place at `b = r + max_offset`, `r` the gateway's clock, at the nearest replica: nothing at or below `b` may appear there any
-//! more. Whatever was acknowledged anywhere before the read began is at or below `b`, if clocks differ by at most `max_offset`.
-//! A version above `r` is *uncertain*: its writer may still be waiting for its time, and so does the reader
-//! (*commit wait*), so that whoever reads after it, wherever, finds the version below its own `b`. All reads of a transaction are
-//! at one `b`: together they are one snapshot.
+//! takes place at `b = r + max_offset`, `r` the gateway's clock, at the nearest replica: nothing at
+//! or below `b` may appear there any more. Whatever was acknowledged anywhere before the read began
+//! is at or below `b`, if clocks differ by at most `max_offset`. A version above `r` is
+//! *uncertain*: its writer may still be waiting for its time, and so does the reader (*commit
+//! wait*), so that whoever reads after it, wherever, finds the version below its own `b`. All reads
+//! of a transaction are at one `b`: together they are one snapshot.
 //!
 //! # Certification
 //!
-//! What a replica says of versions at or below its closed timestamp is so for ever. So nobody has to ask at the moment of
-//! certification: a participant's node asks before that up to when the entries hold ([`Shared::global_holds`]), the engine compares
-//! (`GlobalReads::allow`), and if too much time has passed it is done again. Nothing waits while it holds a place in the group.
+//! What a replica says of versions at or below its closed timestamp is so for ever. So nobody has
+//! to ask at the moment of certification: a participant's node asks before that up to when the
+//! entries hold ([`Shared::global_holds`]), the engine compares (`GlobalReads::allow`), and if too
+//! much time has passed it is done again. Nothing waits while it holds a place in the group.
 
 use crate::metrics::Counter;
 use crate::primary::WAIT_MAX;
@@ -31,7 +35,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A replica in the region that has not got there by then is not worth waiting for. The lead should have made it get there.
+/// A replica in the region that has not got there by then is not worth waiting for. The lead should
+/// have made it get there.
 const NEAR_PATIENCE: Duration = Duration::from_millis(100);
 /// The primary gets there by itself, unless something prepared waits for another region.
 const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
@@ -39,7 +44,8 @@ const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
 const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// A message's way beside the wait itself.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
-/// What is found to hold should hold a little longer than it has to now: a timestamp is drawn with it afterwards.
+/// What is found to hold should hold a little longer than it has to now: a timestamp is drawn with
+/// it afterwards.
 const MARGIN: Duration = Duration::from_millis(5);
 /// Where something changes within the margin, only time tells whether it is too early.
 const RECHECK_PAUSE: Duration = Duration::from_millis(1);
@@ -86,7 +92,8 @@ impl Shared {
         }
     }
 
-    /// Up to when what was read of GLOBAL rows holds, at least `needed`; or what has changed by then.
+    /// Up to when what was read of GLOBAL rows holds, at least `needed`; or what has changed by
+    /// then.
     pub(crate) async fn global_holds(&self, reads: &[(GroupId, Vec<ReadEntry>)], needed: Timestamp) -> Result<Holds> {
         let mut until = Timestamp::MAX;
         for (group, entries) in reads {
@@ -99,7 +106,8 @@ impl Shared {
         Ok(Ok(until))
     }
 
-    /// The nearest replica's reply; the primary's, if those in the region are behind. With the round trips between regions.
+    /// The nearest replica's reply; the primary's, if those in the region are behind. With the
+    /// round trips between regions.
     async fn ask_global(&self, group: GroupId, question: Question<'_>) -> Result<(Reply, u32)> {
         let deadline = Instant::now() + READ_PATIENCE;
         let (mut attempt, mut round_trips) = (0, 0);
@@ -155,7 +163,8 @@ impl Shared {
         }
     }
 
-    /// Certifies and commits a transaction of one group at its primary, here, with what it read of GLOBAL rows.
+    /// Certifies and commits a transaction of one group at its primary, here, with what it read of
+    /// GLOBAL rows.
     pub(crate) async fn commit_at(&self, replica: &Replica, request: &CommitRequest) -> Result<CommitOutcome> {
         if request.global.entries.is_empty() {
             return replica.commit(request).await?.ok_or_else(|| Error::internal("there are no GLOBAL reads to look at again"));
@@ -178,7 +187,8 @@ impl Shared {
         }
     }
 
-    /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's clock, why.
+    /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's
+    /// clock, why.
     async fn until_when(&self, replica: &Replica, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
         let max_offset = match self.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
             true => Duration::ZERO,

@@ -1,12 +1,14 @@
 //! Which groups this node holds a replica of: the file `groups`.
 //!
-//! A replica's files say what it holds, and a replica without files says nothing: it would look like one that is new. But a voter that has
-//! lost its log must not vote, and a founder that has lost it must not found its group again: what it acknowledged would be
-//! forgotten. So the groups are written down here as well, beside the files that say what is in them. A group that is listed and has
-//! left no trace in log and store was lost, and the node refuses to start.
+//! A replica's files say what it holds, and a replica without files says nothing: it would look
+//! like one that is new. But a voter that has lost its log must not vote, and a founder that has
+//! lost it must not found its group again: what it acknowledged would be forgotten. So the groups
+//! are written down here as well, beside the files that say what is in them. A group that is listed
+//! and has left no trace in log and store was lost, and the node refuses to start.
 //!
-//! A founder's group is listed when the group's first entry is durable and before the replica runs; any other soon after its
-//! first entry. A group that the node leaves in good order is struck off (see [`crate::departure`]).
+//! A founder's group is listed when the group's first entry is durable and before the replica runs;
+//! any other soon after its first entry. A group that the node leaves in good order is struck off
+//! (see [`crate::departure`]).
 
 use crate::small_file;
 use meridian_base::runtime::Runtime;
@@ -30,7 +32,8 @@ pub(crate) struct Holdings {
 }
 
 impl Holdings {
-    /// Reads the file. A directory from before there was one has none, and gets one as its replicas run.
+    /// Reads the file. A directory from before there was one has none, and gets one as its replicas
+    /// run.
     pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Holdings> {
         let place = runtime.disk().describe(FILE);
         let known = match small_file::read(runtime, FILE, BYTES_MAX) {

@@ -16,8 +16,8 @@ const FORMAT: u32 = 3;
 pub struct Identity {
     pub cluster: u128,
     pub node: NodeId,
-    /// This node founds the cluster, and the catalog's first rows may not be there yet. Nobody else ever begins a catalog: a node
-    /// whose copy of it is gone would otherwise begin an empty one.
+    /// This node founds the cluster, and the catalog's first rows may not be there yet. Nobody else
+    /// ever begins a catalog: a node whose copy of it is gone would otherwise begin an empty one.
     pub is_founding: bool,
 }
 
@@ -51,7 +51,8 @@ pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Option<Identity>> {
 pub(crate) const LOST_HINT: &str =
     "Bring the file back, or remove this node from the cluster and add it again with an empty data directory.";
 
-/// A directory that says whose it is has had a log from the first start on. To begin an empty one would be to forget what was acknowledged.
+/// A directory that says whose it is has had a log from the first start on. To begin an empty one
+/// would be to forget what was acknowledged.
 pub fn check_log(runtime: &Arc<dyn Runtime>, known: Option<&Identity>) -> Result<()> {
     if known.is_none() || NodeLog::exists(runtime)? {
         return Ok(());

@@ -1,20 +1,26 @@
 //! Transactions in doubt: prepared at a group that misses a vote.
 //!
-//! As a rule they end by themselves, as soon as the participants reach each other. One whose participant is gone for good, because
-//! all its nodes are lost, does not; it blocks the rows that it reserves. `SHOW TRANSACTIONS` says why each of them waits, and
-//! `RESOLVE TRANSACTION` ends one, as a last resort:
+//! As a rule they end by themselves, as soon as the participants reach each other. One whose
+//! participant is gone for good, because all its nodes are lost, does not; it blocks the rows that
+//! it reserves. `SHOW TRANSACTIONS` says why each of them waits, and `RESOLVE TRANSACTION` ends
+//! one, as a last resort:
 //!
-//! * If anybody who can be asked knows the outcome, or all votes together give it, that is the outcome, whatever the operator wants.
-//! * If all participants answer, or one that answers has not voted and so will vote NO, the protocol ends it by itself: 55000.
-//! * Else the operator's choice may contradict what the participant that nobody can reach has done: half of the transaction may be
-//!   applied (T5). So the statement has to say `UNSAFE`, and the transaction has to be older than the watermark: then a participant
-//!   that comes back later, prepared, is told «forgotten» after an abort, and aborts too; and after a commit the votes of all who
-//!   answered now, and commits too, at the same timestamp unless its own vote is the largest. A participant that has not voted
-//!   yet votes NO when it goes on, since the Prepare is too old by then.
+//! * If anybody who can be asked knows the outcome, or all votes together give it, that is the
+//!   outcome, whatever the operator wants.
+//! * If all participants answer, or one that answers has not voted and so will vote NO, the
+//!   protocol ends it by itself: 55000.
+//! * Else the operator's choice may contradict what the participant that nobody can reach has done:
+//!   half of the transaction may be applied (T5). So the statement has to say `UNSAFE`, and the
+//!   transaction has to be older than the watermark: then a participant that comes back later,
+//!   prepared, is told «forgotten» after an abort, and aborts too; and after a commit the votes of
+//!   all who answered now, and commits too, at the same timestamp unless its own vote is the
+//!   largest. A participant that has not voted yet votes NO when it goes on, since the Prepare is
+//!   too old by then.
 //!
-//!   Three kinds of participants contradict the operator. One that voted NO, or has not voted, contradicts a commit. One that
-//!   was suspended while prepared contradicts an abort if the others' votes are in its network buffers: it reads them first,
-//!   and commits. One that has the other outcome in its log contradicts either.
+//!   Three kinds of participants contradict the operator. One that voted NO, or has not voted,
+//!   contradicts a commit. One that was suspended while prepared contradicts an abort if the
+//!   others' votes are in its network buffers: it reads them first, and commits. One that has the
+//!   other outcome in its log contradicts either.
 
 use crate::ask::Ask;
 use crate::replica::Replica;
@@ -70,7 +76,8 @@ async fn ask_others(shared: &Arc<Shared>, request: Request) -> Vec<Response> {
     futures::future::join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// What is prepared at the groups that live nodes lead, and why it is. A node that does not answer is left out.
+/// What is prepared at the groups that live nodes lead, and why it is. A node that does not answer
+/// is left out.
 pub(crate) async fn everywhere(shared: &Arc<Shared>) -> Vec<TransactionRow> {
     let mut prepared = shared.transactions();
     for answer in ask_others(shared, Request::Transactions).await {
@@ -128,7 +135,8 @@ enum Way {
     ByItself(String),
     /// Somebody knows: `None` is an abort.
     Known(Option<Timestamp>),
-    /// These participants cannot be asked. `commit`: the timestamp of a commit by the votes that are known.
+    /// These participants cannot be asked. `commit`: the timestamp of a commit by the votes that
+    /// are known.
     InDoubt { missing: Vec<GroupId>, commit: Timestamp },
 }
 

@@ -9,16 +9,20 @@
 //!                                ddl (schema steps)  members (pings, placement)
 //! ```
 //!
-//! * [`txn`]: a transaction at its gateway. * `ask`: a question to a group's primary, wherever it is. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log
-//!   applied to state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions, schema steps.
-//! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness, placement, leadership. * `freshness`: whether the copy of the catalog
-//!   may be planned with. * `address_book`: where the others
-//!   are, before the catalog can say. * [`rpc`], [`wire`]: what nodes say to each other. * [`node`]: start and stop. * `operator`: what command lines ask.
+//! * [`txn`]: a transaction at its gateway. * `ask`: a question to a group's primary, wherever it
+//!   is. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log applied to
+//!   state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions,
+//!   schema steps.
+//! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness,
+//!   placement, leadership. * `freshness`: whether the copy of the catalog may be planned with. *
+//!   `address_book`: where the others are, before the catalog can say. * [`rpc`], [`wire`]: what
+//!   nodes say to each other. * [`node`]: start and stop. * `operator`: what command lines ask.
 //! * `lock`: the lock around most of what all parts share.
-//! * `founding`: how a new process comes to an identity. * `identity`, `holdings`, `departure`: what its directory says of it.
+//! * `founding`: how a new process comes to an identity. * `identity`, `holdings`, `departure`:
+//!   what its directory says of it.
 //!
-//! A session's call reaches the engine of a local primary directly, on the session's task, under one short lock; reads of a
-//! settled snapshot take no lock at all.
+//! A session's call reaches the engine of a local primary directly, on the session's task, under
+//! one short lock; reads of a settled snapshot take no lock at all.
 
 mod address_book;
 mod ask;
@@ -75,9 +79,11 @@ pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 pub use meridian_commit as commit;
 /// The name of the thread that writes the log.
 pub use meridian_raft::LOG_THREAD;
-/// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in the simulator, bugs.
+/// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in
+/// the simulator, bugs.
 pub use meridian_raft::LogOptions;
-/// The engine of a group's primary: what the simulator's comparison of protocols drives without a node around it.
+/// The engine of a group's primary: what the simulator's comparison of protocols drives without a
+/// node around it.
 pub use meridian_region as region;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// How often the rows of tables that change are counted.

@@ -1,8 +1,9 @@
 //! The lock of what is read often and changed seldom.
 //!
-//! `parking_lot`'s [`RwLock::read`](parking_lot::RwLock::read) waits behind a writer that waits, so a thread that reads twice at
-//! once (one function calls another) stops for ever when a writer comes in between. This one is taken by a reader whenever
-//! readers have it. A writer waits until all have let go of it; they hold it for a few lines each.
+//! `parking_lot`'s [`RwLock::read`](parking_lot::RwLock::read) waits behind a writer that waits, so
+//! a thread that reads twice at once (one function calls another) stops for ever when a writer
+//! comes in between. This one is taken by a reader whenever readers have it. A writer waits until
+//! all have let go of it; they hold it for a few lines each.
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,9 +1,10 @@
 //! Who is alive, who leads what, and where replicas belong.
 //!
-//! Every node pings every other one twice a second. A group's primary compares the group's members with what `placement`
-//! wants and changes them one step at a time; it hands leadership to the home region when it finds itself elsewhere. A node that is
-//! silent for a moment keeps its replicas; one that stays silent ([`DEAD_AFTER_DEFAULT`]), is decommissioned, or has lost its
-//! directory ([`Standing::Lost`]), loses them to others.
+//! Every node pings every other one twice a second. A group's primary compares the group's members
+//! with what `placement` wants and changes them one step at a time; it hands leadership to the home
+//! region when it finds itself elsewhere. A node that is silent for a moment keeps its replicas;
+//! one that stays silent ([`DEAD_AFTER_DEFAULT`]), is decommissioned, or has lost its directory
+//! ([`Standing::Lost`]), loses them to others.
 
 use crate::clocks;
 use crate::replica::Replica;
@@ -30,10 +31,11 @@ const PLACEMENT_INTERVAL: Duration = Duration::from_millis(500);
 const LOST_INTERVAL: Duration = Duration::from_secs(3);
 /// A new voter that has not caught up by then is waited for in the next round.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Leadership is not moved again within this time: a transfer that failed should not be repeated at once.
+/// Leadership is not moved again within this time: a transfer that failed should not be repeated at
+/// once.
 const TRANSFER_PAUSE: Duration = Duration::from_secs(5);
-/// A node hands at most one group over within this time because another node leads fewer: what pings tell of that node has to
-/// show the last one before the next one follows.
+/// A node hands at most one group over within this time because another node leads fewer: what
+/// pings tell of that node has to show the last one before the next one follows.
 const BALANCE_PAUSE: Duration = Duration::from_secs(10);
 
 /// All nodes that belong to the cluster, as placement sees them.
@@ -69,7 +71,8 @@ fn health(shared: &Shared, node: &NodeRecord) -> Health {
     }
 }
 
-/// Where a group's replicas belong: voters at home, a non-voter in every other region of its database.
+/// Where a group's replicas belong: voters at home, a non-voter in every other region of its
+/// database.
 pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
     let policy = Policy {
         group: group.id,
@@ -122,9 +125,9 @@ fn stop_if_decommissioned(shared: &Shared, node: &NodeRecord) {
     }
 }
 
-/// Keeps pinging everybody: the nodes that the catalog lists, and those that this node knows otherwise, from before a restart for
-/// instance. Until the catalog has come these are all; a node whose clock is wrong is told so by their answers alone, and its
-/// catalog may be waiting for that.
+/// Keeps pinging everybody: the nodes that the catalog lists, and those that this node knows
+/// otherwise, from before a restart for instance. Until the catalog has come these are all; a node
+/// whose clock is wrong is told so by their answers alone, and its catalog may be waiting for that.
 pub(crate) async fn ping_loop(shared: Arc<Shared>) {
     loop {
         let listed = shared.catalog.nodes();
@@ -189,8 +192,9 @@ pub(crate) fn own_ping(shared: &Shared) -> Ping {
     }
 }
 
-/// Whether what a node says of itself is heard: it is known here, by the catalog, by who let this node in, or from before a restart,
-/// and is a member still. One that has just joined is heard when its record has come.
+/// Whether what a node says of itself is heard: it is known here, by the catalog, by who let this
+/// node in, or from before a restart, and is a member still. One that has just joined is heard when
+/// its record has come.
 fn is_heard(shared: &Shared, node: NodeId) -> bool {
     let is_out = |n: &NodeRecord| n.id == node && n.standing == Standing::Decommissioned;
     node != shared.me() && shared.rpc.knows(node) && !shared.catalog.nodes().iter().any(is_out)
@@ -282,8 +286,8 @@ impl Balance {
     }
 }
 
-/// Keeps the members of the groups that this node leads where placement wants them. Groups do not wait for each other: one
-/// whose new member cannot be reached holds up nobody.
+/// Keeps the members of the groups that this node leads where placement wants them. Groups do not
+/// wait for each other: one whose new member cannot be reached holds up nobody.
 pub(crate) async fn placement_loop(shared: Arc<Shared>) {
     let mut cares: BTreeMap<GroupId, Arc<Care>> = BTreeMap::new();
     let balance = Arc::new(Balance(Mutex::new(Instant::now())));
@@ -330,7 +334,8 @@ impl Rarely {
     }
 }
 
-/// Ends the membership of lost nodes that no group counts on any more; where the catalog's primary is.
+/// Ends the membership of lost nodes that no group counts on any more; where the catalog's primary
+/// is.
 pub(crate) async fn lost_loop(shared: Arc<Shared>) {
     let mut stuck = Rarely::default();
     loop {
@@ -386,8 +391,8 @@ pub(crate) fn wanted(shared: &Shared, replica: &Replica) -> Option<Placement> {
     Some(place_group(&nodes, &group, &current))
 }
 
-/// A primary that is to lose its vote keeps it until it has handed leadership over ([`move_leadership`]): a leader that removes
-/// itself leaves the group to an election.
+/// A primary that is to lose its vote keeps it until it has handed leadership over
+/// ([`move_leadership`]): a leader that removes itself leaves the group to an election.
 async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     let members = replica.raft().members();
     let mut voters: BTreeSet<NodeId> = wanted.voters.iter().copied().collect();
@@ -398,12 +403,13 @@ async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     if voters.insert(shared.me()) {
         learners.remove(&shared.me());
     }
-    // A change that was given up halfway (joint) is made again; this node leads, so nobody else is making one.
+    // A change that was given up halfway (joint) is made again; this node leads, so nobody else is
+    // making one.
     if !members.joint && members.voters == voters && members.learners == learners {
         return;
     }
-    // Voters that live elsewhere may be all that is left of a region that is lost: they keep their votes until the others have a majority
-    // that lives.
+    // Voters that live elsewhere may be all that is left of a region that is lost: they keep their
+    // votes until the others have a majority that lives.
     let live = voters.iter().filter(|n| **n == shared.me() || shared.is_live(**n)).count();
     if !members.joint && members.voters != voters && live * 2 <= voters.len() {
         return;
@@ -417,8 +423,9 @@ async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     }
 }
 
-/// Hands leadership to a better primary: one whose disk has room, and of those one in the home region, or else in the secondary
-/// one, or any if this node is none; or to one that is as good and leads fewer groups. Returns whether it tried.
+/// Hands leadership to a better primary: one whose disk has room, and of those one in the home
+/// region, or else in the secondary one, or any if this node is none; or to one that is as good and
+/// leads fewer groups. Returns whether it tried.
 async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement, balance: &Balance) -> bool {
     let group = shared.catalog.group(replica.id);
     let nodes = shared.catalog.nodes();

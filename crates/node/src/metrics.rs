@@ -1,7 +1,8 @@
-//! What a node counts, for `SHOW METRICS`: round trips of transactions that touch other regions, reads of several groups, and
-//! what was waited for at its primaries.
+//! What a node counts, for `SHOW METRICS`: round trips of transactions that touch other regions,
+//! reads of several groups, and what was waited for at its primaries.
 //!
-//! Counters start at zero with the process and only grow; `txn.remembered.…` tells what is there now ([`crate::env`]). They say nothing of single transactions; `EXPLAIN ANALYZE` does.
+//! Counters start at zero with the process and only grow; `txn.remembered.…` tells what is there
+//! now ([`crate::env`]). They say nothing of single transactions; `EXPLAIN ANALYZE` does.
 
 use meridian_region::WaitFor;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,8 @@ use std::time::Duration;
 /// Something that is counted by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Rounds of checks that end a transaction over several groups, or at replicas, which has only read.
+    /// Rounds of checks that end a transaction over several groups, or at replicas, which has only
+    /// read.
     ReadRounds,
     ReadRoundsFailed,
     /// Read-only statements that reserved what they read, after rounds had failed.
@@ -25,7 +27,8 @@ pub enum Counter {
     QueueWaits,
     /// Circles of waits over several primaries.
     Deadlocks,
-    /// Questions about GLOBAL rows that no replica in the region could answer, so that the primary was asked.
+    /// Questions about GLOBAL rows that no replica in the region could answer, so that the primary
+    /// was asked.
     GlobalReadsBehind,
     /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
     CommitWaits,
@@ -52,7 +55,8 @@ const CAUSES: [&str; 5] = ["in_flight", "prepared", "clock", "lease", "grant"];
 #[derive(Debug, Default)]
 pub struct Metrics {
     counters: [AtomicU64; COUNTERS.len()],
-    /// Committed transactions that touched other regions, by round trips one after the other: at the first attempt, and later.
+    /// Committed transactions that touched other regions, by round trips one after the other: at
+    /// the first attempt, and later.
     first: [AtomicU64; ROUND_TRIPS_TOLD_APART + 1],
     later: [AtomicU64; ROUND_TRIPS_TOLD_APART + 1],
     /// Waits at primaries of this node, by cause, and how long they took.

@@ -50,10 +50,11 @@ pub struct NodeConfig {
     pub listen: String,
     /// Where clients connect; told to others, served by `server`.
     pub sql_addr: String,
-    /// Nodes of the cluster, for a node whose directory is empty: it joins them, or founds the cluster with them (see
-    /// [`crate::founding`]). Without others it founds a cluster by itself.
+    /// Nodes of the cluster, for a node whose directory is empty: it joins them, or founds the
+    /// cluster with them (see [`crate::founding`]). Without others it founds a cluster by itself.
     pub join: Vec<String>,
-    /// For so long a node that founds a cluster listens first whether somebody takes it for a member of one.
+    /// For so long a node that founds a cluster listens first whether somebody takes it for a
+    /// member of one.
     pub founding_pause: Duration,
     pub store: meridian_store::Backend,
     pub store_options: meridian_store::Options,
@@ -116,15 +117,17 @@ pub struct Node {
 
 /// A node that waits for the catalog says so after this.
 const CATALOG_NOTICE: Duration = Duration::from_secs(5);
-/// How often a node says where it is until that is written down, or when somebody else has its address.
+/// How often a node says where it is until that is written down, or when somebody else has its
+/// address.
 const ANNOUNCE_PAUSE: Duration = Duration::from_millis(500);
-/// How long a change of a node's record looks for the catalog's primary before whoever asked is told.
+/// How long a change of a node's record looks for the catalog's primary before whoever asked is
+/// told.
 const REGISTER_PATIENCE: Duration = Duration::from_secs(1);
 const GC_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
 
 impl Node {
-    /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when it can plan statements, however
-    /// long that takes.
+    /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when
+    /// it can plan statements, however long that takes.
     pub fn start(runtime: Arc<dyn Runtime>, config: NodeConfig) -> BoxFuture<'static, Result<Node>> {
         Box::pin(Node::open(runtime, config))
     }
@@ -204,7 +207,8 @@ impl Node {
             Some(identity) => shared.set_identity(identity),
             None => shared.begin_founding(&record.addr, others.is_empty()).await?,
         }
-        // Others are answered from here on: those that have no identity either, and those that must not take this node for another.
+        // Others are answered from here on: those that have no identity either, and those that must
+        // not take this node for another.
         let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
         shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
         shared.spawn_protocol(clocks::stop_at_step(shared.clone()));
@@ -251,7 +255,8 @@ impl Node {
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
         shared.is_open.store(true, Ordering::Release);
         shared.spawn_protocol(clocks::compare(shared.clone()));
-        // What a replica is depends on its group's descriptor, which may have come shortly before the node stopped.
+        // What a replica is depends on its group's descriptor, which may have come shortly before
+        // the node stopped.
         let (known, unknown): (Vec<GroupId>, Vec<GroupId>) =
             groups.into_iter().partition(|g| *g == GroupId::CATALOG || shared.catalog.group(*g).is_some());
         for group in known {
@@ -277,7 +282,8 @@ impl Node {
         Ok(())
     }
 
-    /// The first node initialises the catalog's group and writes its first rows; after a crash in between, again.
+    /// The first node initialises the catalog's group and writes its first rows; after a crash in
+    /// between, again.
     async fn found_catalog(&self, cluster: u128, record: &NodeRecord) -> Result<()> {
         if self.shared.catalog.newest().version > SchemaVersion(0) {
             return Ok(());
@@ -292,7 +298,8 @@ impl Node {
                 changed = serving.changed() => changed.map_err(|_| Error::fatal("the catalog's replica stopped"))?,
                 _ = catalog.changed() => {}
             }
-            // It was founded before; the rows were in the log, or came from another node that leads now.
+            // It was founded before; the rows were in the log, or came from another node that leads
+            // now.
             if self.shared.catalog.newest().version > SchemaVersion(0) {
                 return Ok(());
             }
@@ -388,7 +395,8 @@ impl Node {
         Arc::new(self.env())
     }
 
-    /// Goes on with the schema jobs of nodes that died, and counts the rows of tables that change, beside these sessions.
+    /// Goes on with the schema jobs of nodes that died, and counts the rows of tables that change,
+    /// beside these sessions.
     pub fn run_jobs(&self, sessions: &Arc<session::Shared>, attention: Attention) {
         self.spawn(meridian_sql::catalog::jobs::adopt(self.env(), sessions.clone()));
         self.spawn(meridian_sql::statistics::keep_up(self.env(), sessions.clone(), attention));
@@ -413,7 +421,8 @@ impl Node {
         self.addr.clone()
     }
 
-    /// The error that this node cannot live with, once there is one: its process should end with it.
+    /// The error that this node cannot live with, once there is one: its process should end with
+    /// it.
     pub fn failure(&self) -> watch::Receiver<Option<Error>> {
         self.shared.failure.subscribe()
     }
@@ -446,8 +455,8 @@ impl Node {
         self.end().await;
     }
 
-    /// Ends what runs in the background and lets go of the files, which are free when the last session's task and the node itself are
-    /// dropped.
+    /// Ends what runs in the background and lets go of the files, which are free when the last
+    /// session's task and the node itself are dropped.
     async fn end(&self) {
         for replica in self.shared.all_replicas() {
             replica.raft().shutdown().await;
@@ -476,8 +485,9 @@ pub(crate) fn successor(shared: &Shared, replica: &Replica) -> Option<NodeId> {
     others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
 }
 
-/// Looks who answers at the addresses in `--join`, until the catalog is known to be the newest: it says where all nodes are. A
-/// directory of one cluster that is told to join another is a mistake that the node says and ends with, instead of serving.
+/// Looks who answers at the addresses in `--join`, until the catalog is known to be the newest: it
+/// says where all nodes are. A directory of one cluster that is told to join another is a mistake
+/// that the node says and ends with, instead of serving.
 async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
     loop {
         for addr in &addrs {
@@ -501,9 +511,11 @@ async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
     }
 }
 
-/// Tells the catalog's primary that this node runs, and where; again when the catalog says that somebody else has its address.
+/// Tells the catalog's primary that this node runs, and where; again when the catalog says that
+/// somebody else has its address.
 ///
-/// A node that is started again is not drained any more, nor lost; one that is being decommissioned stays what it is.
+/// A node that is started again is not drained any more, nor lost; one that is being decommissioned
+/// stays what it is.
 async fn announce(shared: Arc<Shared>, record: NodeRecord) {
     let mut changed = shared.catalog.watch();
     let mut notice = Notice::default();
@@ -514,7 +526,8 @@ async fn announce(shared: Arc<Shared>, record: NodeRecord) {
         };
         match told {
             Ok(()) => {}
-            // Whoever says so knows better: this node has no part in the cluster, or cannot be where it is.
+            // Whoever says so knows better: this node has no part in the cluster, or cannot be
+            // where it is.
             Err(e) if is_final(&e) => {
                 shared.fail(e);
                 return;
@@ -541,7 +554,8 @@ async fn announce(shared: Arc<Shared>, record: NodeRecord) {
     }
 }
 
-/// Tells it through any node whose address is known: this one may know nothing else, and nobody may tell it the catalog any more.
+/// Tells it through any node whose address is known: this one may know nothing else, and nobody may
+/// tell it the catalog any more.
 async fn announce_through(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     let mut known = shared.catalog.nodes();
     known.extend(address_book::load(&shared.runtime));
@@ -560,7 +574,8 @@ async fn announce_through(shared: &Arc<Shared>, record: &NodeRecord) -> Result<(
     Err(last)
 }
 
-/// Whether a member was told something that will not change. A stranger at another member's address has nothing to say.
+/// Whether a member was told something that will not change. A stranger at another member's address
+/// has nothing to say.
 fn is_final(e: &Error) -> bool {
     e.kind() == ErrorKind::Fatal && e.sqlstate() != "08004"
 }
@@ -597,8 +612,9 @@ impl Ask for Registration {
     }
 }
 
-/// An address that a node of the cluster has and answers at is nobody else's: whoever says that it is there listens in another network,
-/// or on its own machine only. A node that does not answer at its address any more has lost it.
+/// An address that a node of the cluster has and answers at is nobody else's: whoever says that it
+/// is there listens in another network, or on its own machine only. A node that does not answer at
+/// its address any more has lost it.
 async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     for other in shared.catalog.nodes().into_iter().filter(|n| n.id != record.id && n.addr == record.addr) {
         let has_it = !matches!(other.standing, Standing::Decommissioned | Standing::Lost);
@@ -614,8 +630,9 @@ async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Resu
     Ok(())
 }
 
-/// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any more, and what it alone holds would be
-/// lost. It gets no more replicas once it is being decommissioned.
+/// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any
+/// more, and what it alone holds would be lost. It gets no more replicas once it is being
+/// decommissioned.
 pub(crate) async fn refuse_member(shared: &Arc<Shared>, node: NodeId) -> Result<()> {
     let refused = |why: String| Err(Error::sql("55000", format!("node {node} cannot leave the cluster yet: {why}")));
     let groups = ranges::everywhere(shared).await;
@@ -853,7 +870,8 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
             check_record(shared, &record)?;
             let node = register(shared, record, token, is_passed_on).await?;
-            // What a member is of it knows before it has the catalog: it may have joined just now, and passes this on.
+            // What a member is of it knows before it has the catalog: it may have joined just now,
+            // and passes this on.
             Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
         }
         Request::Relay { to, patience, request } => shared.relay(from, to, patience, request).await,
@@ -880,8 +898,8 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
     }
 }
 
-/// Whether a node that nobody knows may ask this: one that joins, an operator's command, and a voter of a group that has heard of a new
-/// node before the catalog's copy here has.
+/// Whether a node that nobody knows may ask this: one that joins, an operator's command, and a
+/// voter of a group that has heard of a new node before the catalog's copy here has.
 fn is_for_strangers(request: &Request) -> bool {
     matches!(
         request,
@@ -899,7 +917,8 @@ fn is_for_strangers(request: &Request) -> bool {
     )
 }
 
-/// A grant that the catalog cannot have made would outlast every other one: the group would keep it for ever.
+/// A grant that the catalog cannot have made would outlast every other one: the group would keep it
+/// for ever.
 fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Result<()> {
     const SEQ_AHEAD_MAX: u64 = 1 << 36;
     let last = replica.core.lock().state.grant().seq;
@@ -910,7 +929,8 @@ fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Resul
     if is_absurd { Err(Error::unavailable("the catalog cannot have granted that")) } else { Ok(()) }
 }
 
-/// 22023 if what a node says of itself cannot be true; 53300 if the cluster has as many nodes as it may.
+/// 22023 if what a node says of itself cannot be true; 53300 if the cluster has as many nodes as it
+/// may.
 fn check_record(shared: &Shared, record: &NodeRecord) -> Result<()> {
     let absurd = |what: &str, value: &str| {
         let shown: String = value.chars().take(64).collect();

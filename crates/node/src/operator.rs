@@ -1,6 +1,7 @@
 //! What command lines ask of a node: they are members of no cluster.
 //!
-//! These functions return boxed futures, as [`crate::Node`] does. A crate that awaits an `async fn` compiles its body once more.
+//! These functions return boxed futures, as [`crate::Node`] does. A crate that awaits an `async fn`
+//! compiles its body once more.
 
 use crate::clocks::{self, Accepted};
 use crate::rpc::Rpc;
@@ -33,12 +34,14 @@ pub fn stand_at(runtime: Arc<dyn Runtime>, addr: &str, node: NodeId, standing: S
     command(runtime, addr, Request::Stand { node, standing, is_passed_on: false })
 }
 
-/// Has a process that waits for others found a cluster without those that do not answer. 55000 if there is a cluster.
+/// Has a process that waits for others found a cluster without those that do not answer. 55000 if
+/// there is a cluster.
 pub fn init_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<()>> {
     command(runtime, addr, Request::Init)
 }
 
-/// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::clocks`]). Asks a node for the others.
+/// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::clocks`]).
+/// Asks a node for the others.
 pub fn accept_clock_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<Accepted>> {
     async move {
         let nodes = status_of(runtime.clone(), addr).await?;

@@ -1,6 +1,8 @@
-//! What replicas want done outside their lock: messages of the commit protocol to send, slices to certify, outcomes to log.
+//! What replicas want done outside their lock: messages of the commit protocol to send, slices to
+//! certify, outcomes to log.
 //!
-//! A message may be lost, so nothing here keeps what it could not deliver for long: the protocol's timers ask again.
+//! A message may be lost, so nothing here keeps what it could not deliver for long: the protocol's
+//! timers ask again.
 
 use crate::ask::Ask;
 use crate::replica::Replica;
@@ -13,7 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a message looks for a primary that takes it; afterwards the protocol's own timers ask again.
+/// How long a message looks for a primary that takes it; afterwards the protocol's own timers ask
+/// again.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(2);
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -47,8 +50,8 @@ pub(crate) enum Work {
 
 /// Where replicas put it, under their lock.
 ///
-/// Slices to certify and outcomes to log are as many as the transactions that a group has in hand. Messages are dropped above
-/// [`limits::OUTBOX_MESSAGES_MAX`].
+/// Slices to certify and outcomes to log are as many as the transactions that a group has in hand.
+/// Messages are dropped above [`limits::OUTBOX_MESSAGES_MAX`].
 pub(crate) struct Outbox {
     work: mpsc::UnboundedSender<Work>,
     /// Messages that wait or are on their way.
@@ -129,8 +132,9 @@ pub(crate) async fn deliver(shared: Arc<Shared>, group: GroupId, message: Ballot
     }
 }
 
-/// Nobody asks a group that was deleted for anything that it owes (`sql::catalog::jobs::doomed`), except where an operator has ended a
-/// transaction in its place. It will ask for nothing either: so it counts as having acknowledged.
+/// Nobody asks a group that was deleted for anything that it owes (`sql::catalog::jobs::doomed`),
+/// except where an operator has ended a transaction in its place. It will ask for nothing either:
+/// so it counts as having acknowledged.
 fn answer_for_deleted(shared: &Shared, group: GroupId, message: &BallotMessage) {
     if let BallotMessage::OutcomeAck { id, from, reply: true } = message
         && let Some(replica) = shared.replica(*from)

@@ -1,7 +1,8 @@
 //! What a group's primary does for gateways: fresh reads, commits, schema grants.
 //!
-//! The functions here are called directly on the session's task when the gateway is the primary's node, and from a call of
-//! another node otherwise. They take the replica's lock for a moment, never across an await, and wait on tickets outside it.
+//! The functions here are called directly on the session's task when the gateway is the primary's
+//! node, and from a call of another node otherwise. They take the replica's lock for a moment,
+//! never across an await, and wait on tickets outside it.
 
 use crate::catalog::newest_readable;
 use crate::clocks::behind_error;
@@ -26,11 +27,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How long a request may wait at a primary for a lease, a grant or a writer in flight before the gateway has to look again.
+/// How long a request may wait at a primary for a lease, a grant or a writer in flight before the
+/// gateway has to look again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often a waiting request checks whether its wait can still succeed.
 const HOPELESS_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without the entry.
+/// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without
+/// the entry.
 const BRIEF_WAIT: Duration = Duration::from_millis(300);
 /// Keys of one read that are looked at in one hold of the replica's lock.
 const GATES_AT_ONCE: usize = 64;
@@ -62,7 +65,8 @@ pub(crate) enum Step<T> {
 }
 
 impl Replica {
-    /// Leadership is still this node's by the lease, in real time and below the ceiling: checked when an answer leaves.
+    /// Leadership is still this node's by the lease, in real time and below the ceiling: checked
+    /// when an answer leaves.
     pub(crate) fn check_lease(&self) -> Result<()> {
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
         match self.is_serving() && is_below_ceiling && self.lease_holds() {
@@ -71,8 +75,8 @@ impl Replica {
         }
     }
 
-    /// In real time. A clock that jumped ahead may have done so because the machine slept meanwhile, and with it the clock that the
-    /// lease is measured by.
+    /// In real time. A clock that jumped ahead may have done so because the machine slept
+    /// meanwhile, and with it the clock that the lease is measured by.
     pub(crate) fn lease_holds(&self) -> bool {
         self.raft().lease_valid() && self.runtime.steady_clock().stepped().is_none()
     }
@@ -168,7 +172,8 @@ impl Replica {
         Ok(found)
     }
 
-    /// The values of several keys at one snapshot, without entries in their queues, for a gateway on this node.
+    /// The values of several keys at one snapshot, without entries in their queues, for a gateway
+    /// on this node.
     pub async fn get_many(&self, view: &mut View, keys: &[Key], columns: ColumnMask) -> Result<Vec<Option<Version>>> {
         if let Some(s) = self.settled_snapshot(view) {
             let found = self.store.get_many(keys, s)?;
@@ -180,7 +185,8 @@ impl Replica {
             let s = self.snapshot(view).await?;
             match self.try_gates(view, keys, columns, s).await? {
                 None => break s,
-                // All of them again: what was let pass before is read at the snapshot that it moves to.
+                // All of them again: what was let pass before is read at the snapshot that it moves
+                // to.
                 Some(to) => self.move_to(view, to).await?,
             }
         };
@@ -189,8 +195,8 @@ impl Replica {
         Ok(found)
     }
 
-    /// The lock-free path: a read-only transaction's first read, at the newest applied timestamp, or a later one at the same
-    /// settled snapshot.
+    /// The lock-free path: a read-only transaction's first read, at the newest applied timestamp,
+    /// or a later one at the same settled snapshot.
     #[inline]
     fn get_settled(&self, view: &mut View, key: &Key) -> Result<Option<Option<Version>>> {
         let Some(s) = self.settled_snapshot(view) else { return Ok(None) };
@@ -200,8 +206,8 @@ impl Replica {
         Ok(Some(found))
     }
 
-    /// A snapshot at or below which nothing is in flight, if the transaction is read-only, this replica serves, and the
-    /// schema it planned with holds there.
+    /// A snapshot at or below which nothing is in flight, if the transaction is read-only, this
+    /// replica serves, and the schema it planned with holds there.
     fn settled_snapshot(&self, view: &View) -> Option<Timestamp> {
         if !view.read_only || !self.is_serving() {
             return None;
@@ -212,7 +218,8 @@ impl Replica {
         let bound = self.fast.grant_bound.load(Ordering::Acquire);
         let version = self.fast.grant_version.load(Ordering::Acquire);
         let settled = Timestamp(self.fast.settled.load(Ordering::Acquire));
-        // A group that has just begun to serve may have been idle for longer than versions are kept.
+        // A group that has just begun to serve may have been idle for longer than versions are
+        // kept.
         let s = settled.max(self.store.gc_threshold());
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
         (holds && settled != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove))
@@ -241,7 +248,8 @@ impl Replica {
             false => engine.fresh_snapshot(state, view.began, &self.clock, physical),
         };
         if opened.at < view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
-            // The gateway plans with a schema step that this clock has not reached yet; the gate waits for it.
+            // The gateway plans with a schema step that this clock has not reached yet; the gate
+            // waits for it.
             opened = Snapshot { at: view.schema_committed_at, settled: false };
         }
         match engine.check_read(state, &view.schema, opened.at) {
@@ -272,8 +280,8 @@ impl Replica {
         }
     }
 
-    /// Waits until the target may be read at the transaction's snapshot, which moves if that would miss what was acknowledged
-    /// before the transaction began. Gives the snapshot.
+    /// Waits until the target may be read at the transaction's snapshot, which moves if that would
+    /// miss what was acknowledged before the transaction began. Gives the snapshot.
     async fn gate(&self, view: &mut View, target: &Target, columns: ColumnMask) -> Result<Timestamp> {
         loop {
             let s = self.snapshot(view).await?;
@@ -284,13 +292,15 @@ impl Replica {
         }
     }
 
-    /// `Some`: not here, but there. The schema is looked at again: the transaction may use descriptors by now that it did not use
-    /// when its snapshot was taken, and an older version is good only for those that have not changed.
+    /// `Some`: not here, but there. The schema is looked at again: the transaction may use
+    /// descriptors by now that it did not use when its snapshot was taken, and an older version is
+    /// good only for those that have not changed.
     async fn try_gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
         self.until_readable(|core| self.look(core, view, std::slice::from_ref(target), columns, s)).await
     }
 
-    /// The same for several keys. A key that may be read at `s` stays so: no later transaction commits at or below `s`.
+    /// The same for several keys. A key that may be read at `s` stays so: no later transaction
+    /// commits at or below `s`.
     async fn try_gates(&self, view: &View, keys: &[Key], columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
         for keys in keys.chunks(GATES_AT_ONCE) {
             let targets: Vec<Target> = keys.iter().cloned().map(Target::Key).collect();
@@ -302,7 +312,8 @@ impl Replica {
         Ok(None)
     }
 
-    /// Repeats looks until one does not ask to wait, or until what it waits for is known to be in doubt.
+    /// Repeats looks until one does not ask to wait, or until what it waits for is known to be in
+    /// doubt.
     async fn until_readable<T>(&self, look: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
         self.repeat_until_ready(WAIT_MAX, look, |what| self.check_in_doubt(what)).await
     }
@@ -344,9 +355,9 @@ impl Replica {
         Ok(Step::Ready(None))
     }
 
-    /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a queue
-    /// may move the snapshot. The gateway has no entries yet for the values that were read before the
-    /// move, so nothing has checked them: all reads are made again.
+    /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a
+    /// queue may move the snapshot. The gateway has no entries yet for the values that were read
+    /// before the move, so nothing has checked them: all reads are made again.
     pub async fn read(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<ReadAnswer> {
         let mut ops = Cow::Borrowed(ops);
         for _ in 0..RESCANS_MAX {
@@ -433,7 +444,8 @@ impl Replica {
                 }
             }
             if has_waited {
-                // Whoever held a row may have changed it, or others in the range: read again where nothing is missed.
+                // Whoever held a row may have changed it, or others in the range: read again where
+                // nothing is missed.
                 self.move_forward(view).await?;
                 locking = locking.without_brief_wait();
                 continue;
@@ -444,8 +456,8 @@ impl Replica {
         Err(kept_changing())
     }
 
-    /// Shows a page of rows to a visitor, for a gateway on this node: what is left of the range, and when the newest row was
-    /// written.
+    /// Shows a page of rows to a visitor, for a gateway on this node: what is left of the range,
+    /// and when the newest row was written.
     pub async fn visit(
         &self,
         view: &mut View,
@@ -478,7 +490,8 @@ impl Replica {
             Queued::Waited => self.move_forward(view).await?,
             Queued::Skip => return Ok(false),
         }
-        // Whoever held the entry before has committed: a snapshot from before that would only fail at certification.
+        // Whoever held the entry before has committed: a snapshot from before that would only fail
+        // at certification.
         if let Some(s) = view.snapshot {
             let is_stale = self.store.newest(key.as_bytes())?.is_some_and(|v| v.at > s);
             if is_stale {
@@ -620,13 +633,13 @@ impl Replica {
 
     // --- commits
 
-    /// Certifies and commits a transaction that touches this group only. Idempotent by the transaction's id. `None`: what it read of
-    /// GLOBAL rows has to be looked at again.
+    /// Certifies and commits a transaction that touches this group only. Idempotent by the
+    /// transaction's id. `None`: what it read of GLOBAL rows has to be looked at again.
     pub async fn commit(&self, request: &CommitRequest) -> Result<Option<CommitOutcome>> {
         let deadline = Instant::now() + WAIT_MAX;
         while self.over_budget() {
-            // What is applied or appended waits for the disk; so do commits, with nothing held. Neither YES nor NO would be right: an
-            // earlier copy of the request may have committed.
+            // What is applied or appended waits for the disk; so do commits, with nothing held.
+            // Neither YES nor NO would be right: an earlier copy of the request may have committed.
             if Instant::now() >= deadline {
                 return Err(Error::unavailable(format!("the disk of the primary of group {} is too slow", self.id)));
             }
@@ -659,8 +672,9 @@ impl Replica {
             .await?;
         match certified {
             InFlight::Done(outcome) => Ok(outcome),
-            // The gateway asks again with the same id, for as long as it has patience. A dropped sender means that the term ended; a log
-            // without a quorum may be as long without a word.
+            // The gateway asks again with the same id, for as long as it has patience. A dropped
+            // sender means that the term ended; a log without a quorum may be as long without a
+            // word.
             InFlight::Applied(at, applied) => {
                 match tokio::time::timeout(WAIT_MAX + limits::arrival(request.bytes()), applied).await {
                     Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
@@ -671,7 +685,8 @@ impl Replica {
         }
     }
 
-    /// The newest versions of what was read and has changed since, for the retry of a gateway that reads at a replica.
+    /// The newest versions of what was read and has changed since, for the retry of a gateway that
+    /// reads at a replica.
     pub(crate) fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
         let mut fresh: Vec<Fresh> = Vec::new();
         for entry in reads.iter().filter(|e| e.until >= self.store.gc_threshold()) {

@@ -1,11 +1,14 @@
-//! Protected timestamps: versions that open transactions may still read are kept (design: replication, «Versions»).
+//! Protected timestamps: versions that open transactions may still read are kept (design:
+//! replication, «Versions»).
 //!
-//! A node notes the moments that its transactions read, and tells the oldest with every ping; everybody's garbage collection
-//! reckons the age of versions from the oldest that it knows of. A transaction that is over at once needs none of this: versions
-//! are kept for `gc.ttl` anyway. So only blocks, readers of the past and statements of many pages are noted.
+//! A node notes the moments that its transactions read, and tells the oldest with every ping;
+//! everybody's garbage collection reckons the age of versions from the oldest that it knows of. A
+//! transaction that is over at once needs none of this: versions are kept for `gc.ttl` anyway. So
+//! only blocks, readers of the past and statements of many pages are noted.
 //!
-//! It is a service, not a promise: news of a transaction travel with pings, and nothing is kept for longer than
-//! [`limits::PROTECTED_FOR_MAX`](meridian_base::limits::PROTECTED_FOR_MAX). A read below what was kept is refused by the store (72000), never answered wrongly.
+//! It is a service, not a promise: news of a transaction travel with pings, and nothing is kept for
+//! longer than [`limits::PROTECTED_FOR_MAX`](meridian_base::limits::PROTECTED_FOR_MAX). A read
+//! below what was kept is refused by the store (72000), never answered wrongly.
 
 use crate::shared::Shared;
 use meridian_base::Timestamp;
@@ -50,8 +53,8 @@ impl Drop for Guard {
     }
 }
 
-/// The moment from which garbage collection reckons the age of versions: the present, or what a transaction protects, which it can
-/// for at most so long.
+/// The moment from which garbage collection reckons the age of versions: the present, or what a
+/// transaction protects, which it can for at most so long.
 pub(crate) fn garbage_clock(shared: &Shared, protected_for_max: Duration) -> Timestamp {
     let now = Timestamp::from_micros(shared.runtime.physical_micros());
     let others = shared.oldest_protected_elsewhere();

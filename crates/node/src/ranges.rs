@@ -1,5 +1,5 @@
-//! Where the replicas of every group are, and what keeps them from being where they belong: `SHOW RANGES`, and what a change of
-//! regions waits for.
+//! Where the replicas of every group are, and what keeps them from being where they belong: `SHOW
+//! RANGES`, and what a change of regions waits for.
 
 use crate::members::wanted;
 use crate::replica::Replica;
@@ -14,7 +14,8 @@ use std::time::Duration;
 /// A node that takes longer is left out: what it leads is reported as without a primary.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A replica that is closer to the end of the log than this has what it should have: under load it is always a little behind.
+/// A replica that is closer to the end of the log than this has what it should have: under load it
+/// is always a little behind.
 const ENTRIES_BEHIND_MAX: u64 = 1_000;
 
 /// The groups that this node leads.
@@ -39,7 +40,8 @@ pub(crate) async fn everywhere(shared: &Arc<Shared>) -> BTreeMap<GroupId, GroupS
     found
 }
 
-/// The voters of a group that no primary speaks for, as far as this node knows them, and why nobody may be able to lead it.
+/// The voters of a group that no primary speaks for, as far as this node knows them, and why nobody
+/// may be able to lead it.
 pub(crate) fn without_primary(shared: &Shared, group: GroupId) -> (Vec<NodeId>, String) {
     let founders = || shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
     let voters: Vec<NodeId> = match shared.replica(group) {

@@ -1,16 +1,19 @@
 //! Who can be reached, and how.
 //!
-//! Every ping says whom its sender hears *both ways*: who has answered it a moment ago. From that each node knows
+//! Every ping says whom its sender hears *both ways*: who has answered it a moment ago. From that
+//! each node knows
 //!
-//! * a *detour* to a node that it does not reach while a third one does. Everything but pings and questions about clocks then goes
-//!   through that one ([`Request::Relay`]): one hop, and the receiver handles it as if it had come from its sender. So a link that
-//!   is cut between two regions costs a longer way and no availability. Votes and outcomes take it too, or what is prepared would
-//!   stay in doubt for as long as the link is cut; and the groups' logs, or the copies at its far end, of the catalog for one,
-//!   would stay behind for as long.
-//! * that a group is *lost*: for longer than any ping takes, too few of its voters have been heard, by anybody that this node
-//!   hears, to elect a primary. Nobody can say when that ends, so a statement that needs the group fails at once, before anything
-//!   of it is sent. Who holds no replica does not know the voters, and hears it from those that do. While a quorum is heard and nobody
-//!   leads, an election is probably under way, and statements wait for it.
+//! * a *detour* to a node that it does not reach while a third one does. Everything but pings and
+//!   questions about clocks then goes through that one ([`Request::Relay`]): one hop, and the
+//!   receiver handles it as if it had come from its sender. So a link that is cut between two
+//!   regions costs a longer way and no availability. Votes and outcomes take it too, or what is
+//!   prepared would stay in doubt for as long as the link is cut; and the groups' logs, or the
+//!   copies at its far end, of the catalog for one, would stay behind for as long.
+//! * that a group is *lost*: for longer than any ping takes, too few of its voters have been heard,
+//!   by anybody that this node hears, to elect a primary. Nobody can say when that ends, so a
+//!   statement that needs the group fails at once, before anything of it is sent. Who holds no
+//!   replica does not know the voters, and hears it from those that do. While a quorum is heard and
+//!   nobody leads, an election is probably under way, and statements wait for it.
 
 use crate::shared::Shared;
 use crate::wire::{Passed, Request, Response, Silence};
@@ -20,10 +23,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A node that has answered no ping for so long is not reached directly: two pings, and the longest way there and back.
+/// A node that has answered no ping for so long is not reached directly: two pings, and the longest
+/// way there and back.
 pub(crate) const LINK_SILENT: Duration = Duration::from_millis(1_300);
-/// A group is lost when a quorum of its voters is silent for so long. An election needs a quorum that lives, so this is not about
-/// failovers: it is the longest that a link or a machine may pause without being given up.
+/// A group is lost when a quorum of its voters is silent for so long. An election needs a quorum
+/// that lives, so this is not about failovers: it is the longest that a link or a machine may pause
+/// without being given up.
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(4);
 /// How often detours are looked for.
 const DETOUR_INTERVAL: Duration = Duration::from_millis(200);
@@ -80,7 +85,8 @@ impl Shared {
             let quorum = voters.len() / 2 + 1;
             return self.silence_of(&voters, quorum);
         }
-        // Who holds no replica believes those who do. One of them that has not lost the group is enough.
+        // Who holds no replica believes those who do. One of them that has not lost the group is
+        // enough.
         let said: Vec<Option<Silence>> = {
             let peers = self.peers.read();
             let holders = peers.values().filter(|p| p.heard.elapsed() < LOST_AFTER && p.holds.contains(&group));
@@ -128,8 +134,9 @@ impl Shared {
             Some(g) => format!("what is homed in region \"{}\"", g.home),
             None => format!("group {group}"),
         };
-        // Settled: the session would only ask again. 57P03 rather than 40001, whose retries come at once and without end, and rather
-        // than class 08, which says that this connection is broken.
+        // Settled: the session would only ask again. 57P03 rather than 40001, whose retries come at
+        // once and without end, and rather than class 08, which says that this connection is
+        // broken.
         Err(Error::sql("57P03", format!("{what} cannot be reached"))
             .detail(format!(
                 "{silent} of the {of} nodes that it needs (group {group}) have not been heard of for {} s; nothing was changed.",
@@ -152,8 +159,8 @@ impl Shared {
         }
     }
 
-    /// An error if a change makes a table whose home is lost: it would wait for that until the schema lease there has run out, and
-    /// have no rows for longer.
+    /// An error if a change makes a table whose home is lost: it would wait for that until the
+    /// schema lease there has run out, and have no rows for longer.
     pub(crate) fn check_homes_reach(&self, change: &CatalogChange) -> Result<()> {
         let known = self.catalog.newest();
         for descriptor in &change.put {

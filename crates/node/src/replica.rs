@@ -1,18 +1,20 @@
-//! A group's replica on this node: the log is applied to the store and to the group's state; while this replica leads, a
-//! transaction engine certifies on top of them.
+//! A group's replica on this node: the log is applied to the store and to the group's state; while
+//! this replica leads, a transaction engine certifies on top of them.
 //!
-//! Everything that changes is behind one short lock, [`Core`], which is never held across an await. Reads of a settled
-//! snapshot do not take it (see `FastPath`).
+//! Everything that changes is behind one short lock, [`Core`], which is never held across an await.
+//! Reads of a settled snapshot do not take it (see `FastPath`).
 //!
 //! A term of leadership goes like this:
 //!
-//! 1. The consensus protocol makes this replica leader. It proposes an empty payload; when that is applied, every entry of
-//!    earlier terms is, so the state is complete.
-//! 2. [`Engine::start`] from the state. The physical clock must pass the last ceiling first; then a lease is logged.
-//! 3. Certified transactions collect in `pending` while a batch is on its way to the log. When that is applied, the next batch
-//!    takes all of them: under load batches grow by themselves, without load nobody waits for a timer.
-//! 4. An append that fails, or the loss of leadership, ends the term: the engine is dropped, whoever waits is told so, and
-//!    asks the new primary with the same transaction id.
+//! 1. The consensus protocol makes this replica leader. It proposes an empty payload; when that is
+//!    applied, every entry of earlier terms is, so the state is complete.
+//! 2. [`Engine::start`] from the state. The physical clock must pass the last ceiling first; then a
+//!    lease is logged.
+//! 3. Certified transactions collect in `pending` while a batch is on its way to the log. When that
+//!    is applied, the next batch takes all of them: under load batches grow by themselves, without
+//!    load nobody waits for a timer.
+//! 4. An append that fails, or the loss of leadership, ends the term: the engine is dropped,
+//!    whoever waits is told so, and asks the new primary with the same transaction id.
 
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
@@ -40,12 +42,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
-/// Batches handed to the log and not yet applied. The log gathers what comes while it syncs; with fewer batches than that has
-/// room for, what came too late for one would wait for two.
+/// Batches handed to the log and not yet applied. The log gathers what comes while it syncs; with
+/// fewer batches than that has room for, what came too late for one would wait for two.
 const BATCHES_IN_FLIGHT_MAX: usize = 16;
 /// How often an idle primary looks at its clock: leases, waits for the clock, lock timeouts.
 pub(crate) const TICK: Duration = Duration::from_millis(25);
-/// Applied but not flushed changes are flushed at least this often, so that a restart replays little.
+/// Applied but not flushed changes are flushed at least this often, so that a restart replays
+/// little.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Told of what the catalog's group applies.
@@ -71,8 +74,8 @@ pub struct Replica {
     /// The node's: its budget is all groups'.
     node_store: Store,
     pub(crate) runtime: Arc<dyn Runtime>,
-    /// The group's clock: the node's, or its own for groups that commit at future-time timestamps: the catalog, and those of
-    /// GLOBAL tables.
+    /// The group's clock: the node's, or its own for groups that commit at future-time timestamps:
+    /// the catalog, and those of GLOBAL tables.
     pub(crate) clock: Arc<Clock>,
     pub(crate) core: Mutex<Core>,
     pub(crate) fast: FastPath,
@@ -100,7 +103,8 @@ pub struct Replica {
     pub(crate) made: Instant,
     /// It is not on this node any more, or another one has taken its place.
     retired: AtomicBool,
-    /// It leads, and its clock is so far behind what was promised that it will not serve for long (see [`crate::clocks`]).
+    /// It leads, and its clock is so far behind what was promised that it will not serve for long
+    /// (see [`crate::clocks`]).
     leads_behind: AtomicBool,
     /// Prepared transactions whose outcome depends on a group that is lost, and which.
     pub(crate) in_doubt: Mutex<BTreeMap<TxnId, GroupId>>,
@@ -124,7 +128,8 @@ pub(crate) struct Core {
     /// Other records to log.
     pub records: Vec<Record>,
     batches_in_flight: usize,
-    /// What became of the last payloads handed to the log, in order; those applied are dropped from the front.
+    /// What became of the last payloads handed to the log, in order; those applied are dropped from
+    /// the front.
     proposals: VecDeque<raft::ProposeTicket>,
     /// This term's lease was given up: leadership is being handed over.
     gave_up: bool,
@@ -292,7 +297,8 @@ impl Replica {
         self.is_serving().then(|| self.core.lock().term)
     }
 
-    /// Whether this replica leads, and its clock is so far behind what was promised that it says so instead of serving.
+    /// Whether this replica leads, and its clock is so far behind what was promised that it says so
+    /// instead of serving.
     pub(crate) fn leads_behind_promise(&self) -> bool {
         self.leads_behind.load(Ordering::Acquire)
     }
@@ -332,7 +338,8 @@ impl Replica {
             if role.is_leader && self.core.lock().term != role.term {
                 self.lead(role.term).await;
             }
-            // From the last tick and not from now: news of the protocol's timers, however many, must not put it off.
+            // From the last tick and not from now: news of the protocol's timers, however many,
+            // must not put it off.
             let due = self.participant_due().map_or(TICK, |due| TICK.min(due));
             let next = (ticked + TICK).min(Instant::now() + due);
             tokio::select! {
@@ -459,9 +466,9 @@ impl Replica {
         }
     }
 
-    /// Before an entry of some term is applied: one of a later term says that the engine's is over, and one of the same term may
-    /// follow an append that was dropped, both perhaps before the news of it have come. What the engine has in flight then is not
-    /// what is applied.
+    /// Before an entry of some term is applied: one of a later term says that the engine's is over,
+    /// and one of the same term may follow an append that was dropped, both perhaps before the news
+    /// of it have come. What the engine has in flight then is not what is applied.
     fn end_term_if_over(&self, term: u64) {
         let mut core = self.core.lock();
         if core.engine.is_some() && core.term < term {
@@ -535,12 +542,14 @@ impl Replica {
         }
     }
 
-    /// A payload that was taken and then dropped (the log's protocol may lose its leadership for a moment and get it back in the
-    /// same term) ends the term: what it carried, a lease or certified transactions, would be waited for in vain, and later
-    /// payloads must not overtake it.
+    /// A payload that was taken and then dropped (the log's protocol may lose its leadership for a
+    /// moment and get it back in the same term) ends the term: what it carried, a lease or
+    /// certified transactions, would be waited for in vain, and later payloads must not overtake
+    /// it.
     fn end_term_if_dropped(&self, core: &mut Core) {
         let mut dropped = None;
-        // Those before it may be without an answer still: they are told when they have been applied.
+        // Those before it may be without an answer still: they are told when they have been
+        // applied.
         core.proposals.retain_mut(|ticket| match ticket.now_or_never() {
             None => true,
             Some(Ok(_)) => false,
@@ -786,7 +795,8 @@ fn decode_flushed(blob: &[u8], bugs: PlantedBugs) -> Result<(GroupState, Members
     Ok((GroupState::decode(&flushed.state, bugs)?, flushed.membership))
 }
 
-/// What the engine may ask of the store. A store that fails answers so that nothing passes, and the failure is kept.
+/// What the engine may ask of the store. A store that fails answers so that nothing passes, and the
+/// failure is kept.
 pub(crate) struct StoreVersions<'a> {
     store: &'a GroupStore,
     bugs: PlantedBugs,
@@ -818,7 +828,8 @@ impl Versions for StoreVersions<'_> {
         match self.store.changed_after(target, columns, after) {
             Ok(found) => found,
             Err(e) => {
-                // Below the garbage-collection threshold the engine has said no already; anything else is a broken store.
+                // Below the garbage-collection threshold the engine has said no already; anything
+                // else is a broken store.
                 *self.failure.borrow_mut() = Some(e);
                 Some((target.start().clone(), Timestamp::MAX))
             }
@@ -829,7 +840,8 @@ impl Versions for StoreVersions<'_> {
     }
 }
 
-/// The replica as the log sees it. The replica has the log's side of the group, so this one must not hold the replica.
+/// The replica as the log sees it. The replica has the log's side of the group, so this one must
+/// not hold the replica.
 struct Machine(Weak<Replica>);
 
 impl Machine {
@@ -895,7 +907,8 @@ impl SnapshotSink for Sink {
         {
             let mut core = self.replica.core.lock();
             if core.engine.is_some() {
-                // It comes from a later term's leader, perhaps before the news of that. The engine's state is not this one.
+                // It comes from a later term's leader, perhaps before the news of that. The
+                // engine's state is not this one.
                 self.replica.end_term(&mut core);
             }
             (core.state, core.membership) = decode_flushed(&blob, self.replica.bugs)?;
@@ -908,14 +921,16 @@ impl SnapshotSink for Sink {
 }
 
 impl Replica {
-    /// Publishes what the lock-free read path checks. Called by whoever holds the lock and saw the engine pass a check.
+    /// Publishes what the lock-free read path checks. Called by whoever holds the lock and saw the
+    /// engine pass a check.
     pub(crate) fn publish(&self, core: &Core) {
         let grant = core.state.grant();
         self.fast.grant_version.store(grant.version.0, Ordering::Release);
         self.fast.grant_bound.store(grant.bound.0, Ordering::Release);
     }
 
-    /// Whether commits should wait: rows applied and not flushed, or frames on their way to the log's disk, use up their budget.
+    /// Whether commits should wait: rows applied and not flushed, or frames on their way to the
+    /// log's disk, use up their budget.
     pub(crate) fn over_budget(&self) -> bool {
         let queued = self.log.get().map_or(0, |log| log.queued_bytes());
         self.node_store.over_budget() || queued > limits::LOG_QUEUE_BYTES_MAX

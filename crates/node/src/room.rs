@@ -1,10 +1,12 @@
 //! Room on the disk: what is kept free, and who may use it.
 //!
-//! A full disk must not stop a node: somebody has to read, and to delete what fills it. So a node keeps room for its own work, in
-//! two parts. *Free space* that it only watches, and that nodes on one machine may share, is for what was accepted already (a flush
-//! writes everything once more, and so do compactions), for deletions, and for what the protocols log. A *reserve*, a file whose
-//! blocks are taken, is for the case that other programs fill the disk: it gives its blocks back bit by bit when the log
-//! needs them or there is next to nothing left, and takes them again when there is room.
+//! A full disk must not stop a node: somebody has to read, and to delete what fills it. So a node
+//! keeps room for its own work, in two parts. *Free space* that it only watches, and that nodes on
+//! one machine may share, is for what was accepted already (a flush writes everything once more,
+//! and so do compactions), for deletions, and for what the protocols log. A *reserve*, a file whose
+//! blocks are taken, is for the case that other programs fill the disk: it gives its blocks back
+//! bit by bit when the log needs them or there is next to nothing left, and takes them again when
+//! there is room.
 //!
 //! | left | what goes on |
 //! | --- | --- |
@@ -12,13 +14,14 @@
 //! | [`Left::Reserve`] | reads, transactions that only delete, schema changes, outcomes, leases, votes |
 //! | [`Left::Nothing`] | the same without the deletions |
 //!
-//! A write is refused (53100) by the *gateway*, before anything of it is sent: so there is never a doubt about what became of it. It
-//! knows from the group's primary, which says in its pings whether it, or too many of the voters, have no room. A primary refuses
-//! nothing: what comes within the second that the news takes has its place in the free space.
+//! A write is refused (53100) by the *gateway*, before anything of it is sent: so there is never a
+//! doubt about what became of it. It knows from the group's primary, which says in its pings
+//! whether it, or too many of the voters, have no room. A primary refuses nothing: what comes
+//! within the second that the news takes has its place in the free space.
 //!
-//! Leadership moves away from a node without room ([`crate::members`]), so as long as a quorum has room, writes go on there. A
-//! follower goes on with its reserve; when that is used up its log waits (`raft::NodeLog::waits_for_room`), and the others go on
-//! without it.
+//! Leadership moves away from a node without room ([`crate::members`]), so as long as a quorum has
+//! room, writes go on there. A follower goes on with its reserve; when that is used up its log
+//! waits (`raft::NodeLog::waits_for_room`), and the others go on without it.
 
 use crate::replica::Replica;
 use crate::shared::{Route, Shared};
@@ -34,13 +37,14 @@ use std::time::Duration;
 
 /// How often a node looks at its disk.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// How often while its log waits for room, or while there is little left: what is accepted between two looks has to fit into what
-/// is kept.
+/// How often while its log waits for room, or while there is little left: what is accepted between
+/// two looks has to fit into what is kept.
 const HASTE: Duration = Duration::from_millis(50);
 const RESERVE_FILE: &str = "reserve";
 /// The reserve is given back in so many parts.
 const PARTS: u64 = 4;
-/// The free space that is kept, unless an option says otherwise: so much, and no more than a tenth of the disk.
+/// The free space that is kept, unless an option says otherwise: so much, and no more than a tenth
+/// of the disk.
 const KEPT_BYTES: u64 = 1 << 30;
 const KEPT_SHARE: u64 = 10;
 
@@ -49,7 +53,8 @@ const KEPT_SHARE: u64 = 10;
 pub struct RoomOptions {
     /// The file whose blocks are taken; at most a sixteenth of the disk.
     pub reserve_bytes: u64,
-    /// Free space below which writes are refused. `None`: 1 GiB, or a tenth of a disk that is smaller than ten times that.
+    /// Free space below which writes are refused. `None`: 1 GiB, or a tenth of a disk that is
+    /// smaller than ten times that.
     pub kept_bytes: Option<u64>,
 }
 
@@ -187,13 +192,14 @@ fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bo
     Ok(space.free < enough.saturating_add(4 * kept))
 }
 
-/// What was accepted and is still to be written: twice what is to be flushed (it goes through a journal), and what is on its way to
-/// the log.
+/// What was accepted and is still to be written: twice what is to be flushed (it goes through a
+/// journal), and what is on its way to the log.
 fn owed(shared: &Shared) -> u64 {
     (2 * shared.store.dirty_bytes() + shared.log.queued_bytes()) as u64
 }
 
-/// How much is left for a group that this node leads. The catalog is small, and dropping a table has to go on.
+/// How much is left for a group that this node leads. The catalog is small, and dropping a table
+/// has to go on.
 fn left_for(shared: &Shared, replica: &Replica, own: Left) -> Left {
     if replica.id == GroupId::CATALOG {
         return Left::Plenty;
@@ -208,8 +214,8 @@ fn left_for(shared: &Shared, replica: &Replica, own: Left) -> Left {
     }
 }
 
-/// Whether the store may write what memory holds. A background write that is refused in the middle leaves the backend unusable
-/// until the process starts again, so none is begun that may not fit.
+/// Whether the store may write what memory holds. A background write that is refused in the middle
+/// leaves the backend unusable until the process starts again, so none is begun that may not fit.
 pub(crate) fn may_flush(shared: &Shared) -> bool {
     let may = fits(shared);
     shared.room.owes_flush.store(!may, Ordering::Release);
@@ -231,7 +237,8 @@ impl Shared {
         }
     }
 
-    /// Refuses a transaction's writes to a group without room: all of them, or those that add something.
+    /// Refuses a transaction's writes to a group without room: all of them, or those that add
+    /// something.
     pub(crate) fn check_room(&self, group: GroupId, adds: bool) -> Result<(), Error> {
         if !self.room.any.load(Ordering::Acquire) {
             return Ok(());

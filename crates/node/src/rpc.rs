@@ -1,8 +1,10 @@
-//! Connections between nodes: calls and answers over framed streams, many in flight on one connection.
+//! Connections between nodes: calls and answers over framed streams, many in flight on one
+//! connection.
 //!
-//! A call that cannot be delivered, or is not answered in time, is `Unavailable`; whether it had an effect is then unknown and
-//! the protocols above are built for that (commits are idempotent by id, grants by number). Delays between regions are
-//! injected here, by the sender, in order, when a [`Links`] says so: the kernel has no part in it.
+//! A call that cannot be delivered, or is not answered in time, is `Unavailable`; whether it had an
+//! effect is then unknown and the protocols above are built for that (commits are idempotent by id,
+//! grants by number). Delays between regions are injected here, by the sender, in order, when a
+//! [`Links`] says so: the kernel has no part in it.
 
 use crate::backlog::{Backlog, FRAME_CAPACITY, Memory, Outgoing, REQUEST_OVERHEAD};
 use crate::frames::{self, ANSWER, CALL, take_header, write_loop};
@@ -24,18 +26,21 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
-/// A peer that does not complete the handshake in this time is treated as unreachable: several times what two round trips take.
+/// A peer that does not complete the handshake in this time is treated as unreachable: several
+/// times what two round trips take.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// A connection on which nothing came for so long although something was asked is dropped, with everything that waits on it: its
-/// node is gone without a word, or the way there is. Nodes ping each other far more often, so one that lives answers something.
+/// A connection on which nothing came for so long although something was asked is dropped, with
+/// everything that waits on it: its node is gone without a word, or the way there is. Nodes ping
+/// each other far more often, so one that lives answers something.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// A connection that another node opened is closed when nothing was asked on it for so long. Who lives pings every second.
+/// A connection that another node opened is closed when nothing was asked on it for so long. Who
+/// lives pings every second.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// Refusals are said at most this often.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
-/// The largest frame of a sender without a node id: a process that joins, or a command. Their messages are small, and a
-/// decoded message can take twenty times the memory of its bytes.
+/// The largest frame of a sender without a node id: a process that joins, or a command. Their
+/// messages are small, and a decoded message can take twenty times the memory of its bytes.
 const STRANGER_FRAME_MAX: usize = 64 << 10;
 
 /// Where a node is.
@@ -48,8 +53,8 @@ pub struct Place {
 /// Delays injected between places, one way.
 pub type Links = Arc<dyn Fn(&Place, &Place) -> Duration + Send + Sync>;
 
-/// After how long a copy of a call arrives as well, for simulations: connections that break and calls that are made again repeat
-/// messages, some of them late.
+/// After how long a copy of a call arrives as well, for simulations: connections that break and
+/// calls that are made again repeat messages, some of them late.
 pub type Echoes = Arc<dyn Fn(&Request) -> Option<Duration> + Send + Sync>;
 
 /// Answers other nodes' calls.
@@ -57,7 +62,8 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response>;
 }
 
-/// At most this many checks whether a node has moved run at once: each claim of an address makes this node connect to it.
+/// At most this many checks whether a node has moved run at once: each claim of an address makes
+/// this node connect to it.
 const FINDING_MAX: usize = 4;
 
 /// The node's door to its peers.
@@ -74,7 +80,8 @@ pub struct Rpc {
     pub(crate) tasks: Arc<Tasks>,
     /// When a refusal was last said.
     refused: Mutex<Option<Instant>>,
-    /// The last member of a cluster that took this process, which has no identity, for a node of its own.
+    /// The last member of a cluster that took this process, which has no identity, for a node of
+    /// its own.
     claimed: Mutex<Option<(Instant, Claim)>>,
     /// Places for connections that others open.
     places: Arc<Semaphore>,
@@ -82,7 +89,8 @@ pub struct Rpc {
     memory: Memory,
     /// Held while this node looks whether another one has moved.
     finding: Semaphore,
-    /// Messages of transactions to other regions, for the budget «0 cross-region messages on a local transaction's path».
+    /// Messages of transactions to other regions, for the budget «0 cross-region messages on a
+    /// local transaction's path».
     pub(crate) far_messages: AtomicU64,
 }
 
@@ -109,7 +117,8 @@ struct Peer {
     id: NodeId,
     /// Where the catalog says that it is, or the copy of its addresses ([`crate::address_book`]).
     recorded: RwLock<String>,
-    /// Where it was found instead ([`Rpc::find`]). The next address that is recorded takes its place.
+    /// Where it was found instead ([`Rpc::find`]). The next address that is recorded takes its
+    /// place.
     found: RwLock<Option<String>>,
     is_remote_region: AtomicBool,
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
@@ -128,7 +137,8 @@ struct Connection {
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<Response>>>>,
     next_call: AtomicU64,
     is_closed: AtomicBool,
-    /// When something came last, or a part of a large frame went; in the future for as long as what went may be on its way.
+    /// When something came last, or a part of a large frame went; in the future for as long as what
+    /// went may be on its way.
     heard: Arc<Mutex<Instant>>,
     /// Ends the reader.
     closed: Notify,
@@ -259,8 +269,8 @@ impl Rpc {
         self.detours.read().get(&to).copied()
     }
 
-    /// From now on a node is called through another one, or directly again. What waits for an answer on a way that is given up
-    /// waits in vain: it is told so, and asks again.
+    /// From now on a node is called through another one, or directly again. What waits for an
+    /// answer on a way that is given up waits in vain: it is told so, and asks again.
     pub(crate) fn set_detour(&self, to: NodeId, through: Option<NodeId>) {
         if self.way(to) == through {
             return;
@@ -307,7 +317,8 @@ impl Rpc {
         }
     }
 
-    /// Whether there is a connection to a node, or can be. If not, nothing that is sent to it now is ever delivered.
+    /// Whether there is a connection to a node, or can be. If not, nothing that is sent to it now
+    /// is ever delivered.
     pub async fn reach(self: &Arc<Self>, to: NodeId, timeout: Duration) -> Result<()> {
         let to = self.way(to).unwrap_or(to);
         let peer = self.peers.read().get(&to).cloned();
@@ -348,7 +359,8 @@ impl Rpc {
         Ok(connection.to)
     }
 
-    /// Whether a member that this node knows says that it is at another address than the one where it is called.
+    /// Whether a member that this node knows says that it is at another address than the one where
+    /// it is called.
     fn is_elsewhere(&self, node: NodeId, addr: &str) -> bool {
         let peer = self.peers.read().get(&node).cloned();
         !addr.is_empty() && peer.is_some_and(|peer| peer.addr() != addr)
@@ -360,8 +372,9 @@ impl Rpc {
         peer.is_some_and(|peer| peer.found.read().as_ref().is_some_and(|found| found != addr))
     }
 
-    /// Calls a node at another address from now on, if it answers there and nobody answers for it where it was called so far.
-    /// When all nodes of a cluster have moved, no catalog says where they are, and this is how they meet again.
+    /// Calls a node at another address from now on, if it answers there and nobody answers for it
+    /// where it was called so far. When all nodes of a cluster have moved, no catalog says where
+    /// they are, and this is how they meet again.
     pub(crate) async fn find(self: &Arc<Self>, node: NodeId, addr: &str) {
         let Ok(_one) = self.finding.try_acquire() else { return };
         if !self.is_elsewhere(node, addr) {
@@ -598,7 +611,8 @@ impl Rpc {
         let answering_now = Arc::new(AtomicUsize::new(0));
         let in_hand = self.memory.requests();
         loop {
-            // No more questions are read from a peer that does not read its answers, or has asked too much at once.
+            // No more questions are read from a peer that does not read its answers, or has asked
+            // too much at once.
             out.until_room().await;
             in_hand.until_it_fits().await;
             // Of a machine that is gone nothing ends a connection.
@@ -662,7 +676,8 @@ impl Rpc {
                 }
                 continue;
             }
-            // Messages of a group's log are handed on in their order: begun here, where they arrive one after the other.
+            // Messages of a group's log are handed on in their order: begun here, where they arrive
+            // one after the other.
             let mut answering = answering.boxed();
             if !tokio::task::unconstrained(async { futures::poll!(&mut answering).is_ready() }).await {
                 self.tasks.spawn_protocol(answering);

@@ -22,12 +22,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A node that has not answered for this long is not live: placement gives it nothing new, its sessions' queue entries go.
+/// A node that has not answered for this long is not live: placement gives it nothing new, its
+/// sessions' queue entries go.
 pub const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
 /// A primary that said so as long ago is taken to be there still: two pings.
 pub(crate) const PRIMARY_HEARD_FOR: Duration = Duration::from_millis(1_200);
-/// A node that has not answered for this long is dead: its replicas are made anew elsewhere. A restart takes less, and so does
-/// most of what happens to a machine's network; copying everything a node holds is not done lightly.
+/// A node that has not answered for this long is dead: its replicas are made anew elsewhere. A
+/// restart takes less, and so does most of what happens to a machine's network; copying everything
+/// a node holds is not done lightly.
 pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The node behind sessions, calls and background tasks.
@@ -90,7 +92,8 @@ pub struct Shared {
     pub(crate) is_open: std::sync::atomic::AtomicBool,
     /// What this node's transactions may still read.
     pub(crate) protected: Arc<crate::protected::Protected>,
-    /// A permit for each thread that computes for a session ([`crate::env`]). The others wait in line.
+    /// A permit for each thread that computes for a session ([`crate::env`]). The others wait in
+    /// line.
     pub(crate) computing: Arc<tokio::sync::Semaphore>,
     /// The sessions of this node, kept by `server`.
     pub sessions: RwLock<Option<Arc<dyn Sessions>>>,
@@ -125,12 +128,13 @@ pub(crate) struct PeerState {
     pub lost: BTreeMap<GroupId, Silence>,
     /// The oldest moment that its transactions may still read.
     pub protected: Timestamp,
-    /// Its physical clock minus this node's, as well as a round trip can tell, and how well that is.
+    /// Its physical clock minus this node's, as well as a round trip can tell, and how well that
+    /// is.
     pub clock_offset_micros: i64,
 }
 
-/// How many threads at most compute for sessions at the same time: each request needs a thread of its own, and a thousand
-/// clients may send large texts.
+/// How many threads at most compute for sessions at the same time: each request needs a thread of
+/// its own, and a thousand clients may send large texts.
 const COMPUTING_MAX: usize = 4;
 
 /// Where a group's primary is, as far as this node knows.
@@ -238,7 +242,8 @@ impl Shared {
         self.protocol.get()
     }
 
-    /// Chooses that, for a bench. Every node of the cluster has to be told, while there are no transactions.
+    /// Chooses that, for a bench. Every node of the cluster has to be told, while there are no
+    /// transactions.
     pub fn use_protocol(&self, protocol: Protocol) {
         self.protocol.set(protocol);
     }
@@ -281,8 +286,9 @@ impl Shared {
         self.replicas.read().keys().copied().collect()
     }
 
-    /// Where to ask: this node, whoever is known to serve the group, whoever the log says leads; and if all that was wrong
-    /// `attempt` times, the group's founders and this node's peers in turn.
+    /// Where to ask: this node, whoever is known to serve the group, whoever the log says leads;
+    /// and if all that was wrong `attempt` times, the group's founders and this node's peers in
+    /// turn.
     pub(crate) fn route(&self, group: GroupId, attempt: u32) -> Option<Route> {
         let replica = self.replica(group);
         if let Some(replica) = &replica
@@ -329,7 +335,8 @@ impl Shared {
         self.replicas.read().contains_key(&group)
     }
 
-    /// Live nodes of this region, other than this one, that hold a replica of the group; the nearest first.
+    /// Live nodes of this region, other than this one, that hold a replica of the group; the
+    /// nearest first.
     pub(crate) fn replicas_near(&self, group: GroupId) -> Vec<NodeId> {
         let peers = self.peers.read();
         let near = peers
@@ -373,7 +380,8 @@ impl Shared {
         node == self.me() || self.peers.read().get(&node).is_some_and(|p| p.heard.elapsed() < LIVENESS_TIMEOUT)
     }
 
-    /// The oldest moment that transactions at each other node may still read. What a dead node had open is over.
+    /// The oldest moment that transactions at each other node may still read. What a dead node had
+    /// open is over.
     pub(crate) fn oldest_protected_elsewhere(&self) -> Vec<(NodeId, Timestamp)> {
         let peers = self.peers.read();
         peers.iter().filter(|(_, p)| p.heard.elapsed() < self.dead_after).map(|(node, p)| (*node, p.protected)).collect()
@@ -396,8 +404,8 @@ impl Shared {
         self.all_replicas().iter().flat_map(|r| r.transactions()).collect()
     }
 
-    /// How much this node's replicas remember of transactions: prepared ones; votes and decisions that not every participant has
-    /// acknowledged; commits that their clients may still ask for.
+    /// How much this node's replicas remember of transactions: prepared ones; votes and decisions
+    /// that not every participant has acknowledged; commits that their clients may still ask for.
     pub(crate) fn remembered(&self) -> [usize; 3] {
         let each = self.all_replicas();
         each.iter().map(|r| r.remembered()).fold([0; 3], |sum, more| std::array::from_fn(|i| sum[i] + more[i]))

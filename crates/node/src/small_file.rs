@@ -1,5 +1,5 @@
-//! Files of a few lines that a node keeps beside its log and store: read whole, and replaced whole, so that a crash leaves the old one or
-//! the new one.
+//! Files of a few lines that a node keeps beside its log and store: read whole, and replaced whole,
+//! so that a crash leaves the old one or the new one.
 
 use meridian_base::runtime::Runtime;
 use std::io;

@@ -1,4 +1,5 @@
-//! Replicas begin to run on this node: those it had, those it founds with others, and those that it is sent.
+//! Replicas begin to run on this node: those it had, those it founds with others, and those that it
+//! is sent.
 
 use crate::departure;
 use crate::node::{RaftTransport, is_across_regions};
@@ -83,9 +84,10 @@ fn founders(shared: &Shared, group: GroupId) -> Vec<NodeId> {
     }
 }
 
-/// Starts replicas of groups that are founded with this node among their voters, as soon as the catalog names them. Every founder
-/// begins with the same members, whatever it hears or does not hear of the others; the first one stands for election at once, the
-/// others when an election timeout has passed.
+/// Starts replicas of groups that are founded with this node among their voters, as soon as the
+/// catalog names them. Every founder begins with the same members, whatever it hears or does not
+/// hear of the others; the first one stands for election at once, the others when an election
+/// timeout has passed.
 pub(crate) async fn start_groups(shared: Arc<Shared>) {
     let mut changed = shared.catalog.watch();
     let mut known = BTreeSet::new();
@@ -102,8 +104,8 @@ pub(crate) async fn start_groups(shared: Arc<Shared>) {
     }
 }
 
-/// Starts replicas whose groups the catalog on this node does not know, once it is up to date. Those it does not know then are gone:
-/// their replicas leave in the usual way.
+/// Starts replicas whose groups the catalog on this node does not know, once it is up to date.
+/// Those it does not know then are gone: their replicas leave in the usual way.
 pub(crate) async fn start_unknown(shared: Arc<Shared>, groups: Vec<GroupId>) {
     const PATIENCE: Duration = Duration::from_secs(30);
     let deadline = Instant::now() + PATIENCE;
@@ -130,8 +132,8 @@ async fn found_group(shared: Arc<Shared>, group: GroupId) {
     }
 }
 
-/// A replica that cannot be started is tried again, for as long as it takes: a disk that is full has room again one day, and nobody else
-/// starts the only replica of a group.
+/// A replica that cannot be started is tried again, for as long as it takes: a disk that is full
+/// has room again one day, and nobody else starts the only replica of a group.
 async fn wait_after(group: GroupId, e: Error, pause: &mut Duration) {
     tracing::warn!("the replica of group {group} cannot be started, and is tried again in {pause:?}: {e}");
     tokio::time::sleep(*pause).await;
@@ -148,7 +150,8 @@ async fn try_to_found(shared: &Arc<Shared>, group: GroupId) -> Result<()> {
     if replica.raft().is_initialized() {
         return Ok(());
     }
-    // It was made for a message of another founder, which should tell it the members next; but that one may have died.
+    // It was made for a message of another founder, which should tell it the members next; but that
+    // one may have died.
     tokio::time::sleep(FIRST_PATIENCE).await;
     match replica.raft().is_initialized() || founders(shared, group).is_empty() {
         true => Ok(()),

@@ -1,9 +1,10 @@
 //! The node's background tasks, so that they end with it.
 //!
-//! A node that stops inside a living process (a test, a demonstration, a program that embeds it) must leave nothing behind: a task
-//! that goes on keeps the node's parts alive, with them the files, and the directory stays locked. So whatever a node starts it
-//! starts here, and [`Tasks::stop`] ends all of it. What a task was in the middle of is cut off, as by a crash, which everything
-//! on the disk is made for.
+//! A node that stops inside a living process (a test, a demonstration, a program that embeds it)
+//! must leave nothing behind: a task that goes on keeps the node's parts alive, with them the
+//! files, and the directory stays locked. So whatever a node starts it starts here, and
+//! [`Tasks::stop`] ends all of it. What a task was in the middle of is cut off, as by a crash,
+//! which everything on the disk is made for.
 
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, Result};
@@ -35,7 +36,8 @@ impl Tasks {
         self.spawn_on(&self.work, task);
     }
 
-    /// Starts a task that other nodes count on in time: heartbeats, leases, connections. It neither computes for long nor blocks.
+    /// Starts a task that other nodes count on in time: heartbeats, leases, connections. It neither
+    /// computes for long nor blocks.
     pub fn spawn_protocol(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn_on(&self.protocol, task);
     }
@@ -53,7 +55,8 @@ impl Tasks {
         self.protocol.spawn(future).await.map_err(|e| Error::unavailable(format!("the node stops: {e}")))
     }
 
-    /// Ends all tasks, and waits until they have let go of what they held. Not to be called from one of them.
+    /// Ends all tasks, and waits until they have let go of what they held. Not to be called from
+    /// one of them.
     pub async fn stop(&self) {
         let running = self.running.lock().take();
         if let Some(mut running) = running {

@@ -1,7 +1,8 @@
 //! How long things take, and how these times must relate.
 //!
-//! Each constant is defined where it is used, with its own reason. What must hold *between* them is here, as assertions that fail to
-//! compile; and what a node may be started with is checked by [`Timing::check`].
+//! Each constant is defined where it is used, with its own reason. What must hold *between* them is
+//! here, as assertions that fail to compile; and what a node may be started with is checked by
+//! [`Timing::check`].
 
 use crate::clocks::{COMPARE_CALL, COMPARE_MAX};
 use crate::closed::{LEAD_MAX, PROMISE_TIMEOUT};
@@ -119,8 +120,8 @@ const _: () = assert!(less(SCHEMA_LEASE, GC_TTL_DEFAULT), "what a transaction ma
 const _: () =
     assert!(less(WATERMARK_LAG, GC_TTL_DEFAULT), "certification sees every version since a transaction that may still commit");
 
-/// Elections. `election_min` must outlast the round trip between any two regions, or votes would never come in time: a group that
-/// moves to another region has voters in both for a while.
+/// Elections. `election_min` must outlast the round trip between any two regions, or votes would
+/// never come in time: a group that moves to another region has voters in both for a while.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     pub heartbeat: Duration,
@@ -135,16 +136,17 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// For voters a few milliseconds apart. A follower stands for election after `election_max` and a random time between
-    /// `election_min` and `election_max`, so a failover, with the wait for the old lease beside it, fits 3 s.
+    /// For voters a few milliseconds apart. A follower stands for election after `election_max` and
+    /// a random time between `election_min` and `election_max`, so a failover, with the wait for
+    /// the old lease beside it, fits 3 s.
     pub const NEAR: Timing = Timing {
         heartbeat: Duration::from_millis(100),
         election_min: Duration::from_millis(500),
         election_max: Duration::from_millis(900),
     };
 
-    /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast the round trip between them, and
-    /// so must the time between two candidates, or both lose.
+    /// For groups whose voters are in several regions, like the catalog: a heartbeat must outlast
+    /// the round trip between them, and so must the time between two candidates, or both lose.
     pub(crate) const fn across_regions(self) -> Timing {
         Timing {
             heartbeat: longer(self.heartbeat, Duration::from_millis(350)),
@@ -161,8 +163,9 @@ impl Timing {
         }
     }
 
-    /// Whether elections and leases work: two heartbeats fit a lease, so that one may be lost; a voter keeps the promise that a lease
-    /// rests on, which it does for `election_max`; and candidates are kept apart by a range that is not empty.
+    /// Whether elections and leases work: two heartbeats fit a lease, so that one may be lost; a
+    /// voter keeps the promise that a lease rests on, which it does for `election_max`; and
+    /// candidates are kept apart by a range that is not empty.
     const fn keeps_leases(self, is_across_regions: bool) -> bool {
         let promise = self.promise(is_across_regions);
         less(plus(times(self.heartbeat, 2), LEASE_MARGIN), promise)

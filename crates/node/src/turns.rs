@@ -1,5 +1,6 @@
-//! Whose schema step is next. A gateway whose step came too late derives it again from what came first, and has to hear of that before
-//! it can: gateways near the coordinator would always be faster. So whoever was refused has the next turn, for a while.
+//! Whose schema step is next. A gateway whose step came too late derives it again from what came
+//! first, and has to hear of that before it can: gateways near the coordinator would always be
+//! faster. So whoever was refused has the next turn, for a while.
 
 use meridian_base::NodeId;
 use std::collections::VecDeque;
@@ -29,7 +30,8 @@ impl Turns {
         }
     }
 
-    /// Which of those that wait is next, by its place among them. A gateway whose turn it is may take so long to come.
+    /// Which of those that wait is next, by its place among them. A gateway whose turn it is may
+    /// take so long to come.
     pub(crate) fn next(
         &mut self,
         waiting: impl Iterator<Item = NodeId> + Clone,

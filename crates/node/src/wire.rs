@@ -1,13 +1,14 @@
 //! What nodes say to each other.
 //!
-//! A connection starts with [`Hello`] and [`Welcome`]; then frames go both ways, each with the sender's clock:
+//! A connection starts with [`Hello`] and [`Welcome`]; then frames go both ways, each with the
+//! sender's clock:
 //!
 //! ```text
 //! frame = len u32 | kind u8 | call u64 | hlc u64 | body (postcard)
 //! ```
 //!
-//! The protocol has a version from the first day; nodes of another one are refused by name. A tag that is unknown is an error
-//! for that call, never for the connection.
+//! The protocol has a version from the first day; nodes of another one are refused by name. A tag
+//! that is unknown is an error for that call, never for the connection.
 
 use crate::room::Left;
 use bytes::Bytes;
@@ -35,8 +36,8 @@ pub struct Hello {
     pub node: NodeId,
     pub region: String,
     pub zone: String,
-    /// Whom the sender takes the receiver for; 0: whoever listens there. Nobody answers for somebody else: the node that had an address
-    /// may be gone, and another one be there.
+    /// Whom the sender takes the receiver for; 0: whoever listens there. Nobody answers for
+    /// somebody else: the node that had an address may be gone, and another one be there.
     pub to: NodeId,
     /// Where the sender listens, if it is a member.
     pub addr: String,
@@ -93,7 +94,8 @@ pub enum Request {
         patience: Duration,
         ops: Vec<ReadOp>,
     },
-    /// Up to when what was read of GLOBAL rows holds, at least `needed`, at the replica on the node asked.
+    /// Up to when what was read of GLOBAL rows holds, at least `needed`, at the replica on the node
+    /// asked.
     Holds {
         group: GroupId,
         entries: Vec<ReadEntry>,
@@ -102,7 +104,8 @@ pub enum Request {
     },
     /// How far the replicas on the node asked can serve everything.
     Settled(Vec<GroupId>),
-    /// From a group's primary to whoever holds a replica: what it promises, while its log has nothing to say.
+    /// From a group's primary to whoever holds a replica: what it promises, while its log has
+    /// nothing to say.
     Closed(Vec<ClosedPromise>),
     /// A transaction's slice to certify and commit.
     Commit {
@@ -111,7 +114,8 @@ pub enum Request {
         owner: Owner,
         request: CommitRequest,
     },
-    /// Part of a read-only round: whether all of this is still the newest at the group's primary, whose clock is then above `at`.
+    /// Part of a read-only round: whether all of this is still the newest at the group's primary,
+    /// whose clock is then above `at`.
     Check {
         group: GroupId,
         entries: Vec<ReadEntry>,
@@ -130,16 +134,18 @@ pub enum Request {
     },
     /// A new node asks for its identity, or a member registers its addresses.
     Join {
-        /// 0: new. Said here, since whoever is asked passes it on to the catalog's primary, and the sender is not the node then.
+        /// 0: new. Said here, since whoever is asked passes it on to the catalog's primary, and the
+        /// sender is not the node then.
         node: NodeId,
-        /// Of a new node: drawn at random and kept in its directory before it asks. Whoever asks again with it gets the same identity.
+        /// Of a new node: drawn at random and kept in its directory before it asks. Whoever asks
+        /// again with it gets the same identity.
         token: u128,
         addr: String,
         sql_addr: String,
         region: String,
         zone: String,
-        /// By a node that took the receiver for the catalog's primary. It goes no further: two nodes that take each other for it would
-        /// pass it to and fro for ever.
+        /// By a node that took the receiver for the catalog's primary. It goes no further: two
+        /// nodes that take each other for it would pass it to and fro for ever.
         is_passed_on: bool,
     },
     /// From a process without an identity to whoever listens at an address that it was told.
@@ -152,7 +158,8 @@ pub enum Request {
     Ping(Ping),
     /// A step of a schema change, for the catalog's primary. See [`crate::ddl`].
     ChangeCatalog {
-        /// Drawn once by the gateway: the step is sent again under the same one until what became of it is known.
+        /// Drawn once by the gateway: the step is sent again under the same one until what became
+        /// of it is known.
         id: TxnId,
         base: SchemaVersion,
         change: CatalogChange,
@@ -187,15 +194,16 @@ pub enum Request {
         /// As with `Join`.
         is_passed_on: bool,
     },
-    /// A YES to a reserving read, with what was read at its timestamp. A node that does not know this message refuses it, and the
-    /// gateway runs its statement again.
+    /// A YES to a reserving read, with what was read at its timestamp. A node that does not know
+    /// this message refuses it, and the gateway runs its statement again.
     Reserved {
         id: TxnId,
         from: GroupId,
         at: Timestamp,
         found: Found,
     },
-    /// For a group's primary: everybody that the waiter waits for there, directly or through others.
+    /// For a group's primary: everybody that the waiter waits for there, directly or through
+    /// others.
     AheadOf {
         group: GroupId,
         waiter: Owner,
@@ -230,7 +238,8 @@ pub enum Request {
         from: NodeId,
         request: Passed,
     },
-    /// What the groups that the node asked leads know of a transaction, and whether it counts the transaction's votes.
+    /// What the groups that the node asked leads know of a transaction, and whether it counts the
+    /// transaction's votes.
     Knows(TxnId),
     /// For a group's primary, from an operator: what is prepared and in doubt ends so.
     EndInDoubt {
@@ -241,7 +250,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether it keeps the cluster together, in time, and is answered without computing or blocking for long.
+    /// Whether it keeps the cluster together, in time, and is answered without computing or
+    /// blocking for long.
     pub(crate) fn is_of_protocol(&self) -> bool {
         match self {
             Request::Raft { .. } | Request::Ping(_) | Request::Closed(_) | Request::Clock => true,
@@ -250,7 +260,8 @@ impl Request {
         }
     }
 
-    /// The group whose ordered messages it must not overtake ([`meridian_raft::Message::is_ordered`]).
+    /// The group whose ordered messages it must not overtake
+    /// ([`meridian_raft::Message::is_ordered`]).
     pub(crate) fn order(&self) -> Option<GroupId> {
         match self {
             Request::Raft { group, is_ordered: true, .. } => Some(*group),
@@ -264,7 +275,8 @@ impl Request {
         matches!(self, Request::Clock | Request::AdvanceClock { .. })
     }
 
-    /// Whether a transaction sends it, or the vote on one. The rest is what keeps the cluster together.
+    /// Whether a transaction sends it, or the vote on one. The rest is what keeps the cluster
+    /// together.
     pub(crate) fn is_of_transaction(&self) -> bool {
         match self {
             Request::Read { .. }
@@ -304,8 +316,9 @@ impl Request {
         }
     }
 
-    /// Whether a third node may pass it on. Pings and questions about clocks measure the way itself. The consensus protocol's leases
-    /// begin when a message is sent, so they bear a longer way.
+    /// Whether a third node may pass it on. Pings and questions about clocks measure the way
+    /// itself. The consensus protocol's leases begin when a message is sent, so they bear a longer
+    /// way.
     pub(crate) fn may_be_relayed(&self) -> bool {
         !matches!(
             self,
@@ -314,8 +327,8 @@ impl Request {
     }
 }
 
-/// A request on its way through a third node, encoded: a request within a request within a request, and so on, would be decoded by
-/// recursion, as deep as its sender likes.
+/// A request on its way through a third node, encoded: a request within a request within a request,
+/// and so on, would be decoded by recursion, as deep as its sender likes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Passed {
     /// As those of the request.
@@ -385,7 +398,8 @@ pub enum Response {
     Ended(Said),
 }
 
-/// A transaction's slice for one group, on its way to the coordinator of a schema change that commits with it.
+/// A transaction's slice for one group, on its way to the coordinator of a schema change that
+/// commits with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Slice {
     pub group: GroupId,
@@ -402,7 +416,8 @@ pub enum Changed {
     Done { version: SchemaVersion, at: Timestamp },
     /// Another step made the version after its base: it has not happened and never will.
     Stale,
-    /// The transaction that was to commit with it was refused by these groups. It never will happen.
+    /// The transaction that was to commit with it was refused by these groups. It never will
+    /// happen.
     Refused(Vec<(GroupId, Refusal)>),
     /// It was not taken, and may be asked for again.
     NotTaken,
@@ -430,10 +445,11 @@ pub struct View {
     pub lock_timeout: Option<Duration>,
     /// What it read in this group so far: a wait, or an uncertain version, may move the snapshot.
     pub entries: Vec<ReadEntry>,
-    /// `entries` is all of it. If it is not, a read that would move the snapshot restarts the transaction.
+    /// `entries` is all of it. If it is not, a read that would move the snapshot restarts the
+    /// transaction.
     pub has_entries: bool,
-    /// Rows that the read just made has left out because others had locked them (`SKIP LOCKED`): nothing was read of them, and
-    /// nothing is certified.
+    /// Rows that the read just made has left out because others had locked them (`SKIP LOCKED`):
+    /// nothing was read of them, and nothing is certified.
     #[serde(skip)]
     pub skipped: Vec<Key>,
 }
@@ -468,8 +484,8 @@ pub struct ReplicaAnswer {
     pub results: Vec<(ReadResult, Vec<Timestamp>)>,
 }
 
-/// «No version will appear at or below `closed` that is not in the log by entry `index`, except those of transactions prepared
-/// by then» (design: replication, closed timestamps).
+/// «No version will appear at or below `closed` that is not in the log by entry `index`, except
+/// those of transactions prepared by then» (design: replication, closed timestamps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedPromise {
     pub group: GroupId,
@@ -547,7 +563,8 @@ impl From<Locking> for WireLocking {
 /// What reads found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReadAnswer {
-    /// Where the transaction reads in this group from now on. If it moved, every entry's `until` moves along.
+    /// Where the transaction reads in this group from now on. If it moved, every entry's `until`
+    /// moves along.
     pub snapshot: Timestamp,
     /// See [`View::is_settled`].
     pub is_settled: bool,
@@ -594,7 +611,8 @@ pub struct Newcomer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
     Who,
-    /// Promise to found no cluster, and to help nobody else to found one, until this candidacy is over.
+    /// Promise to found no cluster, and to help nobody else to found one, until this candidacy is
+    /// over.
     Pledge {
         candidacy: u64,
     },
@@ -642,10 +660,12 @@ pub enum Standing {
     Draining,
     /// Its replicas move elsewhere.
     Decommissioning,
-    /// It has none and is no member any more. For ever: a process with this identity refuses to serve.
+    /// It has none and is no member any more. For ever: a process with this identity refuses to
+    /// serve.
     Decommissioned,
-    /// Another node has its address. Its directory is taken for lost: its replicas move elsewhere at once, and when it has none it is
-    /// decommissioned. If it starts again before that, with its directory, it is active again.
+    /// Another node has its address. Its directory is taken for lost: its replicas move elsewhere
+    /// at once, and when it has none it is decommissioned. If it starts again before that, with its
+    /// directory, it is active again.
     Lost,
 }
 
@@ -662,12 +682,14 @@ impl Standing {
     }
 }
 
-/// Sent to every other node twice a second, and answered with the same: liveness, clocks, who leads what.
+/// Sent to every other node twice a second, and answered with the same: liveness, clocks, who leads
+/// what.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ping {
     /// The sender's physical clock, unlike the frame's HLC.
     pub physical_micros: u64,
-    /// Differs from one run of the sender's process to the next: the sessions of the run before are gone.
+    /// Differs from one run of the sender's process to the next: the sessions of the run before are
+    /// gone.
     pub incarnation: u64,
     /// Groups the sender is ready to serve as primary, with their terms.
     pub leads: Vec<(GroupId, u64)>,
@@ -683,7 +705,8 @@ pub struct Ping {
     pub left: Left,
     /// Groups that the sender leads and that take no writes for want of room.
     pub full: Vec<(GroupId, Left)>,
-    /// Groups that the sender holds a replica of and that are lost, as far as it knows (see [`crate::reach`]).
+    /// Groups that the sender holds a replica of and that are lost, as far as it knows (see
+    /// [`crate::reach`]).
     pub lost: Vec<(GroupId, Silence)>,
 }
 
@@ -715,7 +738,8 @@ pub struct PreparedTransaction {
 pub struct Knowledge {
     /// It is the gateway, and still counts the votes.
     pub is_counting: bool,
-    /// What the log says of each group that the node leads, with the votes of others that have come.
+    /// What the log says of each group that the node leads, with the votes of others that have
+    /// come.
     pub groups: Vec<Known>,
 }
 
@@ -728,7 +752,8 @@ pub struct Known {
     pub participants: Vec<GroupId>,
     /// `None` is a NO.
     pub votes: BTreeMap<GroupId, Option<Timestamp>>,
-    /// The id is not new here any more: who asks for a vote that is not in the log is told «forgotten».
+    /// The id is not new here any more: who asks for a vote that is not in the log is told
+    /// «forgotten».
     pub is_old: bool,
 }
 
@@ -748,7 +773,8 @@ pub struct ClockReport {
     pub physical_micros: u64,
     /// It is so much behind what this group was promised.
     pub behind: Option<(GroupId, u64)>,
-    /// The wall clock was set back, or an operator moved this one ahead: it goes slowly until the wall clock is there.
+    /// The wall clock was set back, or an operator moved this one ahead: it goes slowly until the
+    /// wall clock is there.
     pub ahead_of_wall_micros: u64,
 }
 
@@ -761,12 +787,14 @@ pub struct NodeStatus {
     pub is_dead: bool,
     /// Round trip to it from the node asked, in microseconds; 0 for itself.
     pub round_trip_micros: u64,
-    /// How far its clock is ahead of that of the node asked, as well as half a round trip can tell, in microseconds.
+    /// How far its clock is ahead of that of the node asked, as well as half a round trip can tell,
+    /// in microseconds.
     pub clock_offset_micros: i64,
     pub leads: Vec<GroupId>,
     /// Groups of which it holds a replica, as far as it said.
     pub holds: Vec<GroupId>,
-    /// What keeps the replicas of those from being where they belong, as far as their primaries say.
+    /// What keeps the replicas of those from being where they belong, as far as their primaries
+    /// say.
     pub waits_for: BTreeMap<GroupId, String>,
     /// What its clock shows, if it answered.
     pub clock: Option<ClockReport>,

@@ -1,4 +1,5 @@
-//! Where replicas go: node localities and a policy in; voters, non-voters and preferred primaries out. Pure functions.
+//! Where replicas go: node localities and a policy in; voters, non-voters and preferred primaries
+//! out. Pure functions.
 //!
 //! | policy (design: replication, «Groups and placement») | voters | non-voters |
 //! | --- | --- | --- |
@@ -7,18 +8,21 @@
 //! | [`Survival::Restricted`] | as Zone | none |
 //! | the catalog | 3 in one or two regions, 5 with at most 2 per region as soon as there are 3 | 1 in every region without a voter |
 //!
-//! Where there are fewer regions, zones or nodes than the policy wants, it is spread over what there is, and the number of
-//! voters stays odd: an even number survives no more failures than the odd one below it.
+//! Where there are fewer regions, zones or nodes than the policy wants, it is spread over what
+//! there is, and the number of voters stays odd: an even number survives no more failures than the
+//! odd one below it.
 //!
-//! Voters are picked one after the other. Of all candidates the next one is the first by: alive; a region, then a zone, with
-//! few voters so far; a replica already; the fewest replicas of other groups; a hash of group and node. Since a present
-//! replica wins every tie and loses only to a better spread or to a live node in its stead, the result is *stable*: a node that
-//! joins or leaves moves only what it must. New replicas go to the nodes of a zone that have the fewest, and among equals
-//! rendezvous hashing spreads the groups. Primaries are wished for in the same order, by the groups that a node leads;
-//! [`should_hand_over`] says when a present primary gives way to a node that leads fewer.
+//! Voters are picked one after the other. Of all candidates the next one is the first by: alive; a
+//! region, then a zone, with few voters so far; a replica already; the fewest replicas of other
+//! groups; a hash of group and node. Since a present replica wins every tie and loses only to a
+//! better spread or to a live node in its stead, the result is *stable*: a node that joins or
+//! leaves moves only what it must. New replicas go to the nodes of a zone that have the fewest, and
+//! among equals rendezvous hashing spreads the groups. Primaries are wished for in the same order,
+//! by the groups that a node leads; [`should_hand_over`] says when a present primary gives way to a
+//! node that leads fewer.
 //!
-//! How well a node is ([`Health`]) is the caller's judgement: a node that restarts is silent, not dead, and declaring it dead moves
-//! its replicas.
+//! How well a node is ([`Health`]) is the caller's judgement: a node that restarts is silent, not
+//! dead, and declaring it dead moves its replicas.
 //!
 //! This crate knows nothing about how replicas are moved, and never looks at what a group contains.
 
@@ -31,11 +35,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Health {
     /// It answers: it may get replicas, and lead.
     Live,
-    /// It is about to be stopped, or does not answer and may be restarting: it keeps its replicas, gets no new ones, and is not
-    /// wished for as a primary.
+    /// It is about to be stopped, or does not answer and may be restarting: it keeps its replicas,
+    /// gets no new ones, and is not wished for as a primary.
     Resting,
-    /// It has been silent for too long, or is being decommissioned: its replicas go wherever there is a place for them, and stay
-    /// where there is none.
+    /// It has been silent for too long, or is being decommissioned: its replicas go wherever there
+    /// is a place for them, and stay where there is none.
     Leaving,
 }
 
@@ -59,16 +63,18 @@ pub struct Load {
     pub leads: u32,
 }
 
-/// A primary hands a group over to an equally good node that leads at least this many fewer. With 1, two nodes would hand
-/// a group back and forth.
+/// A primary hands a group over to an equally good node that leads at least this many fewer. With
+/// 1, two nodes would hand a group back and forth.
 const LEADS_APART: u32 = 2;
 
-/// Whether a primary on a node that leads `mine` groups should hand one of them over to a node that leads `theirs`.
+/// Whether a primary on a node that leads `mine` groups should hand one of them over to a node that
+/// leads `theirs`.
 pub fn should_hand_over(mine: u32, theirs: u32) -> bool {
     mine >= theirs.saturating_add(LEADS_APART)
 }
 
-/// What must survive (`ALTER DATABASE … SURVIVE … FAILURE`), or that data must stay at home (`PLACEMENT RESTRICTED`).
+/// What must survive (`ALTER DATABASE … SURVIVE … FAILURE`), or that data must stay at home
+/// (`PLACEMENT RESTRICTED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Survival {
     Zone,
@@ -95,7 +101,8 @@ pub struct Policy {
     /// The database's regions, the home region included.
     pub regions: BTreeSet<String>,
     pub survival: Survival,
-    /// Where the primary goes if the home region is lost; with [`Survival::Region`] it has two voters too.
+    /// Where the primary goes if the home region is lost; with [`Survival::Region`] it has two
+    /// voters too.
     pub secondary: Option<String>,
 }
 
@@ -106,7 +113,8 @@ pub struct Placement {
     pub voters: Vec<NodeId>,
     /// Sorted. They receive the log asynchronously.
     pub non_voters: Vec<NodeId>,
-    /// Live voters, those in the home region first, best first: leadership is transferred to the first that is up to date.
+    /// Live voters, those in the home region first, best first: leadership is transferred to the
+    /// first that is up to date.
     pub primaries: Vec<NodeId>,
 }
 
@@ -123,7 +131,8 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
     match policy.survival {
         Survival::Zone | Survival::Restricted => picker.pick(VOTERS_ZONE, |n, _| n.region == policy.home),
         Survival::Region => {
-            // Any region can take the place of a node that leaves; it keeps its own only if none does.
+            // Any region can take the place of a node that leaves; it keeps its own only if none
+            // does.
             let stays = |n: &Node| n.health != Health::Leaving;
             picker.pick(VOTERS_PER_REGION, |n, _| n.region == policy.home && stays(n));
             if let Some(secondary) = policy.secondary.as_ref().filter(|s| **s != policy.home) {
@@ -141,7 +150,8 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
     picker.finish(non_voters, Some(&policy.home), policy.secondary.as_deref())
 }
 
-/// Places the catalog, which has no home: over zones in one region, over regions as soon as there are three.
+/// Places the catalog, which has no home: over zones in one region, over regions as soon as there
+/// are three.
 pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
     let mut picker = Picker::new(GroupId::CATALOG, nodes.iter(), current);
     match picker.regions() {
@@ -176,7 +186,8 @@ impl<'a> Picker<'a> {
         self.voters.iter().filter(|v| v.region == region).count()
     }
 
-    /// Picks voters until there are `count` or no candidate is left that `may` (told how many its region has) be one.
+    /// Picks voters until there are `count` or no candidate is left that `may` (told how many its
+    /// region has) be one.
     fn pick(&mut self, count: usize, may: impl Fn(&Node, usize) -> bool) {
         while self.voters.len() < count {
             let free = self.candidates.values().filter(|n| !self.voters.iter().any(|v| v.id == n.id));
@@ -186,7 +197,8 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// Smaller is better. A non-voter that becomes a voter has the data already: better than a node that has nothing.
+    /// Smaller is better. A non-voter that becomes a voter has the data already: better than a node
+    /// that has nothing.
     fn rank(&self, n: &Node) -> (bool, usize, usize, u8, u32, u64) {
         let in_zone = self.voters.iter().filter(|v| v.region == n.region && v.zone == n.zone).count();
         let has = match n.id {
@@ -230,7 +242,8 @@ impl<'a> Picker<'a> {
     }
 }
 
-/// The finalizer of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
+/// The finalizer of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators).
 fn mix(z: u64) -> u64 {
     let z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

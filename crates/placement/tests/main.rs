@@ -1,4 +1,5 @@
-//! What every placement must satisfy, over random clusters, and the examples a newcomer looks for first.
+//! What every placement must satisfy, over random clusters, and the examples a newcomer looks for
+//! first.
 
 use meridian_base::{GroupId, NodeId};
 use meridian_placement::{Health, Load, Node, Placement, Policy, Survival, place, place_catalog, should_hand_over};
@@ -96,7 +97,8 @@ fn a_dead_voter_is_replaced_where_that_is_possible_and_kept_where_not() {
 
 #[test]
 fn a_group_that_survives_a_region_leaves_a_node_for_any_region() {
-    // One node in two of the regions, two in the third: whoever leaves, live nodes are a majority by themselves.
+    // One node in two of the regions, two in the third: whoever leaves, live nodes are a majority
+    // by themselves.
     let all = [(1, "us", "a"), (2, "us", "b"), (3, "eu", "a"), (4, "eu", "b"), (5, "as", "a"), (6, "as", "b")];
     let nodes: Vec<Node> = all.into_iter().map(|(id, region, zone)| node(id, region, zone)).collect();
     let region = policy("us", Survival::Region);
@@ -196,7 +198,8 @@ fn a_load_that_changes_moves_no_replica() {
 
 #[test]
 fn nodes_hand_groups_over_until_they_lead_as_many_as_the_others() {
-    // Every node knows the others' numbers as of the round before, and hands over one group in a round.
+    // Every node knows the others' numbers as of the round before, and hands over one group in a
+    // round.
     for mut leads in [vec![9, 0, 0], vec![4, 4, 1], vec![1, 0, 0], vec![5, 5, 0, 0, 0]] {
         let total: u32 = leads.iter().sum();
         for round in 0.. {

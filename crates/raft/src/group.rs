@@ -30,7 +30,8 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// A replica of a group. Cheap to clone; all clones are the same replica, which runs until [`Group::shutdown`].
+/// A replica of a group. Cheap to clone; all clones are the same replica, which runs until
+/// [`Group::shutdown`].
 #[derive(Clone)]
 pub struct Group(Arc<Inner>);
 
@@ -47,7 +48,8 @@ struct Inner {
     truncate: Arc<Notify>,
     /// The last entry of the log.
     log: GroupHandle,
-    /// Until then this replica votes for nobody: before a restart it may have promised a leader not to.
+    /// Until then this replica votes for nobody: before a restart it may have promised a leader not
+    /// to.
     votes_from: Instant,
     tasks: Vec<AbortHandle>,
     /// Ends when the library has let go of the state machine.
@@ -75,11 +77,13 @@ fn config(options: &GroupOptions) -> Result<Config> {
         enable_pre_vote: Some(true),
         // Followers receive an entry while the leader still syncs it.
         broadcast_submitted_on_append: Some(true),
-        // Followers may have committed what the leader had not synced: after a restart its log may be shorter than what it
-        // acknowledged, and in the same term it would write other entries at the same places. So it stands for election.
+        // Followers may have committed what the leader had not synced: after a restart its log may
+        // be shorter than what it acknowledged, and in the same term it would write other entries
+        // at the same places. So it stands for election.
         enable_leader_restore: Some(false),
-        // A follower whose disk forgot what it had confirmed is sent that again. The leader believes what a follower has now and
-        // stops counting what it had; what is committed stays so. Without this it would count entries that are not there.
+        // A follower whose disk forgot what it had confirmed is sent that again. The leader
+        // believes what a follower has now and stops counting what it had; what is committed stays
+        // so. Without this it would count entries that are not there.
         allow_log_reversion: Some(true),
         backoff: format!("{}ms", millis(options.heartbeat)),
         ..Config::default()
@@ -88,7 +92,8 @@ fn config(options: &GroupOptions) -> Result<Config> {
 }
 
 impl Group {
-    /// Starts the replica: recovers from the log and the state machine, and joins the group if it has members.
+    /// Starts the replica: recovers from the log and the state machine, and joins the group if it
+    /// has members.
     pub async fn start(
         options: GroupOptions,
         log: NodeLog,
@@ -140,7 +145,8 @@ impl Group {
 
         let is_sole = tasks::configs(&raft.server_metrics().borrow_watched()) == [BTreeSet::from([node])];
         if is_sole || (founds && options.founders.first() == Some(&options.node)) {
-            // Nobody else can lead, or nobody else will try to before an election timeout: there is nothing to wait for.
+            // Nobody else can lead, or nobody else will try to before an election timeout: there is
+            // nothing to wait for.
             raft.trigger().elect(false).await.map_err(stopped)?;
         }
         let role = Arc::new(watch::Sender::new(Role::default()));
@@ -187,8 +193,8 @@ impl Group {
         self.0.options.group
     }
 
-    /// Founds the group with this node as its only voter. Does nothing if this replica already knows members. (A group of several
-    /// is founded by [`GroupOptions::founders`].)
+    /// Founds the group with this node as its only voter. Does nothing if this replica already
+    /// knows members. (A group of several is founded by [`GroupOptions::founders`].)
     pub async fn initialize(&self) -> Result<()> {
         if self.is_initialized() {
             return Ok(());
@@ -201,7 +207,8 @@ impl Group {
         }
     }
 
-    /// Whether this replica knows the group's members (it was initialized, or a leader contacted it).
+    /// Whether this replica knows the group's members (it was initialized, or a leader contacted
+    /// it).
     pub fn is_initialized(&self) -> bool {
         !tasks::configs(&self.0.raft.server_metrics().borrow_watched()).is_empty() || self.last_position().index > 0
     }
@@ -226,7 +233,8 @@ impl Group {
         .boxed()
     }
 
-    /// Refuses a term that no election can have led to. The highest term of all could never be followed by another.
+    /// Refuses a term that no election can have led to. The highest term of all could never be
+    /// followed by another.
     fn check_term(&self, call: &Call) -> Result<()> {
         let term = match call {
             Call::Append(request) => request.vote.leader_id.term,
@@ -248,7 +256,8 @@ impl Group {
             Request::Vote(request) => {
                 self.may_vote(&request)?;
                 let response = inner.raft.vote(request).await.map_err(stopped)?;
-                // If this replica led, it does not any more: its lease ends before the candidate learns of the vote.
+                // If this replica led, it does not any more: its lease ends before the candidate
+                // learns of the vote.
                 inner.network.lease.superseded(response.vote.leader_id.term);
                 Response::Vote(response)
             }
@@ -278,7 +287,8 @@ impl Group {
         })
     }
 
-    /// A vote given soon after a restart could break a promise given before it; see [`crate::consensus::lease`].
+    /// A vote given soon after a restart could break a promise given before it; see
+    /// [`crate::consensus::lease`].
     fn may_vote(&self, request: &VoteRequest<Types>) -> Result<()> {
         if request.leadership_transfer || Instant::now() >= self.0.votes_from {
             return Ok(());
@@ -286,9 +296,9 @@ impl Group {
         Err(Error::unavailable("this replica has just restarted and does not vote yet"))
     }
 
-    /// Appends a payload to the log, if this replica leads. Never blocks and never waits. The order of calls is the order in
-    /// the log; many may be in flight. A leader that loses its leadership, or its quorum for long, resolves everything in
-    /// flight as [`ProposeError::Dropped`].
+    /// Appends a payload to the log, if this replica leads. Never blocks and never waits. The order
+    /// of calls is the order in the log; many may be in flight. A leader that loses its leadership,
+    /// or its quorum for long, resolves everything in flight as [`ProposeError::Dropped`].
     pub fn propose(&self, payload: Bytes) -> Result<ProposeTicket, ProposeError> {
         let inner = &self.0;
         let role = *inner.role.borrow();
@@ -297,8 +307,8 @@ impl Group {
         }
         let (ticket, reply) = inner.in_flight.issue();
         let write = inner.raft.client_write_ff(Payload(payload), Some(reply));
-        // It only waits if the library's queue is full; `unconstrained`, since a task that has used up its budget would see a
-        // full queue where there is none.
+        // It only waits if the library's queue is full; `unconstrained`, since a task that has used
+        // up its budget would see a full queue where there is none.
         match tokio::task::unconstrained(write).now_or_never() {
             Some(Ok(())) => Ok(ticket),
             Some(Err(_)) => Err(ProposeError::Stopped),
@@ -316,9 +326,9 @@ impl Group {
         self.0.role.subscribe()
     }
 
-    /// Until when no other replica can have become leader: a quorum acknowledged this leader less than
-    /// `promise - lease_margin` before. `None` if this replica does not lead, has not heard from a quorum, or is
-    /// giving its leadership away. A few atomic loads.
+    /// Until when no other replica can have become leader: a quorum acknowledged this leader less
+    /// than `promise - lease_margin` before. `None` if this replica does not lead, has not heard
+    /// from a quorum, or is giving its leadership away. A few atomic loads.
     pub fn lease_until(&self) -> Option<Instant> {
         self.0.network.lease.until()
     }
@@ -328,14 +338,16 @@ impl Group {
         &self.0.network.lease
     }
 
-    /// Whether [`Group::lease_until`] is in the future. Always true for the leader of a group of one voter.
+    /// Whether [`Group::lease_until`] is in the future. Always true for the leader of a group of
+    /// one voter.
     pub fn lease_valid(&self) -> bool {
         self.lease_until().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Gives the lease up, waits until `to` has the whole log, and makes it stand for election. Returns when another replica
-    /// leads, or with an error when that did not happen within two election timeouts. After an error this replica may still
-    /// lead, but it takes no proposals and has no lease in this term any more: an election follows.
+    /// Gives the lease up, waits until `to` has the whole log, and makes it stand for election.
+    /// Returns when another replica leads, or with an error when that did not happen within two
+    /// election timeouts. After an error this replica may still lead, but it takes no proposals and
+    /// has no lease in this term any more: an election follows.
     pub async fn transfer_leadership(&self, to: NodeId) -> Result<()> {
         let role = self.role();
         if !role.is_leader {
@@ -352,8 +364,8 @@ impl Group {
         self.wait_for_role(|r| !r.is_leader && r.leader.is_some_and(|l| l != self.0.options.node)).await
     }
 
-    /// Asks for leadership: the current leader, if one is known, to transfer it here; otherwise stands for election. Returns
-    /// when this replica leads, or with an error.
+    /// Asks for leadership: the current leader, if one is known, to transfer it here; otherwise
+    /// stands for election. Returns when this replica leads, or with an error.
     pub async fn campaign(&self) -> Result<()> {
         let role = self.role();
         let node = self.0.options.node;
@@ -361,7 +373,8 @@ impl Group {
             Some(leader) if leader != node => {
                 let message = message::encode_request(&Request::Campaign { node: node.0 });
                 let asked = self.0.network.call(leader.0, message).await;
-                // The leader's answer may be lost although it did what was asked: what counts is who leads.
+                // The leader's answer may be lost although it did what was asked: what counts is
+                // who leads.
                 match self.wait_for_role(|r| r.is_leader).await {
                     Ok(()) => Ok(()),
                     Err(e) => Err(asked.err().unwrap_or(e)),
@@ -384,9 +397,10 @@ impl Group {
         }
     }
 
-    /// Makes the members exactly these, through joint consensus; only on the leader. New members first catch up as learners.
-    /// Returns when the change is committed; it waits as long as a new voter takes to catch up, if need be for ever, and for no
-    /// other: a voter that was there before may be dead.
+    /// Makes the members exactly these, through joint consensus; only on the leader. New members
+    /// first catch up as learners. Returns when the change is committed; it waits as long as a new
+    /// voter takes to catch up, if need be for ever, and for no other: a voter that was there
+    /// before may be dead.
     pub async fn change_members(&self, voters: BTreeSet<NodeId>, learners: BTreeSet<NodeId>) -> Result<()> {
         let raft = &self.0.raft;
         let voters: BTreeSet<u32> = voters.iter().map(|n| n.0).collect();
@@ -410,9 +424,9 @@ impl Group {
         Ok(())
     }
 
-    /// Waits until each of these has what is in the log now. The library would do so too, but it calls a learner up to date that
-    /// lacks no more than some thousand entries, even one that it never reached; and a majority that has to wait for a snapshot
-    /// commits nothing meanwhile.
+    /// Waits until each of these has what is in the log now. The library would do so too, but it
+    /// calls a learner up to date that lacks no more than some thousand entries, even one that it
+    /// never reached; and a majority that has to wait for a snapshot commits nothing meanwhile.
     async fn caught_up(&self, nodes: BTreeSet<NodeId>) -> Result<()> {
         let (last, mut metrics, mut role) = (self.last_position().index, self.0.raft.data_metrics(), self.watch_role());
         loop {
@@ -476,9 +490,10 @@ impl Group {
         self.0.applied.position()
     }
 
-    /// Tells that the state machine holds everything up to `position` durably: the log up to there, less
-    /// [`GroupOptions::entries_kept`], may be dropped. Followers that still need it get a snapshot. To be called regularly,
-    /// also for a group that is idle: its last entries keep files of the node's log alive.
+    /// Tells that the state machine holds everything up to `position` durably: the log up to there,
+    /// less [`GroupOptions::entries_kept`], may be dropped. Followers that still need it get a
+    /// snapshot. To be called regularly, also for a group that is idle: its last entries keep files
+    /// of the node's log alive.
     pub fn set_truncatable(&self, position: LogPosition) {
         self.0.applied.set_durable(position);
         self.0.truncate.notify_one();
@@ -508,7 +523,8 @@ impl Group {
         self.0.in_flight.fail_all(&ProposeError::Stopped);
         let ended = self.0.ended.lock().take();
         if let Some(ended) = ended {
-            // Ends with an error, since nothing is ever sent: the sender is dropped with the machine.
+            // Ends with an error, since nothing is ever sent: the sender is dropped with the
+            // machine.
             let _ = ended.await;
         }
     }
@@ -520,9 +536,10 @@ pub(crate) const TERM_AHEAD_MAX: u64 = 1 << 32;
 
 const FIRST: LogPosition = LogPosition { index: 1, term: 0 };
 
-/// Writes the first entry of a group's log, durably; for a founder whose log is empty. It is the same on every founder, so it never has to be sent; the library's own way,
-/// by a call to the running replica, is closed to a founder that has voted, and one that votes for another and never hears of
-/// it again would know no members for ever.
+/// Writes the first entry of a group's log, durably; for a founder whose log is empty. It is the
+/// same on every founder, so it never has to be sent; the library's own way, by a call to the
+/// running replica, is closed to a founder that has voted, and one that votes for another and never
+/// hears of it again would know no members for ever.
 pub async fn found(log: &NodeLog, group: GroupId, founders: &[NodeId]) -> Result<()> {
     let members: BTreeMap<u32, EmptyNode> = founders.iter().map(|n| (n.0, EmptyNode::new())).collect();
     let first = LogId { leader_id: CommittedLeaderId::new(0), index: 0 };

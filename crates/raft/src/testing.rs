@@ -1,4 +1,5 @@
-//! Runtimes for this crate's tests: a disk in memory that can lose what was not synced, and real files.
+//! Runtimes for this crate's tests: a disk in memory that can lose what was not synced, and real
+//! files.
 
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
 use parking_lot::Mutex;
@@ -39,7 +40,8 @@ pub(crate) struct MemoryFile {
 }
 
 impl MemoryDisk {
-    /// What a machine finds after its power failed: of every sector written since the last sync, the old or the new content.
+    /// What a machine finds after its power failed: of every sector written since the last sync,
+    /// the old or the new content.
     pub(crate) fn crash(&self, rng: &mut SmallRng) -> MemoryDisk {
         let lose_everything = rng.random_bool(0.3);
         let files = self.0.files.lock();
@@ -166,7 +168,8 @@ impl DiskFile for MemoryFile {
         Box::pin(async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             if self.disk.0.sync_fails.load(Ordering::Relaxed) {
-                // As some file systems say it: what was about to be written has no room, and may be lost.
+                // As some file systems say it: what was about to be written has no room, and may be
+                // lost.
                 return Err(io::ErrorKind::StorageFull.into());
             }
             let mut state = self.state.lock();

@@ -349,7 +349,8 @@ async fn the_death_of_the_leader_loses_nothing_acknowledged() {
     }
 }
 
-/// A vote, or the first entries, may be all that the others ever hear of the founder that was to lead first.
+/// A vote, or the first entries, may be all that the others ever hear of the founder that was to
+/// lead first.
 #[tokio::test(start_paused = true)]
 async fn a_group_is_founded_whenever_one_of_its_founders_dies() {
     for millis in 0..12 {
@@ -366,7 +367,8 @@ async fn a_group_is_founded_whenever_one_of_its_founders_dies() {
     }
 }
 
-/// The first of the founders stands for election at once, and nobody else does; nor does it, once it has voted.
+/// The first of the founders stands for election at once, and nobody else does; nor does it, once
+/// it has voted.
 #[tokio::test(start_paused = true)]
 async fn a_new_group_is_led_at_once_by_the_first_of_its_founders() {
     for seed in 0..5 {
@@ -448,7 +450,8 @@ async fn a_new_voter_counts_once_it_has_caught_up() {
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
 }
 
-/// Only those that are new must catch up: one that was there before, and is far behind or dead, is the business of the majority.
+/// Only those that are new must catch up: one that was there before, and is far behind or dead, is
+/// the business of the majority.
 #[tokio::test(start_paused = true)]
 async fn a_change_does_not_wait_for_a_voter_that_was_there_before() {
     let mut cluster = Cluster::new(3, 63).await;
@@ -483,8 +486,8 @@ async fn a_change_ends_when_its_leader_does_not_lead_any_more() {
     assert!(error.message().contains("does not lead"), "{error}");
 }
 
-/// A leader that leaves the group ends its own leadership, without a later term: its proposals have an end all the same, and a
-/// true one.
+/// A leader that leaves the group ends its own leadership, without a later term: its proposals have
+/// an end all the same, and a true one.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_leaves_answers_all_of_its_proposals() {
     let cluster = Cluster::new(3, 65).await;
@@ -713,8 +716,8 @@ async fn the_log_is_truncated_and_a_restart_needs_only_the_rest() {
     assert_eq!(cluster.nodes[&1].recorder.payloads().len(), 1_000);
 }
 
-/// A disk that confirmed what it had not written gives back an earlier log. Whoever leads sends it what is missing, also when that was
-/// itself; what was acknowledged is with the others.
+/// A disk that confirmed what it had not written gives back an earlier log. Whoever leads sends it
+/// what is missing, also when that was itself; what was acknowledged is with the others.
 #[tokio::test(start_paused = true)]
 async fn a_voter_whose_disk_forgot_what_it_confirmed_is_sent_it_again() {
     for forgets_leader in [false, true] {

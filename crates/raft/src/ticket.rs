@@ -1,7 +1,7 @@
 //! Proposals on their way.
 //!
-//! A ticket is resolved by whoever knows first: the library, when the entry was applied or refused; or the replica, when it
-//! loses leadership and the fate of everything in flight becomes unknown.
+//! A ticket is resolved by whoever knows first: the library, when the entry was applied or refused;
+//! or the replica, when it loses leadership and the fate of everything in flight becomes unknown.
 
 use crate::ProposeError;
 use crate::consensus::{Types, to_position};
@@ -20,7 +20,8 @@ use std::task::{Context, Poll, Waker};
 
 type Outcome = Result<LogPosition, ProposeError>;
 
-/// A proposal on its way. Resolves when the entry has been applied *here*. Dropping it does not take the proposal back.
+/// A proposal on its way. Resolves when the entry has been applied *here*. Dropping it does not
+/// take the proposal back.
 #[must_use = "the proposal's fate is known only when the ticket resolves"]
 pub struct ProposeTicket(Arc<Cell>);
 
@@ -58,8 +59,8 @@ impl Future for ProposeTicket {
     }
 }
 
-/// What the library reports to. It is generic over what is reported because the library asks for that; here it is always the
-/// result of a write.
+/// What the library reports to. It is generic over what is reported because the library asks for
+/// that; here it is always the result of a write.
 pub(crate) struct Reply<T> {
     cell: Arc<Cell>,
     _result: PhantomData<fn(T)>,
@@ -116,7 +117,8 @@ mod tests {
     use super::*;
     use futures::FutureExt;
 
-    /// What is known of a proposal is forgotten, and what is open is told of everything that ends it.
+    /// What is known of a proposal is forgotten, and what is open is told of everything that ends
+    /// it.
     #[test]
     fn only_what_is_resolved_is_forgotten() {
         let in_flight = InFlight::default();

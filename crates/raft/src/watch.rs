@@ -1,4 +1,5 @@
-//! The two tasks that a replica runs beside the library's: one follows who leads, the other truncates the log.
+//! The two tasks that a replica runs beside the library's: one follows who leads, the other
+//! truncates the log.
 
 use crate::consensus::lease::Lease;
 use crate::consensus::machine::Applied;
@@ -41,13 +42,14 @@ pub(crate) struct RoleFollower {
     pub role: Arc<watch::Sender<Role>>,
     pub in_flight: Arc<InFlight>,
     pub lease: Arc<dyn AsRef<Lease> + Send + Sync>,
-    /// A leader without a lease for this long tells those who wait that the fate of their proposals is unknown.
+    /// A leader without a lease for this long tells those who wait that the fate of their proposals
+    /// is unknown.
     pub patience: Duration,
 }
 
 impl RoleFollower {
-    /// Takes over the current state. Returns whether this replica is elected, but not acknowledged by a quorum yet: until
-    /// then the library refuses proposals, and nobody is told that it leads.
+    /// Takes over the current state. Returns whether this replica is elected, but not acknowledged
+    /// by a quorum yet: until then the library refuses proposals, and nobody is told that it leads.
     pub(crate) fn update(&self) -> bool {
         let metrics = self.raft.server_metrics();
         let (mut new, sole) = {
@@ -73,7 +75,8 @@ impl RoleFollower {
         waiting
     }
 
-    /// A leader that is cut off keeps its role until it hears of another one; its clients should not wait for that.
+    /// A leader that is cut off keeps its role until it hears of another one; its clients should
+    /// not wait for that.
     fn drop_what_cannot_commit(&self) {
         let lost = |until: Instant| until + self.patience < Instant::now();
         if (*self.lease).as_ref().until().is_none_or(lost) {
@@ -108,7 +111,8 @@ impl RoleFollower {
     }
 }
 
-/// Truncates the log as the state machine makes progress, and further when the node's log needs room.
+/// Truncates the log as the state machine makes progress, and further when the node's log needs
+/// room.
 pub(crate) struct Truncator {
     pub raft: Raft,
     pub applied: Arc<Applied>,

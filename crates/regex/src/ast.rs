@@ -57,7 +57,8 @@ pub struct Ast {
     nodes: Vec<Node>,
     pub sets: Vec<CharSet>,
     known_sets: HashMap<CharSet, u32>,
-    /// Content of each group, from group 1 on, while and after it was read; `None` until its parenthesis is closed.
+    /// Content of each group, from group 1 on, while and after it was read; `None` until its
+    /// parenthesis is closed.
     pub groups: Vec<Option<Id>>,
     pub has_backrefs: bool,
 }

@@ -1,4 +1,5 @@
-//! Classes of characters, their cases, and the names of collating elements, as a database in UTF-8 with locale C.UTF-8 has them.
+//! Classes of characters, their cases, and the names of collating elements, as a database in UTF-8
+//! with locale C.UTF-8 has them.
 
 use crate::set::CharSet;
 use std::sync::OnceLock;
@@ -203,7 +204,8 @@ pub fn add_cases(set: &mut CharSet, from: u32, to: u32) {
     }
 }
 
-/// The collating element of a name, `[.hyphen.]` (POSIX, portable character set), or the one character itself.
+/// The collating element of a name, `[.hyphen.]` (POSIX, portable character set), or the one
+/// character itself.
 pub fn collating_element(name: &[u32]) -> Option<u32> {
     if let [c] = name {
         return Some(*c);

@@ -1,9 +1,11 @@
 //! Deterministic automata that are built while they run.
 //!
-//! A state is the set of automaton states that are possible before a character, from which one can only go on by a character or by a
-//! constraint that depends on what comes next. A transition therefore answers two things: which state is next, and whether the text
-//! *before* the character was a match. What precedes a state is part of it only where a constraint needs it. The end of the text is one
-//! more color. Lookarounds depend on more than one character: transitions that meet them are worked out again each time.
+//! A state is the set of automaton states that are possible before a character, from which one can
+//! only go on by a character or by a constraint that depends on what comes next. A transition
+//! therefore answers two things: which state is next, and whether the text *before* the character
+//! was a match. What precedes a state is part of it only where a constraint needs it. The end of
+//! the text is one more color. Lookarounds depend on more than one character: transitions that meet
+//! them are worked out again each time.
 
 use crate::ast::Assertion;
 use crate::error::Interrupted;
@@ -24,7 +26,8 @@ pub const UNKNOWN: u32 = u32::MAX;
 /// The state from which nothing can match any more.
 pub const DEAD: u32 = 0;
 
-/// A set of automaton states, what matters of what precedes, and whether every match it can become begins here.
+/// A set of automaton states, what matters of what precedes, and whether every match it can become
+/// begins here.
 type Key = (Before, bool, Box<[State]>);
 
 #[derive(Debug, Default)]

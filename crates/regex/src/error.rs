@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Why a pattern is refused. A client sees `invalid regular expression: ` and this, with SQLSTATE 2201B.
+/// Why a pattern is refused. A client sees `invalid regular expression: ` and this, with SQLSTATE
+/// 2201B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// `***?…`.

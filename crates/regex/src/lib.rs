@@ -1,27 +1,35 @@
 //! PostgreSQL's regular expressions (manual, 9.7.3), with PostgreSQL's meaning.
 //!
-//! A match is the leftmost one; of those, the longest or the shortest, as the expression prefers; its groups capture what the rules of
-//! 9.7.3.5 give them. Libraries in the manner of Perl take the first alternative that works instead: `foo|foobar` finds `foo` in `foobar`,
-//! where PostgreSQL finds `foobar`. Everything that the manual describes is here: the advanced syntax with its escapes, classes, collating
-//! elements, lookaround and back references, the two POSIX syntaxes, directors, embedded options.
+//! A match is the leftmost one; of those, the longest or the shortest, as the expression prefers;
+//! its groups capture what the rules of 9.7.3.5 give them. Libraries in the manner of Perl take the
+//! first alternative that works instead: `foo|foobar` finds `foo` in `foobar`, where PostgreSQL
+//! finds `foobar`. Everything that the manual describes is here: the advanced syntax with its
+//! escapes, classes, collating elements, lookaround and back references, the two POSIX syntaxes,
+//! directors, embedded options.
 //!
 //! On the way from a pattern to a match:
 //! - `parse` reads a pattern into an `ast`;
-//! - `tree` says which of its parts decide how a match is divided among the groups, and what they prefer;
+//! - `tree` says which of its parts decide how a match is divided among the groups, and what they
+//!   prefer;
 //! - `nfa` makes one automaton of it, in which each of those parts has its own beginning and end;
-//! - `dfa` makes deterministic automata of those, state by state as a text needs them, in bounded memory;
+//! - `dfa` makes deterministic automata of those, state by state as a text needs them, in bounded
+//!   memory;
 //! - `search` runs them over a text.
 //!
-//! Cost: without back references a search takes polynomial time, mostly linear in the text. With them it may take exponential time, as in
-//! PostgreSQL: the check that every search is given is asked every few thousand steps and can end it. What a pattern may cost has
-//! bounds (`limits`), beyond which it is refused as too complex.
+//! Cost: without back references a search takes polynomial time, mostly linear in the text. With
+//! them it may take exponential time, as in PostgreSQL: the check that every search is given is
+//! asked every few thousand steps and can end it. What a pattern may cost has bounds (`limits`),
+//! beyond which it is refused as too complex.
 //!
-//! Differences from PostgreSQL 15, all of them in what is refused: more than 250 nested parentheses, and more than 100,000 states of the
-//! automaton, are too complex here; PostgreSQL's own bounds are elsewhere, so that some expressions are too complex for only one of the two.
-//! Where PostgreSQL does not do what its manual says, this crate does as PostgreSQL: the flag `e` of a function reads basic
-//! expressions, and an expression with back references is not tried at the very end of a text after attempts that failed.
+//! Differences from PostgreSQL 15, all of them in what is refused: more than 250 nested
+//! parentheses, and more than 100,000 states of the automaton, are too complex here; PostgreSQL's
+//! own bounds are elsewhere, so that some expressions are too complex for only one of the two.
+//! Where PostgreSQL does not do what its manual says, this crate does as PostgreSQL: the flag `e`
+//! of a function reads basic expressions, and an expression with back references is not tried at
+//! the very end of a text after attempts that failed.
 //!
-//! Characters are those of UTF-8, their classes and cases those of the locale C.UTF-8 (`ctype.txt`). This crate knows nothing about SQL.
+//! Characters are those of UTF-8, their classes and cases those of the locale C.UTF-8
+//! (`ctype.txt`). This crate knows nothing about SQL.
 
 mod ast;
 mod ctype;

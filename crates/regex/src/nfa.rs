@@ -1,4 +1,5 @@
-//! The automaton of an expression, and the colors of characters: those that no set of the expression tells apart have one color.
+//! The automaton of an expression, and the colors of characters: those that no set of the
+//! expression tells apart have one color.
 
 use crate::ast::{Assertion, Ast, Id, Node, UNBOUNDED};
 use crate::ctype::{self, Class};
@@ -54,7 +55,8 @@ struct Builder<'a> {
     depth: u32,
 }
 
-/// Nested calls that the compiler makes at most: by parentheses, and by groups that refer to groups.
+/// Nested calls that the compiler makes at most: by parentheses, and by groups that refer to
+/// groups.
 const CALLS_DEEP: u32 = 4 * limits::NESTING;
 
 pub fn build(ast: &Ast, tree: &[TreeNode], root: Part) -> Result<Nfa, Error> {
@@ -129,7 +131,8 @@ impl Builder<'_> {
         Ok(begin)
     }
 
-    /// Emits a node in front of `next`. A group that is referred to matches without the constraints in it.
+    /// Emits a node in front of `next`. A group that is referred to matches without the constraints
+    /// in it.
     fn node(&mut self, id: Id, next: State, unconstrained: bool) -> Result<State, Error> {
         self.calls += 1;
         self.depth += 1;

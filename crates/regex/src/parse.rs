@@ -1,8 +1,10 @@
-//! From text to `Ast`: PostgreSQL's three syntaxes of regular expressions (manual, 9.7.3.1 to 9.7.3.4 and 9.7.3.7).
+//! From text to `Ast`: PostgreSQL's three syntaxes of regular expressions (manual, 9.7.3.1 to
+//! 9.7.3.4 and 9.7.3.7).
 //!
-//! A token is read when the one before it is consumed, in the context that the parser is in by then: inside a bracket expression, a bound
-//! or outside. Advanced expressions are meant where nothing else is said; `Extended` has neither escapes nor `(?…)`, in `Basic`
-//! parentheses and braces take a backslash.
+//! A token is read when the one before it is consumed, in the context that the parser is in by
+//! then: inside a bracket expression, a bound or outside. Advanced expressions are meant where
+//! nothing else is said; `Extended` has neither escapes nor `(?…)`, in `Basic` parentheses and
+//! braces take a backslash.
 
 use crate::ast::{Assertion, Ast, Id, Node, UNBOUNDED};
 use crate::ctype::{self, Class};
@@ -35,8 +37,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Takes one more option of a function's flags; false if there is none of that letter. The manual has extended expressions
-    /// for `e`; PostgreSQL 15 reads basic ones, except in `(?e)`.
+    /// Takes one more option of a function's flags; false if there is none of that letter. The
+    /// manual has extended expressions for `e`; PostgreSQL 15 reads basic ones, except in `(?e)`.
     pub fn set(&mut self, option: char) -> bool {
         self.set_one(option, Syntax::Basic)
     }
@@ -579,7 +581,8 @@ impl Parser<'_> {
         }
     }
 
-    /// An atom with its quantifier, or a constraint, which takes none. `None` for what is repeated zero times.
+    /// An atom with its quantifier, or a constraint, which takes none. `None` for what is repeated
+    /// zero times.
     fn quantified(&mut self, in_look: bool) -> Result<Option<Id>, Error> {
         let node = match self.token {
             Token::Assert(assertion) => {

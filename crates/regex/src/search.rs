@@ -1,9 +1,11 @@
 //! One text, searched: where matches are, and how they are divided among the groups.
 //!
-//! Where a match begins is found by an automaton that may begin anywhere, where it ends by one that begins there. Then, from the top of the
-//! tree down (`tree`), each part is given its piece: automata say which pieces are possible. Without back references every piece that is
-//! given out is right at once, so there is no way back, and the work is polynomial. With them, a part may turn out not to match the
-//! piece it was given, and the next one is tried: that takes as long as it takes, or until the check ends it.
+//! Where a match begins is found by an automaton that may begin anywhere, where it ends by one that
+//! begins there. Then, from the top of the tree down (`tree`), each part is given its piece:
+//! automata say which pieces are possible. Without back references every piece that is given out is
+//! right at once, so there is no way back, and the work is polynomial. With them, a part may turn
+//! out not to match the piece it was given, and the next one is tried: that takes as long as it
+//! takes, or until the check ends it.
 
 use crate::Program;
 use crate::ast::UNBOUNDED;
@@ -85,7 +87,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         s
     }
 
-    /// Does it match anywhere from `start` on? What precedes `start` counts for `^`, `\m` and lookbehind.
+    /// Does it match anywhere from `start` on? What precedes `start` counts for `^`, `\m` and
+    /// lookbehind.
     pub fn is_match(&mut self, start: usize) -> Result<bool> {
         if self.program.tree[self.program.root].refers() {
             return Ok(self.find_referring(start)?.is_some());
@@ -224,8 +227,9 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         }
     }
 
-    /// Runs an automaton from `from`, up to `limit` at most. `found` is told every position where it matches, and ends it by `true`. With
-    /// `COLD`, answers the last position before which no match can begin that ends at the position where it stopped.
+    /// Runs an automaton from `from`, up to `limit` at most. `found` is told every position where
+    /// it matches, and ends it by `true`. With `COLD`, answers the last position before which no
+    /// match can begin that ends at the position where it stopped.
     fn run<const COLD: bool>(
         &mut self,
         which: usize,
@@ -300,7 +304,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         }
     }
 
-    /// The first position, from `start` on, where any match ends, and a position before which it cannot begin.
+    /// The first position, from `start` on, where any match ends, and a position before which it
+    /// cannot begin.
     fn first_end(&mut self, start: usize) -> Result<Option<Span>> {
         let mut end = None;
         let cold = self.run::<true>(self.searcher(), start, self.text.len(), |at| {
@@ -471,11 +476,13 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         unreachable!("a sequence matched what its parts do not")
     }
 
-    /// Where the last repetition begins; `None` if there is none. As many repetitions as possible are as long as they like, but none is empty.
+    /// Where the last repetition begins; `None` if there is none. As many repetitions as possible
+    /// are as long as they like, but none is empty.
     fn last_repetition(&mut self, part: Part, max: u16, begin: usize, end: usize) -> Result<Option<usize>> {
         let is_short = self.program.tree[part].prefers_short();
         if begin == end {
-            // Of the empty text, what prefers to be short takes no repetition, what prefers to be long takes one.
+            // Of the empty text, what prefers to be short takes no repetition, what prefers to be
+            // long takes one.
             return Ok((!is_short && self.is_exact(part, begin, end)?).then_some(begin));
         }
         let most = if max == UNBOUNDED { usize::MAX } else { usize::from(max) };
@@ -526,7 +533,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
 
     // --- back references
 
-    /// The leftmost match of an expression with back references. The automata tell where one may be; each is tried.
+    /// The leftmost match of an expression with back references. The automata tell where one may
+    /// be; each is tried.
     fn find_referring(&mut self, start: usize) -> Result<Option<Span>> {
         let root = self.program.root;
         let is_short = self.program.tree[root].prefers_short();
@@ -577,7 +585,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         }
     }
 
-    /// Does a part match this piece, references included? Then its groups are set; otherwise they are not.
+    /// Does a part match this piece, references included? Then its groups are set; otherwise they
+    /// are not.
     fn verify(&mut self, part: Part, begin: usize, end: usize) -> Result<bool> {
         if !self.program.tree[part].refers() {
             self.divide(part, begin, end)?;
@@ -682,7 +691,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         self.text[begin..end].chars().take(count + 1).count() > count
     }
 
-    /// Least and most repetitions that are worth trying: an empty one only where there would be too few without it.
+    /// Least and most repetitions that are worth trying: an empty one only where there would be too
+    /// few without it.
     fn repetitions(&self, min: u16, max: u16, begin: usize, end: usize) -> (usize, usize) {
         let least = usize::from(min).max(1);
         let chars = self.text[begin..end].chars().count();
@@ -690,7 +700,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
         (least, most.max(least))
     }
 
-    /// Verifies the repetitions between these ends, those after the first `verified`; answers how many are right.
+    /// Verifies the repetitions between these ends, those after the first `verified`; answers how
+    /// many are right.
     fn verify_pieces(&mut self, part: Part, ends: &[usize], verified: usize) -> Result<usize> {
         for i in verified + 1..ends.len() {
             self.forget_groups(part);
@@ -703,7 +714,8 @@ impl<'r, 't, 'c> Search<'r, 't, 'c> {
 
     fn verify_repetitions(&mut self, part: Part, min: u16, max: u16, begin: usize, end: usize) -> Result<bool> {
         let (least, most) = self.repetitions(min, max, begin, end);
-        // `ends[k]` is where the kth repetition ends, of which the first `verified` are right, references included.
+        // `ends[k]` is where the kth repetition ends, of which the first `verified` are right,
+        // references included.
         let mut ends = vec![begin];
         let (mut k, mut limit, mut verified) = (1, end, 0);
         while k > 0 {

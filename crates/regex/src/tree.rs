@@ -1,9 +1,11 @@
 //! How the text that an expression matched is divided among its parts.
 //!
-//! Where a match begins and ends needs no more than an automaton of the whole expression. What its groups captured follows from the rules of
-//! the manual (9.7.3.5): every part of the expression prefers the longest or the shortest match, parts further to the left decide first, and
-//! a part takes what it prefers as long as the rest can still match what remains. This tree has a node for each part that makes such a
-//! decision; a part without captures, whose own parts all prefer the same, is one leaf.
+//! Where a match begins and ends needs no more than an automaton of the whole expression. What its
+//! groups captured follows from the rules of the manual (9.7.3.5): every part of the expression
+//! prefers the longest or the shortest match, parts further to the left decide first, and a part
+//! takes what it prefers as long as the rest can still match what remains. This tree has a node for
+//! each part that makes such a decision; a part without captures, whose own parts all prefer the
+//! same, is one leaf.
 //!
 //! What a part prefers:
 //! - an atom without a quantifier, or with `{m}`, what is inside it;
@@ -87,7 +89,8 @@ fn combined(first: u8, second: u8) -> u8 {
     upwards(first | second) | preferred
 }
 
-/// Builds the tree of a pattern. The syntax tree gets the nodes of parts that the text does not have, `x*` of `x+` for instance.
+/// Builds the tree of a pattern. The syntax tree gets the nodes of parts that the text does not
+/// have, `x*` of `x+` for instance.
 pub fn build(ast: &mut Ast, root: Id) -> Result<(Vec<TreeNode>, Part), Error> {
     let mut b = Builder { ast, nodes: Vec::new() };
     let root = b.part(root)?;
@@ -99,7 +102,8 @@ struct Builder<'a> {
     nodes: Vec<TreeNode>,
 }
 
-/// What stands before a part that decides, that part, and the flags of the two of it and what follows.
+/// What stands before a part that decides, that part, and the flags of the two of it and what
+/// follows.
 struct Segment {
     before: Vec<Id>,
     before_flags: u8,

@@ -1,5 +1,6 @@
-//! The same expressions on the same texts, here and in a PostgreSQL: `.ci/run postgres` runs these. The server is at `MERIDIAN_POSTGRES`
-//! (`host:port` or `socket directory:port`, user `postgres`, trusted); its database is in UTF-8 with locale C.UTF-8.
+//! The same expressions on the same texts, here and in a PostgreSQL: `.ci/run postgres` runs these.
+//! The server is at `MERIDIAN_POSTGRES` (`host:port` or `socket directory:port`, user `postgres`,
+//! trusted); its database is in UTF-8 with locale C.UTF-8.
 //!
 //! `REGEX_SEED` and `REGEX_PAIRS` choose other expressions, and more of them.
 
@@ -27,7 +28,8 @@ fn ask(script: String) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(String::from).collect()
 }
 
-/// A function that answers as `ours` does: what the whole and each group matched, and where the whole begins.
+/// A function that answers as `ours` does: what the whole and each group matched, and where the
+/// whole begins.
 const ANSWER: &str = "set statement_timeout = '60s';
 create function pg_temp.answer(t text, p text, f text) returns text language plpgsql as $f$
 begin
@@ -82,7 +84,8 @@ fn ours(text: &str, pattern: &str, flags: &str) -> String {
     assert_eq!(search.is_match(0).expect("nobody interrupts"), first.is_some(), "{pattern:?} {text:?}");
     let Some(whole) = search.captures_at(0).expect("nobody interrupts") else { return "null 0 0 []".into() };
     let mut out = format!("{} {} {} [", groups(&search, regex.groups(), text, whole), position(whole.0), position(whole.1));
-    // All matches, as regexp_matches finds them: after an empty one the search goes on a character further.
+    // All matches, as regexp_matches finds them: after an empty one the search goes on a character
+    // further.
     let (mut at, mut is_first) = (0, true);
     while let Some(found) = if at <= text.len() { search.captures_at(at).expect("nobody interrupts") } else { None } {
         if !is_first {
@@ -128,7 +131,8 @@ fn differences(cases: &[(String, String, String)]) -> Vec<String> {
     out
 }
 
-/// Random expressions and texts of few characters, so that they have something to do with each other.
+/// Random expressions and texts of few characters, so that they have something to do with each
+/// other.
 struct Random {
     state: u64,
     groups: u32,

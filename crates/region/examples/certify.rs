@@ -1,7 +1,9 @@
-//! Keys certified per second on one core, from certification to release, by key size and shape of transaction.
+//! Keys certified per second on one core, from certification to release, by key size and shape of
+//! transaction.
 //!
-//! `cargo run --release -p meridian-region --example certify`. The budget is 1 M keys/s (design: performance). A key counts
-//! once if it is read, written, or both; the commit's release and the index's trimming are part of the time.
+//! `cargo run --release -p meridian-region --example certify`. The budget is 1 M keys/s (design:
+//! performance). A key counts once if it is read, written, or both; the commit's release and the
+//! index's trimming are part of the time.
 
 use bytes::Bytes;
 use meridian_base::limits::CONFLICT_INDEX_ENTRIES_MAX;
@@ -126,7 +128,8 @@ fn measure(shape: Shape) -> f64 {
     while warm < 2 * CONFLICT_INDEX_ENTRIES_MAX {
         warm += bench.batch(shape).0;
     }
-    // The median batch: a batch takes some 30 µs, so that the few in which the machine did something else do not count.
+    // The median batch: a batch takes some 30 µs, so that the few in which the machine did
+    // something else do not count.
     let mut rates: Vec<f64> = (0..20_000 / shape.reads.max(shape.writes))
         .map(|_| {
             let (keys, spent) = bench.batch(shape);

@@ -1,4 +1,5 @@
-//! Bugs that the simulator plants to see its checkers find them (design: counterexamples). Production never plants any.
+//! Bugs that the simulator plants to see its checkers find them (design: counterexamples).
+//! Production never plants any.
 
 /// One rule left out. The numbers are rows of the counterexamples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +17,15 @@ pub enum PlantedBug {
     SchemaLeaseByBoundOnly,
     /// 19: a delayed grant with a smaller number replaces a newer one.
     SchemaRegrantByDelayedMessage,
-    /// 20: a fresh read stays at its gateway's time and misses what was acknowledged at a later timestamp.
+    /// 20: a fresh read stays at its gateway's time and misses what was acknowledged at a later
+    /// timestamp.
     SnapshotDoesNotMove,
     /// 28: only the newest version's column mask is compared.
     NewestMaskOnly,
     /// Ranges are not certified: phantoms.
     SkipRangeCheck,
-    /// Descriptors that a transaction comes to use after its snapshot was taken are not looked at when it reads there.
+    /// Descriptors that a transaction comes to use after its snapshot was taken are not looked at
+    /// when it reads there.
     SchemaReadOnce,
     /// 32: a schema step counts a group as lowered although it was granted a new lease meanwhile.
     StepNotTiedToGrants,
@@ -36,25 +39,31 @@ pub enum PlantedBug {
     ErrorNotConfirmed,
     /// 21: a read-only transaction over several groups, or at replicas, ends without a round.
     RoundLeftOut,
-    /// 21: a reserving read gives the values of its vote's time and reserves nothing until the commit's.
+    /// 21: a reserving read gives the values of its vote's time and reserves nothing until the
+    /// commit's.
     ReservingReadHoldsNothing,
-    /// 2: reservations end with the votes, although the clock has not reached a future-time commit timestamp.
+    /// 2: reservations end with the votes, although the clock has not reached a future-time commit
+    /// timestamp.
     ReleaseBeforeClock,
     /// 24: GLOBAL entries are certified up to the commit timestamp and not `max_offset` further.
     GlobalReadsHoldToCommit,
     /// 25: a read-only transaction does not look at its GLOBAL entries again.
     GlobalReadsNotRechecked,
-    /// GLOBAL rows are read at the clock, whatever another node may have acknowledged within `max_offset` of it.
+    /// GLOBAL rows are read at the clock, whatever another node may have acknowledged within
+    /// `max_offset` of it.
     UncertaintySkipped,
-    /// GLOBAL rows are read at a replica that has not got as far as the read: what a lead that is too short would do if nobody waited.
+    /// GLOBAL rows are read at a replica that has not got as far as the read: what a lead that is
+    /// too short would do if nobody waited.
     GlobalReadsNotClosed,
     /// Who reads a GLOBAL row of the near future tells it at once.
     ReaderDoesNotWait,
     /// Who writes a GLOBAL row acknowledges it before its time.
     WriterDoesNotWait,
-    /// 9: what was read of GLOBAL rows is taken to hold as far as the replica's closed timestamp, whatever is prepared below it.
+    /// 9: what was read of GLOBAL rows is taken to hold as far as the replica's closed timestamp,
+    /// whatever is prepared below it.
     GlobalReadsHoldToClosed,
-    /// 31: a transaction with a new version of the schema may commit at or below the step that made it.
+    /// 31: a transaction with a new version of the schema may commit at or below the step that made
+    /// it.
     CommitBelowSchemaStep,
 }
 

@@ -1,25 +1,29 @@
 //! The conflict index: who wrote what lately (design: certification, «State»).
 //!
-//! From key to what certification asks about it: the newest timestamp *per column mask*. Every version above the *low-water mark* is
-//! accounted for; below the mark the store answers, exactly. So an entry with `until` at or above the mark never touches the
-//! store, and that is nearly all of them: the mark trails the clock by as many writes as the index may hold.
+//! From key to what certification asks about it: the newest timestamp *per column mask*. Every
+//! version above the *low-water mark* is accounted for; below the mark the store answers, exactly.
+//! So an entry with `until` at or above the mark never touches the store, and that is nearly all of
+//! them: the mark trails the clock by as many writes as the index may hold.
 //!
-//! Per key it is enough to keep the newest timestamp of each mask: the question is always «is there a version above `u`
-//! whose mask meets this one», and an older version with the same mask (or a part of it) never changes the answer. It is *not*
-//! enough to keep the newest version's mask (counterexample 28).
+//! Per key it is enough to keep the newest timestamp of each mask: the question is always «is there
+//! a version above `u` whose mask meets this one», and an older version with the same mask (or a
+//! part of it) never changes the answer. It is *not* enough to keep the newest version's mask
+//! (counterexample 28).
 //!
-//! Whether a version is *in flight* is not stored: the log applies in the order of timestamps, so a version is in flight if and
-//! only if it is above `applied_through`. Releasing a transaction therefore touches no key.
+//! Whether a version is *in flight* is not stored: the log applies in the order of timestamps, so a
+//! version is in flight if and only if it is above `applied_through`. Releasing a transaction
+//! therefore touches no key.
 //!
 //! # Two generations
 //!
-//! An ordered map would serve keys and ranges alike, at the price of three descents, mostly cache misses, per key that is read,
-//! written, and forgotten again. Keys are nearly all of the traffic, so they are hashed: [`Generation::slots`]. Ranges look into
-//! [`recent`](crate::recent), which has the same writes in the order of time. Nothing is ever removed: when the young generation is
+//! An ordered map would serve keys and ranges alike, at the price of three descents, mostly cache
+//! misses, per key that is read, written, and forgotten again. Keys are nearly all of the traffic,
+//! so they are hashed: [`Generation::slots`]. Ranges look into [`recent`](crate::recent), which has
+//! the same writes in the order of time. Nothing is ever removed: when the young generation is
 //! full, the old one goes, whole, and the mark rises to its last write.
 //!
-//! What prepared transactions hold (reservations of the multi-region commit) does not end in order, so it is in
-//! [`Reservations`](crate::reservations::Reservations).
+//! What prepared transactions hold (reservations of the multi-region commit) does not end in order,
+//! so it is in [`Reservations`](crate::reservations::Reservations).
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::index_key::{IndexKey, KeyHashes};
@@ -58,8 +62,8 @@ pub enum Touched {
     No,
     /// A committed version above `after` changed what was read.
     Committed(Key, Timestamp),
-    /// Writers in flight touch it; this is the last of them. It may hide a committed version whose columns it covers: who
-    /// waits for it then finds the writer's own version, and the conflict.
+    /// Writers in flight touch it; this is the last of them. It may hide a committed version whose
+    /// columns it covers: who waits for it then finds the writer's own version, and the conflict.
     InFlight(Timestamp),
 }
 
@@ -101,8 +105,9 @@ impl Slot {
         }
     }
 
-    /// Adds a version and drops those that it makes irrelevant: committed, older, and with no column of their own. One in
-    /// flight stays: a reader below the new version must still wait for it.
+    /// Adds a version and drops those that it makes irrelevant: committed, older, and with no
+    /// column of their own. One in flight stays: a reader below the new version must still wait for
+    /// it.
     fn add(&mut self, new: Version, applied_through: Timestamp) {
         self.retain(|old| old.at > applied_through.min(new.at) || old.columns.0 & !new.columns.0 != 0);
         match self.inline.iter_mut().find(|v| v.at == Timestamp::MIN) {
@@ -153,8 +158,9 @@ impl ConflictIndex {
         self.len() == 0
     }
 
-    /// A certified transaction writes the key: in flight until [`ConflictIndex::applied`] passes `at`. Timestamps never
-    /// decrease from call to call, except those of versions that another engine certified.
+    /// A certified transaction writes the key: in flight until [`ConflictIndex::applied`] passes
+    /// `at`. Timestamps never decrease from call to call, except those of versions that another
+    /// engine certified.
     pub fn add(&mut self, key: &Key, columns: ColumnMask, at: Timestamp) {
         if at <= self.low_water {
             return;
@@ -172,8 +178,8 @@ impl ConflictIndex {
         self.applied_through = self.applied_through.max(through);
     }
 
-    /// Forgets the old generation when the young one is full, but never a writer in flight: those are bounded by what the log
-    /// may hold, not here.
+    /// Forgets the old generation when the young one is full, but never a writer in flight: those
+    /// are bounded by what the log may hold, not here.
     fn turn_if_full(&mut self) {
         if self.young.writes < self.writes_max / 2 || self.old.newest > self.applied_through {
             return;
@@ -361,8 +367,8 @@ mod tests {
         }
     }
 
-    /// Versions that another engine certified may come late; no more is forgotten for that, and nothing counts as forgotten
-    /// that is not in the store.
+    /// Versions that another engine certified may come late; no more is forgotten for that, and
+    /// nothing counts as forgotten that is not in the store.
     #[test]
     fn the_mark_only_rises_and_covers_all_that_is_forgotten() {
         let mut index = ConflictIndex::new(Timestamp(100), 4, PlantedBugs::NONE);

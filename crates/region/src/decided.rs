@@ -1,12 +1,14 @@
 //! Recent versions written by transactions over several groups, with their votes.
 //!
-//! Such a version may appear *below* versions that are there already (of other keys): its timestamp is the largest of several
-//! groups' votes, and it becomes visible when the outcome is in the log. So it cannot be in the conflict index, for which
-//! «applied» is one timestamp. And a read has to know the vote `p` beside the commit timestamp `c`: one that takes place at `s`
-//! with `p <= s < c` may have begun after the transaction was acknowledged, and must move to `c` (counterexample 20). A version
-//! of a single-group transaction has `p = c` and never needs that.
+//! Such a version may appear *below* versions that are there already (of other keys): its timestamp
+//! is the largest of several groups' votes, and it becomes visible when the outcome is in the log.
+//! So it cannot be in the conflict index, for which «applied» is one timestamp. And a read has to
+//! know the vote `p` beside the commit timestamp `c`: one that takes place at `s` with `p <= s < c`
+//! may have begun after the transaction was acknowledged, and must move to `c` (counterexample 20).
+//! A version of a single-group transaction has `p = c` and never needs that.
 //!
-//! Every such version above the *low-water mark* is here. Below the mark the store answers, and the vote is unknown.
+//! Every such version above the *low-water mark* is here. Below the mark the store answers, and the
+//! vote is unknown.
 
 use crate::index_key::IndexKey;
 use meridian_base::{ColumnMask, Key, Target, Timestamp};
@@ -77,8 +79,8 @@ impl Decided {
         self.look(target, after, |v| v.columns.intersects(columns)).map(|(key, _)| key)
     }
 
-    /// The last version above `s` of these columns of the target whose vote is at or below `s`: a read at `s` would miss what
-    /// may have been acknowledged before it began.
+    /// The last version above `s` of these columns of the target whose vote is at or below `s`: a
+    /// read at `s` would miss what may have been acknowledged before it began.
     pub fn missed(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Option<Timestamp> {
         let (mut last, mut found) = (s, None);
         while let Some((_, at)) = self.look(target, last, |v| v.vote <= s && v.columns.intersects(columns)) {

@@ -1,12 +1,14 @@
-//! The engine of a group's primary for one term: certification, reads, and what the group's records promise.
+//! The engine of a group's primary for one term: certification, reads, and what the group's records
+//! promise.
 //!
 //! # What it adds to the log's state
 //!
-//! [`GroupState`] is what everybody knows. The engine is what only the primary knows, in memory, for the length of one term:
-//! which transactions are certified but not applied yet (*in flight*), what was written lately ([`ConflictIndex`]), how far
-//! reads and promises have gone (the *floor*), and who waits for what. All of it may be lost in a crash: in-flight
-//! transactions were acknowledged to nobody, and a successor starts above everything the floor could have been, because
-//! nothing was ever issued, read or promised above the ceiling that the log contains.
+//! [`GroupState`] is what everybody knows. The engine is what only the primary knows, in memory,
+//! for the length of one term: which transactions are certified but not applied yet (*in flight*),
+//! what was written lately ([`ConflictIndex`]), how far reads and promises have gone (the *floor*),
+//! and who waits for what. All of it may be lost in a crash: in-flight transactions were
+//! acknowledged to nobody, and a successor starts above everything the floor could have been,
+//! because nothing was ever issued, read or promised above the ceiling that the log contains.
 //!
 //! # The life of a single-group transaction
 //!
@@ -17,15 +19,16 @@
 //!     └─▶ conflict, wait                                   the next term's log says)
 //! ```
 //!
-//! Timestamps are issued in the order of certification, handed to the log in that order, and applied in that order. So when
-//! a version of a single-group transaction is applied, nothing below it is in flight; that is what makes
-//! [`Engine::read_only_snapshot`] free.
+//! Timestamps are issued in the order of certification, handed to the log in that order, and
+//! applied in that order. So when a version of a single-group transaction is applied, nothing below
+//! it is in flight; that is what makes [`Engine::read_only_snapshot`] free.
 //!
 //! # Transactions over several groups
 //!
-//! Their part is in [`several`]. A prepared transaction is a writer that does not end by itself, and its version may appear
-//! below what is there already. So it is not in the conflict index but in [`Reservations`] while it is prepared, and in
-//! [`Decided`] afterwards; every test here asks all three.
+//! Their part is in [`several`]. A prepared transaction is a writer that does not end by itself,
+//! and its version may appear below what is there already. So it is not in the conflict index but
+//! in [`Reservations`] while it is prepared, and in [`Decided`] afterwards; every test here asks
+//! all three.
 
 mod reads;
 mod schema;
@@ -53,30 +56,33 @@ use std::time::Duration;
 /// The answer to [`Engine::certify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certified {
-    /// It passed and is in flight now, at this timestamp: append `Committed { id, at, writes }` to the next batch, in the
-    /// order of these answers. Acknowledge it when [`Engine::applied`] has seen it.
+    /// It passed and is in flight now, at this timestamp: append `Committed { id, at, writes }` to
+    /// the next batch, in the order of these answers. Acknowledge it when [`Engine::applied`] has
+    /// seen it.
     Append { at: Timestamp },
-    /// Something in flight or prepared, the clock or a grant must come first: certify again when the ticket wakes. It holds
-    /// nothing meanwhile. The caller bounds the wait; giving up is [`Engine::cancel`] and is not an outcome (see
-    /// [`Certified::NotReady`]).
+    /// Something in flight or prepared, the clock or a grant must come first: certify again when
+    /// the ticket wakes. It holds nothing meanwhile. The caller bounds the wait; giving up is
+    /// [`Engine::cancel`] and is not an outcome (see [`Certified::NotReady`]).
     Wait(Ticket),
-    /// The answer, now: committed earlier under the same id, nothing to write and all reads current, forgotten, or in
-    /// conflict. A conflict is *stable*: the same request never passes later, so a copy that was delayed in the network
-    /// cannot commit what the gateway has retried under a new id.
+    /// The answer, now: committed earlier under the same id, nothing to write and all reads
+    /// current, forgotten, or in conflict. A conflict is *stable*: the same request never passes
+    /// later, so a copy that was delayed in the network cannot commit what the gateway has retried
+    /// under a new id.
     Done(CommitOutcome),
-    /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again (`GlobalReads::hold_until`), then
-    /// certify again. It holds nothing meanwhile.
+    /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again
+    /// (`GlobalReads::hold_until`), then certify again. It holds nothing meanwhile.
     RecheckGlobal,
-    /// This node cannot answer now. Not an outcome: nothing was written, but a copy of the request that is still on its way
-    /// may commit later, so the gateway sends the *same id* again, or reports 40003.
+    /// This node cannot answer now. Not an outcome: nothing was written, but a copy of the request
+    /// that is still on its way may commit later, so the gateway sends the *same id* again, or
+    /// reports 40003.
     NotReady(NotReady),
 }
 
 /// Why a primary does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// The clock has not passed the predecessor's ceiling, or has passed this lease's: log [`Engine::renew_lease`]'s record
-    /// if it gives one, and ask again when the ticket wakes.
+    /// The clock has not passed the predecessor's ceiling, or has passed this lease's: log
+    /// [`Engine::renew_lease`]'s record if it gives one, and ask again when the ticket wakes.
     NeedLease(Ticket),
     /// The lease was given up, or the term has ended: ask the new primary.
     NotPrimary,
@@ -87,11 +93,13 @@ pub enum NotReady {
 pub enum ReadGate {
     /// Read the store at `s`; the entry's `until` is `s`.
     Ready,
-    /// A writer at or below `s` is in flight or prepared, or the clock has not reached `s`: ask again when the ticket wakes.
+    /// A writer at or below `s` is in flight or prepared, or the clock has not reached `s`: ask
+    /// again when the ticket wakes.
     Wait(Ticket),
-    /// There is a version above `s` that may have been acknowledged before this transaction began, because its timestamp came
-    /// from another group's faster clock (counterexample 20): move the transaction's earlier entries here to this timestamp
-    /// ([`Engine::move_forward`]) or restart, and ask again at it.
+    /// There is a version above `s` that may have been acknowledged before this transaction began,
+    /// because its timestamp came from another group's faster clock (counterexample 20): move the
+    /// transaction's earlier entries here to this timestamp ([`Engine::move_forward`]) or restart,
+    /// and ask again at it.
     MoveTo(Timestamp),
     /// `s` is below the garbage-collection threshold: the transaction restarts (40001).
     TooOld,
@@ -115,11 +123,13 @@ pub enum SchemaCheck {
     Passed,
     /// The gateway is ahead of the group, or the bound has passed: wait (bounded) for a grant.
     Wait(Ticket),
-    /// A descriptor it used has changed, or `s` is below the version it planned with: plan again, with a new `s`.
+    /// A descriptor it used has changed, or `s` is below the version it planned with: plan again,
+    /// with a new `s`.
     Changed(Conflict),
 }
 
-/// Versions of transactions over several groups that are remembered with their votes; below that the store is asked.
+/// Versions of transactions over several groups that are remembered with their votes; below that
+/// the store is asked.
 const DECIDED_MAX: usize = CONFLICT_INDEX_ENTRIES_MAX / 4;
 
 /// What a primary keeps in memory for the length of its term. See the module's essay.
@@ -145,8 +155,8 @@ pub struct Engine {
     decided: Decided,
     /// Handed to the log up to here.
     appended: Timestamp,
-    /// Nothing will be issued at or below it. Invariant: at or above everything this group's primaries ever issued, served a
-    /// read at, or promised as closed.
+    /// Nothing will be issued at or below it. Invariant: at or above everything this group's
+    /// primaries ever issued, served a read at, or promised as closed.
     floor: Timestamp,
     /// The predecessor's ceiling: this term serves nothing until the clock has passed it.
     start_above: Timestamp,
@@ -169,8 +179,9 @@ enum Phase {
 }
 
 impl Engine {
-    /// The engine of a new term. The state must contain every entry of earlier terms. Until the clock has passed the last
-    /// ceiling ([`Engine::start_wait`]) and a lease of this node is applied, every request is answered `NeedLease`.
+    /// The engine of a new term. The state must contain every entry of earlier terms. Until the
+    /// clock has passed the last ceiling ([`Engine::start_wait`]) and a lease of this node is
+    /// applied, every request is answered `NeedLease`.
     pub fn start(node: NodeId, group: GroupId, state: &GroupState, bugs: PlantedBugs) -> Engine {
         let start_above = match bugs.has(PlantedBug::SuccessorIgnoresCeiling) {
             true => Timestamp::MIN,
@@ -200,27 +211,31 @@ impl Engine {
         }
     }
 
-    /// Begins again what [`Engine::used`] tells of another engine of the same term and process: nobody else can have led meanwhile, so
-    /// the term need not wait for the ceiling, up to which it has used nothing.
+    /// Begins again what [`Engine::used`] tells of another engine of the same term and process:
+    /// nobody else can have led meanwhile, so the term need not wait for the ceiling, up to which
+    /// it has used nothing.
     pub fn resumed(self, used: Timestamp, state: &GroupState) -> Engine {
         let start_above = used.max(state.closed()).max(state.newest());
         debug_assert!(start_above <= self.floor || self.bugs != PlantedBugs::NONE, "nothing was used above the ceiling");
         Engine { floor: start_above, start_above, ..self }
     }
 
-    /// Everything that was issued, read, or promised as closed in this term, and before it, is at or below this.
+    /// Everything that was issued, read, or promised as closed in this term, and before it, is at
+    /// or below this.
     pub fn used(&self) -> Timestamp {
         self.floor
     }
 
-    /// The same with another bound on what is remembered of recent writes than `CONFLICT_INDEX_ENTRIES_MAX`.
+    /// The same with another bound on what is remembered of recent writes than
+    /// `CONFLICT_INDEX_ENTRIES_MAX`.
     pub fn with_index_limit(self, writes_max: usize) -> Engine {
         let index = ConflictIndex::new(self.index.low_water(), writes_max, self.bugs);
         let decided = Decided::new(self.decided.low_water(), writes_max);
         Engine { index, decided, ..self }
     }
 
-    /// How long the physical clock still takes to pass the last ceiling (design: leases: it *waits*, it does not jump).
+    /// How long the physical clock still takes to pass the last ceiling (design: leases: it
+    /// *waits*, it does not jump).
     pub fn start_wait(&self, physical_micros: u64) -> Duration {
         if Timestamp::from_micros(physical_micros) > self.start_above {
             return Duration::ZERO;
@@ -228,8 +243,8 @@ impl Engine {
         Duration::from_micros(self.start_above.micros() + 1 - physical_micros)
     }
 
-    /// Whether an answer computed under this term's lease may still leave (design: «checked when an answer leaves»). The
-    /// caller checks the real-time lease (quorum contact) as well.
+    /// Whether an answer computed under this term's lease may still leave (design: «checked when an
+    /// answer leaves»). The caller checks the real-time lease (quorum contact) as well.
     pub fn may_serve(&self, clock: &Clock, physical_micros: u64) -> bool {
         let now = clock.now(physical_micros);
         self.phase == Phase::Serving && now > self.start_above && now <= self.ceiling
@@ -252,7 +267,8 @@ impl Engine {
 // --- commits
 
 impl Engine {
-    /// Certifies a transaction (design: certification at a primary). On [`Certified::Append`] it is in flight.
+    /// Certifies a transaction (design: certification at a primary). On [`Certified::Append`] it is
+    /// in flight.
     pub fn certify<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -286,7 +302,8 @@ impl Engine {
             Err(Undrawn::NotReady(why)) => return Certified::NotReady(why),
         };
         if request.writes.is_empty() {
-            // Its reads were current at `at`; nothing to append, and nothing to remember: asked again, it is tested again.
+            // Its reads were current at `at`; nothing to append, and nothing to remember: asked
+            // again, it is tested again.
             return Certified::Done(CommitOutcome::Committed(at));
         }
         for write in &request.writes {
@@ -305,8 +322,9 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> Result<Timestamp, Undrawn> {
-        // Above the version it read elsewhere, and above the step that made its schema version (counterexamples 10, 31). The
-        // clock is never moved there: it may be a future-time timestamp.
+        // Above the version it read elsewhere, and above the step that made its schema version
+        // (counterexamples 10, 31). The clock is never moved there: it may be a future-time
+        // timestamp.
         let above = request.min_commit.max(self.schema_above(state, &request.schema));
         if clock.now(physical_micros) < above {
             return Err(Undrawn::Wait(self.waits.issue(WaitFor::Clock(above))));
@@ -330,7 +348,8 @@ impl Engine {
         Ok(at)
     }
 
-    /// What the group already knows about a transaction (counterexample 6). An answer that the log gives needs no lease.
+    /// What the group already knows about a transaction (counterexample 6). An answer that the log
+    /// gives needs no lease.
     fn known(&mut self, state: &GroupState, id: TxnId) -> Option<Certified> {
         if self.phase == Phase::Over || self.bugs.has(PlantedBug::CommitNotIdempotent) {
             return None;
@@ -344,13 +363,15 @@ impl Engine {
         (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))
     }
 
-    /// Item 1: nothing above an entry's `until` changed what it read, and nothing in flight is about to.
+    /// Item 1: nothing above an entry's `until` changed what it read, and nothing in flight is
+    /// about to.
     fn certify_reads<V: Versions>(&mut self, versions: &V, reads: &[ReadEntry]) -> Result<(), Certified> {
         let mut wait_for = None;
         for entry in reads {
             match self.touched(versions, &entry.target, entry.columns, entry.until) {
                 Touch::No => {}
-                // A later entry may still be in conflict, which is the better answer: it needs no wait.
+                // A later entry may still be in conflict, which is the better answer: it needs no
+                // wait.
                 Touch::InFlight(at) => wait_for = wait_for.max(Some(WaitFor::Applied(at))),
                 Touch::Prepared(id) => wait_for = wait_for.max(Some(WaitFor::Outcome(id))),
                 Touch::Committed(key) => return Err(conflict(key, ConflictReason::ConcurrentWrite)),
@@ -411,14 +432,16 @@ impl Engine {
         }
     }
 
-    /// Everything certified or prepared at or below `through` has been handed to the log, in order: closed timestamps may
-    /// pass it. Called when a batch is cut, before its payload's [`Engine::closed_target`] is taken.
+    /// Everything certified or prepared at or below `through` has been handed to the log, in order:
+    /// closed timestamps may pass it. Called when a batch is cut, before its payload's
+    /// [`Engine::closed_target`] is taken.
     pub fn appended(&mut self, through: Timestamp) {
         self.appended = self.appended.max(through);
     }
 
-    /// A payload is durable, and applied to the store and to the group's state: releases what it contains. The tickets to
-    /// wake are added to `woken`. Called for every payload of the term, in order.
+    /// A payload is durable, and applied to the store and to the group's state: releases what it
+    /// contains. The tickets to wake are added to `woken`. Called for every payload of the term, in
+    /// order.
     pub fn applied(&mut self, state: &GroupState, payload: &Payload, woken: &mut Vec<Ticket>) {
         for record in &payload.records {
             match record {
@@ -471,7 +494,8 @@ impl Engine {
         self.waits.wake(WaitFor::Outcome(outcome.id), woken);
     }
 
-    /// Ends a transaction that was in flight. Every entry of the term was certified here, so there is one, and it is the first.
+    /// Ends a transaction that was in flight. Every entry of the term was certified here, so there
+    /// is one, and it is the first.
     fn release(&mut self, id: TxnId, at: Timestamp) {
         let (first, certified) =
             self.in_flight.pop_first().expect("a transaction is applied that was not certified in this term");
@@ -516,8 +540,9 @@ impl Engine {
         self.claims.invariant_indexes();
     }
 
-    /// An append failed, or leadership is lost: the term is over and the engine answers nothing any more. All tickets wake;
-    /// what was in flight is answered 40003 unless a later primary knows it.
+    /// An append failed, or leadership is lost: the term is over and the engine answers nothing any
+    /// more. All tickets wake; what was in flight is answered 40003 unless a later primary knows
+    /// it.
     pub fn lost(&mut self) -> Vec<Ticket> {
         self.phase = Phase::Over;
         self.waits.wake_all()
@@ -559,8 +584,9 @@ fn schema_changed(request: &CommitRequest) -> Conflict {
 // --- what the group's records carry
 
 impl Engine {
-    /// The closed timestamp to promise now: below every certified transaction that is not in the log, at most the ceiling.
-    /// What is prepared *in the log* does not hold it back: the promise excepts those.
+    /// The closed timestamp to promise now: below every certified transaction that is not in the
+    /// log, at most the ceiling. What is prepared *in the log* does not hold it back: the promise
+    /// excepts those.
     pub fn closed_target(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
         if !self.may_serve(clock, physical_micros) {
             return state.closed();
@@ -578,7 +604,8 @@ impl Engine {
         closed
     }
 
-    /// The watermark to write now: trails the clock by `WATERMARK_LAG` and stays below every id in flight.
+    /// The watermark to write now: trails the clock by `WATERMARK_LAG` and stays below every id in
+    /// flight.
     pub fn watermark(&self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
         let mut f = clock.now(physical_micros).minus(WATERMARK_LAG);
         if let Some((first, _)) = self.in_flight_ids.first_key_value() {
@@ -597,10 +624,10 @@ impl Engine {
         Some(Lease { primary: self.node, ceiling: now.plus(LEASE_AHEAD).max(state.ceiling()) })
     }
 
-    /// Gives the lease up, before leadership is transferred or the node stops: nothing is certified or read from here on. The
-    /// record lowers the ceiling to what was really used, so that the successor need not wait. It is appended after every
-    /// batch cut before; what is in flight goes on and may be acknowledged. Tickets wake when they would have, or by
-    /// [`Engine::lost`].
+    /// Gives the lease up, before leadership is transferred or the node stops: nothing is certified
+    /// or read from here on. The record lowers the ceiling to what was really used, so that the
+    /// successor need not wait. It is appended after every batch cut before; what is in flight goes
+    /// on and may be acknowledged. Tickets wake when they would have, or by [`Engine::lost`].
     pub fn give_up_lease(&mut self, clock: &Clock, physical_micros: u64) -> Lease {
         if self.phase == Phase::Serving {
             self.phase = Phase::Ending;

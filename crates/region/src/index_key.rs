@@ -1,5 +1,6 @@
-//! Keys as the conflict index compares them: up to 32 bytes as four big-endian words, so that a comparison is a few integer
-//! comparisons and no call. A descent through the index makes dozens of them, on keys that share their first bytes.
+//! Keys as the conflict index compares them: up to 32 bytes as four big-endian words, so that a
+//! comparison is a few integer comparisons and no call. A descent through the index makes dozens of
+//! them, on keys that share their first bytes.
 
 use meridian_base::Key;
 use std::cmp::Ordering;
@@ -105,8 +106,8 @@ impl BuildHasher for KeyHashes {
     }
 }
 
-/// A hash of a few words: each is mixed in by a multiplication whose halves are folded together. The same in every run, since a run of
-/// the simulator must repeat.
+/// A hash of a few words: each is mixed in by a multiplication whose halves are folded together.
+/// The same in every run, since a run of the simulator must repeat.
 pub(crate) struct KeyHash(u64);
 
 impl Hasher for KeyHash {

@@ -1,12 +1,15 @@
-//! The transaction engine of a replica group, as pure state machines: what happened and the time come in, answers and records
-//! to log come out. No task, no clock, no socket, no disk; the caller owns the lock and the waiting.
+//! The transaction engine of a replica group, as pure state machines: what happened and the time
+//! come in, answers and records to log come out. No task, no clock, no socket, no disk; the caller
+//! owns the lock and the waiting.
 //!
 //! # Two kinds of knowledge
 //!
-//! [`GroupState`] is what the group's *log* determines, the same on every replica: the ceiling of the last lease, the closed
-//! timestamp, the watermark, the schema grant, the outcomes of recent transactions, and which are prepared. [`Engine`] is what the group's *primary*
-//! adds in memory for one term: who is certified and not yet durable, who wrote what lately, how far reads have gone, who
-//! waits. Losing an engine loses speed and unacknowledged work; losing a state is impossible, because it is the log.
+//! [`GroupState`] is what the group's *log* determines, the same on every replica: the ceiling of
+//! the last lease, the closed timestamp, the watermark, the schema grant, the outcomes of recent
+//! transactions, and which are prepared. [`Engine`] is what the group's *primary* adds in memory
+//! for one term: who is certified and not yet durable, who wrote what lately, how far reads have
+//! gone, who waits. Losing an engine loses speed and unacknowledged work; losing a state is
+//! impossible, because it is the log.
 //!
 //! ```text
 //!   gateway ──CommitRequest──▶ Engine::certify ──Append{at}──▶ batch ──▶ log ──durable──▶ store, GroupState::apply
@@ -31,17 +34,18 @@
 //! | votes, outcomes and their effects are functions of the log | [`GroupState`]'s tables, [`GroupState::effect`] |
 //! | hot rows queue instead of aborting each other; advice only | [`queue`] |
 //!
-//! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its checkers would notice.
+//! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its
+//! checkers would notice.
 //!
 //! # How it is tested
 //!
-//! `tests/all`: random histories executed again in the order of their timestamps (`serializability`, and `several` for transactions
-//! over three groups), the schema lease under lost
-//! and repeated messages (`schema_lease`), scripts to read along (`golden/*.txt`), and the state table of
-//! `docs/design/transaction-states.md` (`states`). Start with the golden scripts.
+//! `tests/all`: random histories executed again in the order of their timestamps
+//! (`serializability`, and `several` for transactions over three groups), the schema lease under
+//! lost and repeated messages (`schema_lease`), scripts to read along (`golden/*.txt`), and the
+//! state table of `docs/design/transaction-states.md` (`states`). Start with the golden scripts.
 //!
-//! This crate knows nothing about SQL, Raft, other groups, or how rows are stored: what it needs from the store is the trait
-//! [`Versions`].
+//! This crate knows nothing about SQL, Raft, other groups, or how rows are stored: what it needs
+//! from the store is the trait [`Versions`].
 
 pub mod bugs;
 pub mod conflict_index;

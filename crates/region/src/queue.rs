@@ -1,17 +1,21 @@
 //! Wait queues for hot rows (design: transactions, «Wait queues»).
 //!
-//! `UPDATE`, `DELETE` and `SELECT … FOR UPDATE` take an entry for the key *before* they read it, so that transactions on a hot
-//! row line up, first in first out, instead of failing each other's certification. **Advice only**: an entry protects
-//! nothing. Losing the queues in a crash, granting an entry to two owners, or not asking at all loses speed and never
-//! correctness; certification alone decides. That is why nothing here is logged, and why a full table simply grants.
+//! `UPDATE`, `DELETE` and `SELECT … FOR UPDATE` take an entry for the key *before* they read it, so
+//! that transactions on a hot row line up, first in first out, instead of failing each other's
+//! certification. **Advice only**: an entry protects nothing. Losing the queues in a crash,
+//! granting an entry to two owners, or not asking at all loses speed and never correctness;
+//! certification alone decides. That is why nothing here is logged, and why a full table simply
+//! grants.
 //!
-//! An owner (a session of a gateway) waits for one key at a time. So the wait-for graph has at most one cycle through a new
-//! waiter per edge, and it is looked for when somebody starts to wait: the youngest owner in the cycle aborts (40P01).
-//! Cycles over several primaries are not seen here; [`Queues::ahead_of`] is what their members look for them with.
+//! An owner (a session of a gateway) waits for one key at a time. So the wait-for graph has at most
+//! one cycle through a new waiter per edge, and it is looked for when somebody starts to wait: the
+//! youngest owner in the cycle aborts (40P01). Cycles over several primaries are not seen here;
+//! [`Queues::ahead_of`] is what their members look for them with.
 //!
-//! Messages of a session may overtake each other: the release of one transaction may come after its successor's first request,
-//! and a request after the release of its own transaction. So an owner is one transaction of a session, and one that has been
-//! released is refused when it asks again ([`Enqueued::Over`]).
+//! Messages of a session may overtake each other: the release of one transaction may come after its
+//! successor's first request, and a request after the release of its own transaction. So an owner
+//! is one transaction of a session, and one that has been released is refused when it asks again
+//! ([`Enqueued::Over`]).
 
 use meridian_base::{Key, NodeId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -19,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Keys held at one primary. Above it entries are granted without being recorded: it is advice.
 pub const HELD_MAX: usize = 100_000;
-/// Released owners that are remembered; above it all are forgotten, which only means that a request that comes very late may
-/// leave an entry behind until the primary changes or the gateway ends.
+/// Released owners that are remembered; above it all are forgotten, which only means that a request
+/// that comes very late may leave an entry behind until the primary changes or the gateway ends.
 const OVER_MAX: usize = 65_536;
 
 /// Whom an entry is leased to: a transaction of a session. It vanishes with the gateway.
@@ -30,7 +34,8 @@ pub struct Owner {
     pub session: SessionId,
     /// When the transaction began. No two of a gateway began at the same time.
     pub began: Timestamp,
-    /// When the first attempt at the same work began: of a cycle the youngest aborts, and who is tried again stays as old as it was.
+    /// When the first attempt at the same work began: of a cycle the youngest aborts, and who is
+    /// tried again stays as old as it was.
     pub since: Timestamp,
 }
 
@@ -41,7 +46,8 @@ impl Owner {
     }
 }
 
-/// What an entry excludes (PostgreSQL manual, 13.3.2): each mode excludes what the weaker ones do, and more.
+/// What an entry excludes (PostgreSQL manual, 13.3.2): each mode excludes what the weaker ones do,
+/// and more.
 ///
 /// | | `KeyShared` | `Shared` | `KeyKept` | `Exclusive` |
 /// | --- | --- | --- | --- | --- |
@@ -72,7 +78,8 @@ impl Mode {
 pub enum IfBusy {
     /// Queue up, at most until this (`lock_timeout`; `Timestamp::MAX` for none).
     Wait { until: Timestamp },
-    /// `NOWAIT` and `SKIP LOCKED`: answer [`Enqueued::Busy`] at once. Which of the two it is, is the caller's matter.
+    /// `NOWAIT` and `SKIP LOCKED`: answer [`Enqueued::Busy`] at once. Which of the two it is, is
+    /// the caller's matter.
     Refuse,
 }
 
@@ -128,7 +135,8 @@ pub struct Queues {
     over: BTreeSet<Owner>,
 }
 
-/// Invariant: two holders never conflict; every waiter conflicts with a holder or with a waiter before it.
+/// Invariant: two holders never conflict; every waiter conflicts with a holder or with a waiter
+/// before it.
 #[derive(Debug, Default)]
 struct Line {
     holders: Vec<(Owner, Mode)>,
@@ -188,9 +196,10 @@ impl Line {
 }
 
 impl Queues {
-    /// Takes the key for the owner, or queues up for it. Of a cycle the youngest aborts.
-    /// Asking again for what one has, or for less, is granted; turning an entry into a stronger one waits at the head. A wait that
-    /// the owner had elsewhere is cancelled. The waits of others that a deadlock ended are added to `ended`.
+    /// Takes the key for the owner, or queues up for it. Of a cycle the youngest aborts. Asking
+    /// again for what one has, or for less, is granted; turning an entry into a stronger one waits
+    /// at the head. A wait that the owner had elsewhere is cancelled. The waits of others that a
+    /// deadlock ended are added to `ended`.
     pub fn acquire(&mut self, owner: Owner, key: &Key, mode: Mode, if_busy: IfBusy, ended: &mut Vec<Ended>) -> Enqueued {
         if self.over.contains(&owner) {
             return Enqueued::Over;
@@ -420,7 +429,8 @@ impl Queues {
         }
     }
 
-    /// The youngest owner of a cycle through `start`, if there is one. There was none before `start` began to wait.
+    /// The youngest owner of a cycle through `start`, if there is one. There was none before
+    /// `start` began to wait.
     fn youngest_in_cycle(&self, start: Owner) -> Option<Owner> {
         let mut path: Vec<(Owner, Vec<Owner>)> = vec![(start, self.blockers(start))];
         let mut seen = BTreeSet::from([start]);

@@ -1,9 +1,11 @@
 //! Recent writes for questions about ranges.
 //!
-//! Writes arrive in the order of their timestamps (nearly: versions that another engine certified come late) and are kept in that order, in
-//! chunks. A question names a timestamp, and what is not newer does not matter: for a reader of a moment ago that leaves the last few
-//! writes, which are looked at one by one. Only a question that leaves more of a full chunk than [`LOOK_THROUGH_MAX`] sorts that chunk by
-//! key, once. So a write costs nothing but its place, and a reader that began long ago a binary search per chunk.
+//! Writes arrive in the order of their timestamps (nearly: versions that another engine certified
+//! come late) and are kept in that order, in chunks. A question names a timestamp, and what is not
+//! newer does not matter: for a reader of a moment ago that leaves the last few writes, which are
+//! looked at one by one. Only a question that leaves more of a full chunk than [`LOOK_THROUGH_MAX`]
+//! sorts that chunk by key, once. So a write costs nothing but its place, and a reader that began
+//! long ago a binary search per chunk.
 
 use crate::index_key::IndexKey;
 use meridian_base::{ColumnMask, Timestamp};
@@ -24,7 +26,8 @@ pub(crate) struct RecentWrite {
 struct Chunk {
     /// Ascending by timestamp.
     writes: Vec<RecentWrite>,
-    /// Positions in `writes`, ascending by key. Made when it is first needed, and the chunk is full.
+    /// Positions in `writes`, ascending by key. Made when it is first needed, and the chunk is
+    /// full.
     by_key: OnceCell<Box<[u16]>>,
 }
 

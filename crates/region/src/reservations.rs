@@ -1,8 +1,10 @@
-//! What prepared transactions hold: the keys they write, the keys and ranges they read (design: certification, items 1 and 2).
+//! What prepared transactions hold: the keys they write, the keys and ranges they read (design:
+//! certification, items 1 and 2).
 //!
-//! A prepared transaction does not end by itself and not in the order of timestamps, so its keys are not in the conflict index
-//! but here, with the transaction's id, until its outcome is applied. The group's state keeps one of these from the log, for
-//! readers at every replica; the engine keeps one that also has what is certified and on its way into the log.
+//! A prepared transaction does not end by itself and not in the order of timestamps, so its keys
+//! are not in the conflict index but here, with the transaction's id, until its outcome is applied.
+//! The group's state keeps one of these from the log, for readers at every replica; the engine
+//! keeps one that also has what is certified and on its way into the log.
 
 use crate::index_key::IndexKey;
 use meridian_base::record::Reserved;
@@ -19,7 +21,8 @@ struct Hold {
 }
 
 impl Hold {
-    /// In the order of votes, so that what is held is the same however it came about: from the log or from a snapshot.
+    /// In the order of votes, so that what is held is the same however it came about: from the log
+    /// or from a snapshot.
     fn join(self, holds: &mut Vec<Hold>) {
         let place = holds.partition_point(|h| (h.at, h.id) <= (self.at, self.id));
         holds.insert(place, self);
@@ -107,8 +110,8 @@ impl Reservations {
         found.map(|(at, id)| (id, at))
     }
 
-    /// A prepared transaction that a write of these columns of the key would disturb: it writes the key, or has read what the
-    /// write changes.
+    /// A prepared transaction that a write of these columns of the key would disturb: it writes the
+    /// key, or has read what the write changes.
     pub fn disturbed(&self, key: &Key, columns: ColumnMask) -> Option<TxnId> {
         if self.by_id.is_empty() {
             return None;

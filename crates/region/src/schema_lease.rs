@@ -1,8 +1,10 @@
-//! The catalog's side of the schema lease (design: replication, «The catalog and the schema lease»).
+//! The catalog's side of the schema lease (design: replication, «The catalog and the schema
+//! lease»).
 //!
-//! Every group holds a lease on the catalog's version: «up to `B` the catalog is at `v`». Under it, gateways plan and primaries
-//! certify without asking the catalog. The price is paid by DDL: a step that makes `v + 1` must commit above every `B` that
-//! any group may still be using with `v`. This module is the state machine that grants the leases and walks a step through:
+//! Every group holds a lease on the catalog's version: «up to `B` the catalog is at `v`». Under it,
+//! gateways plan and primaries certify without asking the catalog. The price is paid by DDL: a step
+//! that makes `v + 1` must commit above every `B` that any group may still be using with `v`. This
+//! module is the state machine that grants the leases and walks a step through:
 //!
 //! ```text
 //!  begin ─▶ Asking ─▶ WaitingOut ─▶ Lowering ─▶ Committing ─▶ Spreading ─▶ acknowledged
@@ -11,28 +13,32 @@
 //!                      max_offset     just enough                answer is waited out
 //! ```
 //!
-//! Groups that were heard of a moment ago are not asked. Only `Lowering` and `Committing` hold renewals back; the lowered bound
-//! leaves the groups as long as these are expected to take ([`Delays::until_spread`]), so nobody stalls. A group that falls
-//! silent during `Lowering` sends the step back to `WaitingOut`, and the others are renewed. The step's transaction logs the
+//! Groups that were heard of a moment ago are not asked. Only `Lowering` and `Committing` hold
+//! renewals back; the lowered bound leaves the groups as long as these are expected to take
+//! ([`Delays::until_spread`]), so nobody stalls. A group that falls silent during `Lowering` sends
+//! the step back to `WaitingOut`, and the others are renewed. The step's transaction logs the
 //! grants of its own version, so that they leave as soon as it has committed.
 //!
-//! A group gets more time only when it has answered the last grant, and the step's question. One whose primary is gone is sent the
-//! newest version with the bound that it has already; so it is waited out once, however many steps follow, and one that was founded and never answered,
-//! not at all.
+//! A group gets more time only when it has answered the last grant, and the step's question. One
+//! whose primary is gone is sent the newest version with the bound that it has already; so it is
+//! waited out once, however many steps follow, and one that was founded and never answered, not at
+//! all.
 //!
-//! Versions that nobody plans with are none of this module's business: a step that changes only records of jobs lowers nothing, and no
-//! group hears of it (`Catalog::seen`). So the versions here have gaps.
+//! Versions that nobody plans with are none of this module's business: a step that changes only
+//! records of jobs lowers nothing, and no group hears of it (`Catalog::seen`). So the versions here
+//! have gaps.
 //!
 //! Two things make it safe, whatever is lost, late or repeated, and whoever dies:
 //!
-//! * A grant is logged in the catalog before it is sent, so `bound_in_use` never underestimates: it is the largest bound
-//!   logged, until the group has answered *the last* grant logged.
-//! * The step's transaction reads every group's row and finds the `seq`s it counted on, and a grant's transaction reads the
-//!   catalog's version and finds the one it grants: certification in the catalog's group orders the two (counterexample 32).
-//!   A new coordinator therefore needs to know nothing about its predecessor's step; it renews, and thereby ends it.
+//! * A grant is logged in the catalog before it is sent, so `bound_in_use` never underestimates: it
+//!   is the largest bound logged, until the group has answered *the last* grant logged.
+//! * The step's transaction reads every group's row and finds the `seq`s it counted on, and a
+//!   grant's transaction reads the catalog's version and finds the one it grants: certification in
+//!   the catalog's group orders the two (counterexample 32). A new coordinator therefore needs to
+//!   know nothing about its predecessor's step; it renews, and thereby ends it.
 //!
-//! The group's side is [`crate::Engine::grant`] (lower, but never below what was issued, read or promised) and
-//! [`crate::GroupState`] (a smaller `seq` is ignored).
+//! The group's side is [`crate::Engine::grant`] (lower, but never below what was issued, read or
+//! promised) and [`crate::GroupState`] (a smaller `seq` is ignored).
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use meridian_base::limits::SCHEMA_LEASE;
@@ -46,10 +52,12 @@ use std::time::Duration;
 const RESEND_AFTER: Duration = Duration::from_millis(500);
 /// The least time a group is given to answer before it counts as silent.
 const PATIENCE_MIN: Duration = Duration::from_millis(1_000);
-/// Changed descriptors that a grant names. A transaction planned before the oldest of them plans again.
+/// Changed descriptors that a grant names. A transaction planned before the oldest of them plans
+/// again.
 const CHANGES_MAX: usize = 256;
 
-/// What the catalog's log says about one group's lease: a row of the catalog, written before the grant is sent.
+/// What the catalog's log says about one group's lease: a row of the catalog, written before the
+/// grant is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Granted {
     /// The last grant logged.
@@ -61,13 +69,16 @@ pub struct Granted {
 /// What the caller does next. Actions of one call are done in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write this row in a catalog transaction that reads the catalog's version and finds `grant.version`. When it has
-    /// committed, call [`SchemaLeases::logged`]; if it failed, [`SchemaLeases::log_failed`].
+    /// Write this row in a catalog transaction that reads the catalog's version and finds
+    /// `grant.version`. When it has committed, call [`SchemaLeases::logged`]; if it failed,
+    /// [`SchemaLeases::log_failed`].
     Log { group: GroupId, row: Granted, grant: SchemaGrant },
-    /// Send the grant to the group's primary (again, if it was sent before); its answer goes to [`SchemaLeases::answered`].
+    /// Send the grant to the group's primary (again, if it was sent before); its answer goes to
+    /// [`SchemaLeases::answered`].
     Send { group: GroupId, grant: SchemaGrant },
-    /// Commit the step's catalog transaction above `above` (its `min_commit`). It reads the rows of *all* groups, as a range,
-    /// finds these `seq`s, and writes these rows; then [`SchemaLeases::step_committed`], else [`SchemaLeases::step_abandoned`].
+    /// Commit the step's catalog transaction above `above` (its `min_commit`). It reads the rows of
+    /// *all* groups, as a range, finds these `seq`s, and writes these rows; then
+    /// [`SchemaLeases::step_committed`], else [`SchemaLeases::step_abandoned`].
     Commit { above: Timestamp, seqs: BTreeMap<GroupId, u64>, rows: BTreeMap<GroupId, Granted> },
     /// No group can use the old version any more: acknowledge the DDL.
     Acknowledge { version: SchemaVersion },
@@ -84,9 +95,10 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// From the decision to lower the leases until the groups hear of the step's version: the log of the lowered grants, these
-    /// and their answers, the step, its grants, and half a round trip for what else there is to do. If a transaction commits
-    /// with the step, its votes and their durability come on top.
+    /// From the decision to lower the leases until the groups hear of the step's version: the log
+    /// of the lowered grants, these and their answers, the step, its grants, and half a round trip
+    /// for what else there is to do. If a transaction commits with the step, its votes and their
+    /// durability come on top.
     fn until_spread(&self, with_transaction: bool) -> Duration {
         let steps = 2 + u32::from(with_transaction);
         (self.round_trip + self.commit) * steps
@@ -129,7 +141,8 @@ impl Group {
     fn granted(&mut self, row: Granted, grant: SchemaGrant, now: Timestamp) {
         *self = Group { row, last: Some(grant), last_sent: now, heard: self.heard, ..Group::default() };
     }
-    /// What is logged for a grant up to `bound`, and the bound it gets: who has not answered the last one gets no more time.
+    /// What is logged for a grant up to `bound`, and the bound it gets: who has not answered the
+    /// last one gets no more time.
     fn next_row(&self, bound: Timestamp) -> (Granted, Timestamp) {
         let bound = if self.answered.is_some() { bound } else { bound.min(self.row.bound) };
         (Granted { seq: self.row.seq + 1, bound: self.bound_in_use().max(bound) }, bound)
@@ -168,8 +181,8 @@ enum Phase {
 }
 
 impl SchemaLeases {
-    /// At the start of a term of the catalog's primary, from what the catalog's rows say: the present version (as a grant whose
-    /// bound and seq are ignored) and every group's row.
+    /// At the start of a term of the catalog's primary, from what the catalog's rows say: the
+    /// present version (as a grant whose bound and seq are ignored) and every group's row.
     pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays) -> SchemaLeases {
         let inherited = rows.iter().map(|(group, row)| (*group, row.bound)).collect();
         let groups = rows.into_iter().map(|(group, row)| (group, Group { row, ..Group::default() })).collect();
@@ -180,8 +193,9 @@ impl SchemaLeases {
         SchemaLeases { bugs, ..self }
     }
 
-    /// A group was created; it is granted its first lease by the next [`SchemaLeases::tick`]. Its row is part of the
-    /// transaction that created it (`Granted::default()`), so that a step under way finds it.
+    /// A group was created; it is granted its first lease by the next [`SchemaLeases::tick`]. Its
+    /// row is part of the transaction that created it (`Granted::default()`), so that a step under
+    /// way finds it.
     pub fn add_group(&mut self, group: GroupId) {
         self.groups.entry(group).or_default();
     }
@@ -202,8 +216,8 @@ impl SchemaLeases {
         self.step.is_some()
     }
 
-    /// Whether no group can use a version before the one that this term began with any more: what is to be known before a step
-    /// that an earlier coordinator committed is acknowledged.
+    /// Whether no group can use a version before the one that this term began with any more: what
+    /// is to be known before a step that an earlier coordinator committed is acknowledged.
     pub fn has_taken_over(&mut self, now: Timestamp) -> bool {
         let (groups, max_offset) = (&self.groups, self.delays.max_offset);
         let version = self.current.version;
@@ -236,7 +250,8 @@ impl SchemaLeases {
         Some((waited.into_keys().collect(), until))
     }
 
-    /// Time has passed: renewals, repeated messages, a step that waited long enough. Called a few times a second.
+    /// Time has passed: renewals, repeated messages, a step that waited long enough. Called a few
+    /// times a second.
     pub fn tick(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         self.advance(now, actions);
         for group in self.groups.keys().copied().collect::<Vec<_>>() {
@@ -261,12 +276,13 @@ impl SchemaLeases {
         }
     }
 
-    /// A group answered: this grant is durable in its log, with this bound (which may be above the one asked for).
+    /// A group answered: this grant is durable in its log, with this bound (which may be above the
+    /// one asked for).
     pub fn answered(&mut self, group: GroupId, seq: u64, bound: Timestamp, now: Timestamp, actions: &mut Vec<Action>) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         state.heard = now;
-        // A row on its way may already be durable and its grant known to nobody but the log: the answer is about an older one,
-        // but still about the last one that was sent.
+        // A row on its way may already be durable and its grant known to nobody but the log: the
+        // answer is about an older one, but still about the last one that was sent.
         if seq == state.row.seq {
             state.answered = Some(bound);
         }
@@ -328,8 +344,8 @@ impl SchemaLeases {
         self.advance(now, actions);
     }
 
-    /// The step's transaction failed, or the DDL was cancelled: renewals go on with the old version. Once the transaction has
-    /// committed there is nothing to abandon.
+    /// The step's transaction failed, or the DDL was cancelled: renewals go on with the old
+    /// version. Once the transaction has committed there is nothing to abandon.
     pub fn step_abandoned(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         if self.step.as_ref().is_some_and(|step| !matches!(step.phase, Phase::Spreading { .. })) {
             self.step = None;
@@ -364,8 +380,8 @@ impl SchemaLeases {
         }
     }
 
-    /// Whether the group's lease is to be renewed now. A step holds renewals back only while it lowers and commits; whom it
-    /// waits out is not renewed until it is over.
+    /// Whether the group's lease is to be renewed now. A step holds renewals back only while it
+    /// lowers and commits; whom it waits out is not renewed until it is over.
     fn renewal_due(&self, group: GroupId, now: Timestamp) -> bool {
         let state = &self.groups[&group];
         let asked = state.last.as_ref().map_or(Timestamp::MIN, |grant| grant.bound);
@@ -385,7 +401,8 @@ impl SchemaLeases {
 
     fn resend(&mut self, group: GroupId, now: Timestamp, actions: &mut Vec<Action>) {
         let state = self.groups.get_mut(&group).expect("a known group");
-        // A step's question may have been lost, or have met a group between two primaries: unasked, it would be waited out for nothing.
+        // A step's question may have been lost, or have met a group between two primaries: unasked,
+        // it would be waited out for nothing.
         let is_asked = |step: &Step| matches!(step.phase, Phase::Asking | Phase::WaitingOut) && state.heard < step.since;
         let is_due = state.answered.is_none() || self.step.as_ref().is_some_and(is_asked);
         let Some(grant) = state.last.as_ref().filter(|_| is_due) else { return };
@@ -418,7 +435,8 @@ impl SchemaLeases {
                 }
             }
             Phase::WaitingOut => {
-                // Who answers after all takes part again; who was renewed in the meantime must be known to have it.
+                // Who answers after all takes part again; who was renewed in the meantime must be
+                // known to have it.
                 step.silent.retain(|g| self.groups.get(g).is_some_and(|group| group.heard < step.since));
                 let gone = |g: &GroupId| self.expired(self.groups[g].bound_in_use(), now);
                 let settled = self.groups.values().all(|group| group.logging.is_none());
@@ -474,7 +492,8 @@ impl SchemaLeases {
         Some(step)
     }
 
-    /// The lowering is the last grant logged, nothing newer is on its way, and the group has answered it.
+    /// The lowering is the last grant logged, nothing newer is on its way, and the group has
+    /// answered it.
     fn has_lowered(&self, group: &Group, lowering: u64) -> bool {
         let tied = group.row.seq == lowering && group.logging.is_none();
         let tied = tied || (group.row.seq >= lowering && self.bugs.has(PlantedBug::StepNotTiedToGrants));
@@ -523,7 +542,8 @@ mod tests {
         granted
     }
 
-    /// Until then a step of an earlier coordinator is not acknowledged: somebody may be using the version before it.
+    /// Until then a step of an earlier coordinator is not acknowledged: somebody may be using the
+    /// version before it.
     #[test]
     fn a_successor_has_taken_over_when_each_old_lease_has_ended_or_its_group_has_answered() {
         let mut leases = successor();
@@ -587,7 +607,8 @@ mod tests {
         assert_eq!(logged(&mut leases, at(503)), first);
     }
 
-    /// A list that was complete from a version on is not complete from an earlier one when it loses older changes.
+    /// A list that was complete from a version on is not complete from an earlier one when it loses
+    /// older changes.
     #[test]
     fn what_a_list_of_changes_lacks_it_lacks_for_ever() {
         let changed = vec![(DescriptorId(7), SchemaVersion(3)); CHANGES_MAX];
@@ -599,7 +620,8 @@ mod tests {
         assert_eq!(leases.current().complete_from, SchemaVersion(4));
     }
 
-    /// Whoever planned with a version from before the changes that a grant lists may have used what has changed since.
+    /// Whoever planned with a version from before the changes that a grant lists may have used what
+    /// has changed since.
     #[test]
     fn a_grant_says_since_when_its_list_of_changes_is_complete() {
         let mut leases = SchemaLeases { groups: BTreeMap::new(), ..successor() };

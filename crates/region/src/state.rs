@@ -1,19 +1,23 @@
 //! What a group's log determines: the same on every replica, whoever applied it, however often.
 //!
-//! The versions themselves are the store's. This is the rest: how far the log is applied, what the group has promised
-//! (`closed`, the ceiling), which catalog version it is at, and what became of recent transactions. It is flushed together
-//! with the store, at one log position, and travels in snapshots, so a new primary finds here everything it must respect
-//! before it serves anything (design: replication, «Log records»).
+//! The versions themselves are the store's. This is the rest: how far the log is applied, what the
+//! group has promised (`closed`, the ceiling), which catalog version it is at, and what became of
+//! recent transactions. It is flushed together with the store, at one log position, and travels in
+//! snapshots, so a new primary finds here everything it must respect before it serves anything
+//! (design: replication, «Log records»).
 //!
-//! The tables of transactions over several groups are here too ([`Ledger`]): prepared (with their slices), refused, decided.
-//! What becomes visible follows the log as everything else does: the writes of a prepared transaction are applied with its
-//! `Outcome` record ([`GroupState::effect`]), by every replica at the same entry. How long a row of these tables is kept:
+//! The tables of transactions over several groups are here too ([`Ledger`]): prepared (with their
+//! slices), refused, decided. What becomes visible follows the log as everything else does: the
+//! writes of a prepared transaction are applied with its `Outcome` record ([`GroupState::effect`]),
+//! by every replica at the same entry. How long a row of these tables is kept:
 //!
 //! * *prepared*: until its outcome;
-//! * *committed*: until every participant has its outcome in the log and the id is at or below the watermark (`Settled`);
-//! * *refused* and *aborted*: until the id is at or below the watermark. From then on the group answers «forgotten», which every
-//!   participant takes for a NO. An abort has at least one NO behind it, and a NO is said for ever, so whoever still has to
-//!   learn of the abort does without this group's row.
+//! * *committed*: until every participant has its outcome in the log and the id is at or below the
+//!   watermark (`Settled`);
+//! * *refused* and *aborted*: until the id is at or below the watermark. From then on the group
+//!   answers «forgotten», which every participant takes for a NO. An abort has at least one NO
+//!   behind it, and a NO is said for ever, so whoever still has to learn of the abort does without
+//!   this group's row.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::reservations::Reservations;
@@ -27,7 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The version of the encoding of [`GroupState`]. A larger one is refused instead of guessed at.
 const FORMAT: u8 = 2;
 
-/// Built by applying the log's payloads in order; flushed with the store and part of every snapshot.
+/// Built by applying the log's payloads in order; flushed with the store and part of every
+/// snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupState {
     applied: LogPosition,
@@ -75,7 +80,8 @@ impl GroupState {
         GroupState { bugs, ..GroupState::default() }
     }
 
-    /// Applies one entry's payload. Idempotent: an entry at or below [`GroupState::applied`] changes nothing and gives `false`.
+    /// Applies one entry's payload. Idempotent: an entry at or below [`GroupState::applied`]
+    /// changes nothing and gives `false`.
     pub fn apply(&mut self, position: LogPosition, payload: &Payload) -> bool {
         if position.index <= self.applied.index {
             return false;
@@ -118,7 +124,8 @@ impl GroupState {
     }
 
     fn apply_committed(&mut self, txn: &Committed) {
-        // The promise of `Payload::closed`. A planted bug may break it; the simulator's checkers are to see that, not this line.
+        // The promise of `Payload::closed`. A planted bug may break it; the simulator's checkers
+        // are to see that, not this line.
         assert!(
             txn.at > self.closed || self.bugs != PlantedBugs::NONE,
             "{} commits at {}, which was closed at {} before log entry {}",
@@ -180,8 +187,9 @@ impl GroupState {
         }
     }
 
-    /// Only who holds the lease may lower its ceiling (by giving it up). A successor's first record never does, however far
-    /// behind its clock is: if it died at once, the next primary would start below what the first one used.
+    /// Only who holds the lease may lower its ceiling (by giving it up). A successor's first record
+    /// never does, however far behind its clock is: if it died at once, the next primary would
+    /// start below what the first one used.
     fn apply_lease(&mut self, lease: &Lease) {
         let ceiling = match &self.lease {
             Some(last) if last.primary != lease.primary => last.ceiling.max(lease.ceiling),
@@ -204,7 +212,8 @@ impl GroupState {
     pub fn closed(&self) -> Timestamp {
         self.closed
     }
-    /// The design's `F`: ids at or below it are settled and forgotten. A commit with such an id is answered 40003.
+    /// The design's `F`: ids at or below it are settled and forgotten. A commit with such an id is
+    /// answered 40003.
     pub fn watermark(&self) -> Timestamp {
         self.watermark
     }
@@ -224,8 +233,8 @@ impl GroupState {
     pub fn grant(&self) -> &SchemaGrant {
         &self.grant
     }
-    /// Whether a transaction planned with what this group is granted: the same version, or an older one none of whose used
-    /// descriptors has changed.
+    /// Whether a transaction planned with what this group is granted: the same version, or an older
+    /// one none of whose used descriptors has changed.
     pub fn planned_with(&self, schema: &SchemaUse) -> Planned {
         let grant = &self.grant;
         if schema.version == grant.version {
@@ -269,7 +278,8 @@ impl GroupState {
         self.reservations.invariant_indexes();
     }
 
-    /// What holds after every entry of a log that primaries wrote: nothing was issued or promised above the lease's ceiling.
+    /// What holds after every entry of a log that primaries wrote: nothing was issued or promised
+    /// above the lease's ceiling.
     pub fn invariant_ceiling(&self) {
         if self.bugs != PlantedBugs::NONE {
             return;
@@ -295,9 +305,9 @@ impl GroupState {
 // --- transactions over several groups
 
 impl GroupState {
-    /// What an `Outcome` record makes visible: the writes of the prepared transaction, at its commit timestamp. Asked *before*
-    /// [`GroupState::apply`] of the record's payload, for the store. `None`: nothing, since it aborts, or is not prepared here
-    /// (any more).
+    /// What an `Outcome` record makes visible: the writes of the prepared transaction, at its
+    /// commit timestamp. Asked *before* [`GroupState::apply`] of the record's payload, for the
+    /// store. `None`: nothing, since it aborts, or is not prepared here (any more).
     pub fn effect(&self, outcome: &Outcome) -> Option<Committed> {
         let at = outcome.at?;
         let prepared = self.prepared.get(&outcome.id)?;
@@ -312,9 +322,10 @@ impl GroupState {
     pub(crate) fn reservations(&self) -> &Reservations {
         &self.reservations
     }
-    /// Where a *replica* (no engine needed, none asked) may read a target for a read planned at `s`: `s` itself, or just below
-    /// the first prepared writer that the read would have to wait for. Read the store there; the entry's `until` is the same.
-    /// `s` is at or below a closed timestamp that this replica has applied the log up to.
+    /// Where a *replica* (no engine needed, none asked) may read a target for a read planned at
+    /// `s`: `s` itself, or just below the first prepared writer that the read would have to wait
+    /// for. Read the store there; the entry's `until` is the same. `s` is at or below a closed
+    /// timestamp that this replica has applied the log up to.
     pub fn replica_read(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Timestamp {
         if self.bugs.has(PlantedBug::ReplicaReadSkipsPrepared) {
             return s;
@@ -381,8 +392,8 @@ impl Ledger for GroupState {
     }
 }
 
-/// The encoding, after the format byte. Outcomes are sorted and as differences: a busy group remembers half a minute of
-/// them, and they are written at every flush.
+/// The encoding, after the format byte. Outcomes are sorted and as differences: a busy group
+/// remembers half a minute of them, and they are written at every flush.
 #[derive(Serialize, Deserialize)]
 struct Encoded {
     applied: LogPosition,
@@ -567,7 +578,8 @@ mod tests {
                         (Standing::Prepared(a), Standing::Decided { vote, .. }) => a == vote,
                         // An abort and the watermark that passes it may be in one entry.
                         (Standing::Prepared(_) | Standing::Refused | Standing::Decided { .. }, Standing::Forgotten) => true,
-                        // The engine never logs a vote for such an id; the log's first record would count.
+                        // The engine never logs a vote for such an id; the log's first record would
+                        // count.
                         (Standing::Forgotten, Standing::Prepared(_)) => true,
                         _ => false,
                     };
@@ -620,8 +632,8 @@ mod tests {
         assert_eq!(state, before);
     }
 
-    /// A transaction over several groups commits where the latest of the votes is, so outcomes come in any order of timestamps, and
-    /// an engine starts above all of them.
+    /// A transaction over several groups commits where the latest of the votes is, so outcomes come
+    /// in any order of timestamps, and an engine starts above all of them.
     #[test]
     fn the_newest_version_is_the_latest_one_in_whatever_order_they_come() {
         let mut state = GroupState::default();
@@ -642,8 +654,8 @@ mod tests {
         }
     }
 
-    /// Item 4 of certification: a version is good for its own changes, for every descriptor that has not changed since, and
-    /// for nothing that the grant does not tell of.
+    /// Item 4 of certification: a version is good for its own changes, for every descriptor that
+    /// has not changed since, and for nothing that the grant does not tell of.
     #[test]
     fn a_transaction_of_an_older_version_counts_if_none_of_its_descriptors_has_changed_since() {
         let mut state = GroupState::default();
@@ -698,7 +710,8 @@ mod tests {
         assert_eq!(state.applied(), at(3), "nor does one that says nothing");
     }
 
-    /// Of the ids 100 to 103, with a watermark that is set beside, below and above them: which are remembered, and as what.
+    /// Of the ids 100 to 103, with a watermark that is set beside, below and above them: which are
+    /// remembered, and as what.
     #[test]
     fn an_id_at_the_watermark_is_forgotten() {
         let prepared = |of| ballot(0, of, 200 + of).expect("a record");
@@ -718,7 +731,8 @@ mod tests {
                     }
                 });
                 state.apply(at(1), &Payload { records: records.collect(), ..Payload::default() });
-                // All participants know by then; before the watermark has passed, that ends nothing.
+                // All participants know by then; before the watermark has passed, that ends
+                // nothing.
                 state.apply(at(2), &Payload { records: vec![settled.clone()], ..Payload::default() });
                 state.apply(at(3), &Payload { watermark: Timestamp(watermark), ..Payload::default() });
                 state.invariant_tables();
@@ -732,7 +746,8 @@ mod tests {
                 "committed alone, {watermark}"
             );
             assert_eq!(count(&single, |s| s == Standing::Forgotten), 4 - remembered, "forgotten, {watermark}");
-            // Whoever has not heard of a commit yet asks for it: it is kept until all have, and the watermark has passed.
+            // Whoever has not heard of a commit yet asks for it: it is kept until all have, and the
+            // watermark has passed.
             assert_eq!(count(&committed, |s| matches!(s, Standing::Decided { at: Some(_), .. })), 4, "committed, {watermark}");
             committed.apply(at(4), &Payload { records: vec![settled.clone()], ..Payload::default() });
             assert_eq!(committed.unsettled().len(), remembered, "settled, {watermark}");

@@ -1,4 +1,5 @@
-//! What the engine asks of the store, and nothing more, so that the engine is tested against a model of it.
+//! What the engine asks of the store, and nothing more, so that the engine is tested against a
+//! model of it.
 
 use meridian_base::{ColumnMask, Key, Target, Timestamp};
 
@@ -6,8 +7,9 @@ use meridian_base::{ColumnMask, Key, Target, Timestamp};
 pub trait Versions {
     /// The newest applied version of a key, tombstones included; `None` if there is none left.
     fn newest(&self, key: &Key) -> Option<Timestamp>;
-    /// An applied version of the target above `after` that changed one of the columns, if there is one. Exact for every
-    /// `after` at or above [`Versions::gc_threshold`]: *every* version above `after` counts, not only the newest one's mask.
+    /// An applied version of the target above `after` that changed one of the columns, if there is
+    /// one. Exact for every `after` at or above [`Versions::gc_threshold`]: *every* version above
+    /// `after` counts, not only the newest one's mask.
     fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)>;
     /// Versions that were not the newest at or below this may be gone.
     fn gc_threshold(&self) -> Timestamp;

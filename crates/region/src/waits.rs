@@ -1,9 +1,10 @@
-//! One primitive for every wait: a ticket, and what ends it (design: certification: «One primitive (item, wake on durable,
-//! outcome, or clock) serves all waits»).
+//! One primitive for every wait: a ticket, and what ends it (design: certification: «One primitive
+//! (item, wake on durable, outcome, or clock) serves all waits»).
 //!
-//! The engine never sleeps. It hands out a [`Ticket`]; when what it waits for has happened, the ticket is in the list that
-//! the engine's event functions return, and the caller (which attached a oneshot to it) tries again from the start. A wake is
-//! a hint and never a promise: the second try may wait again.
+//! The engine never sleeps. It hands out a [`Ticket`]; when what it waits for has happened, the
+//! ticket is in the list that the engine's event functions return, and the caller (which attached a
+//! oneshot to it) tries again from the start. A wake is a hint and never a promise: the second try
+//! may wait again.
 
 use meridian_base::{Timestamp, TxnId};
 use std::collections::BTreeMap;

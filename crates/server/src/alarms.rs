@@ -1,8 +1,9 @@
 //! Waits that end on time, for the delays that are injected between zones.
 //!
-//! A timer of tokio ends on a whole millisecond, the next but one at worst, which makes a hop of half a millisecond four times as
-//! long. Here one thread sleeps until the earliest moment asked for; the kernel wakes it within tens of microseconds. The
-//! thread starts with the first wait and ends with the last [`Alarms`], so a node without injected delays has none.
+//! A timer of tokio ends on a whole millisecond, the next but one at worst, which makes a hop of
+//! half a millisecond four times as long. Here one thread sleeps until the earliest moment asked
+//! for; the kernel wakes it within tens of microseconds. The thread starts with the first wait and
+//! ends with the last [`Alarms`], so a node without injected delays has none.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,5 @@
-//! A whole node of this machine: data directory, node, SQL server, and how they start and stop together.
+//! A whole node of this machine: data directory, node, SQL server, and how they start and stop
+//! together.
 
 use crate::machine::MachineRuntime;
 use crate::pgwire::{PgServer, ServerOptions, refuse_while};
@@ -36,7 +37,8 @@ pub struct ServerConfig {
     pub threads: SessionThreads,
     /// What heartbeats and leases run on.
     pub protocol: ProtocolThread,
-    /// Free bytes of the disk that writes leave alone; see [`meridian_node::RoomOptions::kept_bytes`].
+    /// Free bytes of the disk that writes leave alone; see
+    /// [`meridian_node::RoomOptions::kept_bytes`].
     pub kept_free: Option<u64>,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,

@@ -1,10 +1,12 @@
-//! What joins a node to the machine it runs on: the real clock, disk and sockets, and PostgreSQL's wire protocol.
+//! What joins a node to the machine it runs on: the real clock, disk and sockets, and PostgreSQL's
+//! wire protocol.
 //!
-//! * [`machine`]: the runtime of `base` on this machine: tokio's sockets, a data directory held by one process, the
-//!   operating system's clock and randomness.
+//! * [`machine`]: the runtime of `base` on this machine: tokio's sockets, a data directory held by
+//!   one process, the operating system's clock and randomness.
 //! * [`assembly`]: a node and its SQL server, started and stopped together.
 //! * [`threads`]: what clients' sessions run on.
-//! * [`pgwire`]: PostgreSQL's frontend/backend protocol over any stream, for sessions over any environment.
+//! * [`pgwire`]: PostgreSQL's frontend/backend protocol over any stream, for sessions over any
+//!   environment.
 //!
 //! This crate knows nothing about SQL beyond a session's interface, nor about replication.
 

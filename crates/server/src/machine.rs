@@ -1,11 +1,13 @@
 //! The runtime on a real machine (`meridian_base::runtime`).
 //!
-//! **The data directory belongs to one process.** While a node lives it holds an exclusive `flock` on a file `LOCK` in it, with
-//! its process id inside; the kernel lets go of the lock when the process ends, however it ends. The file itself stays.
+//! **The data directory belongs to one process.** While a node lives it holds an exclusive `flock`
+//! on a file `LOCK` in it, with its process id inside; the kernel lets go of the lock when the
+//! process ends, however it ends. The file itself stays.
 //!
-//! **Disk.** Files are read and written at positions (`pread`, `pwrite`) and made durable by `fdatasync`; a rename or a new file is
-//! durable only after an `fsync` of its folder. An error of `fdatasync` is final: the kernel may have dropped the pages, so the
-//! caller must stop rather than try again.
+//! **Disk.** Files are read and written at positions (`pread`, `pwrite`) and made durable by
+//! `fdatasync`; a rename or a new file is durable only after an `fsync` of its folder. An error of
+//! `fdatasync` is final: the kernel may have dropped the pages, so the caller must stop rather than
+//! try again.
 
 use crate::alarms::Alarms;
 use crate::threads::{ProtocolThread, raise_priority};
@@ -26,7 +28,8 @@ use tokio::runtime::Handle;
 /// The name of the lock file in a data directory.
 const LOCK_FILE: &str = "LOCK";
 
-/// The machine, seen from one data directory. Cheap to clone; the directory is let go when the last clone is dropped.
+/// The machine, seen from one data directory. Cheap to clone; the directory is let go when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub struct MachineRuntime {
     disk: MachineDisk,
@@ -39,8 +42,9 @@ pub struct MachineRuntime {
 }
 
 impl MachineRuntime {
-    /// Opens a data directory, making it if it is missing, and locks it. Fails with a message that names the directory, and the
-    /// process that holds it if one does. Everything runs on the scheduler that this is called on.
+    /// Opens a data directory, making it if it is missing, and locks it. Fails with a message that
+    /// names the directory, and the process that holds it if one does. Everything runs on the
+    /// scheduler that this is called on.
     pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
@@ -76,7 +80,8 @@ impl MachineRuntime {
 #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
 fn wall_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    // A clock before 1970 is a broken clock; the node's own clock only moves forward and peers will refuse it.
+    // A clock before 1970 is a broken clock; the node's own clock only moves forward and peers will
+    // refuse it.
     since.map_or(0, |d| d.as_micros() as u64)
 }
 
@@ -186,8 +191,9 @@ impl Runtime for MachineRuntime {
     }
 }
 
-/// What the system takes of a stream's bytes before it sends them (`TCP_NOTSENT_LOWAT`, tcp(7)). What was written is in nobody's hands
-/// any more: a heartbeat that comes after it waits for all of it, on a slow link for longer than a lease.
+/// What the system takes of a stream's bytes before it sends them (`TCP_NOTSENT_LOWAT`, tcp(7)).
+/// What was written is in nobody's hands any more: a heartbeat that comes after it waits for all of
+/// it, on a slow link for longer than a lease.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES_MAX: u32 = 128 << 10;
 
@@ -313,7 +319,8 @@ impl Disk for MachineDisk {
     fn space(&self) -> io::Result<Space> {
         let path = CString::new(self.inner.root.as_os_str().as_bytes()).map_err(io::Error::other)?;
         let mut found = MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: the path ends with a zero byte, and the buffer has the size of what is written to it.
+        // SAFETY: the path ends with a zero byte, and the buffer has the size of what is written to
+        // it.
         if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }

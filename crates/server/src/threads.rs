@@ -1,10 +1,12 @@
 //! The threads that clients' sessions run on: one per core, each with a scheduler of its own.
 //!
-//! Between two messages of its client a session works for a few microseconds. A scheduler over all cores has one worker that
-//! learns from the kernel which clients have sent something; it wakes the others, which take sessions from it, and that waking
-//! and taking costs as much as the statements do. Here a session stays on the thread that its socket is registered with, and
-//! nothing is handed over. What nodes do in the background is fewer and longer tasks, which wake each other; they share a
-//! scheduler of [`background_workers`] threads. What other nodes count on in time has a thread of its own, [`ProtocolThread`].
+//! Between two messages of its client a session works for a few microseconds. A scheduler over all
+//! cores has one worker that learns from the kernel which clients have sent something; it wakes the
+//! others, which take sessions from it, and that waking and taking costs as much as the statements
+//! do. Here a session stays on the thread that its socket is registered with, and nothing is handed
+//! over. What nodes do in the background is fewer and longer tasks, which wake each other; they
+//! share a scheduler of [`background_workers`] threads. What other nodes count on in time has a
+//! thread of its own, [`ProtocolThread`].
 
 use meridian_base::{Error, Result};
 use std::io;
@@ -18,14 +20,14 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many threads a process that serves clients gives to everything else: with more of them than that, what a commit has to go
-/// through wakes one after the other.
+/// How many threads a process that serves clients gives to everything else: with more of them than
+/// that, what a commit has to go through wakes one after the other.
 pub fn background_workers() -> usize {
     (cores() / 2).max(1)
 }
 
-/// The threads. Cheap to clone; they end when the last clone has been dropped and the last session has ended. All nodes of a process
-/// may share them.
+/// The threads. Cheap to clone; they end when the last clone has been dropped and the last session
+/// has ended. All nodes of a process may share them.
 #[derive(Clone)]
 pub struct SessionThreads(Arc<[Thread]>);
 
@@ -78,9 +80,10 @@ impl Thread {
     }
 }
 
-/// The thread of what keeps the cluster together: connections between nodes, the consensus protocol, heartbeats, leases. Nothing else
-/// runs there, so that no statement, however long it computes, delays a heartbeat; and where the system allows it the thread
-/// goes before others when there are more of them than cores. Cheap to clone; it ends with the last clone. All nodes of a
+/// The thread of what keeps the cluster together: connections between nodes, the consensus
+/// protocol, heartbeats, leases. Nothing else runs there, so that no statement, however long it
+/// computes, delays a heartbeat; and where the system allows it the thread goes before others when
+/// there are more of them than cores. Cheap to clone; it ends with the last clone. All nodes of a
 /// process may share it.
 #[derive(Clone)]
 pub struct ProtocolThread(Arc<(Handle, oneshot::Sender<()>)>);

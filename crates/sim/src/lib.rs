@@ -1,12 +1,13 @@
-//! The whole cluster in one thread, under a simulated clock, network and disk, from one seed; and the judges of what its
-//! clients saw.
+//! The whole cluster in one thread, under a simulated clock, network and disk, from one seed; and
+//! the judges of what its clients saw.
 //!
 //! * [`world`]: clock, randomness, disk and network of a simulated machine.
 //! * [`cluster`]: machines and links, and what goes wrong with them.
 //! * [`sql_wire`]: how simulated clients talk to simulated nodes.
 //! * [`checkers`]: independent judges of recorded histories.
 //! * [`campaign`]: one seed from start to verdict, and many of them.
-//! * [`convoy`]: protocols, without nodes around them, under one load over one network: what global transactions do to local ones.
+//! * [`convoy`]: protocols, without nodes around them, under one load over one network: what global
+//!   transactions do to local ones.
 
 pub mod campaign;
 pub mod checkers;

@@ -1,7 +1,9 @@
-//! How simulated clients talk to simulated nodes: one JSON frame per statement, one per answer, over a simulated stream.
+//! How simulated clients talk to simulated nodes: one JSON frame per statement, one per answer,
+//! over a simulated stream.
 //!
-//! It stands where the PostgreSQL protocol stands in life. The client's half is a [`meridian_workload::Client`], so a client
-//! survives its node, sees its connection break, and may be left without knowing what came of its COMMIT.
+//! It stands where the PostgreSQL protocol stands in life. The client's half is a
+//! [`meridian_workload::Client`], so a client survives its node, sees its connection break, and may
+//! be left without knowing what came of its COMMIT.
 
 use crate::world::net::{self, SimStream};
 use crate::world::{Host, SimRuntime};

@@ -43,7 +43,8 @@ fn fixed_seeds_pass() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// A read of several keys whose snapshot moved in the middle; a transaction that read at its primary, and then at a replica behind it.
+/// A read of several keys whose snapshot moved in the middle; a transaction that read at its
+/// primary, and then at a replica behind it.
 #[test]
 fn seeds_that_failed_pass() {
     for seed in [30_000_082, 30_001_692, 30_006_106] {
@@ -66,11 +67,13 @@ fn warehouses_of_several_regions_stay_consistent() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// How many seeds may pass before one shows a planted bug. Which seed does changes whenever messages do.
+/// How many seeds may pass before one shows a planted bug. Which seed does changes whenever
+/// messages do.
 const SEEDS_MAX: u64 = 60;
 
-/// A planted bug and where to look for it: from the first seed on, this many at a time, some must show it, by an answer that is
-/// wrong or an assertion that fails. Without the bug all of those that were run together must pass.
+/// A planted bug and where to look for it: from the first seed on, this many at a time, some must
+/// show it, by an answer that is wrong or an assertion that fails. Without the bug all of those
+/// that were run together must pass.
 struct Caught {
     workload: WorkloadKind,
     shape: (usize, usize),

@@ -1,4 +1,5 @@
-//! What SQL asks of the database below it. `node` implements both traits over replica groups; tests implement them in memory.
+//! What SQL asks of the database below it. `node` implements both traits over replica groups; tests
+//! implement them in memory.
 
 use crate::catalog::{Catalog, CatalogChange};
 use bytes::Bytes;
@@ -15,46 +16,51 @@ pub trait Environment: Clone + Send + Sync + 'static {
 
     /// The newest catalog this node knows. Immutable; never leaves the region.
     fn catalog(&self) -> Arc<Catalog>;
-    /// The catalog as it was; waits, for a bounded time, until that is known here. 72000 if it is too long ago.
+    /// The catalog as it was; waits, for a bounded time, until that is known here. 72000 if it is
+    /// too long ago.
     fn catalog_at(&self, at: Timestamp) -> impl Future<Output = Result<Arc<Catalog>>> + Send {
         let _ = at;
         async { Ok(self.catalog()) }
     }
-    /// A catalog to read a moment with that is not before `min` and not chosen yet, and up to which moment it may be: the newest one as a
-    /// rule, and what is known here where no primary is in reach.
+    /// A catalog to read a moment with that is not before `min` and not chosen yet, and up to which
+    /// moment it may be: the newest one as a rule, and what is known here where no primary is in
+    /// reach.
     fn catalog_since(&self, min: Timestamp) -> impl Future<Output = Result<(Arc<Catalog>, Timestamp)>> + Send {
         let _ = min;
         async { Ok((self.catalog(), Timestamp::MAX)) }
     }
-    /// Waits, for a bounded time, until [`Environment::catalog`] is known to be as new as everything acknowledged so far: «does not
-    /// exist» is an answer that no group certifies.
+    /// Waits, for a bounded time, until [`Environment::catalog`] is known to be as new as
+    /// everything acknowledged so far: «does not exist» is an answer that no group certifies.
     fn catch_up(&self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
-    /// The transactions over several groups that are prepared and not decided, in the whole cluster: `SHOW TRANSACTIONS`.
+    /// The transactions over several groups that are prepared and not decided, in the whole
+    /// cluster: `SHOW TRANSACTIONS`.
     fn transactions(&self) -> impl Future<Output = Result<Vec<TransactionRow>>> + Send {
         async { Ok(Vec::new()) }
     }
-    /// Where the replicas of all groups are, the catalog's first, and whether they are where they belong: `SHOW RANGES`, and what a
-    /// change of regions waits for.
+    /// Where the replicas of all groups are, the catalog's first, and whether they are where they
+    /// belong: `SHOW RANGES`, and what a change of regions waits for.
     fn groups(&self) -> impl Future<Output = Result<Vec<GroupRow>>> + Send {
         async { Ok(Vec::new()) }
     }
-    /// Ends a transaction that is in doubt because a participant cannot be reached. What becomes of it at each group. 55000 if the
-    /// participants can still end it themselves, or if it might be torn apart and `is_unsafe` does not allow that.
+    /// Ends a transaction that is in doubt because a participant cannot be reached. What becomes of
+    /// it at each group. 55000 if the participants can still end it themselves, or if it might be
+    /// torn apart and `is_unsafe` does not allow that.
     fn resolve_transaction(&self, id: &str, commit: bool, is_unsafe: bool) -> impl Future<Output = Result<Vec<String>>> + Send {
         let _ = (id, commit, is_unsafe);
         async { Err(Error::unsupported("there are no transactions over several groups here")) }
     }
-    /// Starts a transaction. Touches nothing yet: its snapshot at a group is taken at the first read there.
+    /// Starts a transaction. Touches nothing yet: its snapshot at a group is taken at the first
+    /// read there.
     fn begin(&self, options: TxnOptions) -> Self::Txn;
-    /// Runs one step of a schema change, derived from the catalog at version `base`. Returns the catalog that contains it once
-    /// no group can commit with the old version any more. Fails with kind `Retry` if the catalog is no longer at `base`:
-    /// derive the change again.
+    /// Runs one step of a schema change, derived from the catalog at version `base`. Returns the
+    /// catalog that contains it once no group can commit with the old version any more. Fails with
+    /// kind `Retry` if the catalog is no longer at `base`: derive the change again.
     fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> impl Future<Output = Result<Arc<Catalog>>> + Send;
-    /// The same together with a transaction: both happen, at one timestamp, or neither. The inner error is of kind `Retry`, the
-    /// catalog is no longer at `base`, and the transaction still waits: derive the change again. After anything else the
-    /// transaction is over.
+    /// The same together with a transaction: both happen, at one timestamp, or neither. The inner
+    /// error is of kind `Retry`, the catalog is no longer at `base`, and the transaction still
+    /// waits: derive the change again. After anything else the transaction is over.
     fn change_catalog_with(
         &self,
         txn: &mut Self::Txn,
@@ -67,7 +73,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
     }
     /// Microseconds since 1970. One call per statement.
     fn now_micros(&self) -> u64;
-    /// Whether reading in these groups may take a message to another region, or a commit over several groups.
+    /// Whether reading in these groups may take a message to another region, or a commit over
+    /// several groups.
     fn is_far(&self, groups: &[GroupId]) -> bool {
         let _ = groups;
         false
@@ -76,16 +83,20 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn random(&self) -> u64;
     /// Where this node is.
     fn locality(&self) -> NodeLocality;
-    /// Every live node's locality: what `SHOW REGIONS FROM CLUSTER` shows and what region names are checked against.
+    /// Every live node's locality: what `SHOW REGIONS FROM CLUSTER` shows and what region names are
+    /// checked against.
     fn nodes(&self) -> Vec<NodeLocality>;
-    /// What other sessions of this node do, for `pg_stat_activity`: (session, user, database, state, query).
+    /// What other sessions of this node do, for `pg_stat_activity`: (session, user, database,
+    /// state, query).
     fn sessions(&self) -> Vec<SessionRow>;
-    /// Every node forgets the numbers that it has drawn of a sequence and not handed out. When this returns, none hands them out any more.
+    /// Every node forgets the numbers that it has drawn of a sequence and not handed out. When this
+    /// returns, none hands them out any more.
     fn forget_drawn(&self, sequence: DescriptorId) -> impl Future<Output = Result<()>> + Send {
         let _ = sequence;
         async { Ok(()) }
     }
-    /// Cancels the running statement of another session of this node (`pg_cancel_backend`). Whether there was such a session.
+    /// Cancels the running statement of another session of this node (`pg_cancel_backend`). Whether
+    /// there was such a session.
     fn cancel(&self, session: SessionId) -> bool;
     /// What this node has counted since it started, by name: `SHOW METRICS`.
     fn metrics(&self) -> Vec<(String, u64)> {
@@ -141,9 +152,11 @@ pub struct GroupRow {
     pub waits_for: Option<String>,
     /// The version of the catalog that the group certifies with.
     pub certifies_with: SchemaVersion,
-    /// The groups that something names which is prepared here, or has committed here and is not acknowledged by all.
+    /// The groups that something names which is prepared here, or has committed here and is not
+    /// acknowledged by all.
     pub names: Vec<GroupId>,
-    /// Of the catalog's group: the schema step under way waits for the schema leases of groups that do not answer.
+    /// Of the catalog's group: the schema step under way waits for the schema leases of groups that
+    /// do not answer.
     pub step: Option<StepRow>,
 }
 
@@ -159,25 +172,29 @@ pub struct StepRow {
 #[derive(Clone, Debug)]
 pub struct TxnOptions {
     pub session: SessionId,
-    /// Declared (`READ ONLY`) or known (a single `SELECT` outside a transaction block): it will not write or lock, so it reads
-    /// the newest applied state, never waits for writers in flight, and never aborts.
+    /// Declared (`READ ONLY`) or known (a single `SELECT` outside a transaction block): it will not
+    /// write or lock, so it reads the newest applied state, never waits for writers in flight, and
+    /// never aborts.
     pub read_only: bool,
     /// The catalog it plans with: version, and the commit timestamp of the step that made it.
     pub schema: SchemaVersion,
     pub schema_committed_at: Timestamp,
     /// How long a wait in a queue may take (`lock_timeout`); `None` for no limit of its own.
     pub lock_timeout: Option<std::time::Duration>,
-    /// How long a wait in a queue lasts before a circle over several primaries is looked for (`deadlock_timeout`); circles at one
-    /// primary are seen at once. `None`: never.
+    /// How long a wait in a queue lasts before a circle over several primaries is looked for
+    /// (`deadlock_timeout`); circles at one primary are seen at once. `None`: never.
     pub deadlock_timeout: Option<std::time::Duration>,
     /// How many attempts of the same work came before this one.
     pub attempt: u32,
-    /// It reads the past (`AS OF SYSTEM TIME`): read-only, never certified, never aborted, delaying nobody.
+    /// It reads the past (`AS OF SYSTEM TIME`): read-only, never certified, never aborted, delaying
+    /// nobody.
     pub as_of: Option<AsOf>,
-    /// Nobody sees what it reads before it has committed: it may read at a replica what its commit certifies. (One that writes
-    /// may always: what a client sees inside an open transaction is speculative.)
+    /// Nobody sees what it reads before it has committed: it may read at a replica what its commit
+    /// certifies. (One that writes may always: what a client sees inside an open transaction is
+    /// speculative.)
     pub is_held_back: bool,
-    /// It is a transaction block: its client sees what it reads before it has committed, and knows that this is speculative.
+    /// It is a transaction block: its client sees what it reads before it has committed, and knows
+    /// that this is speculative.
     pub is_block: bool,
 }
 
@@ -185,7 +202,8 @@ pub struct TxnOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOf {
     Exact(Timestamp),
-    /// The newest time that the nearest replicas of everything it reads can serve, but not before `min` and not after `max`.
+    /// The newest time that the nearest replicas of everything it reads can serve, but not before
+    /// `min` and not after `max`.
     Bounded {
         min: Timestamp,
         max: Timestamp,
@@ -200,11 +218,13 @@ pub enum Locking {
     /// A plain read.
     #[default]
     None,
-    /// Takes the exclusive entry in the key's wait queue before reading it: what `UPDATE`, `DELETE` and `FOR UPDATE` do.
+    /// Takes the exclusive entry in the key's wait queue before reading it: what `UPDATE`, `DELETE`
+    /// and `FOR UPDATE` do.
     Exclusive(OnLocked),
     /// The shared entry: `FOR SHARE`.
     Shared(OnLocked),
-    /// The entry of who writes the row and leaves its keys as they are: `FOR NO KEY UPDATE`, most `UPDATE`s.
+    /// The entry of who writes the row and leaves its keys as they are: `FOR NO KEY UPDATE`, most
+    /// `UPDATE`s.
     KeyKept(OnLocked),
     /// The entry of who needs the row to stay there, and its keys: `FOR KEY SHARE`.
     KeyShared(OnLocked),
@@ -232,7 +252,8 @@ pub enum OnLocked {
     NoWait,
     /// Leave the row out.
     Skip,
-    /// Wait for a moment, then go on without the entry: whoever asks wants to avoid conflicts, and was not told to.
+    /// Wait for a moment, then go on without the entry: whoever asks wants to avoid conflicts, and
+    /// was not told to.
     Briefly,
 }
 
@@ -268,17 +289,20 @@ pub enum Visited {
 pub trait RowVisitor: Send {
     /// The next entry. `Break` ends the page behind it.
     fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
-    /// Whether it takes about a microsecond for a row of usual size: then it sees rows under a lock that writers wait for.
+    /// Whether it takes about a microsecond for a row of usual size: then it sees rows under a lock
+    /// that writers wait for.
     fn is_brief(&self) -> bool;
     /// What was seen of this page does not count: it is read again from its beginning.
     fn restart(&mut self);
 }
 
-/// A transaction at its gateway: reads are recorded for certification, writes are buffered and overlay its own reads.
+/// A transaction at its gateway: reads are recorded for certification, writes are buffered and
+/// overlay its own reads.
 ///
 /// After an error of kind `Retry` every further call fails; start again with a new transaction.
 pub trait Transaction: Send + 'static {
-    /// The newest value of one key in the transaction's view. `None`: no such row (or skipped because it was locked).
+    /// The newest value of one key in the transaction's view. `None`: no such row (or skipped
+    /// because it was locked).
     fn get(
         &mut self,
         group: GroupId,
@@ -294,7 +318,8 @@ pub trait Transaction: Send + 'static {
         columns: ColumnMask,
         locking: Locking,
     ) -> impl Future<Output = Result<Vec<Option<Bytes>>>> + Send;
-    /// Keys in several groups, no group twice, answers in the same order: one round trip, however many of the groups are far away.
+    /// Keys in several groups, no group twice, answers in the same order: one round trip, however
+    /// many of the groups are far away.
     fn get_each(
         &mut self,
         reads: Vec<(GroupId, Vec<Key>)>,
@@ -324,7 +349,8 @@ pub trait Transaction: Send + 'static {
         let _ = group;
         false
     }
-    /// Fetches keys that will be asked for one by one, in one round trip. Only what is asked for later counts as read.
+    /// Fetches keys that will be asked for one by one, in one round trip. Only what is asked for
+    /// later counts as read.
     fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> impl Future<Output = Result<()>> + Send {
         let _ = (group, keys, columns);
         async { Ok(()) }
@@ -350,14 +376,17 @@ pub trait Transaction: Send + 'static {
     fn uses(&mut self, descriptors: &[DescriptorId]);
     /// Marks a place in the write buffer, and among the entries in wait queues.
     fn savepoint(&mut self) -> Savepoint;
-    /// Forgets the writes since the mark, and leaves the queues that were entered since. What was read stays read.
+    /// Forgets the writes since the mark, and leaves the queues that were entered since. What was
+    /// read stays read.
     fn rollback_to(&mut self, to: Savepoint);
-    /// Whether reads of this group take entries in its wait queues: a replica that is not the primary has none.
+    /// Whether reads of this group take entries in its wait queues: a replica that is not the
+    /// primary has none.
     fn takes_entries(&self, group: GroupId, locking: Locking) -> bool {
         let _ = group;
         locking != Locking::None
     }
-    /// Leaves the queues of these keys, as far as they were entered since the mark: their rows were not what was looked for.
+    /// Leaves the queues of these keys, as far as they were entered since the mark: their rows were
+    /// not what was looked for.
     fn leave_queues_of(&mut self, group: GroupId, keys: &[Key], since: Savepoint) {
         let _ = (group, keys, since);
     }
@@ -375,8 +404,8 @@ pub trait Transaction: Send + 'static {
     fn round_trips(&self) -> (u32, u32) {
         (0, 0)
     }
-    /// Certifies what was read so far: before an error that rests on it is told to the client. An error of kind `Retry`: it was
-    /// out of date, and the transaction is to run again.
+    /// Certifies what was read so far: before an error that rests on it is told to the client. An
+    /// error of kind `Retry`: it was out of date, and the transaction is to run again.
     fn confirm(&mut self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }

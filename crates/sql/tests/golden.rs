@@ -9,15 +9,18 @@
 //!
 //! ```
 //!
-//! A statement ends with a semicolon at the end of a line; its answer follows `----` and ends with an empty line. Values of a
-//! row are separated by ` | `, `NULL` is `∅`. `MERIDIAN_REWRITE=1` writes what is answered into the scripts; read the diff.
+//! A statement ends with a semicolon at the end of a line; its answer follows `----` and ends with
+//! an empty line. Values of a row are separated by ` | `, `NULL` is `∅`. `MERIDIAN_REWRITE=1`
+//! writes what is answered into the scripts; read the diff.
 //!
-//! `-- session: europe-west1 movr` before a statement runs it and what follows through a gateway in that region, in that database.
+//! `-- session: europe-west1 movr` before a statement runs it and what follows through a gateway in
+//! that region, in that database.
 //!
-//! A script whose first line is `-- postgres: same` claims PostgreSQL's behaviour. Its errors are compared by SQLSTATE, message, detail
-//! and hint. [`scripts_that_claim_postgres_behaviour_have_it`] runs it there too. That test is ignored unless it is asked for, as
-//! `.ci/run postgres` does: it needs a PostgreSQL, at `MERIDIAN_POSTGRES` (`host:port` or `socket directory:port`, user
-//! `postgres`, trusted).
+//! A script whose first line is `-- postgres: same` claims PostgreSQL's behaviour. Its errors are
+//! compared by SQLSTATE, message, detail and hint.
+//! [`scripts_that_claim_postgres_behaviour_have_it`] runs it there too. That test is ignored unless
+//! it is asked for, as `.ci/run postgres` does: it needs a PostgreSQL, at `MERIDIAN_POSTGRES`
+//! (`host:port` or `socket directory:port`, user `postgres`, trusted).
 
 use futures::FutureExt;
 use meridian_base::SessionId;
@@ -181,7 +184,8 @@ fn every_script_answers_as_written() {
     assert!(rewrite || differences.is_empty(), "\n{differences}");
 }
 
-/// Whether an answer's line is about something PostgreSQL's simple protocol does not tell its drivers.
+/// Whether an answer's line is about something PostgreSQL's simple protocol does not tell its
+/// drivers.
 fn is_tag(line: &str) -> bool {
     line.ends_with(')') && line.strip_prefix('(').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_uppercase()))
 }

@@ -1,7 +1,8 @@
 //! Times point reads, short scans, applying and flushing, in memory and on disk:
 //! `cargo run --release -p meridian-store --example store_bench [rows]`.
 //!
-//! Both ways of flushing (files written directly, batches through the journal) are timed in the same run, one after the other.
+//! Both ways of flushing (files written directly, batches through the journal) are timed in the
+//! same run, one after the other.
 
 use bytes::Bytes;
 use meridian_base::id::{GroupId, LogPosition, NodeId, TxnId};

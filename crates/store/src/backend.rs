@@ -1,7 +1,8 @@
 //! What the store asks of whatever keeps its bytes: two ordered spaces per group and a few records.
 //!
-//! The interface knows nothing about versions; [`crate::codec`] gives the bytes their meaning. Two implementations:
-//! [`crate::fjall`] on disk and [`crate::memory`] in the simulator. A third (the design names redb) would be one more file.
+//! The interface knows nothing about versions; [`crate::codec`] gives the bytes their meaning. Two
+//! implementations: [`crate::fjall`] on disk and [`crate::memory`] in the simulator. A third (the
+//! design names redb) would be one more file.
 
 use crate::codec::Collectable;
 use bytes::Bytes;
@@ -21,7 +22,8 @@ pub(crate) enum Space {
     History,
 }
 
-/// A pair of spaces. A group has one pair that counts, named by its record; an import fills another one beside it.
+/// A pair of spaces. A group has one pair that counts, named by its record; an import fills another
+/// one beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SpacesId {
     pub group: GroupId,
@@ -44,8 +46,8 @@ pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 pub(crate) trait Disk: Send + Sync {
     /// All records.
     fn records(&self) -> Result<BTreeMap<Vec<u8>, Bytes>>;
-    /// Puts (`Some`) and removes (`None`) records, atomically. When it returns, they *and everything written to any space
-    /// before* are durable.
+    /// Puts (`Some`) and removes (`None`) records, atomically. When it returns, they *and
+    /// everything written to any space before* are durable.
     fn put_records(&self, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()>;
     /// The pairs of spaces that exist, in order.
     fn list_spaces(&self) -> Result<Vec<SpacesId>>;
@@ -67,8 +69,9 @@ pub(crate) trait Spaces: Send + Sync {
     fn view(&self) -> Box<dyn View>;
     /// Writes what `fill` puts, about `rows` of it, with keys ascending within each space.
     ///
-    /// A reader that finds a key's new value in [`Space::Current`] finds what `fill` put into [`Space::History`] before that,
-    /// too. Durable only with the next [`Disk::put_records`]; a crash before may keep any part of it. Readable when it returns.
+    /// A reader that finds a key's new value in [`Space::Current`] finds what `fill` put into
+    /// [`Space::History`] before that, too. Durable only with the next [`Disk::put_records`]; a
+    /// crash before may keep any part of it. Readable when it returns.
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()>;
     /// How a message to an operator names this place.
     fn describe(&self) -> String;

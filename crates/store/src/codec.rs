@@ -5,13 +5,15 @@
 //! history   escaped key | inverted at u64 (BE)   → until u64 | columns u64 | kind u8 | value
 //! ```
 //!
-//! Integers in values are little-endian; `kind` is 1 for a row and 0 for a tombstone. Escaping keeps the order of keys and
-//! makes no escaped key the start of another, so that a key's versions stand together, newest first.
+//! Integers in values are little-endian; `kind` is 1 for a row and 0 for a tombstone. Escaping
+//! keeps the order of keys and makes no escaped key the start of another, so that a key's versions
+//! stand together, newest first.
 //!
-//! `until` is the timestamp at which a newer version took over. It makes garbage recognizable from the entry alone, which is
-//! what a compaction filter sees. It may be later than the truth (a version that arrived late stands between the two) but
-//! never earlier, and that is harmless: the entry is kept longer, and a reader that meets it as the newest one at or below
-//! its timestamp finds the one in between first.
+//! `until` is the timestamp at which a newer version took over. It makes garbage recognizable from
+//! the entry alone, which is what a compaction filter sees. It may be later than the truth (a
+//! version that arrived late stands between the two) but never earlier, and that is harmless: the
+//! entry is kept longer, and a reader that meets it as the newest one at or below its timestamp
+//! finds the one in between first.
 
 use crate::backend::Space;
 use crate::version::Version;
@@ -30,7 +32,8 @@ const HEADER: usize = 17;
 const ROW: u8 = 1;
 const TOMBSTONE: u8 = 0;
 
-/// The value of a version, for either space: `stamp` is its timestamp in `current` and its `until` in `history`.
+/// The value of a version, for either space: `stamp` is its timestamp in `current` and its `until`
+/// in `history`.
 fn put_value(out: &mut Vec<u8>, stamp: Timestamp, version: &Version) {
     out.clear();
     out.extend_from_slice(&stamp.0.to_le_bytes());
@@ -84,7 +87,8 @@ pub(crate) fn current_at(raw: &[u8]) -> Option<Timestamp> {
     Some(Timestamp(u64::from_le_bytes(raw.first_chunk::<8>().copied()?)))
 }
 
-/// The timestamp and the row in an entry of `current`; `None` for a tombstone, or what cannot be read.
+/// The timestamp and the row in an entry of `current`; `None` for a tombstone, or what cannot be
+/// read.
 pub(crate) fn current_row(raw: &[u8]) -> Option<(Timestamp, &[u8])> {
     let (header, row) = raw.split_at_checked(HEADER)?;
     (header[HEADER - 1] == ROW).then_some((current_at(header)?, row))
@@ -121,9 +125,10 @@ pub(crate) struct Collectable {
     pub replaced: Timestamp,
     /// From `current`: tombstones at or before this.
     ///
-    /// Invariant: at most `replaced`, so what a tombstone covers in `history` is garbage as well; readers do not take an entry
-    /// whose `until` has passed, so it does not come back to life. And below every version that a replay of the log may
-    /// still bring: one that is older than the tombstone would find nothing newer and take the tombstone's place.
+    /// Invariant: at most `replaced`, so what a tombstone covers in `history` is garbage as well;
+    /// readers do not take an entry whose `until` has passed, so it does not come back to life. And
+    /// below every version that a replay of the log may still bring: one that is older than the
+    /// tombstone would find nothing newer and take the tombstone's place.
     pub tombstones: Timestamp,
 }
 
@@ -159,7 +164,8 @@ pub(crate) struct GroupRecord {
 pub(crate) enum RecordKind {
     /// A [`GroupRecord`].
     Group,
-    /// A timestamp: no version above it is in the spaces. Written before a flush, so that it holds in the middle of one.
+    /// A timestamp: no version above it is in the spaces. Written before a flush, so that it holds
+    /// in the middle of one.
     Bound,
     /// A timestamp: the threshold of garbage collection.
     Threshold,

@@ -1,13 +1,17 @@
 //! The disk backend: one fjall database per node, two keyspaces per group, one keyspace of records.
 //!
 //! What is assumed of fjall (3.1):
-//! - a batch reaches the memtables item by item in the order it was filled, so a reader that sees an item sees those before;
-//! - `persist(SyncAll)` makes every batch committed before durable; ingested files are durable when `finish` returns;
-//! - a compaction filter sees whole entries and may destroy them. In `history` a copy of a destroyed entry may come back from a
-//!   deeper level, which is harmless: it is the same bytes, and readers skip what is garbage. In `current`, where values are
-//!   replaced, the verdict is a tombstone of fjall's own, which covers deeper copies.
+//! - a batch reaches the memtables item by item in the order it was filled, so a reader that sees
+//!   an item sees those before;
+//! - `persist(SyncAll)` makes every batch committed before durable; ingested files are durable when
+//!   `finish` returns;
+//! - a compaction filter sees whole entries and may destroy them. In `history` a copy of a
+//!   destroyed entry may come back from a deeper level, which is harmless: it is the same bytes,
+//!   and readers skip what is garbage. In `current`, where values are replaced, the verdict is a
+//!   tombstone of fjall's own, which covers deeper copies.
 //!
-//! fjall's journal is never synced for single rows: our log is the durability, and one sync ends a whole flush.
+//! fjall's journal is never synced for single rows: our log is the durability, and one sync ends a
+//! whole flush.
 
 use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
 use crate::codec::{self, Collectable, damaged};
@@ -25,10 +29,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-/// Rows per batch: large enough that the journal's lock is taken seldom, small enough that a batch is a few hundred KiB.
+/// Rows per batch: large enough that the journal's lock is taken seldom, small enough that a batch
+/// is a few hundred KiB.
 const BATCH_ROWS: usize = 1_024;
-/// fjall's threads for flushing and compaction. Two of them on two cores would starve the sessions; more never helps us, as
-/// there is one flusher.
+/// fjall's threads for flushing and compaction. Two of them on two cores would starve the sessions;
+/// more never helps us, as there is one flusher.
 const WORKER_THREADS: usize = 2;
 const MARKER: &str = "meridian-store";
 const RECORDS: &str = "records";
@@ -60,7 +65,8 @@ impl FjallDisk {
             }))
             .open()
             .map_err(fail)?;
-        // Made before all others. (What has no list of files counts as never made for fjall, which deletes it.)
+        // Made before all others. (What has no list of files counts as never made for fjall, which
+        // deletes it.)
         if !database.keyspace_exists(RECORDS) && !database.list_keyspace_names().is_empty() {
             return Err(damaged(&path.display().to_string(), "its records are missing"));
         }
@@ -258,7 +264,8 @@ impl CollectableByGroup {
     }
 }
 
-/// A [`Collectable`] behind a lock. (The standard one: fjall wants `RefUnwindSafe`, which parking_lot's is not.)
+/// A [`Collectable`] behind a lock. (The standard one: fjall wants `RefUnwindSafe`, which
+/// parking_lot's is not.)
 struct Allowed(std::sync::Mutex<Collectable>);
 
 impl Default for Allowed {

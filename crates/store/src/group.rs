@@ -1,27 +1,31 @@
-//! The versions of one group: applying and flushing. Reading is in [`crate::read`], snapshots in [`crate::snapshot`].
+//! The versions of one group: applying and flushing. Reading is in [`crate::read`], snapshots in
+//! [`crate::snapshot`].
 //!
 //! # The life of a version
 //!
 //! 1. [`GroupStore::apply`] puts it into the row table, dirty. From then on it is visible.
-//! 2. [`GroupStore::cut`], called between two log entries, makes everything applied so far one unit: with the log position and
-//!    the replica's own state at that moment.
-//! 3. [`GroupStore::flush_step`] writes the unit, sorted by key: the newest version of each key into `current`, what it replaces
-//!    and what came in between into `history`, history first. One durable record with position and state ends it. A crash
-//!    before that record leaves some of the unit's versions in the spaces and the old position in the record; the log is
-//!    replayed from there, and since a version is (key, timestamp) → value for ever, writing it again changes nothing.
+//! 2. [`GroupStore::cut`], called between two log entries, makes everything applied so far one
+//!    unit: with the log position and the replica's own state at that moment.
+//! 3. [`GroupStore::flush_step`] writes the unit, sorted by key: the newest version of each key
+//!    into `current`, what it replaces and what came in between into `history`, history first. One
+//!    durable record with position and state ends it. A crash before that record leaves some of the
+//!    unit's versions in the spaces and the old position in the record; the log is replayed from
+//!    there, and since a version is (key, timestamp) → value for ever, writing it again changes
+//!    nothing.
 //! 4. The unit's versions become clean and may be evicted.
 //!
 //! # What a replay may meet
 //!
-//! After a crash in the middle of a flush the spaces may have versions *newer* than what is being replayed. The row table must
-//! not hide them (its first invariant). So the flush writes down beforehand how new its versions are (the *bound*), and
-//! a version at or below the bound whose key is not in the row table is placed only after a look into the spaces. In normal
-//! operation versions are newer than everything flushed, and applying never reads.
+//! After a crash in the middle of a flush the spaces may have versions *newer* than what is being
+//! replayed. The row table must not hide them (its first invariant). So the flush writes down
+//! beforehand how new its versions are (the *bound*), and a version at or below the bound whose key
+//! is not in the row table is placed only after a look into the spaces. In normal operation
+//! versions are newer than everything flushed, and applying never reads.
 //!
 //! # Locks
 //!
-//! `flushing` (one flush, import or drop at a time; held over disk writes) before `inner` (row table; held for dozens of rows
-//! at most, never over a disk access) before `pending`.
+//! `flushing` (one flush, import or drop at a time; held over disk writes) before `inner` (row
+//! table; held for dozens of rows at most, never over a disk access) before `pending`.
 
 use crate::backend::{Sink, Space, Spaces};
 use crate::codec::{self, Collectable, GroupRecord, RecordKind};
@@ -68,7 +72,8 @@ struct Collecting {
     retired: bool,
 }
 
-/// The versions of one group. Reads are synchronous and concurrent with the one applier and the one flusher.
+/// The versions of one group. Reads are synchronous and concurrent with the one applier and the one
+/// flusher.
 pub struct GroupStore {
     pub(crate) shared: Arc<Shared>,
     id: GroupId,
@@ -116,8 +121,8 @@ impl GroupStore {
         self.id
     }
 
-    /// The last flushed position and the replica state flushed with it; `None` before the first flush. Right after opening,
-    /// this is where the log's replay starts.
+    /// The last flushed position and the replica state flushed with it; `None` before the first
+    /// flush. Right after opening, this is where the log's replay starts.
     pub fn recovered(&self) -> Option<(LogPosition, Bytes)> {
         self.record.lock().as_ref().map(|r| (r.position, r.state.clone()))
     }
@@ -131,8 +136,9 @@ impl GroupStore {
         self.record.lock().clone()
     }
 
-    /// Applies one log entry's transactions. One caller at a time; replaying entries is harmless. When it returns, all
-    /// versions are visible; [`GroupStore::applied_ts`] is raised last. An entry without transactions moves the position.
+    /// Applies one log entry's transactions. One caller at a time; replaying entries is harmless.
+    /// When it returns, all versions are visible; [`GroupStore::applied_ts`] is raised last. An
+    /// entry without transactions moves the position.
     pub fn apply(&self, at: LogPosition, txns: &[Committed]) -> Result<()> {
         let mut newest = Timestamp::MIN;
         for txn in txns {
@@ -189,14 +195,16 @@ impl GroupStore {
         self.inner.read().table.dirty_bytes
     }
 
-    /// Whether memory asks for a cut and a flush of this group now. (Time does too; that is the caller's.)
+    /// Whether memory asks for a cut and a flush of this group now. (Time does too; that is the
+    /// caller's.)
     pub fn wants_flush(&self) -> bool {
         let dirty = self.shared.totals.dirty.load(Ordering::Relaxed);
         dirty >= self.shared.options.dirty_bytes_max / 2 && self.dirty_bytes() > 0
     }
 
-    /// Called by the applier between two entries: what is applied so far, with this replica state, becomes the next unit to
-    /// flush. A unit not yet taken up by [`GroupStore::flush_step`] is extended.
+    /// Called by the applier between two entries: what is applied so far, with this replica state,
+    /// becomes the next unit to flush. A unit not yet taken up by [`GroupStore::flush_step`] is
+    /// extended.
     pub fn cut(&self, state: Bytes) {
         let (position, newest) = (self.applied(), self.applied_ts());
         let mut inner = self.inner.write();
@@ -206,8 +214,8 @@ impl GroupStore {
         inner.table.cut(position, newest, state, &mut self.pending.lock());
     }
 
-    /// Makes the pending cut durable; `false` if there was none. Blocks on the disk, but neither readers nor the applier.
-    /// After an error the cut stays pending.
+    /// Makes the pending cut durable; `false` if there was none. Blocks on the disk, but neither
+    /// readers nor the applier. After an error the cut stays pending.
     pub fn flush_step(&self) -> Result<bool> {
         let mut flushing = self.flushing.lock();
         self.check_not_retired(&flushing)?;
@@ -224,7 +232,8 @@ impl GroupStore {
             self.put_back(cut);
         }
         self.in_flush_oldest.store(Timestamp::MAX.0, Ordering::Release);
-        // A flush makes many rows clean at once. Two rounds over all rows: one may find each of them just used.
+        // A flush makes many rows clean at once. Two rounds over all rows: one may find each of
+        // them just used.
         let calls = 2 + 2 * self.inner.read().table.len() / EVICT_STEPS;
         self.evict(calls);
         flushed.map(|()| true)
@@ -329,7 +338,8 @@ impl GroupStore {
         Ok(())
     }
 
-    /// Other spaces, of which nothing is above `bound`, take the place of the present ones: durably, then for readers.
+    /// Other spaces, of which nothing is above `bound`, take the place of the present ones:
+    /// durably, then for readers.
     pub(crate) fn install(
         &self,
         flushing: &mut Flushing,
@@ -353,7 +363,8 @@ impl GroupStore {
             self.pending.lock().take();
             inner.table.reset(bound, &self.shared.totals);
             inner.spaces = spaces;
-            // Raised in the same breath: a reader of the new content must not read below what it has.
+            // Raised in the same breath: a reader of the new content must not read below what it
+            // has.
             self.threshold.store(threshold.0, Ordering::Release);
         }
         *self.applied.lock() = record.position;
@@ -362,11 +373,13 @@ impl GroupStore {
         self.shared.disk.collect(self.id, Collectable { replaced: threshold, ..Collectable::NOTHING })
     }
 
-    /// From now on nothing below `threshold` can be read, and versions visible only below it may go. Durable when it
-    /// returns; a smaller threshold than the present one does nothing. An error if the group was dropped.
+    /// From now on nothing below `threshold` can be read, and versions visible only below it may
+    /// go. Durable when it returns; a smaller threshold than the present one does nothing. An error
+    /// if the group was dropped.
     ///
-    /// The caller promises that no log entry after [`GroupStore::applied`] has a version at or below `threshold`: it is at or
-    /// below a closed timestamp, and no prepared transaction is below it.
+    /// The caller promises that no log entry after [`GroupStore::applied`] has a version at or
+    /// below `threshold`: it is at or below a closed timestamp, and no prepared transaction is
+    /// below it.
     pub fn collect_garbage(&self, threshold: Timestamp) -> Result<()> {
         let collecting = self.collecting.lock();
         if collecting.retired {
@@ -380,7 +393,8 @@ impl GroupStore {
         let name = codec::record_name(RecordKind::Threshold, self.id);
         self.shared.disk.put_records(&[(name, Some(codec::put_record(&threshold)))])?;
         self.threshold.store(threshold.0, Ordering::Release);
-        // What is not flushed may be replayed, and must find the tombstones that are newer (see `Collectable`).
+        // What is not flushed may be replayed, and must find the tombstones that are newer (see
+        // `Collectable`).
         let tombstones = threshold.min(self.oldest_unflushed().prev());
         self.shared.disk.collect(self.id, Collectable { replaced: threshold, tombstones })
     }
@@ -418,12 +432,14 @@ impl RowWriter<'_> {
     }
 }
 
-/// Merges a key's versions of a unit into the spaces. `slots` are those of the row table, newest first: the unit's own and
-/// clean ones, without a gap. `there`: what `current` has, if none of them is clean.
+/// Merges a key's versions of a unit into the spaces. `slots` are those of the row table, newest
+/// first: the unit's own and clean ones, without a gap. `there`: what `current` has, if none of
+/// them is clean.
 fn write_row(key: &[u8], slots: &[Slot], there: Option<Version>, out: &mut RowWriter) -> Result<()> {
     let Some(newest) = slots.first() else { return Ok(()) };
-    // The version that `current` has now: the newest clean one here, else whatever is there. (After a flush that failed
-    // half-way it may be one of the unit's; then what it replaced is in `history` already.)
+    // The version that `current` has now: the newest clean one here, else whatever is there. (After
+    // a flush that failed half-way it may be one of the unit's; then what it replaced is in
+    // `history` already.)
     let first_clean = slots.iter().position(Slot::is_clean);
     let mut until = Timestamp::MAX;
     for (i, slot) in slots.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Meridian's ordered store: the committed versions of every group on a node, readable at any timestamp down to the
-//! threshold of garbage collection.
+//! Meridian's ordered store: the committed versions of every group on a node, readable at any
+//! timestamp down to the threshold of garbage collection.
 //!
 //! ```text
 //!            apply ─► row table ──cut, flush_step──► spaces: current, history      (per group)
@@ -7,12 +7,14 @@
 //!        get, scan, changed_after ◄────────────────────┘
 //! ```
 //!
-//! A version is (key, commit timestamp) → row or tombstone, for ever: applying one twice is harmless, and everything here
-//! leans on that. The log is the durability. The store writes behind, in units that end at a log position, and says
-//! ([`GroupStore::durable`]) from where the log is needed again after a crash.
+//! A version is (key, commit timestamp) → row or tombstone, for ever: applying one twice is
+//! harmless, and everything here leans on that. The log is the durability. The store writes behind,
+//! in units that end at a log position, and says ([`GroupStore::durable`]) from where the log is
+//! needed again after a crash.
 //!
-//! Where to read on: [`group`] for the life of a version and the locks, [`table`] for the row table and its invariants, [`read`]
-//! for how the two are read together, [`codec`] for the bytes, [`snapshot`] for moving a group to another node.
+//! Where to read on: [`group`] for the life of a version and the locks, [`table`] for the row table
+//! and its invariants, [`read`] for how the two are read together, [`codec`] for the bytes,
+//! [`snapshot`] for moving a group to another node.
 //!
 //! This crate knows nothing about Raft, transactions in progress, schemas, or time.
 

@@ -1,9 +1,10 @@
-//! What the disk backend writes down but does not check when it opens: that each keyspace's file `current`, which says where the list
-//! of its files is, and the list itself are as they were written. A flipped bit there would open an older list, without what came
-//! after it.
+//! What the disk backend writes down but does not check when it opens: that each keyspace's file
+//! `current`, which says where the list of its files is, and the list itself are as they were
+//! written. A flipped bit there would open an older list, without what came after it.
 //!
-//! Written for fjall 3.1 (lsm-tree 3.1, `version::persist`): `current` is the list's number (u64), the list's XXH3 of 128 bits, and 0
-//! for that kind of checksum, all little-endian; the list is the file `v` and the number.
+//! Written for fjall 3.1 (lsm-tree 3.1, `version::persist`): `current` is the list's number (u64),
+//! the list's XXH3 of 128 bits, and 0 for that kind of checksum, all little-endian; the list is the
+//! file `v` and the number.
 
 use crate::codec::damaged;
 use meridian_base::error::{Error, Result};
@@ -43,7 +44,8 @@ fn check_keyspace(folder: &Path) -> Result<bool> {
     let current = folder.join(CURRENT);
     let content = match std::fs::read(&current) {
         Ok(content) => content,
-        // It was being made or deleted when the process ended. If not, it is missed when the store is opened.
+        // It was being made or deleted when the process ended. If not, it is missed when the store
+        // is opened.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(unreadable(&current, &e)),
     };

@@ -1,8 +1,8 @@
 //! The simulator's disk: deterministic, without threads, with faults.
 //!
-//! Writes are volatile until the next durable record, as on a real disk: a crash undoes them, or keeps a first part of
-//! them. A crash also takes the disk away from the stores that were using it, so that a task of the dead node that still
-//! runs cannot write into the life of its successor.
+//! Writes are volatile until the next durable record, as on a real disk: a crash undoes them, or
+//! keeps a first part of them. A crash also takes the disk away from the stores that were using it,
+//! so that a task of the dead node that still runs cannot write into the life of its successor.
 
 use crate::backend::{Disk, RawRange, Sink, Space, Spaces, SpacesId, View, Visit};
 use crate::codec::{self, Collectable};
@@ -85,8 +85,9 @@ impl MemoryDisk {
     pub fn new() -> MemoryDisk {
         MemoryDisk::default()
     }
-    /// The node that used this disk died: what was written and not yet made durable is undone, except the first
-    /// `writes_kept` writes, which happened to reach the platter. Stores opened before can no longer use the disk.
+    /// The node that used this disk died: what was written and not yet made durable is undone,
+    /// except the first `writes_kept` writes, which happened to reach the platter. Stores opened
+    /// before can no longer use the disk.
     pub fn crash(&self, writes_kept: usize) {
         let mut p = self.0.lock();
         p.owner += 1;
@@ -119,7 +120,8 @@ impl MemoryDisk {
     pub fn volatile_writes(&self) -> usize {
         self.0.lock().volatile.len()
     }
-    /// The next `writes` writes succeed and every one after them fails, until [`MemoryDisk::heal`]: a full disk.
+    /// The next `writes` writes succeed and every one after them fails, until [`MemoryDisk::heal`]:
+    /// a full disk.
     pub fn fail_writes_after(&self, writes: u64) {
         self.0.lock().writes_left = Some(writes);
     }

@@ -19,14 +19,16 @@ pub enum Backend {
 /// Budgets of one store. They are shared by all its groups.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Versions applied and not yet flushed. At half of it [`GroupStore::wants_flush`](crate::GroupStore::wants_flush) turns
-    /// true, at all of it [`Store::over_budget`](crate::Store::over_budget) does and commits wait.
+    /// Versions applied and not yet flushed. At half of it
+    /// [`GroupStore::wants_flush`](crate::GroupStore::wants_flush) turns true, at all of it
+    /// [`Store::over_budget`](crate::Store::over_budget) does and commits wait.
     pub dirty_bytes_max: usize,
     /// Rows kept in memory only because they may be read again.
     pub cache_bytes_max: usize,
     /// Blocks of the disk backend kept in memory.
     pub block_cache_bytes_max: usize,
-    /// A flush of at least this many rows writes sorted files directly instead of going through the backend's journal.
+    /// A flush of at least this many rows writes sorted files directly instead of going through the
+    /// backend's journal.
     pub ingest_rows_min: usize,
 }
 

@@ -1,13 +1,15 @@
 //! Reading: point reads, scans, and «did anything change».
 //!
-//! Every read looks into the row table first, under its lock, and then into the spaces, without it. That order makes the two
-//! together complete: what was applied before the read began is in the row table, or was flushed before it was evicted and is
-//! then in the spaces by the time they are looked at. (The other way round a version could slip from one to the other behind
-//! the reader's back.)
+//! Every read looks into the row table first, under its lock, and then into the spaces, without it.
+//! That order makes the two together complete: what was applied before the read began is in the row
+//! table, or was flushed before it was evicted and is then in the spaces by the time they are
+//! looked at. (The other way round a version could slip from one to the other behind the reader's
+//! back.)
 //!
-//! A scan goes in steps: a bounded piece of the row table is copied out (references, not rows), which says how far this step
-//! reaches; then the spaces are read over the same stretch and merged with it. Of an index that the row table has whole, a
-//! step shows its rows under the table's lock, and that is all.
+//! A scan goes in steps: a bounded piece of the row table is copied out (references, not rows),
+//! which says how far this step reaches; then the spaces are read over the same stretch and merged
+//! with it. Of an index that the row table has whole, a step shows its rows under the table's lock,
+//! and that is all.
 
 use crate::backend::{RawRange, Space, Spaces, View};
 use crate::codec;
@@ -23,19 +25,21 @@ use meridian_base::txn::ColumnMask;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Rows of the row table copied out in one hold of its lock: as many as the page still wants, within these bounds (the lower
-/// one because every step seeks in the spaces).
+/// Rows of the row table copied out in one hold of its lock: as many as the page still wants,
+/// within these bounds (the lower one because every step seeks in the spaces).
 const STEP_ROWS_MIN: usize = 16;
 const STEP_ROWS_MAX: usize = 256;
-/// Values shown in one hold of the lock have no more bytes. One that has more by itself is copied out.
+/// Values shown in one hold of the lock have no more bytes. One that has more by itself is copied
+/// out.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
-/// A page looks at this many keys for each row it may return, and at this many more, before it gives a rest back: so that
-/// a scan over deleted rows yields too.
+/// A page looks at this many keys for each row it may return, and at this many more, before it
+/// gives a rest back: so that a scan over deleted rows yields too.
 const LOOK_PER_ROW: usize = 4;
 const LOOK_EXTRA: usize = 1_024;
 
 impl GroupStore {
-    /// The newest version at or below `at`, tombstones included. Below [`GroupStore::gc_threshold`]: an error (72000).
+    /// The newest version at or below `at`, tombstones included. Below
+    /// [`GroupStore::gc_threshold`]: an error (72000).
     pub fn get(&self, key: &[u8], at: Timestamp) -> Result<Option<Version>> {
         self.check_readable(at)?;
         let (spaces, epoch, is_here) = {
@@ -71,8 +75,8 @@ impl GroupStore {
         self.get(key, Timestamp::MAX)
     }
 
-    /// As [`GroupStore::get`] for several keys, with answers in their order. Keys that lie close to each other, or where nothing is, cost
-    /// one walk through the spaces together.
+    /// As [`GroupStore::get`] for several keys, with answers in their order. Keys that lie close to
+    /// each other, or where nothing is, cost one walk through the spaces together.
     pub fn get_many(&self, keys: &[Key], at: Timestamp) -> Result<Vec<Option<Version>>> {
         self.check_readable(at)?;
         loop {
@@ -83,7 +87,8 @@ impl GroupStore {
             let mut is_replaced = false;
             for (chunk, first) in keys.chunks(STEP_ROWS_MAX).zip((0_usize..).step_by(STEP_ROWS_MAX)) {
                 let inner = self.inner.read();
-                // A snapshot was installed meanwhile: an answer must not mix the old content with the new one.
+                // A snapshot was installed meanwhile: an answer must not mix the old content with
+                // the new one.
                 is_replaced |= before.as_ref().is_some_and(|(spaces, _)| !Arc::ptr_eq(spaces, &inner.spaces));
                 before.get_or_insert_with(|| (inner.spaces.clone(), inner.table.epoch));
                 for (key, place) in chunk.iter().zip(first..) {
@@ -134,7 +139,8 @@ impl GroupStore {
         Ok(())
     }
 
-    /// Before reading, and again after a look into `history`: what was there may have been collected meanwhile.
+    /// Before reading, and again after a look into `history`: what was there may have been
+    /// collected meanwhile.
     fn check_readable(&self, at: Timestamp) -> Result<()> {
         let threshold = self.gc_threshold();
         if at >= threshold {
@@ -156,8 +162,9 @@ impl GroupStore {
         Ok(ScanPage { rows, rest })
     }
 
-    /// As [`GroupStore::scan`], without copies: `visit` gets the key, the timestamp and the value of each row. `Break` ends the
-    /// page after that row. With `is_brief`, `visit` is called under the row table's lock: it must take about a microsecond.
+    /// As [`GroupStore::scan`], without copies: `visit` gets the key, the timestamp and the value
+    /// of each row. `Break` ends the page after that row. With `is_brief`, `visit` is called under
+    /// the row table's lock: it must take about a microsecond.
     pub fn visit(
         &self,
         range: &KeyRange,
@@ -179,7 +186,8 @@ impl GroupStore {
         while !page.is_done() {
             let (step, of) = {
                 let inner = self.inner.read();
-                // A snapshot was installed meanwhile: a page must not mix the old content with the new one, so it ends here.
+                // A snapshot was installed meanwhile: a page must not mix the old content with the
+                // new one, so it ends here.
                 if !Arc::ptr_eq(spaces.get_or_insert_with(|| inner.spaces.clone()), &inner.spaces) {
                     break;
                 }
@@ -195,8 +203,9 @@ impl GroupStore {
         Ok((!page.left.is_empty()).then_some(page.left))
     }
 
-    /// A version above `after` that changed any of `columns` in the target, if there is one. Exact: every version counts, not
-    /// only each key's newest (counterexample 28), and tombstones do. Below [`GroupStore::gc_threshold`]: an error (72000).
+    /// A version above `after` that changed any of `columns` in the target, if there is one. Exact:
+    /// every version counts, not only each key's newest (counterexample 28), and tombstones do.
+    /// Below [`GroupStore::gc_threshold`]: an error (72000).
     pub fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Result<Option<(Key, Timestamp)>> {
         self.changed_between(target, columns, after, Timestamp::MAX)
     }
@@ -309,7 +318,8 @@ impl Held for RowChange {
 }
 
 impl<T: Held> Step<T> {
-    /// Copies out what the row table has of the start (or the end) of a range. `from`: what was gone by then does not matter.
+    /// Copies out what the row table has of the start (or the end) of a range. `from`: what was
+    /// gone by then does not matter.
     fn of(
         inner: &Inner,
         range: &KeyRange,
@@ -334,8 +344,9 @@ impl<T: Held> Step<T> {
         Step { covered, rows, is_whole: is_whole(&inner.table, range, from) }
     }
 
-    /// Merges the row table's rows with `current` over the stretch. `visit` sees every key once, in order, with what the row
-    /// table has and, if that is not all, with `current`'s raw value, and may break off.
+    /// Merges the row table's rows with `current` over the stretch. `visit` sees every key once, in
+    /// order, with what the row table has and, if that is not all, with `current`'s raw value, and
+    /// may break off.
     fn merge(
         self,
         spaces: &dyn Spaces,
@@ -478,7 +489,8 @@ impl<'a> PageBuilder<'a> {
     fn is_done(&self) -> bool {
         self.full || self.left.is_empty()
     }
-    /// Takes what comes next of the row table, under its lock, if that has the range whole and the next key in full.
+    /// Takes what comes next of the row table, under its lock, if that has the range whole and the
+    /// next key in full.
     fn show(&mut self, table: &Table, at: Timestamp) -> Result<bool> {
         let left = self.left.clone();
         if !is_whole(table, &left, at) {
@@ -503,7 +515,8 @@ impl<'a> PageBuilder<'a> {
         self.covered(&left);
         Ok(true)
     }
-    /// Takes the next key, and its row, if it has one. Breaks when the page is full; what is left then begins after this key.
+    /// Takes the next key, and its row, if it has one. Breaks when the page is full; what is left
+    /// then begins after this key.
     fn take(&mut self, key: &[u8], row: Option<Seen<'_>>) -> Result<ControlFlow<()>> {
         self.looks_left -= 1;
         if let Some(row) = row {
@@ -543,7 +556,8 @@ struct Change {
 enum RowChange {
     At(Timestamp),
     No,
-    /// Not by versions at or above this one; the spaces may have older ones that are still above `after`.
+    /// Not by versions at or above this one; the spaces may have older ones that are still above
+    /// `after`.
     Below(Timestamp),
 }
 

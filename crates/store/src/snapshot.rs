@@ -1,4 +1,5 @@
-//! A group's content as a stream of chunks: what a new replica, or one that fell behind, gets before the log.
+//! A group's content as a stream of chunks: what a new replica, or one that fell behind, gets
+//! before the log.
 //!
 //! ```text
 //! chunk = "MSNP" | format u8 | kind u8 | number u64 | body | crc32c of all before u32
@@ -6,12 +7,13 @@
 //! entry = space u8 | key len u32 | value len u32 | key | value        (as in the spaces, see crate::codec)
 //! ```
 //!
-//! Integers are little-endian. The chunks are numbered from 0, so that a stream can be resumed. The threshold of garbage
-//! collection is in the tail and not in the head, because collection goes on while the export does.
+//! Integers are little-endian. The chunks are numbered from 0, so that a stream can be resumed. The
+//! threshold of garbage collection is in the tail and not in the head, because collection goes on
+//! while the export does.
 //!
-//! An import fills a pair of spaces of its own, which nothing refers to; the record that names it, written when the tail
-//! has been seen, replaces the group's content in one durable step. What a crash before that leaves is removed when the store is
-//! opened.
+//! An import fills a pair of spaces of its own, which nothing refers to; the record that names it,
+//! written when the tail has been seen, replaces the group's content in one durable step. What a
+//! crash before that leaves is removed when the store is opened.
 
 use crate::backend::{Space, Spaces, SpacesId, View};
 use crate::codec::{self, GroupRecord};
@@ -137,8 +139,8 @@ fn decode_entries(mut body: Bytes) -> Option<Vec<(Space, Bytes, Bytes)>> {
 }
 
 impl GroupStore {
-    /// The content as of the last flushed cut (cut and flush first for a newer one). An error before the first. Waits for a
-    /// flush under way.
+    /// The content as of the last flushed cut (cut and flush first for a newer one). An error
+    /// before the first. Waits for a flush under way.
     pub fn export(self: &Arc<Self>) -> Result<Export> {
         let flushing = self.flushing.lock();
         self.check_not_retired(&flushing)?;
@@ -151,8 +153,8 @@ impl GroupStore {
         Ok(Export { group: self.clone(), view, head, next: Next::Head, number: 0 })
     }
 
-    /// Starts taking in a snapshot, beside the group's present content. An error if the group was dropped. Waits for a flush
-    /// under way.
+    /// Starts taking in a snapshot, beside the group's present content. An error if the group was
+    /// dropped. Waits for a flush under way.
     pub fn import(self: &Arc<Self>) -> Result<Import> {
         let flushing = self.flushing.lock();
         self.check_not_retired(&flushing)?;
@@ -165,7 +167,8 @@ impl GroupStore {
     }
 }
 
-/// A group's content as of one flushed cut, as a sequence of chunks. Writers and readers of the group go on meanwhile.
+/// A group's content as of one flushed cut, as a sequence of chunks. Writers and readers of the
+/// group go on meanwhile.
 pub struct Export {
     group: Arc<GroupStore>,
     view: Box<dyn View>,
@@ -235,14 +238,16 @@ impl Export {
 }
 
 impl Iterator for Export {
-    /// A chunk of about 1 MiB at most (one huge row may exceed it). Send them in order. Nothing follows an error.
+    /// A chunk of about 1 MiB at most (one huge row may exceed it). Send them in order. Nothing
+    /// follows an error.
     type Item = Result<Bytes>;
     fn next(&mut self) -> Option<Result<Bytes>> {
         self.chunk().transpose()
     }
 }
 
-/// A snapshot on its way in. Nothing of it is seen by readers before [`Import::finish`]; dropping it discards it.
+/// A snapshot on its way in. Nothing of it is seen by readers before [`Import::finish`]; dropping
+/// it discards it.
 pub struct Import {
     group: Arc<GroupStore>,
     id: SpacesId,
@@ -254,8 +259,8 @@ pub struct Import {
 }
 
 impl Import {
-    /// Takes the next chunk. The same chunk again (a resumed stream) is ignored; a gap or damage is an error and the
-    /// import can go on with the right chunk.
+    /// Takes the next chunk. The same chunk again (a resumed stream) is ignored; a gap or damage is
+    /// an error and the import can go on with the right chunk.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<()> {
         let (number, body) = decode_chunk(Bytes::copy_from_slice(bytes))?;
         self.group.check_not_retired(&self.group.flushing.lock())?;
@@ -287,8 +292,9 @@ impl Import {
         self.tail.is_some()
     }
 
-    /// Replaces the group's content, at once for readers and across a crash. Durable when it returns. The caller sees to
-    /// it that nothing is applied meanwhile. Returns the snapshot's position and replica state.
+    /// Replaces the group's content, at once for readers and across a crash. Durable when it
+    /// returns. The caller sees to it that nothing is applied meanwhile. Returns the snapshot's
+    /// position and replica state.
     pub fn finish(mut self) -> Result<(LogPosition, Bytes)> {
         let (Some(head), Some(tail)) = (self.head.take(), self.tail.take()) else {
             return Err(Error::unavailable(format!("the snapshot of group {} is not complete", self.id.group)));
@@ -388,7 +394,8 @@ mod tests {
         refused(changed(0, b'X'), "it is not one");
         refused(changed(4, 2), "it has format 2");
         refused(changed(5, 9), "unknown kind 9");
-        // An unknown space, a length that is cut off, a key that is, and a value that cannot be read.
+        // An unknown space, a length that is cut off, a key that is, and a value that cannot be
+        // read.
         for entries in [&b"?12345678"[..], b"\0\x01\0\0\0", b"\0\x02\0\0\0\0\0\0\0k", b"\0\0\0\0\0\x01\0\0\0v"] {
             refused(chunk_of(KIND_ENTRIES, 0, entries), "its entries cannot be read");
         }
@@ -418,7 +425,8 @@ mod tests {
     fn a_chunk_ends_with_the_entry_that_reaches_its_size() {
         let store = crate::Store::open(crate::Backend::Memory(crate::MemoryDisk::new()), crate::Options::default()).unwrap();
         let group = store.group(GroupId(7)).unwrap();
-        // Space, two lengths, a key of eight bytes, and what stands before a value: two of them fill a chunk.
+        // Space, two lengths, a key of eight bytes, and what stands before a value: two of them
+        // fill a chunk.
         let value = Bytes::from(vec![7; (CHUNK_BYTES - HEADER) / 2 - (1 + 4 + 4 + 8 + 17)]);
         let write = |i: u64| Write { key: Key::new(&i.to_be_bytes()), value: Some(value.clone()), columns: ColumnMask::ALL };
         let id = TxnId { hlc: Timestamp(10), gateway: NodeId(1) };

@@ -20,14 +20,17 @@ pub(crate) fn current(spaces: &dyn Spaces, key: &[u8]) -> Result<Option<Version>
     }
 }
 
-/// So many keys are looked up one by one rather than by a walk through the stretch of the space that they lie in.
+/// So many keys are looked up one by one rather than by a walk through the stretch of the space
+/// that they lie in.
 const WALK_KEYS_MIN: usize = 8;
-/// A walk looks at this many entries for each key that it looks for, and at this many more, before the rest is looked up.
+/// A walk looks at this many entries for each key that it looks for, and at this many more, before
+/// the rest is looked up.
 const WALK_PER_KEY: usize = 2;
 const WALK_EXTRA: usize = 16;
 
-/// [`current`] of several keys, which are in order: the places of those that have a version, with it. Keys that lie
-/// close to each other, or where nothing is, cost one walk through the space together.
+/// [`current`] of several keys, which are in order: the places of those that have a version, with
+/// it. Keys that lie close to each other, or where nothing is, cost one walk through the space
+/// together.
 pub(crate) fn current_of_many(spaces: &dyn Spaces, view: &dyn View, keys: &[&[u8]]) -> Result<Vec<(usize, Version)>> {
     let mut found = Vec::new();
     // The first key that is not looked up yet.
@@ -155,8 +158,8 @@ mod tests {
     fn version(at: u64) -> Version {
         Version { at: Timestamp(at), columns: ColumnMask::ALL, value: Some(Bytes::from_static(b"value")) }
     }
-    /// 40 in `current`; 30, 20 and 10 in `history`, of which 20 was replaced at 25 by what is gone. Above them 50, which a flush
-    /// that broke off before it wrote `current` has left.
+    /// 40 in `current`; 30, 20 and 10 in `history`, of which 20 was replaced at 25 by what is gone.
+    /// Above them 50, which a flush that broke off before it wrote `current` has left.
     fn spaces() -> Arc<dyn Spaces> {
         let spaces = MemoryDisk::new().open().open_spaces(SpacesId { group: GroupId(1), incarnation: 1 }).unwrap();
         let mut value = Vec::new();

@@ -35,8 +35,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens what is there, or creates it. A folder of a newer version or a damaged one is refused with a fatal error that
-    /// names it.
+    /// Opens what is there, or creates it. A folder of a newer version or a damaged one is refused
+    /// with a fatal error that names it.
     pub fn open(backend: Backend, options: Options) -> Result<Store> {
         let (disk, place): (Arc<dyn Disk>, String) = match backend {
             Backend::Fjall { path } => {
@@ -59,7 +59,8 @@ impl Store {
             let Some(id) = codec::record_group(name) else { continue };
             kept.insert(id, self.record::<GroupRecord>(raw)?);
         }
-        // What no record names is the rest of an interrupted import, of a dropped group, or of one that never was flushed.
+        // What no record names is the rest of an interrupted import, of a dropped group, or of one
+        // that never was flushed.
         for id in disk.list_spaces()? {
             if kept.get(&id.group).is_none_or(|record| record.incarnation != id.incarnation) {
                 disk.drop_spaces(id)?;
@@ -102,7 +103,8 @@ impl Store {
             return Ok(group.clone());
         }
         let disk = &self.shared.disk;
-        // A group that was never flushed has no record, but what it promised not to read it still does not read.
+        // A group that was never flushed has no record, but what it promised not to read it still
+        // does not read.
         let threshold = self.timestamp(&disk.records()?, RecordKind::Threshold, id)?;
         // What a drop that failed half-way has left.
         for spaces in disk.list_spaces()?.into_iter().filter(|spaces| spaces.group == id) {
@@ -116,8 +118,8 @@ impl Store {
         Ok(group)
     }
 
-    /// Removes a group and everything in it. Flushes, imports and collections through handles that still exist fail; reads
-    /// through them go on or fail.
+    /// Removes a group and everything in it. Flushes, imports and collections through handles that
+    /// still exist fail; reads through them go on or fail.
     pub fn drop_group(&self, id: GroupId) -> Result<()> {
         let mut groups = self.groups.lock();
         let Some(group) = groups.get(&id) else { return Ok(()) };

@@ -1,23 +1,27 @@
 //! The row table: a group's recent versions in memory.
 //!
-//! It is three things at once (design: replication, «The store»): the cache of hot rows, the overlay of what is applied and
-//! not yet flushed, and the buffer that flushes are made from. That works because of two invariants:
+//! It is three things at once (design: replication, «The store»): the cache of hot rows, the
+//! overlay of what is applied and not yet flushed, and the buffer that flushes are made from. That
+//! works because of two invariants:
 //!
 //! - `invariant_newest`: a row that is here contains its key's newest version;
 //! - `invariant_contiguous`: and every version between that one and the oldest one that is here.
 //!
-//! So a reader that finds a version at or below its timestamp is done, and one that does not looks into the spaces for what is
-//! older than everything here. A key that is not here has all its versions in the spaces.
+//! So a reader that finds a version at or below its timestamp is done, and one that does not looks
+//! into the spaces for what is older than everything here. A key that is not here has all its
+//! versions in the spaces.
 //!
-//! Each version carries the number of the flush *unit* it belongs to; 0 (*clean*) once it is durable. Only rows that are
-//! entirely clean are evicted; those that end in a tombstone at once.
+//! Each version carries the number of the flush *unit* it belongs to; 0 (*clean*) once it is
+//! durable. Only rows that are entirely clean are evicted; those that end in a tombstone at once.
 //!
-//! As long as no row of an index was evicted, and the spaces were empty when the table was made, what is not here of that index is
-//! nowhere: reads of it ask the spaces for old versions only (`invariant_whole`).
+//! As long as no row of an index was evicted, and the spaces were empty when the table was made,
+//! what is not here of that index is nowhere: reads of it ask the spaces for old versions only
+//! (`invariant_whole`).
 //!
-//! Filling the cache from the spaces races with a writer whose version is flushed and evicted in between: what was read would
-//! then be taken for the newest. `epoch` is raised whenever dirty versions become clean, before any of them can be evicted; who
-//! fills the cache compares it with what it was before reading.
+//! Filling the cache from the spaces races with a writer whose version is flushed and evicted in
+//! between: what was read would then be taken for the newest. `epoch` is raised whenever dirty
+//! versions become clean, before any of them can be evicted; who fills the cache compares it with
+//! what it was before reading.
 
 use crate::version::Version;
 use bytes::Bytes;
@@ -74,7 +78,8 @@ impl Slot {
 #[derive(Debug)]
 pub(crate) struct Row {
     newest: Slot,
-    /// Newest first, all older than `newest`. Apart, so that a row of one version needs no second allocation.
+    /// Newest first, all older than `newest`. Apart, so that a row of one version needs no second
+    /// allocation.
     older: Vec<Slot>,
     /// Read since the eviction hand came by last.
     used: AtomicBool,
@@ -162,16 +167,19 @@ pub(crate) struct Table {
     unit: Unit,
     /// Keys changed in `unit`; mostly unique.
     changed: Vec<Key>,
-    /// The oldest version that was applied in `unit`: what a replay would begin with, whether or not the spaces have it already.
+    /// The oldest version that was applied in `unit`: what a replay would begin with, whether or
+    /// not the spaces have it already.
     unit_oldest: Timestamp,
     /// Where the eviction goes on.
     hand: Key,
     pub dirty_bytes: usize,
     clean_bytes: usize,
-    /// The newest version in each index, by the first bytes of its keys; for an index that is not here, `newest_else`.
+    /// The newest version in each index, by the first bytes of its keys; for an index that is not
+    /// here, `newest_else`.
     newest_by_index: BTreeMap<[u8; 4], Timestamp>,
     newest_else: Timestamp,
-    /// From when on this table has an index whole, by the first bytes of its keys; see [`Table::whole_from`].
+    /// From when on this table has an index whole, by the first bytes of its keys; see
+    /// [`Table::whole_from`].
     whole_by_index: BTreeMap<[u8; 4], Timestamp>,
     whole_else: Timestamp,
     /// The newest version of all.
@@ -226,8 +234,8 @@ impl Table {
         index.copied().unwrap_or(self.newest_else)
     }
 
-    /// For the index of `key`: no key that is not here has had a row since. [`Timestamp::MAX`] if nothing is known, because rows
-    /// were evicted, or were in the spaces before this table was.
+    /// For the index of `key`: no key that is not here has had a row since. [`Timestamp::MAX`] if
+    /// nothing is known, because rows were evicted, or were in the spaces before this table was.
     pub fn whole_from(&self, key: &[u8]) -> Timestamp {
         let index = key.first_chunk::<4>().and_then(|index| self.whole_by_index.get(index));
         index.map_or(self.whole_else, |from| self.whole_else.max(*from))
@@ -301,8 +309,9 @@ impl Table {
         self.raise_newest(key.as_bytes(), at);
     }
 
-    /// Applies a write, given every version of its key in the spaces at or above `at`, newest first. `epoch` is what it was
-    /// before they were read; `false` if that is no longer so, and they have to be read again.
+    /// Applies a write, given every version of its key in the spaces at or above `at`, newest
+    /// first. `epoch` is what it was before they were read; `false` if that is no longer so, and
+    /// they have to be read again.
     pub fn place_loaded(&mut self, write: &Write, at: Timestamp, loaded: &[Version], epoch: u64, totals: &Totals) -> bool {
         if epoch != self.epoch {
             return false;
@@ -346,7 +355,8 @@ impl Table {
         }
     }
 
-    /// Remembers a key's newest version, read from the spaces when the epoch was `epoch`, unless the key is here already.
+    /// Remembers a key's newest version, read from the spaces when the epoch was `epoch`, unless
+    /// the key is here already.
     pub fn fill(&mut self, key: &[u8], newest: &Version, epoch: u64, totals: &Totals) {
         if epoch != self.epoch {
             return;
@@ -377,7 +387,8 @@ impl Table {
             let older = row.slots().skip(1);
             for (newer, older) in row.slots().zip(older) {
                 assert!(newer.at > older.at, "{key:?} has {} above {}", newer.at, older.at);
-                // What is durable is older than what is not: flushes take all versions up to a unit.
+                // What is durable is older than what is not: flushes take all versions up to a
+                // unit.
                 assert!(!newer.is_clean() || older.is_clean() || older.at <= self.spaces_newest, "{key:?} was flushed in part");
             }
             for slot in row.slots() {
@@ -393,13 +404,14 @@ impl Table {
         self.unit_oldest
     }
 
-    /// The versions of a key up to a unit, newest first: what is in the spaces already, and what is to be flushed. Newer units
-    /// stand above them.
+    /// The versions of a key up to a unit, newest first: what is in the spaces already, and what is
+    /// to be flushed. Newer units stand above them.
     pub fn slots_of_unit(&self, key: &Key, unit: Unit) -> Vec<Slot> {
         self.rows.get(key).map_or(Vec::new(), |row| row.slots().filter(|s| s.unit <= unit).cloned().collect())
     }
 
-    /// The spaces have a unit: its versions of these keys become clean. The caller raised the epoch.
+    /// The spaces have a unit: its versions of these keys become clean. The caller raised the
+    /// epoch.
     pub fn mark_clean(&mut self, keys: &[Key], unit: Unit, totals: &Totals) {
         for key in keys {
             let row = self.rows.get_mut(key).expect("a row with dirty versions is not evicted");
@@ -408,7 +420,8 @@ impl Table {
                 if !slot.is_clean() && slot.unit <= unit {
                     slot.unit = Unit::CLEAN;
                     moved += slot.bytes(key);
-                    // A value from the log is a slice of its whole frame, which would stay in memory with it.
+                    // A value from the log is a slice of its whole frame, which would stay in
+                    // memory with it.
                     slot.value = slot.value.as_ref().map(|v| Bytes::copy_from_slice(v));
                 }
             }
@@ -429,8 +442,8 @@ impl Table {
         }
     }
 
-    /// Removes some clean rows that were not read lately, if this table has more than `share` and the store more than `max`
-    /// bytes of them. Returns whether more should go.
+    /// Removes some clean rows that were not read lately, if this table has more than `share` and
+    /// the store more than `max` bytes of them. Returns whether more should go.
     pub fn evict(&mut self, max: usize, share: usize, totals: &Totals) -> bool {
         let over = |table: &Table| table.clean_bytes > share && totals.clean.load(Ordering::Relaxed) > max;
         if !over(self) {

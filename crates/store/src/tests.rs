@@ -1,5 +1,5 @@
-//! What must hold whatever happens between two looks of one call: a flush, a write, a collection or an import is put at
-//! a chosen place of a read or of a flush.
+//! What must hold whatever happens between two looks of one call: a flush, a write, a collection or
+//! an import is put at a chosen place of a read or of a flush.
 
 use crate::backend::{Sink, Space, Spaces, View};
 use crate::codec;
@@ -145,7 +145,8 @@ fn a_late_version_is_placed_below_what_was_flushed_while_it_was_looked_up() {
     assert_eq!((newest(&group, 1), seen(&group, 1, 19)), (Some(20), Some(15)));
 }
 
-/// Versions 10 and 20 of a key, in the spaces; what stands between them is collected at a moment of a read.
+/// Versions 10 and 20 of a key, in the spaces; what stands between them is collected at a moment of
+/// a read.
 fn collected(moment: Moment) -> Arc<GroupStore> {
     let (_store, group) = open(&MemoryDisk::new());
     apply(&group, 1, 10, &[(1, Some("old"))]);
@@ -251,7 +252,8 @@ fn a_cut_whose_flush_failed_alone_is_flushed_with_the_next_one() {
     assert_eq!((newest(&group, 1), newest(&group, 2)), (Some(10), Some(20)));
 }
 
-/// A group whose key 1 was deleted at 25, flushed, and then got a version at 20 that is not flushed yet.
+/// A group whose key 1 was deleted at 25, flushed, and then got a version at 20 that is not flushed
+/// yet.
 fn deleted_and_written_late(disk: &MemoryDisk) -> Arc<GroupStore> {
     let (_store, group) = open(disk);
     apply(&group, 1, 25, &[(1, None)]);
@@ -387,7 +389,8 @@ fn a_tombstone_goes_once_what_is_below_it_is_durable() {
     assert_eq!(newest(&group, 1), None);
 }
 
-/// What a replay finds in the spaces is replayed once more after the next crash, and must find the tombstone above it then.
+/// What a replay finds in the spaces is replayed once more after the next crash, and must find the
+/// tombstone above it then.
 #[test]
 fn a_tombstone_stays_above_what_a_replay_found() {
     let disk = MemoryDisk::new();
@@ -441,8 +444,8 @@ fn what_a_replay_finds_is_not_flushed_again() {
     assert_eq!((newest(&group, 2), group.dirty_bytes()), (Some(20), 0));
 }
 
-/// After a flush that broke off, the spaces are newer than what is replayed. They are so until the replay has passed them, however
-/// often it is flushed and begun again.
+/// After a flush that broke off, the spaces are newer than what is replayed. They are so until the
+/// replay has passed them, however often it is flushed and begun again.
 #[test]
 fn a_flush_in_the_middle_of_a_replay_does_not_forget_how_new_the_spaces_are() {
     let disk = MemoryDisk::new();

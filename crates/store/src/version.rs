@@ -36,7 +36,7 @@ impl Default for ScanLimits {
 pub struct ScanPage {
     /// Rows in the order of the scan, without tombstones.
     pub rows: Vec<(Key, Version)>,
-    /// What is left to scan, with the same direction; `None` at the end. A page may be empty and still have a rest (it looked
-    /// at as many deleted rows as it may look at).
+    /// What is left to scan, with the same direction; `None` at the end. A page may be empty and
+    /// still have a rest (it looked at as many deleted rows as it may look at).
     pub rest: Option<KeyRange>,
 }

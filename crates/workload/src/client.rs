@@ -1,7 +1,8 @@
 //! What a workload needs from a database: statements with parameters in, rows or an SQLSTATE out.
 //!
-//! Transactions are plain SQL (`BEGIN`, `COMMIT`, `ROLLBACK`), as for any client. The traits are object-safe, so one
-//! workload runs unchanged over the PostgreSQL protocol, inside the simulator, and inside the demo's process.
+//! Transactions are plain SQL (`BEGIN`, `COMMIT`, `ROLLBACK`), as for any client. The traits are
+//! object-safe, so one workload runs unchanged over the PostgreSQL protocol, inside the simulator,
+//! and inside the demo's process.
 
 use async_trait::async_trait;
 use meridian_base::{Error, Result};
@@ -22,7 +23,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value as an SQL literal, for statements built as text (multi-row loads, drivers without parameters).
+    /// The value as an SQL literal, for statements built as text (multi-row loads, drivers without
+    /// parameters).
     pub fn literal(&self) -> String {
         match self {
             Value::Null => "NULL".to_string(),
@@ -100,8 +102,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The integer in one column of one row; an error that names the place if there is none. A missing row is worth another
-    /// attempt.
+    /// The integer in one column of one row; an error that names the place if there is none. A
+    /// missing row is worth another attempt.
     pub fn int(&self, row: usize, column: usize) -> Result<i64> {
         let value = self.cell(row, column)?;
         value.as_int().ok_or_else(|| unexpected(row, column, "an integer", value))
@@ -112,8 +114,8 @@ impl Rows {
         value.as_text().ok_or_else(|| unexpected(row, column, "text", value))
     }
     fn cell(&self, row: usize, column: usize) -> Result<&Value> {
-        // What an open transaction reads is speculative until it commits: it may not have heard of the row, and then it would not
-        // commit either.
+        // What an open transaction reads is speculative until it commits: it may not have heard of
+        // the row, and then it would not commit either.
         let cells = self.rows.get(row).ok_or_else(|| Error::retry(format!("the result has no row {row}")))?;
         cells.get(column).ok_or_else(|| Error::internal(format!("the result has no column {column}")))
     }
@@ -131,16 +133,20 @@ pub struct Told {
     pub tags: u64,
 }
 
-/// One connection. After an error with SQLSTATE class 08 or 57P01 it is dead and is dropped by its user.
+/// One connection. After an error with SQLSTATE class 08 or 57P01 it is dead and is dropped by its
+/// user.
 #[async_trait]
 pub trait Client: Send {
-    /// Runs one statement; parameters are `$1`, `$2`, …. The driver may prepare and cache it by its text.
+    /// Runs one statement; parameters are `$1`, `$2`, …. The driver may prepare and cache it by its
+    /// text.
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows>;
 
-    /// Runs one statement without parameters that is sent once and not worth preparing: DDL, transaction control, loads.
+    /// Runs one statement without parameters that is sent once and not worth preparing: DDL,
+    /// transaction control, loads.
     async fn execute(&mut self, sql: &str) -> Result<Rows>;
 
-    /// What the statement that failed last had told before its error. A client that shows rows as they come has shown these.
+    /// What the statement that failed last had told before its error. A client that shows rows as
+    /// they come has shown these.
     fn told_before_error(&self) -> Told;
 }
 
@@ -150,7 +156,8 @@ pub trait Connector: Send + Sync {
     /// The regions one can connect to; the first one is where databases are created.
     fn regions(&self) -> Vec<String>;
 
-    /// Whether the database understands regions and localities. A plain PostgreSQL, run as a control, does not.
+    /// Whether the database understands regions and localities. A plain PostgreSQL, run as a
+    /// control, does not.
     fn knows_regions(&self) -> bool {
         true
     }
@@ -160,7 +167,7 @@ pub trait Connector: Send + Sync {
         false
     }
 
-    /// Connects to some living node of a region. Repeated calls try the region's nodes in turn, so that a client whose node
-    /// died finds another one by connecting again.
+    /// Connects to some living node of a region. Repeated calls try the region's nodes in turn, so
+    /// that a client whose node died finds another one by connecting again.
     async fn connect(&self, region: &str, database: &str) -> Result<Box<dyn Client>>;
 }

@@ -1,7 +1,8 @@
 //! A histogram of durations with logarithmic buckets.
 //!
-//! Every power of two is cut into 32 equal parts, so a percentile is off by at most about 3 %, over the whole range from one
-//! microsecond to hours, in 8 KiB. Two histograms add up bucket by bucket, so each worker fills its own.
+//! Every power of two is cut into 32 equal parts, so a percentile is off by at most about 3 %, over
+//! the whole range from one microsecond to hours, in 8 KiB. Two histograms add up bucket by bucket,
+//! so each worker fills its own.
 
 use std::time::Duration;
 
@@ -43,8 +44,8 @@ impl Histogram {
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// The duration that a share (`0.0..=1.0`) of the counted ones do not exceed, rounded up to its bucket's end. `None` when
-    /// nothing was counted.
+    /// The duration that a share (`0.0..=1.0`) of the counted ones do not exceed, rounded up to its
+    /// bucket's end. `None` when nothing was counted.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;

@@ -1,8 +1,9 @@
-//! What clients did and saw, in the one form that all checkers judge: a line of JSON per transaction.
+//! What clients did and saw, in the one form that all checkers judge: a line of JSON per
+//! transaction.
 //!
-//! A history is what clients *observed*: the times are those at which a client sent its first statement and learned the
-//! outcome. A transaction whose outcome the client never learned is kept, as [`Outcome::Unknown`]: it may have happened at any
-//! time after its start, or never.
+//! A history is what clients *observed*: the times are those at which a client sent its first
+//! statement and learned the outcome. A transaction whose outcome the client never learned is kept,
+//! as [`Outcome::Unknown`]: it may have happened at any time after its start, or never.
 
 use meridian_base::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,8 @@ pub enum Op {
     Append { key: i64, value: i64 },
     /// A key's whole list; a key without a row has an empty one.
     ReadList { key: i64, values: Vec<i64> },
-    /// The lists of all keys in `from..to` that have a row: a predicate read. The keys that are missing were seen as missing.
+    /// The lists of all keys in `from..to` that have a row: a predicate read. The keys that are
+    /// missing were seen as missing.
     ReadRange { from: i64, to: i64, lists: BTreeMap<i64, Vec<i64>> },
     /// Removes a key, whose list was this one. Nothing is appended to it afterwards.
     Delete { key: i64, values: Vec<i64> },

@@ -1,12 +1,13 @@
-//! Unique inserts: every name is wanted by all clients at about the same time, and one of them gets it.
+//! Unique inserts: every name is wanted by all clients at about the same time, and one of them gets
+//! it.
 //!
 //! Half of the names are fought over by primary key, half by a secondary unique index. At the end:
 //!
 //! * whoever was told «inserted» owns the name; nobody else does;
 //! * whoever was told «taken» (23505) was told the truth: somebody has the name;
 //! * a name never has two owners;
-//! * whoever gave a name back that nobody else wants, and was told so, may take it again at once, from any region: «taken» would
-//!   rest on what an old replica shows.
+//! * whoever gave a name back that nobody else wants, and was told so, may take it again at once,
+//!   from any region: «taken» would rest on what an old replica shows.
 
 use crate::client::Value;
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
@@ -90,7 +91,8 @@ impl Inserts {
         (-state.next_owner, state.next_owner)
     }
 
-    /// Takes a name of its own and gives it back, both in the region where the tables are, and takes it again from elsewhere.
+    /// Takes a name of its own and gives it back, both in the region where the tables are, and
+    /// takes it again from elsewhere.
     async fn take_again(&self, at_home: &mut Session, elsewhere: &mut Session, rng: &mut SmallRng) -> Attempted<()> {
         let (name, owner) = self.draw_own();
         let table = table_of(name);

@@ -1,23 +1,28 @@
 //! List-append: transactions of appends to lists and reads of lists, one by one and by range.
 //!
-//! An append leaves its whole past in the value (the list), so a reader sees which appends came before and in which order:
-//! that is what lets a checker rebuild the dependencies between transactions from the outside. Ranges are read too, and new
-//! keys appear inside them all the time, so phantoms have a chance to show.
+//! An append leaves its whole past in the value (the list), so a reader sees which appends came
+//! before and in which order: that is what lets a checker rebuild the dependencies between
+//! transactions from the outside. Ranges are read too, and new keys appear inside them all the
+//! time, so phantoms have a chance to show.
 //!
-//! A row holds two lists in two columns, and each is a key of its own: two transactions may meet in one row without
-//! touching the same column, which certification tells apart.
+//! A row holds two lists in two columns, and each is a key of its own: two transactions may meet in
+//! one row without touching the same column, which certification tells apart.
 //!
-//! A share of the transactions picks the region anew for every step, so one transaction reads and appends keys of several
-//! regions; a range read is then often made in every region, one after the other, where only one snapshot over all of them
-//! will do. Some of them only read, a range in every region, in a block that says so or in one statement: the database has ways of
-//! its own for these. The history needs no regions: a key's number says which one it belongs to.
+//! A share of the transactions picks the region anew for every step, so one transaction reads and
+//! appends keys of several regions; a range read is then often made in every region, one after the
+//! other, where only one snapshot over all of them will do. Some of them only read, a range in
+//! every region, in a block that says so or in one statement: the database has ways of its own for
+//! these. The history needs no regions: a key's number says which one it belongs to.
 //!
-//! Every attempt is a record of its own, with values never used before: the appends of an attempt that was refused must
-//! never be seen by anybody. So are appends behind a savepoint that are rolled back: they are a record that aborted.
+//! Every attempt is a record of its own, with values never used before: the appends of an attempt
+//! that was refused must never be seen by anybody. So are appends behind a savepoint that are
+//! rolled back: they are a record that aborted.
 //!
-//! [`Extras`] send more of the same through other parts of the database: rows that are deleted, once and for ever; rows found by a
-//! secondary index; one table REGIONAL BY ROW, whose rows move, in the place of a table for each region; blocks that only read, now or
-//! in the past; schema changes, and regions that leave the database, meanwhile. What a reader may see is the same in every case.
+//! [`Extras`] send more of the same through other parts of the database: rows that are deleted,
+//! once and for ever; rows found by a secondary index; one table REGIONAL BY ROW, whose rows move,
+//! in the place of a table for each region; blocks that only read, now or in the past; schema
+//! changes, and regions that leave the database, meanwhile. What a reader may see is the same in
+//! every case.
 
 use crate::client::{Rows, Value};
 use crate::history::{Op, Outcome, Record};
@@ -34,7 +39,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const DATABASE: &str = "lists";
-/// Keys of one region in the history; a key of region `r` in the table is `r * KEYS_OF_REGION` higher in the history.
+/// Keys of one region in the history; a key of region `r` in the table is `r * KEYS_OF_REGION`
+/// higher in the history.
 const KEYS_OF_REGION: i64 = 1_000_000;
 /// Share of the transactions over several regions that only read.
 const READING_SHARE: f64 = 0.25;
@@ -118,7 +124,8 @@ struct State {
     keys: BTreeMap<String, Vec<(i64, u32)>>,
     next_key: BTreeMap<String, i64>,
     next_value: i64,
-    /// Rows of keys that are deleted at some time, as far as somebody has inserted them or is trying to: once.
+    /// Rows of keys that are deleted at some time, as far as somebody has inserted them or is
+    /// trying to: once.
     born: BTreeSet<(String, i64)>,
 }
 
@@ -386,7 +393,8 @@ impl ListAppend {
         };
         let mut ops = done.take();
         if outcome != Outcome::Committed {
-            // What a client reads in a transaction that does not commit is speculative and promises nothing.
+            // What a client reads in a transaction that does not commit is speculative and promises
+            // nothing.
             ops.retain(|op| matches!(op, Op::Append { .. } | Op::Delete { .. }));
         }
         if is_past {
@@ -470,7 +478,8 @@ impl State {
         }
     }
 
-    /// A step that only transactions with extras have; and every write to a row that is deleted at some time is such a one.
+    /// A step that only transactions with extras have; and every write to a row that is deleted at
+    /// some time is such a one.
     fn extra_step(&mut self, config: &ListAppendConfig, region: &str, key: i64, rng: &mut SmallRng) -> Option<Step> {
         let extras = config.extras;
         let is_mortal = extras.deletes && key / 2 % MORTAL_ROWS == MORTAL_ROWS - 1;
@@ -804,8 +813,8 @@ impl Workload for ListAppend {
                     let took = Duration::from_micros(context.timer.now_micros() - started);
                     context.stats.success(&key, took, 0);
                 }
-                // Two transactions may both insert a key's first row; the second learns of the first by this error. A moment of the
-                // past may lie before the tables were made.
+                // Two transactions may both insert a key's first row; the second learns of the
+                // first by this error. A moment of the past may lie before the tables were made.
                 Tried::Failed(error)
                     if crate::session::is_retryable(&error)
                         || error.sqlstate() == "23505"

@@ -1,8 +1,9 @@
 //! A queue in SQL: items between a head and a tail, put and taken in one transaction each.
 //!
-//! The position an item got or was taken from is returned to the client, so the order is visible from the outside, and it has
-//! to agree with real time: what was put after another put was acknowledged lies behind it, and so with taking. Every item
-//! is taken at most once; nothing that was acknowledged is lost; nothing is taken that was never put.
+//! The position an item got or was taken from is returned to the client, so the order is visible
+//! from the outside, and it has to agree with real time: what was put after another put was
+//! acknowledged lies behind it, and so with taking. Every item is taken at most once; nothing that
+//! was acknowledged is lost; nothing is taken that was never put.
 
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
 use crate::schema;

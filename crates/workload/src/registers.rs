@@ -1,5 +1,5 @@
-//! Registers: single-statement reads, writes and compare-and-set, each a transaction of its own, for the checker of
-//! linearizability.
+//! Registers: single-statement reads, writes and compare-and-set, each a transaction of its own,
+//! for the checker of linearizability.
 
 use crate::client::Value;
 use crate::history::{Op, Outcome, Record};

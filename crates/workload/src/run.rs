@@ -1,8 +1,10 @@
-//! A workload is setup + load + work + check; whoever runs it brings the connections, the clock and the tasks.
+//! A workload is setup + load + work + check; whoever runs it brings the connections, the clock and
+//! the tasks.
 //!
-//! A harness calls [`Workload::setup`] once, spawns [`Workload::worker`] as often as it likes (one per client, on any task or
-//! simulated host), asks everybody to stop, waits for the workers, and then calls [`Workload::check`], which judges what a
-//! client can see. Histories recorded by the workers are judged by checkers elsewhere.
+//! A harness calls [`Workload::setup`] once, spawns [`Workload::worker`] as often as it likes (one
+//! per client, on any task or simulated host), asks everybody to stop, waits for the workers, and
+//! then calls [`Workload::check`], which judges what a client can see. Histories recorded by the
+//! workers are judged by checkers elsewhere.
 
 use crate::client::Connector;
 use crate::history::History;
@@ -47,8 +49,8 @@ impl Context {
     pub fn session(&self, region: &str, database: &str) -> Session {
         Session::new(self, region, database, self.retry)
     }
-    /// What is wrong at the end: what the workload finds, and what clients were told and nobody stands for. Harnesses ask this, not
-    /// [`Workload::check`].
+    /// What is wrong at the end: what the workload finds, and what clients were told and nobody
+    /// stands for. Harnesses ask this, not [`Workload::check`].
     pub async fn verdict(&self, workload: &dyn Workload) -> Result<Verdict> {
         let mut verdict = workload.check(self).await?;
         verdict.violations.extend(self.history.untrue());
@@ -105,20 +107,21 @@ pub trait Workload: Send + Sync {
     /// A word for tables and command lines.
     fn name(&self) -> &'static str;
 
-    /// Creates its database and tables and loads its rows. `progress` is called after every batch. Statements whose outcome
-    /// is unknown are run again, so setting up survives a node's death.
+    /// Creates its database and tables and loads its rows. `progress` is called after every batch.
+    /// Statements whose outcome is unknown are run again, so setting up survives a node's death.
     async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()>;
 
-    /// Works until the context says stop. Errors of the database are part of the job and are counted; `Err` means that the
-    /// worker cannot go on, which no fault of the cluster should cause.
+    /// Works until the context says stop. Errors of the database are part of the job and are
+    /// counted; `Err` means that the worker cannot go on, which no fault of the cluster should
+    /// cause.
     async fn worker(&self, context: &Context, worker: Worker) -> Result<()>;
 
     /// Judges the final state. Called when no worker runs any more and the cluster is well again.
     async fn check(&self, context: &Context) -> Result<Verdict>;
 }
 
-/// Runs a transaction that only reads until it is answered: for final checks, when the cluster may still be electing. Gives
-/// up after a minute without an answer, which is itself a finding.
+/// Runs a transaction that only reads until it is answered: for final checks, when the cluster may
+/// still be electing. Gives up after a minute without an answer, which is itself a finding.
 pub(crate) async fn until_answered<T, F>(context: &Context, session: &mut Session, mut body: F) -> Result<T>
 where
     F: for<'c> FnMut(&'c mut Statements<'_>) -> BoxFuture<'c, Result<T>>,
@@ -139,7 +142,8 @@ where
     unreachable!("the loop ends by returning")
 }
 
-/// What a worker does about an error: it rests and goes on, unless the statement itself is wrong, which no fault explains.
+/// What a worker does about an error: it rests and goes on, unless the statement itself is wrong,
+/// which no fault explains.
 pub(crate) async fn rest_after(error: &Error, rest: Duration) -> Result<()> {
     if is_own_fault(error) {
         return Err(error.clone());
@@ -148,13 +152,14 @@ pub(crate) async fn rest_after(error: &Error, rest: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Syntax, unknown names, types, unsupported features: the workload's fault, or a bug that must not pass as «unavailable».
+/// Syntax, unknown names, types, unsupported features: the workload's fault, or a bug that must not
+/// pass as «unavailable».
 fn is_own_fault(error: &Error) -> bool {
     matches!(&error.sqlstate()[..2], "42" | "0A" | "22" | "26" | "34" | "3D" | "3F" | "XX")
 }
 
-/// How long a transaction stays open for no reason: most do not, some for up to `longest`. Only its first attempt should: one
-/// that is too slow would be so again.
+/// How long a transaction stays open for no reason: most do not, some for up to `longest`. Only its
+/// first attempt should: one that is too slow would be so again.
 pub(crate) fn draw_pause(longest: Duration, rng: &mut SmallRng) -> Duration {
     if longest.is_zero() || rng.random_bool(0.7) {
         return Duration::ZERO;
@@ -171,8 +176,8 @@ pub(crate) fn pick_region<'r>(regions: &'r [String], own: &'r str, other_share: 
     (others[rng.random_range(0..others.len())], Locality::Other)
 }
 
-/// True with this probability. An impossible thing draws nothing, so that a share of 0 leaves all other choices of a seed as
-/// they were before the share existed.
+/// True with this probability. An impossible thing draws nothing, so that a share of 0 leaves all
+/// other choices of a seed as they were before the share existed.
 pub(crate) fn chance(share: f64, rng: &mut SmallRng) -> bool {
     share > 0.0 && rng.random_bool(share)
 }
@@ -182,7 +187,8 @@ pub(crate) fn locality_of(home: &str, client: &str) -> Locality {
     if home == client { Locality::Own } else { Locality::Other }
 }
 
-/// Counts how an operation ended and says whether the worker goes on: a worker stops only at its own faults.
+/// Counts how an operation ended and says whether the worker goes on: a worker stops only at its
+/// own faults.
 pub(crate) async fn account<T>(
     context: &Context,
     session: &mut Session,

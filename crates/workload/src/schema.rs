@@ -1,7 +1,7 @@
 //! Setting up databases and tables in a way that can be repeated.
 //!
-//! A node may die between doing a statement and saying so. Every step here is therefore run again until it succeeds or until
-//! the database says that its result is already there.
+//! A node may die between doing a statement and saying so. Every step here is therefore run again
+//! until it succeeds or until the database says that its result is already there.
 
 use crate::client::Connector;
 use crate::run::Context;
@@ -15,7 +15,8 @@ pub const DATABASE_DEFAULT: &str = "postgres";
 /// How often one step of a setup is tried; with the pause between, more than two elections.
 const TRIES_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a node of another region may take to hear of what was just created, and how often it is asked.
+/// How long a node of another region may take to hear of what was just created, and how often it is
+/// asked.
 const HEARSAY_MAX: Duration = Duration::from_secs(5);
 const HEARSAY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -24,7 +25,8 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The schema that holds a region's tables: the region's name with `_` for `-`, so that it needs no quotes in a shell.
+/// The schema that holds a region's tables: the region's name with `_` for `-`, so that it needs no
+/// quotes in a shell.
 pub fn schema_of(region: &str) -> String {
     region.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
@@ -75,13 +77,15 @@ pub async fn run_all(session: &mut Session, statements: &[String]) -> Result<()>
     Ok(())
 }
 
-/// Runs statements that create things as one transaction, until it has taken effect. In a database over several regions a
-/// schema change waits for every region, so many at once take as long as one.
+/// Runs statements that create things as one transaction, until it has taken effect. In a database
+/// over several regions a schema change waits for every region, so many at once take as long as
+/// one.
 pub async fn run_block(session: &mut Session, statements: &[String]) -> Result<()> {
     let mut tries = 0;
     loop {
         let Err(error) = attempt_block(session, statements).await else { return Ok(()) };
-        // Nothing is undone on a connection that is gone; anywhere else a failed block has to be left.
+        // Nothing is undone on a connection that is gone; anywhere else a failed block has to be
+        // left.
         let _ = session.execute("ROLLBACK").await;
         // All of it was created at once, so if a part is there, so is the rest.
         if is_there_already(&error) {
@@ -114,8 +118,9 @@ fn is_passing(error: &Error) -> bool {
     is_retryable(error) || is_outcome_unknown(error) || is_to_come || error.kind() == ErrorKind::Unavailable
 }
 
-/// Runs one statement until it has taken effect; «it exists already» and «the row is already there» count as that. A node of
-/// another region may not have heard yet of the database, schema or table that the statement names.
+/// Runs one statement until it has taken effect; «it exists already» and «the row is already there»
+/// count as that. A node of another region may not have heard yet of the database, schema or table
+/// that the statement names.
 pub async fn run(session: &mut Session, sql: &str) -> Result<()> {
     let mut tries = 0;
     let begun = Instant::now();

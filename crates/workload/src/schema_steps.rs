@@ -1,16 +1,19 @@
 //! Schema changes under load, judged by real time.
 //!
-//! One worker drops a column and adds it again, creates and drops an index, and so on; the others use the column and the index
-//! all the while. A schema change that was acknowledged holds for everything that begins later:
+//! One worker drops a column and adds it again, creates and drops an index, and so on; the others
+//! use the column and the index all the while. A schema change that was acknowledged holds for
+//! everything that begins later:
 //!
-//! * a statement that names the column succeeds only if at some moment while it ran the column may have been there, and
-//!   fails with 42703 only if at some moment it may not have been;
-//! * what was inserted is found by way of an index as surely as by reading the whole table, however the index came to be.
+//! * a statement that names the column succeeds only if at some moment while it ran the column may
+//!   have been there, and fails with 42703 only if at some moment it may not have been;
+//! * what was inserted is found by way of an index as surely as by reading the whole table, however
+//!   the index came to be.
 //!
-//! Nobody else changes the schema, so «it exists already» is a lie unless an attempt before it ended without an answer.
+//! Nobody else changes the schema, so «it exists already» is a lie unless an attempt before it
+//! ended without an answer.
 //!
-//! The column comes and goes in transactions that also change a row of another table, which says whether it is there: nobody may find
-//! one without the other.
+//! The column comes and goes in transactions that also change a row of another table, which says
+//! whether it is there: nobody may find one without the other.
 
 use crate::client::Value;
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
@@ -59,11 +62,12 @@ pub struct SchemaSteps {
 
 #[derive(Default)]
 struct State {
-    /// When the column began to be there or not, as far as the one who changes it knows: `Some(known)` from the
-    /// acknowledgement of a change on, `None` from the sending of one on.
+    /// When the column began to be there or not, as far as the one who changes it knows:
+    /// `Some(known)` from the acknowledgement of a change on, `None` from the sending of one on.
     column: Vec<(u64, Option<bool>)>,
     uses: Vec<Use>,
-    /// What the index did not show although the table did, and columns without their row, as sentences.
+    /// What the index did not show although the table did, and columns without their row, as
+    /// sentences.
     missing: Vec<String>,
     inserted: BTreeSet<i64>,
     refused: BTreeSet<i64>,
@@ -116,7 +120,8 @@ impl SchemaSteps {
         self.state.lock().expect("no panic while noting")
     }
 
-    /// One schema change, tried until it is acknowledged or the run ends. While it is tried, nothing is known.
+    /// One schema change, tried until it is acknowledged or the run ends. While it is tried,
+    /// nothing is known.
     async fn change(&self, context: &Context, session: &mut Session, rng: &mut SmallRng, sql: &str, column: Option<bool>) {
         if column.is_some() {
             self.lock().column.push((context.timer.now_micros(), None));
@@ -129,7 +134,8 @@ impl SchemaSteps {
             };
             let done = match result {
                 Ok(()) => true,
-                // 42701 and 42P07 exist already, 42703 and 42704 are gone: by an attempt of which nobody could say what became of it.
+                // 42701 and 42P07 exist already, 42703 and 42704 are gone: by an attempt of which
+                // nobody could say what became of it.
                 Err(error) if matches!(error.sqlstate(), "42701" | "42703" | "42704" | "42P07") => {
                     if !is_in_doubt {
                         let now = context.timer.now_micros();

@@ -1,13 +1,15 @@
-//! One client's life: connect, run transactions, retry what may be retried, reconnect when the node is gone.
+//! One client's life: connect, run transactions, retry what may be retried, reconnect when the node
+//! is gone.
 //!
 //! Three things can come of a transaction, and telling them apart is what makes a workload a judge:
 //!
 //! * it committed;
 //! * it had no effect: the server said so, or COMMIT was never sent;
-//! * nobody knows: 40003, or the connection broke, or nothing came back in time, after COMMIT had been sent.
+//! * nobody knows: 40003, or the connection broke, or nothing came back in time, after COMMIT had
+//!   been sent.
 //!
-//! Only 40001 and 40P01 («run it again») are retried, with jitter, and only a bounded number of times. Other errors end the
-//! transaction, and the workload decides whether to go on.
+//! Only 40001 and 40P01 («run it again») are retried, with jitter, and only a bounded number of
+//! times. Other errors end the transaction, and the workload decides whether to go on.
 
 use crate::client::{Client, Connector, Rows, Told, Value};
 use crate::history::History;
@@ -68,7 +70,8 @@ impl Mode {
 pub struct RetryPolicy {
     /// Attempts after the first.
     pub retries_max: u32,
-    /// The wait before the first retry; doubled for each further one, each time with up to as much jitter on top.
+    /// The wait before the first retry; doubled for each further one, each time with up to as much
+    /// jitter on top.
     pub backoff: Duration,
     /// No wait is longer.
     pub backoff_max: Duration,
@@ -99,7 +102,8 @@ pub fn is_connection_lost(error: &Error) -> bool {
     error.sqlstate().starts_with("08") || matches!(error.sqlstate(), "57P01" | "57P02")
 }
 
-/// Whether a failed COMMIT, or a failed statement outside a transaction block, may nevertheless have taken effect.
+/// Whether a failed COMMIT, or a failed statement outside a transaction block, may nevertheless
+/// have taken effect.
 pub fn is_outcome_unknown(error: &Error) -> bool {
     error.kind() == ErrorKind::Unknown
         || is_connection_lost(error)
@@ -144,8 +148,8 @@ impl Session {
         std::mem::take(&mut self.retries)
     }
 
-    /// One statement outside a transaction block that only reads, or whose error the caller treats with
-    /// [`is_outcome_unknown`].
+    /// One statement outside a transaction block that only reads, or whose error the caller treats
+    /// with [`is_outcome_unknown`].
     pub async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
         let limit = self.policy.statement_timeout;
         let result = bounded(limit, self.client().await?.query(sql, params)).await;
@@ -161,8 +165,9 @@ impl Session {
         self.forget_if_lost(result)
     }
 
-    /// A statement by itself is an implicit transaction: what it told before the server's error is untrue. (Of a string of several
-    /// statements the first may have committed; a connection that broke has told the beginning of what is true.)
+    /// A statement by itself is an implicit transaction: what it told before the server's error is
+    /// untrue. (Of a string of several statements the first may have committed; a connection that
+    /// broke has told the beginning of what is true.)
     fn judge(&self, sql: &str, result: &Result<Rows>) {
         let (Err(error), Some(client)) = (result, &self.client) else { return };
         let is_one = !sql.trim_end_matches([';', ' ', '\n']).contains(';');
@@ -192,7 +197,8 @@ impl Session {
         unreachable!("the loop ends by returning")
     }
 
-    /// Runs `body` between BEGIN and COMMIT, again and again while the server says that it may succeed.
+    /// Runs `body` between BEGIN and COMMIT, again and again while the server says that it may
+    /// succeed.
     ///
     /// The body must not keep state from one call to the next: each call is a new transaction.
     pub async fn transaction<T, F>(&mut self, rng: &mut SmallRng, body: F) -> Attempted<T>
@@ -244,7 +250,8 @@ impl Session {
         }
     }
 
-    /// Ends an open transaction after an error. A connection on which even that fails is not used again.
+    /// Ends an open transaction after an error. A connection on which even that fails is not used
+    /// again.
     async fn roll_back(&mut self, error: &Error) {
         if is_connection_lost(error) || self.execute("ROLLBACK").await.is_err() {
             self.client = None;
@@ -284,7 +291,8 @@ impl Statements<'_> {
     }
 }
 
-/// Silence for too long is a lost connection: 08006, so that it is dropped and, after COMMIT, counts as unknown.
+/// Silence for too long is a lost connection: 08006, so that it is dropped and, after COMMIT,
+/// counts as unknown.
 async fn bounded<T>(limit: Duration, answer: impl Future<Output = Result<T>>) -> Result<T> {
     match timeout(limit, answer).await {
         Ok(result) => result,

@@ -1,4 +1,5 @@
-//! What a run measured: a latency histogram and counts per client region, operation, and whose rows the operation touched.
+//! What a run measured: a latency histogram and counts per client region, operation, and whose rows
+//! the operation touched.
 
 use crate::histogram::Histogram;
 use meridian_base::Error;
@@ -74,7 +75,8 @@ impl Stats {
             s.retries += u64::from(retries);
         });
     }
-    /// Everything so far, ordered by key. A live table shows the difference of two snapshots, or one after [`Stats::take`].
+    /// Everything so far, ordered by key. A live table shows the difference of two snapshots, or
+    /// one after [`Stats::take`].
     pub fn snapshot(&self) -> BTreeMap<StatsKey, OperationStats> {
         self.lock().clone()
     }

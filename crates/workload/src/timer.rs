@@ -1,14 +1,16 @@
 //! Time for workloads.
 //!
-//! Sleeping is `tokio::time`, which the simulator controls. The times recorded in histories come from a [`Timer`], because
-//! every simulated host has a tokio clock of its own, and the checkers need one order over all clients.
+//! Sleeping is `tokio::time`, which the simulator controls. The times recorded in histories come
+//! from a [`Timer`], because every simulated host has a tokio clock of its own, and the checkers
+//! need one order over all clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 
-/// One clock for all clients of a run, in microseconds. It never goes back, and if one call returned before another was made,
-/// in whichever task, the second returns at least as much as the first.
+/// One clock for all clients of a run, in microseconds. It never goes back, and if one call
+/// returned before another was made, in whichever task, the second returns at least as much as the
+/// first.
 pub trait Timer: Send + Sync {
     /// Microseconds since some fixed point before the run.
     fn now_micros(&self) -> u64;

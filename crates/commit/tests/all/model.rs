@@ -1,12 +1,15 @@
-//! Every history of small systems, explored exhaustively, with changes of primary at every moment and a network that does what
-//! it likes (see `world`). In every state:
+//! Every history of small systems, explored exhaustively, with changes of primary at every moment
+//! and a network that does what it likes (see `world`). In every state:
 //!
-//! * T4: a group that said YES at a timestamp never says another, nor NO; its log has one vote and one outcome.
-//! * T5: outcomes are equal at all participants, follow from the votes, and have the effects of the slices at that timestamp.
-//! * T1, T2: of the transactions that commit, no two that conflict share a timestamp, and each one's reads hold at its own.
+//! * T4: a group that said YES at a timestamp never says another, nor NO; its log has one vote and
+//!   one outcome.
+//! * T5: outcomes are equal at all participants, follow from the votes, and have the effects of the
+//!   slices at that timestamp.
+//! * T1, T2: of the transactions that commit, no two that conflict share a timestamp, and each
+//!   one's reads hold at its own.
 //!
-//! And from every state, if everything that may be lost is lost and nothing after that, every transaction ends and everything
-//! is forgotten.
+//! And from every state, if everything that may be lost is lost and nothing after that, every
+//! transaction ends and everything is forgotten.
 
 use crate::world::{Event, Hold, Messages, Said, Scenario, Slice, World, key, txn};
 use meridian_base::record::{Outcome, Record};
@@ -193,7 +196,8 @@ const fn slice(group: usize, reads: &'static [u8], writes: &'static [u8]) -> Sli
     Slice { group, reads, writes }
 }
 
-/// One transaction that reads and writes at one group and reads at the other: everything may happen to it.
+/// One transaction that reads and writes at one group and reads at the other: everything may happen
+/// to it.
 fn one() -> Scenario {
     Scenario {
         skews: &[0, 100_000],
@@ -226,7 +230,8 @@ fn same_rows() -> Scenario {
     Scenario { transactions: vec![slices(), slices()], ..two() }
 }
 
-/// The second group's clock is so far ahead that the first one's is not moved there: its outcomes wait.
+/// The second group's clock is so far ahead that the first one's is not moved there: its outcomes
+/// wait.
 fn far_ahead() -> Scenario {
     Scenario { skews: &[0, 1_000_000], ..one() }
 }

@@ -1,5 +1,6 @@
-//! The state table of `docs/design/transaction-states.md`: a participant over the real tables is brought into every state, every
-//! event happens to it there, and what it does is written down as the table has it.
+//! The state table of `docs/design/transaction-states.md`: a participant over the real tables is
+//! brought into every state, every event happens to it there, and what it does is written down as
+//! the table has it.
 
 use crate::world::{Group, Hold, Scenario, Slice, WATERMARK, group_id, key, prepare, txn};
 use meridian_base::limits::{EARLY_VOTES_MAX, PREPARE_WAIT_MAX};
@@ -238,7 +239,8 @@ fn table() -> String {
     lines.join("\n")
 }
 
-/// Up to when the reads of GLOBAL rows hold is noted in the slice that is certified, and in no other.
+/// Up to when the reads of GLOBAL rows hold is noted in the slice that is certified, and in no
+/// other.
 #[test]
 fn what_is_certified_may_be_noted_in_until_it_is() {
     let mut case = Case::new(PlantedBugs::NONE);
@@ -274,7 +276,8 @@ fn a_prepare_does_not_wait_for_ever() {
     }
 }
 
-/// A Prepare that is held back is certified when the hold is over, when somebody asks, or when only its vote is missing.
+/// A Prepare that is held back is certified when the hold is over, when somebody asks, or when only
+/// its vote is missing.
 #[test]
 fn a_prepare_that_is_held_is_certified_when_it_is_wanted() {
     for wanted in [Event::Timer, Event::VoteRequest, Event::Yes] {
@@ -335,7 +338,8 @@ fn a_vote_in_this_groups_name_is_not_counted() {
     }
 }
 
-/// The watermark passes a transaction that has begun to vote here: it votes, and is not called forgotten meanwhile.
+/// The watermark passes a transaction that has begun to vote here: it votes, and is not called
+/// forgotten meanwhile.
 #[test]
 fn what_has_begun_to_vote_is_not_forgotten_before_it_has() {
     for (state, event, did) in [
@@ -375,7 +379,8 @@ fn a_transaction_of_one_group_ends_in_whatever_term() {
     assert_eq!(case.did(), "**log** Settled");
 }
 
-/// One that is to vote last certifies when the other has voted YES, however early that came, and refuses if it has to vote before.
+/// One that is to vote last certifies when the other has voted YES, however early that came, and
+/// refuses if it has to vote before.
 #[test]
 fn a_prepare_that_is_last_is_certified_after_the_others_alone() {
     let last = || {
@@ -430,7 +435,8 @@ fn what_is_on_its_way_to_be_settled_is_not_settled_again() {
     assert_eq!(case.state(), State::Forgotten);
 }
 
-/// Two groups that commit, abort, refuse and acknowledge, with the watermark a thousand transactions behind.
+/// Two groups that commit, abort, refuse and acknowledge, with the watermark a thousand
+/// transactions behind.
 #[test]
 fn what_is_remembered_does_not_grow_with_what_has_happened() {
     let scenario = scenario(PlantedBugs::NONE);
@@ -465,7 +471,8 @@ fn what_is_remembered_does_not_grow_with_what_has_happened() {
     assert!((900..1_100).contains(&largest), "{largest} remembered");
 }
 
-/// A last resort: what is prepared and waits for votes that nobody can give. In every other state something else ends it.
+/// A last resort: what is prepared and waits for votes that nobody can give. In every other state
+/// something else ends it.
 #[test]
 fn an_operator_ends_what_is_in_doubt_once_and_nothing_else() {
     for state in STATES {
@@ -487,7 +494,8 @@ fn an_operator_ends_what_is_in_doubt_once_and_nothing_else() {
     }
 }
 
-/// A group may be deleted when no other one names it: from before the record is in the log until everybody has acknowledged the outcome.
+/// A group may be deleted when no other one names it: from before the record is in the log until
+/// everybody has acknowledged the outcome.
 #[test]
 fn a_participant_names_whoever_it_may_still_ask() {
     for state in STATES {
@@ -499,7 +507,8 @@ fn a_participant_names_whoever_it_may_still_ask() {
     }
 }
 
-/// The other group is waited for: with its vote when this one is prepared, with its acknowledgement when it has committed.
+/// The other group is waited for: with its vote when this one is prepared, with its acknowledgement
+/// when it has committed.
 #[test]
 fn what_is_missing_is_told_group_by_group() {
     for state in STATES {
@@ -529,7 +538,8 @@ fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
     }
 }
 
-/// The other participants may have forgotten the transaction by then, or an operator may have ended it there.
+/// The other participants may have forgotten the transaction by then, or an operator may have ended
+/// it there.
 #[test]
 fn a_prepare_that_is_older_than_the_watermark_may_be_gets_a_no() {
     for (bugs, expected) in

@@ -1,9 +1,11 @@
-//! A few groups and a few transactions: the real participants over the real tables, reservations and clocks of crate `region`,
-//! and a network of which nothing is promised. The model explores it; the state table's test drives it by hand.
+//! A few groups and a few transactions: the real participants over the real tables, reservations
+//! and clocks of crate `region`, and a network of which nothing is promised. The model explores it;
+//! the state table's test drives it by hand.
 //!
-//! The network is the set of all messages ever sent. Any of them may be delivered at any time, again and again, or never: so
-//! loss, repetition, delay and reordering need no events of their own. A log entry is durable when an event says so; a crash
-//! keeps any prefix of what is not durable yet.
+//! The network is the set of all messages ever sent. Any of them may be delivered at any time,
+//! again and again, or never: so loss, repetition, delay and reordering need no events of their
+//! own. A log entry is durable when an event says so; a crash keeps any prefix of what is not
+//! durable yet.
 
 use crate::store::Store;
 use meridian_base::record::{Payload, Record, SchemaGrant};
@@ -18,7 +20,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How far clocks may be moved by a peer. The second group's is ahead by less, and in some scenarios by more.
+/// How far clocks may be moved by a peer. The second group's is ahead by less, and in some
+/// scenarios by more.
 const MAX_OFFSET: Duration = Duration::from_millis(250);
 /// When everything starts; ids are below it.
 const START: u64 = 1_000_000_000;

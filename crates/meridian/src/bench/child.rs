@@ -50,8 +50,8 @@ impl Drop for Server {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // SAFETY: signals a process that this one started and has not waited for yet. SIGINT is PostgreSQL's fast shutdown, and
-        // a node's graceful one.
+        // SAFETY: signals a process that this one started and has not waited for yet. SIGINT is
+        // PostgreSQL's fast shutdown, and a node's graceful one.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGINT) };
         let deadline = Instant::now() + END_PATIENCE;
         while Instant::now() < deadline {
@@ -76,7 +76,8 @@ impl Drop for Killed {
     }
 }
 
-/// Runs a command to its end and returns what it printed. Its output goes through files, so that it never waits for a reader.
+/// Runs a command to its end and returns what it printed. Its output goes through files, so that it
+/// never waits for a reader.
 pub async fn run(mut command: Command, scratch: &Path, limit: Duration) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |e: std::io::Error| Error::fatal(format!("cannot run {name}: {e}"));
@@ -112,7 +113,8 @@ pub fn tail(log: &Path) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
-/// CPU time in user and kernel mode that a process, its children that have ended, and those that live have used.
+/// CPU time in user and kernel mode that a process, its children that have ended, and those that
+/// live have used.
 pub fn cpu_time(pid: u32) -> Duration {
     // SAFETY: asks for a constant of the system.
     let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;

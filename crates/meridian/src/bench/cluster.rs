@@ -1,4 +1,5 @@
-//! The cluster of a bench: a node in each zone of some regions, in this process and on a directory that goes with it.
+//! The cluster of a bench: a node in each zone of some regions, in this process and on a directory
+//! that goes with it.
 
 use crate::client::PgConnector;
 use crate::demo::{Cluster, Distances, Layout};

@@ -1,7 +1,9 @@
-//! `meridian bench convoy`: what global transactions do to local ones (S-DUR, §5.3 to 5.5), over a simulated network.
+//! `meridian bench convoy`: what global transactions do to local ones (S-DUR, §5.3 to 5.5), over a
+//! simulated network.
 //!
-//! S-DUR as published, its remedies, and this database's protocol get the same arrivals over the same distances, with none of
-//! them slowed by the machine this runs on: the figures are the same everywhere for the same seed (`sim::convoy`).
+//! S-DUR as published, its remedies, and this database's protocol get the same arrivals over the
+//! same distances, with none of them slowed by the machine this runs on: the figures are the same
+//! everywhere for the same seed (`sim::convoy`).
 
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
@@ -14,7 +16,8 @@ use std::time::Duration;
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// Shares of global transactions, in percent. Each system's first one is what its others are held against.
+    /// Shares of global transactions, in percent. Each system's first one is what its others are
+    /// held against.
     #[arg(long, value_delimiter = ',', default_value = "0,1,10,50", value_parser = clap::value_parser!(u32).range(..=100))]
     shares: Vec<u32>,
     /// Transactions per second and partition; arrivals do not wait for answers.
@@ -52,7 +55,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for (placement, paper) in PAPER {
         println!("\n{}", title(placement));
         println!("{}", head());
-        // As in the paper: where every transaction crosses regions, holding one back only makes it late.
+        // As in the paper: where every transaction crosses regions, holding one back only makes it
+        // late.
         for system in systems.iter().filter(|s| placement == Placement::Zone || **s != System::Delayed) {
             let mut first: Option<Measured> = None;
             for share in &args.shares {

@@ -1,5 +1,5 @@
-//! `meridian bench ddl`: how long schema changes take on the demonstration's nine nodes, from a gateway in each region, and what they do
-//! to those who commit rows of their own region meanwhile.
+//! `meridian bench ddl`: how long schema changes take on the demonstration's nine nodes, from a
+//! gateway in each region, and what they do to those who commit rows of their own region meanwhile.
 
 use super::cluster::{Running, Shape, with_cluster, write};
 use super::latencies::millis;
@@ -137,7 +137,8 @@ async fn prepare(running: &Running) -> Result<()> {
     Ok(())
 }
 
-/// What commits of rows of their own region take clients of every region while something happens; in the order of the regions.
+/// What commits of rows of their own region take clients of every region while something happens;
+/// in the order of the regions.
 async fn commits_during<T>(running: &Running, happens: impl Future<Output = T>) -> Result<(Vec<Histogram>, T)> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = tokio::task::JoinSet::new();
@@ -167,7 +168,8 @@ async fn commits_during<T>(running: &Running, happens: impl Future<Output = T>) 
     Ok((commits.into_iter().map(|(_, took)| took).collect(), what))
 }
 
-/// How long each change takes, by region. Nobody waits for what the change before it left to do, such as deleting rows.
+/// How long each change takes, by region. Nobody waits for what the change before it left to do,
+/// such as deleting rows.
 async fn changes(running: &Running, rounds: u32) -> Result<Vec<Vec<Histogram>>> {
     let mut took: Vec<Vec<Histogram>> =
         CHANGES.iter().map(|_| running.regions.iter().map(|_| Histogram::new()).collect()).collect();

@@ -1,4 +1,5 @@
-//! What a workload's clients measured, operation by operation: latencies, attempts that were aborted, and what failed.
+//! What a workload's clients measured, operation by operation: latencies, attempts that were
+//! aborted, and what failed.
 
 use meridian_workload::Locality;
 use meridian_workload::histogram::Histogram;

@@ -1,7 +1,8 @@
 //! `meridian bench`: ratios, measured side by side on one machine.
 //!
-//! Absolute times say nothing on a shared machine. So the two sides run in turn, round by round, and what is shown is the
-//! ratio of each round, its median and its spread, and the CPU time the servers used.
+//! Absolute times say nothing on a shared machine. So the two sides run in turn, round by round,
+//! and what is shown is the ratio of each round, its median and its spread, and the CPU time the
+//! servers used.
 
 mod child;
 mod cluster;
@@ -24,19 +25,25 @@ use std::process::ExitCode;
 pub enum Command {
     /// pgbench against a node and a PostgreSQL, both started here with the same durability.
     Pg(pg::Args),
-    /// Transactions over several regions: this protocol, two-phase commit with a coordinator, and a single primary.
+    /// Transactions over several regions: this protocol, two-phase commit with a coordinator, and a
+    /// single primary.
     MultiRegion(multi_region::Args),
-    /// TPC-C over three regions, its consistency conditions, and the same across a crash of the whole cluster.
+    /// TPC-C over three regions, its consistency conditions, and the same across a crash of the
+    /// whole cluster.
     Tpcc(tpcc::Args),
     /// S-DUR's social network, surviving the loss of a zone and of a region.
     Social(social::Args),
-    /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a simulated network.
+    /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a
+    /// simulated network.
     Convoy(convoy::Args),
-    /// YCSB-B and -D on REGIONAL BY ROW tables: locality-optimized search, rehoming, and where inserts look for duplicates.
+    /// YCSB-B and -D on REGIONAL BY ROW tables: locality-optimized search, rehoming, and where
+    /// inserts look for duplicates.
     Locality(ycsb::locality::Args),
-    /// YCSB-A over five regions: GLOBAL and REGIONAL tables, stale reads, and a copy in each region.
+    /// YCSB-A over five regions: GLOBAL and REGIONAL tables, stale reads, and a copy in each
+    /// region.
     Global(ycsb::global::Args),
-    /// Schema changes from every region of the demonstration's nine nodes, while all of them commit.
+    /// Schema changes from every region of the demonstration's nine nodes, while all of them
+    /// commit.
     Ddl(ddl::Args),
 }
 

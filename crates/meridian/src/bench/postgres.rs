@@ -1,4 +1,5 @@
-//! A PostgreSQL of one's own: found, set up in a temporary directory, started on loopback, and ended.
+//! A PostgreSQL of one's own: found, set up in a temporary directory, started on loopback, and
+//! ended.
 
 use super::child::{self, Server};
 use meridian_server::node::base::{Error, Result};
@@ -15,8 +16,8 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 /// Where distributions keep what they do not put into the PATH.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Its settings beyond the defaults: memory for the data of a bench, no checkpoint in the middle of a run, and no weaker
-/// durability than the defaults (`fsync` and `synchronous_commit` stay on).
+/// Its settings beyond the defaults: memory for the data of a bench, no checkpoint in the middle of
+/// a run, and no weaker durability than the defaults (`fsync` and `synchronous_commit` stay on).
 const SETTINGS: [&str; 6] = [
     "listen_addresses=127.0.0.1",
     "max_connections=200",

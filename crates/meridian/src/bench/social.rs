@@ -1,5 +1,6 @@
-//! `meridian bench social`: S-DUR's social network (§5.6) over a cluster of three regions in this process, its database
-//! surviving the loss of a zone, then of a region; and what timelines cost those who write (§5.7).
+//! `meridian bench social`: S-DUR's social network (§5.6) over a cluster of three regions in this
+//! process, its database surviving the loss of a zone, then of a region; and what timelines cost
+//! those who write (§5.7).
 //!
 //! The paper's Figure 8 is a plot; what its text says of it is printed beside.
 
@@ -23,7 +24,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// Measured seconds of each of a placement's turns: timelines of the past, of the present, and none.
+    /// Measured seconds of each of a placement's turns: timelines of the past, of the present, and
+    /// none.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Clients in each region.
@@ -79,7 +81,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One placement: timelines of the past, of the present, and clients that rest as long as one of the past takes.
+    /// One placement: timelines of the past, of the present, and clients that rest as long as one
+    /// of the past takes.
     async fn placement(&self, survive: Survive, csv: &mut String) -> Result<bool> {
         let work = |timelines| {
             let config = SocialConfig { users_per_region: self.args.users, survive, timelines, ..SocialConfig::default() };

@@ -1,4 +1,5 @@
-//! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected distances.
+//! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected
+//! distances.
 
 use super::distance::Distances;
 use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
@@ -10,11 +11,13 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the cluster's shape and addresses are kept, in a directory that outlives the demonstration.
+/// Where the cluster's shape and addresses are kept, in a directory that outlives the
+/// demonstration.
 const LAYOUT_FILE: &str = "demo.json";
 /// Nodes hand leadership over when they stop, but all of them stop.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(8);
-/// Free bytes of the disk that the cluster leaves alone: it has little data, and is often in a temporary directory.
+/// Free bytes of the disk that the cluster leaves alone: it has little data, and is often in a
+/// temporary directory.
 const KEPT_FREE: u64 = 128 << 20;
 const ANY_PORT: &str = "127.0.0.1:0";
 
@@ -113,9 +116,9 @@ impl Cluster {
         Cluster { servers: Vec::new(), max_offset, threads: None }
     }
 
-    /// Starts every node. The first one founds the cluster; the others join it together, those of its own region first, so
-    /// that the catalog is spread over that region's zones from the beginning. Nodes that ran before start together, since they
-    /// need each other.
+    /// Starts every node. The first one founds the cluster; the others join it together, those of
+    /// its own region first, so that the catalog is spread over that region's zones from the
+    /// beginning. Nodes that ran before start together, since they need each other.
     pub async fn start(&mut self, mut layout: Layout, distances: &Distances, dir: &Path) -> Result<()> {
         if layout.is_old {
             let everybody: Vec<String> = layout.seats.iter().map(|s| s.listen.clone()).collect();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Regions and round trips in milliseconds of Table 1 of «Enabling the Next Generation of Multi-Region Applications with
-/// CockroachDB» (SIGMOD 2022).
+/// Regions and round trips in milliseconds of Table 1 of «Enabling the Next Generation of
+/// Multi-Region Applications with CockroachDB» (SIGMOD 2022).
 const MEASURED: [(&str, &str, u64); 10] = [
     ("us-east1", "us-west1", 63),
     ("us-east1", "europe-west2", 87),
@@ -26,7 +26,8 @@ pub const REGIONS_DEFAULT: &str = "us-east1,europe-west2,asia-northeast1";
 /// Between regions that neither the table nor the command line knows.
 const ROUND_TRIP_DEFAULT: Duration = Duration::from_millis(100);
 
-/// A vote must be back before an election's time is over (half a second), and while a group moves, its voters are in two regions.
+/// A vote must be back before an election's time is over (half a second), and while a group moves,
+/// its voters are in two regions.
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(400);
 /// Heartbeats between the voters of a region follow each other in 100 ms.
 const ZONE_ROUND_TRIP_MAX: Duration = Duration::from_millis(50);
@@ -54,8 +55,8 @@ fn pair(a: &str, b: &str) -> (String, String) {
 }
 
 impl Distances {
-    /// Between `regions`, as measured, unless `changes` (`a-b=120ms,…`) say otherwise; `zones` is the round trip between two
-    /// zones of a region.
+    /// Between `regions`, as measured, unless `changes` (`a-b=120ms,…`) say otherwise; `zones` is
+    /// the round trip between two zones of a region.
     pub fn new(regions: &[String], changes: &[String], zones: Duration) -> Result<Distances, String> {
         let mut between: BTreeMap<_, _> =
             MEASURED.iter().map(|(a, b, millis)| (pair(a, b), Duration::from_millis(*millis))).collect();

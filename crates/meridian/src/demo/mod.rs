@@ -1,12 +1,14 @@
-//! `meridian demo`: a cluster of several regions in one process, movr on it, and what its clients see.
+//! `meridian demo`: a cluster of several regions in one process, movr on it, and what its clients
+//! see.
 //!
-//! Everything is real but the distances: every node has its own log and store on disk and talks to the others over sockets on
-//! loopback; what crosses regions or zones is held back by its sender for half the round trip ([`distance`]). Clients connect
-//! to their own region's nodes over PostgreSQL's protocol.
+//! Everything is real but the distances: every node has its own log and store on disk and talks to
+//! the others over sockets on loopback; what crosses regions or zones is held back by its sender
+//! for half the round trip ([`distance`]). Clients connect to their own region's nodes over
+//! PostgreSQL's protocol.
 //!
-//! Who watches what: on a terminal the table is redrawn until every region has numbers, then comes a shell, while the clients
-//! go on; with `--no-shell` or `--for` the table is all there is. SQL piped in is run against the first region, and then only
-//! its results are on standard output.
+//! Who watches what: on a terminal the table is redrawn until every region has numbers, then comes
+//! a shell, while the clients go on; with `--no-shell` or `--for` the table is all there is. SQL
+//! piped in is run against the first region, and then only its results are on standard output.
 
 mod cluster;
 mod distance;
@@ -49,11 +51,13 @@ pub struct Args {
     /// Zones (and so nodes) per region.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
     zones: u8,
-    /// Round trips between regions, as in us-east1-europe-west2=120ms,…; each message is held back for half of it; at most 400ms.
-    /// What is not given is as in Table 1 of CockroachDB's multi-region paper, or 100ms.
+    /// Round trips between regions, as in us-east1-europe-west2=120ms,…; each message is held back
+    /// for half of it; at most 400ms. What is not given is as in Table 1 of CockroachDB's
+    /// multi-region paper, or 100ms.
     #[arg(long, value_delimiter = ',')]
     rtt: Vec<String>,
-    /// Round trip between two zones of a region (each message is held back for half of it; at most 50ms).
+    /// Round trip between two zones of a region (each message is held back for half of it; at most
+    /// 50ms).
     #[arg(long, default_value = "1ms", value_parser = duration)]
     zone_rtt: Duration,
     /// Keep the nodes' files here, and go on with what is there. Default: a temporary directory.
@@ -157,7 +161,8 @@ impl Demo {
         Demo { args, manner, is_typing: Arc::default(), began: Instant::now(), traffic: None }
     }
 
-    /// What the demonstration itself has to say. A script's standard output holds its results and nothing else.
+    /// What the demonstration itself has to say. A script's standard output holds its results and
+    /// nothing else.
     fn tell(&self, text: &str) {
         let text = text.as_bytes();
         // Nobody listening is no reason to stop.

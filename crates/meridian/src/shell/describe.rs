@@ -1,7 +1,7 @@
 //! `\l`, `\dn`, `\d` and its family, asked of `pg_catalog`.
 //!
-//! Unlike psql's, the lists show every schema of the database, not only those in the search path: the tables of a region
-//! often have a schema of their own.
+//! Unlike psql's, the lists show every schema of the database, not only those in the search path:
+//! the tables of a region often have a schema of their own.
 
 use super::Shell;
 use super::table::{self, Layout};

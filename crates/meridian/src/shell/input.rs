@@ -1,6 +1,7 @@
 //! Where lines come from: a terminal with editing and history, or a pipe.
 //!
-//! Both block, so they have a thread of their own, which reads a line only when it is asked for one.
+//! Both block, so they have a thread of their own, which reads a line only when it is asked for
+//! one.
 
 use std::io::BufRead;
 use std::path::PathBuf;

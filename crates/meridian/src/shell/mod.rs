@@ -1,12 +1,14 @@
 //! The SQL shell: statements and backslash commands in, tables out.
 //!
-//! It follows psql where both have something, so that hands and scripts need not learn anew; `\?` says what it knows.
+//! It follows psql where both have something, so that hands and scripts need not learn anew; `\?`
+//! says what it knows.
 //!
-//! * [`target`]: what a URL means. * [`wire`]: the protocol. * [`split`]: where a statement ends. * [`input`]: a terminal or a
-//!   pipe. * [`table`]: results as text. * [`commands`]: backslash commands. * [`describe`]: `\d` and its family.
+//! * [`target`]: what a URL means. * [`wire`]: the protocol. * [`split`]: where a statement ends. *
+//!   [`input`]: a terminal or a pipe. * [`table`]: results as text. * [`commands`]: backslash
+//!   commands. * [`describe`]: `\d` and its family.
 //!
-//! A pipe is a script: it stops at the first error, and its exit status says whether every statement succeeded.
-//! `\set ON_ERROR_STOP off` changes that; somebody who types is not stopped.
+//! A pipe is a script: it stops at the first error, and its exit status says whether every
+//! statement succeeded. `\set ON_ERROR_STOP off` changes that; somebody who types is not stopped.
 
 mod commands;
 mod describe;
@@ -106,7 +108,8 @@ impl Shell {
         })
     }
 
-    /// Runs the texts of `-c`: each is one message, so that several statements in one are one transaction, as in psql.
+    /// Runs the texts of `-c`: each is one message, so that several statements in one are one
+    /// transaction, as in psql.
     pub async fn run_texts(mut self, texts: &[String]) -> Ended {
         for text in texts {
             let flow = match text.trim_start().strip_prefix('\\') {
@@ -420,7 +423,8 @@ fn described(report: &Report, sql: &str, verbose: bool) -> String {
     out
 }
 
-/// The line of a statement that a position (in characters, from 1 on) lies in, and a mark below the place.
+/// The line of a statement that a position (in characters, from 1 on) lies in, and a mark below the
+/// place.
 fn marked(sql: &str, position: usize) -> String {
     const SHOWN_MAX: usize = 60;
     let before: String = sql.chars().take(position.saturating_sub(1)).collect();

@@ -1,8 +1,8 @@
 //! Cutting typed text into statements and backslash commands.
 //!
-//! A statement ends at a semicolon outside quotes, comments and parentheses. Text comes line by line, so what is unfinished
-//! is kept, and why it is unfinished shows in the prompt. Lexical rules: PostgreSQL manual, §4.1 (nested comments, dollar
-//! quotes, `E''` strings with backslashes).
+//! A statement ends at a semicolon outside quotes, comments and parentheses. Text comes line by
+//! line, so what is unfinished is kept, and why it is unfinished shows in the prompt. Lexical
+//! rules: PostgreSQL manual, §4.1 (nested comments, dollar quotes, `E''` strings with backslashes).
 
 /// Something complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,8 @@ impl Splitter {
         self.pending().is_empty() && self.inside == Inside::Nothing
     }
 
-    /// The character before `#` in a prompt, as psql has it: `=` ready, `-` more of the statement, or what is to be closed.
+    /// The character before `#` in a prompt, as psql has it: `=` ready, `-` more of the statement,
+    /// or what is to be closed.
     pub fn prompt_mark(&self) -> char {
         match &self.inside {
             Inside::Single { .. } => '\'',

@@ -1,4 +1,5 @@
-//! Results as text, laid out as psql does, so that a script's output can be compared between the two.
+//! Results as text, laid out as psql does, so that a script's output can be compared between the
+//! two.
 
 use super::wire::Column;
 
@@ -135,7 +136,8 @@ fn centered(text: &str, to: usize) -> String {
     format!("{}{text}{}", " ".repeat(gap / 2), " ".repeat(gap - gap / 2))
 }
 
-/// Terminal columns a text takes: nothing for combining marks, two for East Asian wide characters and emoji.
+/// Terminal columns a text takes: nothing for combining marks, two for East Asian wide characters
+/// and emoji.
 pub fn width(text: &str) -> usize {
     let of = |c: char| match c as u32 {
         0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,

@@ -16,7 +16,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads a URL. Missing parts are those of [`URL_DEFAULT`]; a host and port alone are understood too.
+    /// Reads a URL. Missing parts are those of [`URL_DEFAULT`]; a host and port alone are
+    /// understood too.
     pub fn parse(url: &str) -> Result<Target> {
         let bad = |why: &str| Error::sql("08001", format!("{url} is not a URL of a database: {why}")).hint(URL_DEFAULT);
         let rest = match url.split_once("://") {

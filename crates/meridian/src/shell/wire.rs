@@ -1,8 +1,8 @@
-//! The client's side of PostgreSQL's protocol, as far as a shell needs it: simple queries, COPY, cancel (PostgreSQL manual,
-//! chapter 55).
+//! The client's side of PostgreSQL's protocol, as far as a shell needs it: simple queries, COPY,
+//! cancel (PostgreSQL manual, chapter 55).
 //!
-//! Workloads use a driver; a shell shows what drivers hide: command tags, column types, notices, and whether a transaction
-//! is open.
+//! Workloads use a driver; a shell shows what drivers hide: command tags, column types, notices,
+//! and whether a transaction is open.
 
 use super::target::Target;
 use meridian_server::node::base::{Error, ErrorKind, Result};

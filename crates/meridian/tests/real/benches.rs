@@ -1,4 +1,5 @@
-//! Benches from their commands to their files, with what was written checked: nothing may be fast by being wrong.
+//! Benches from their commands to their files, with what was written checked: nothing may be fast
+//! by being wrong.
 
 use crate::process::meridian;
 

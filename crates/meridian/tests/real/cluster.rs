@@ -11,7 +11,8 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
-/// So many nodes of a region with one `--join` list, each in a zone of its own, on ports that were free a moment ago.
+/// So many nodes of a region with one `--join` list, each in a zone of its own, on ports that were
+/// free a moment ago.
 #[allow(clippy::disallowed_methods, reason = "a test looks for ports that are free")]
 pub fn specs(dir: &Path, count: usize) -> Vec<Spec> {
     let free: Vec<_> = (0..count * 2).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();

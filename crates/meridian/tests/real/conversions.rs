@@ -1,16 +1,19 @@
-//! The files of docs/multi-region against a cluster, and their statements counted: Table 2 of CockroachDB's multi-region paper.
+//! The files of docs/multi-region against a cluster, and their statements counted: Table 2 of
+//! CockroachDB's multi-region paper.
 
 use crate::process::meridian;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A schema, and the most statements of its own that the paper has: from the beginning, and to convert it.
+/// A schema, and the most statements of its own that the paper has: from the beginning, and to
+/// convert it.
 struct Schema {
     name: &'static str,
     new_max: usize,
     convert_max: usize,
-    /// The paper seems not to have counted those on the database: with them there would be more than its one.
+    /// The paper seems not to have counted those on the database: with them there would be more
+    /// than its one.
     counts_database: bool,
     /// What asks where the rows are, and the answer.
     question: &'static str,

@@ -1,7 +1,9 @@
-//! Which crate may know which: the table of the architecture as data, held against `cargo metadata`.
+//! Which crate may know which: the table of the architecture as data, held against `cargo
+//! metadata`.
 //!
-//! An edge that is missing here is a decision: add it here, in `ARCHITECTURE.md`, and with its reason in
-//! `docs/design/differences.md`. The same goes for a third-party dependency and its line in `docs/dependencies.md`.
+//! An edge that is missing here is a decision: add it here, in `ARCHITECTURE.md`, and with its
+//! reason in `docs/design/differences.md`. The same goes for a third-party dependency and its line
+//! in `docs/dependencies.md`.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -31,7 +33,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// What only tests may use: a protocol's model runs the real engine, not an imitation of it.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[("commit", &["region"])];
 
-/// Protocols: no async, threads, clocks or sockets. Of others' code they get bytes, formats and nothing that acts.
+/// Protocols: no async, threads, clocks or sockets. Of others' code they get bytes, formats and
+/// nothing that acts.
 const PURE: &[&str] = &["region", "commit", "escrow", "placement", "regex"];
 const PURE_MAY_USE: &[&str] = &["bytes", "postcard", "serde"];
 
@@ -67,8 +70,8 @@ fn edges(metadata: &Value) -> Vec<Edge> {
     edges
 }
 
-/// What is wrong with these edges, one line each. Dev-dependencies between our crates obey the same table, but for
-/// `TESTS_MAY_USE`.
+/// What is wrong with these edges, one line each. Dev-dependencies between our crates obey the same
+/// table, but for `TESTS_MAY_USE`.
 fn violations(edges: &[Edge]) -> Vec<String> {
     let for_tests =
         |e: &Edge| e.is_dev && TESTS_MAY_USE.iter().any(|(from, may)| *from == e.from && may.contains(&e.to.as_str()));

@@ -1,4 +1,5 @@
-//! The documents are true as far as a program can tell: what they link to exists, and so do the files and the items they name.
+//! The documents are true as far as a program can tell: what they link to exists, and so do the
+//! files and the items they name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ fn walk(folder: &Path, relative: &Path, known: &mut Known, documents: &mut Vec<P
     }
 }
 
-/// The item, variant or field that a line of Rust defines; also what is not one, which only makes the test more lenient.
+/// The item, variant or field that a line of Rust defines; also what is not one, which only makes
+/// the test more lenient.
 fn defined(line: &str) -> Option<String> {
     const BEFORE: &[&str] = &[
         "pub",

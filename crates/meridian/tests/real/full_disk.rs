@@ -1,4 +1,5 @@
-//! A disk that is full: writes are refused, reads and deletions go on, and everything does again once there is room.
+//! A disk that is full: writes are refused, reads and deletions go on, and everything does again
+//! once there is room.
 
 use crate::client::PgClient;
 use crate::process::{Node, Spec};

@@ -49,8 +49,8 @@ async fn three_nodes_found_one_cluster_and_whoever_loses_its_directory_is_a_new_
     assert_eq!(sql(&nodes[1], "SELECT count(*) FROM t").await, ["100"]);
 }
 
-/// Of three voters one lags, two die, and one of these comes back without its directory: with its vote the one that lags would lead,
-/// and what was acknowledged would be gone.
+/// Of three voters one lags, two die, and one of these comes back without its directory: with its
+/// vote the one that lags would lead, and what was acknowledged would be gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_emptied_directory_has_no_vote() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -144,8 +144,8 @@ async fn an_address_that_is_none_is_called_so() {
     assert!(said.contains("127.0.0.1:99999") && said.contains("HOST:PORT") && !said.contains("Another process"), "{said}");
 }
 
-/// Machines or pods that are made anew with the old disks: no catalog says where the nodes are. The addresses of the second
-/// start were other nodes' before.
+/// Machines or pods that are made anew with the old disks: no catalog says where the nodes are. The
+/// addresses of the second start were other nodes' before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_all_move_find_each_other() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! `meridian debug txn` and `meridian debug end-transaction`: a transaction whose participant is lost.
+//! `meridian debug txn` and `meridian debug end-transaction`: a transaction whose participant is
+//! lost.
 
 use crate::client::PgClient;
 use crate::cluster::{command, specs_in_regions, sql, sql_in, start_all, until};
@@ -15,8 +16,9 @@ fn in_doubt(asked: &Node) -> Vec<String> {
     cells.filter(|cell| cell.starts_with('t') && cell[1..].starts_with(|c: char| c.is_ascii_digit())).collect()
 }
 
-/// The vote of one region never comes. The other region's row is reserved until an operator says what becomes of it; nobody was
-/// told that it has committed, so it may be aborted, and the lost region agrees when it is back.
+/// The vote of one region never comes. The other region's row is reserved until an operator says
+/// what becomes of it; nobody was told that it has committed, so it may be aborted, and the lost
+/// region agrees when it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_ends_a_transaction_whose_participant_is_lost() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -44,7 +46,8 @@ async fn an_operator_ends_a_transaction_whose_participant_is_lost() {
     let (gateway, other) = (&nodes[0], &nodes[1]);
     until("the transaction to be listed", async || in_doubt(gateway).len() == 1).await;
     let id = in_doubt(gateway).remove(0);
-    // Its row is reserved. Reads of the row fail at once when the node knows that the other participant is lost.
+    // Its row is reserved. Reads of the row fail at once when the node knows that the other
+    // participant is lost.
     let mut reader = PgClient::connect(&other.sql_addr, "root", "d").await.expect("a connection");
     let mut read = async || {
         let began = Instant::now();

@@ -1,9 +1,11 @@
-//! `kill -9`, again and again, sometimes with the loss of the disk, under the bank and inserts workloads: nothing acknowledged is
-//! lost, and as long as two of three zones live, everything is served.
+//! `kill -9`, again and again, sometimes with the loss of the disk, under the bank and inserts
+//! workloads: nothing acknowledged is lost, and as long as two of three zones live, everything is
+//! served.
 //!
-//! `MERIDIAN_KILLS` says how often (a campaign: 200), `MERIDIAN_DISK_LOSS_EVERY` how many of these are one in which the node's
-//! disk is lost too (0: none is), `MERIDIAN_KILL_SEED` whom and when. A node that lost its disk starts with the same command,
-//! and the next kill waits until the new node stands for the old one: no group could bear the loss of two disks of three.
+//! `MERIDIAN_KILLS` says how often (a campaign: 200), `MERIDIAN_DISK_LOSS_EVERY` how many of these
+//! are one in which the node's disk is lost too (0: none is), `MERIDIAN_KILL_SEED` whom and when. A
+//! node that lost its disk starts with the same command, and the next kill waits until the new node
+//! stands for the old one: no group could bear the loss of two disks of three.
 
 use crate::client::PgConnector;
 use crate::cluster;
@@ -23,17 +25,19 @@ const BANK_WORKERS: u32 = 6;
 const INSERT_WORKERS: u32 = 3;
 const REGION: &str = "eu";
 const ZONES: [&str; 3] = ["a", "b", "c"];
-/// What is promised is 3 s (design: replication). Tests share their machine with other tests, and are built without
-/// optimization; the gaps themselves are printed.
+/// What is promised is 3 s (design: replication). Tests share their machine with other tests, and
+/// are built without optimization; the gaps themselves are printed.
 const GAP_MAX: Duration = Duration::from_secs(10);
-/// A machine that runs nobody for so long, since it has no memory left for instance, is told apart from a cluster that is silent.
+/// A machine that runs nobody for so long, since it has no memory left for instance, is told apart
+/// from a cluster that is silent.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 fn number_from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
-/// A small generator: which node, how long it stays down. Not the clock's business, so that a campaign can be repeated.
+/// A small generator: which node, how long it stays down. Not the clock's business, so that a
+/// campaign can be repeated.
 struct Draw(u64);
 
 impl Draw {
@@ -192,7 +196,8 @@ async fn kill_9_and_lost_disks_lose_nothing_and_two_of_three_zones_go_on() {
                 None
             }
         };
-        // Sometimes it comes back before the others notice, sometimes they have to go on without it.
+        // Sometimes it comes back before the others notice, sometimes they have to go on without
+        // it.
         tokio::time::sleep(Duration::from_millis(200 + draw.below(4_000))).await;
         zones.restart(victim).await;
         if let Some(lost) = &lost {

@@ -1,9 +1,11 @@
-//! The real binary as real processes: what it refuses, how it stops, what its shell's exit status says, and what `kill -9`
-//! may not lose.
+//! The real binary as real processes: what it refuses, how it stops, what its shell's exit status
+//! says, and what `kill -9` may not lose.
 //!
-//! Everything listens on loopback, on ports the system picks, and every process ends with the test that started it.
+//! Everything listens on loopback, on ports the system picks, and every process ends with the test
+//! that started it.
 //!
-//! And, since it has the whole before it: who may depend on whom, and whether the documents are true.
+//! And, since it has the whole before it: who may depend on whom, and whether the documents are
+//! true.
 
 mod benches;
 #[path = "../../src/client.rs"]

@@ -6,7 +6,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A node that takes longer to serve is broken; builds without optimization on busy machines are slow.
+/// A node that takes longer to serve is broken; builds without optimization on busy machines are
+/// slow.
 const READY_PATIENCE: Duration = Duration::from_secs(60);
 const END_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
@@ -48,7 +49,8 @@ impl Spec {
         command
     }
 
-    /// Runs a node that is expected to refuse its start, and returns what it says. Ends one that does not refuse.
+    /// Runs a node that is expected to refuse its start, and returns what it says. Ends one that
+    /// does not refuse.
     pub async fn refused(&self) -> String {
         let log = Log::new(&self.dir, "refused");
         let mut node = Node { child: self.spawn(&log), log, addr: String::new(), sql_addr: String::new() };

@@ -1,4 +1,5 @@
-//! What a node refuses, with a message that says what and where; and how it stops when it is told to.
+//! What a node refuses, with a message that says what and where; and how it stops when it is told
+//! to.
 
 use crate::client::PgClient;
 use crate::process::{Spec, meridian, run};

@@ -1,5 +1,5 @@
-//! What a client holds in its hands when the primary dies while a result is on its way: an error, and no result that was not
-//! certified.
+//! What a client holds in its hands when the primary dies while a result is on its way: an error,
+//! and no result that was not certified.
 
 use crate::cluster::{specs_in_regions, sql, sql_in, start_all, until};
 use crate::process::Node;
@@ -83,7 +83,8 @@ fn sqlstate(messages: &[Message]) -> String {
     String::from_utf8_lossy(&code[1..]).into_owned()
 }
 
-/// Rows are read at the nearest replica and certified where they are homed, in another region, whose only node dies.
+/// Rows are read at the nearest replica and certified where they are homed, in another region,
+/// whose only node dies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_client_keeps_a_result_that_was_not_certified() {
     let dir = tempfile::tempdir().expect("a directory");

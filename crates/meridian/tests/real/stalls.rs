@@ -1,5 +1,6 @@
-//! A primary that stands still for longer than its lease, as a machine that is suspended does, and goes on with what its sockets
-//! hold. The simulator cannot do this: there, the tasks of a node are never stopped between two lines.
+//! A primary that stands still for longer than its lease, as a machine that is suspended does, and
+//! goes on with what its sockets hold. The simulator cannot do this: there, the tasks of a node are
+//! never stopped between two lines.
 
 use crate::client::PgClient;
 use crate::cluster::{settled, specs, sql, start_all, try_sql};
@@ -10,7 +11,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 const ROUNDS: i64 = 3;
-/// So many reads wait in the sockets: some of them are run before the node has heard of the next primary.
+/// So many reads wait in the sockets: some of them are run before the node has heard of the next
+/// primary.
 const READERS: usize = 24;
 /// Longer than an election and the statement after it take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +32,8 @@ async fn read(client: &mut PgClient) -> Option<Value> {
     rows.into_iter().flatten().next()
 }
 
-/// What is read after a write was acknowledged is that write, or an error, and never what was there before.
+/// What is read after a write was acknowledged is that write, or an error, and never what was there
+/// before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_was_suspended_answers_nothing_by_a_lease_that_has_ended() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! How old the work of a session is that is being tried again. Of a circle of waits the youngest gives way; if it came back as a
-//! newcomer it would be the youngest again, and might be for ever.
+//! How old the work of a session is that is being tried again. Of a circle of waits the youngest
+//! gives way; if it came back as a newcomer it would be the youngest again, and might be for ever.
 
 use meridian_base::{SessionId, Timestamp};
 use parking_lot::Mutex;

@@ -1,5 +1,6 @@
-//! A commit over several groups, at its gateway: sends every participant its slice, collects the votes, and knows the outcome
-//! from them alone (crate `commit`). Nobody waits for the gateway afterwards: the participants have each other's votes.
+//! A commit over several groups, at its gateway: sends every participant its slice, collects the
+//! votes, and knows the outcome from them alone (crate `commit`). Nobody waits for the gateway
+//! afterwards: the participants have each other's votes.
 
 use super::commit::unknown_outcome;
 use super::protocol::{CommitProtocol, PrepareOrder};
@@ -19,7 +20,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How long a coordinator waits for its decision to be in the log, and how often it looks. The votes decide in any case.
+/// How long a coordinator waits for its decision to be in the log, and how often it looks. The
+/// votes decide in any case.
 const DECISION_PATIENCE: Duration = Duration::from_secs(5);
 const DECISION_PAUSE: Duration = Duration::from_millis(1);
 
@@ -125,7 +127,8 @@ impl Txn {
     pub(super) fn prepares(&self, slices: BTreeMap<GroupId, CommitRequest>) -> BTreeMap<GroupId, Prepare> {
         let participants: Vec<GroupId> = slices.keys().copied().collect();
         let longest = participants.iter().map(|g| self.shared.one_way_delay(*g)).max().unwrap_or_default();
-        // Who reads at primaries has queued for whatever it locks. The baselines of the benches overtake, as they do.
+        // Who reads at primaries has queued for whatever it locks. The baselines of the benches
+        // overtake, as they do.
         let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
         let prepare = |(group, slice): (GroupId, CommitRequest)| {
             let hold = match self.shared.is_primary_near(group) {
@@ -167,8 +170,9 @@ pub(crate) async fn vote_on(shared: &Arc<Shared>, id: TxnId, prepares: BTreeMap<
     }
 }
 
-/// How long the initiator's copy, which arrives at once, waits: so that home reserves no longer than the others (S-DUR §4.4). A
-/// participant that waits certifies early when only its own vote is missing.
+/// How long the initiator's copy, which arrives at once, waits: so that home reserves no longer
+/// than the others (S-DUR §4.4). A participant that waits certifies early when only its own vote is
+/// missing.
 fn hold(protocol: Protocol, delay: Duration) -> Duration {
     match (protocol.commit, protocol.order) {
         (CommitProtocol::Coordinator, _) | (_, PrepareOrder::First) => Duration::ZERO,
@@ -177,8 +181,9 @@ fn hold(protocol: Protocol, delay: Duration) -> Duration {
     }
 }
 
-/// A coordinator's second round, as the votes that its decision follows from. It is durable in this region, at the initiator's own
-/// group, before anybody else hears of it; an abort need not be (presumed abort).
+/// A coordinator's second round, as the votes that its decision follows from. It is durable in this
+/// region, at the initiator's own group, before anybody else hears of it; an abort need not be
+/// (presumed abort).
 async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
     let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));
     let message = |from: GroupId, vote: &Vote| {

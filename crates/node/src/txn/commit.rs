@@ -28,11 +28,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How long a commit is repeated before its outcome is reported as unknown (40003). Below `WATERMARK_LAG`, so that a primary
-/// never has to say «forgotten» to a gateway that is still asking.
+/// How long a commit is repeated before its outcome is reported as unknown (40003). Below
+/// `WATERMARK_LAG`, so that a primary never has to say «forgotten» to a gateway that is still
+/// asking.
 pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
-/// A transaction with this many read entries and writes, or more, is certified in a task of its own.
+/// A transaction with this many read entries and writes, or more, is certified in a task of its
+/// own.
 const ENTRIES_ASIDE: usize = 256;
 /// How long a round looks for primaries that answer.
 const ROUND_PATIENCE: Duration = Duration::from_secs(10);
@@ -165,7 +167,8 @@ impl Txn {
     /// A part's slice, as its primary certifies it. The part keeps nothing.
     pub(super) fn slice(&mut self, at: usize, id: TxnId, global: &GlobalReads) -> CommitRequest {
         let part = &mut self.parts[at];
-        // Its commit is above the GLOBAL rows it read by the vote of the GLOBAL group that it writes to, if there is one.
+        // Its commit is above the GLOBAL rows it read by the vote of the GLOBAL group that it
+        // writes to, if there is one.
         let newest = match self.global.is_written && !part.is_global {
             true => self.newest,
             false => self.newest.max(self.global.newest),
@@ -180,9 +183,11 @@ impl Txn {
         }
     }
 
-    /// A transaction of one group. One id for as long as it takes: a primary that lost its leadership half-way may have
-    /// committed, and its successor then answers with what became of that id. While nothing has been sent, it has surely not happened,
-    /// and fails as soon as the group counts as lost. Afterwards an answer is worth waiting for, and may come when the group is back.
+    /// A transaction of one group. One id for as long as it takes: a primary that lost its
+    /// leadership half-way may have committed, and its successor then answers with what became of
+    /// that id. While nothing has been sent, it has surely not happened, and fails as soon as the
+    /// group counts as lost. Afterwards an answer is worth waiting for, and may come when the group
+    /// is back.
     async fn commit_one(&mut self, at: usize) -> Result<Timestamp> {
         let group = self.parts[at].group;
         let id = self.new_id();
@@ -231,7 +236,8 @@ impl Txn {
         }
     }
 
-    /// Certifies at a primary on this node. That of many rows takes long, and sessions share this thread.
+    /// Certifies at a primary on this node. That of many rows takes long, and sessions share this
+    /// thread.
     async fn commit_here(&self, replica: Arc<Replica>, request: &Arc<CommitRequest>) -> Result<CommitOutcome> {
         if request.reads.len() + request.writes.len() < ENTRIES_ASIDE {
             return self.shared.commit_at(&replica, request).await;
@@ -283,8 +289,8 @@ impl Txn {
         if !is_fresh {
             self.shared.refusals.note(self.options.session, self.attempts);
         } else if self.options.is_block && conflict.reason == ConflictReason::ConcurrentWrite {
-            // A block that asks the primary statement by statement takes a round trip for each: others change what it has read all the
-            // sooner. At a replica it is quick.
+            // A block that asks the primary statement by statement takes a round trip for each:
+            // others change what it has read all the sooner. At a replica it is quick.
             self.shared.refusals.forget(self.options.session);
         }
         if conflict.reason == ConflictReason::Locked {

@@ -1,14 +1,17 @@
 //! Deadlocks over several primaries.
 //!
-//! A primary sees a circle of waits in its own queues at once. One that leads over several primaries is found by the transactions in
-//! it: who has waited for `deadlock_timeout` while it holds entries elsewhere asks the primary who is ahead of it, their gateways where
-//! those wait, the primaries there who is ahead of them, and so on (edge chasing: Chandy, Misra, Haas 1983). It follows only
-//! transactions older than itself, so exactly the youngest that waits and holds at different primaries finds a circle, and aborts
-//! (40P01); the older ones never do, so somebody always gets through. Who gave way is as old as before when it tries again
-//! ([`super::ages`]), so everybody does in the end.
+//! A primary sees a circle of waits in its own queues at once. One that leads over several
+//! primaries is found by the transactions in it: who has waited for `deadlock_timeout` while it
+//! holds entries elsewhere asks the primary who is ahead of it, their gateways where those wait,
+//! the primaries there who is ahead of them, and so on (edge chasing: Chandy, Misra, Haas 1983). It
+//! follows only transactions older than itself, so exactly the youngest that waits and holds at
+//! different primaries finds a circle, and aborts (40P01); the older ones never do, so somebody
+//! always gets through. Who gave way is as old as before when it tries again ([`super::ages`]), so
+//! everybody does in the end.
 //!
-//! An answer that is lost only hides a circle until the next look. Edges are seen one after another, so a circle that was never
-//! complete may be seen; that costs an attempt and nothing else.
+//! An answer that is lost only hides a circle until the next look. Edges are seen one after
+//! another, so a circle that was never complete may be seen; that costs an attempt and nothing
+//! else.
 
 use crate::metrics::Counter;
 use crate::shared::{Route, Shared};
@@ -26,7 +29,8 @@ use std::time::Duration;
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Where the transactions of a gateway wait, or are about to. A transaction that reads in several groups at once may do so in several.
+/// Where the transactions of a gateway wait, or are about to. A transaction that reads in several
+/// groups at once may do so in several.
 #[derive(Default)]
 pub(crate) struct Waiting(Mutex<BTreeMap<Owner, Vec<GroupId>>>);
 
@@ -53,7 +57,8 @@ impl Waiting {
     }
 }
 
-/// A transaction that may come to wait in a group's queues while it holds or awaits entries elsewhere.
+/// A transaction that may come to wait in a group's queues while it holds or awaits entries
+/// elsewhere.
 pub(super) struct Watch {
     pub shared: Arc<Shared>,
     pub owner: Owner,
@@ -70,8 +75,8 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// The read's answer, or 40P01 if the transaction is the youngest of a circle. Dropping the read leaves its place in the queue to the
-/// release that ends every transaction.
+/// The read's answer, or 40P01 if the transaction is the youngest of a circle. Dropping the read
+/// leaves its place in the queue to the release that ends every transaction.
 pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, read: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(watch) = watch else { return read.await };
     let mut read = pin!(read);

@@ -1,11 +1,11 @@
 //! Reads in several groups at once, so that they take one round trip together.
 //!
-//! Every group's read goes on in a branch: a transaction that has only that group's part, and gives it back when its answer is
-//! there. The transaction itself counts as failed in between, because a statement that is broken off takes the branches, and what
-//! they have read, with it.
+//! Every group's read goes on in a branch: a transaction that has only that group's part, and gives
+//! it back when its answer is there. The transaction itself counts as failed in between, because a
+//! statement that is broken off takes the branches, and what they have read, with it.
 //!
-//! Reads that wait in the queues of several primaries are made one after the other, in the order of the groups: of two statements
-//! that lock rows of the same regions, one is ahead in all of them.
+//! Reads that wait in the queues of several primaries are made one after the other, in the order of
+//! the groups: of two statements that lock rows of the same regions, one is ahead in all of them.
 
 use super::Txn;
 use super::part::Part;
@@ -15,7 +15,8 @@ use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Timestamp};
 use meridian_sql::env::{Locking, Scan, ScanRows, Transaction};
 
 impl Txn {
-    /// Whether some of the reads would wait for each other, one message after another. What is reserved has come already.
+    /// Whether some of the reads would wait for each other, one message after another. What is
+    /// reserved has come already.
     async fn pays(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<bool> {
         if self.may_reserve {
             self.reserve().await?;

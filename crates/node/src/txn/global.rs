@@ -1,5 +1,6 @@
-//! GLOBAL rows in a transaction (`crate::global`): read at one snapshot `max_offset` ahead of the clock, certified by the participants
-//! of the transaction wherever they are, and waited for when they belong to the near future.
+//! GLOBAL rows in a transaction (`crate::global`): read at one snapshot `max_offset` ahead of the
+//! clock, certified by the participants of the transaction wherever they are, and waited for when
+//! they belong to the near future.
 //!
 //! | the transaction | what its GLOBAL entries take |
 //! | --- | --- |
@@ -8,8 +9,8 @@
 //! | writes others | every participant certifies them on a replica of its own region; before that, this gateway's clock has passed them |
 //! | writes GLOBAL rows of the same group | that group takes part and certifies them; the client is told when this gateway's clock has passed the commit |
 //!
-//! Rows that are to be written are read at the group's primary, if that is near or the transaction was refused before: in the group's
-//! own time, ahead of everybody's clock.
+//! Rows that are to be written are read at the group's primary, if that is near or the transaction
+//! was refused before: in the group's own time, ahead of everybody's clock.
 
 use super::Txn;
 use super::part::Part;
@@ -28,7 +29,8 @@ pub(super) struct GlobalReading {
     taken: Option<(Timestamp, Timestamp)>,
     /// The newest version read.
     pub newest: Timestamp,
-    /// Something was read elsewhere than at the snapshot: at a primary, or from what this gateway has heard of since.
+    /// Something was read elsewhere than at the snapshot: at a primary, or from what this gateway
+    /// has heard of since.
     pub is_mixed: bool,
     /// It writes GLOBAL rows: known when it commits.
     pub is_written: bool,
@@ -44,7 +46,8 @@ impl Txn {
         part.is_global && (locking == Locking::None || self.reads_at_replica(part.group, locking))
     }
 
-    /// The clock and the snapshot of all reads of GLOBAL rows. Over values that are reserved at a commit timestamp: as of that.
+    /// The clock and the snapshot of all reads of GLOBAL rows. Over values that are reserved at a
+    /// commit timestamp: as of that.
     pub(super) fn global_snapshot(&mut self) -> (Timestamp, Timestamp) {
         if let Some(taken) = self.global.taken {
             return taken;
@@ -123,8 +126,8 @@ impl Txn {
         GlobalReads { entries: self.global_entries(), hold_until: Timestamp::MIN }
     }
 
-    /// At the end of a transaction that has only read: whether the GLOBAL rows it read are what they were, together with everything
-    /// else as of `at` (counterexample 25).
+    /// At the end of a transaction that has only read: whether the GLOBAL rows it read are what
+    /// they were, together with everything else as of `at` (counterexample 25).
     pub(super) async fn confirm_global(&self, at: Timestamp) -> Result<()> {
         let entries = self.global_entries();
         if entries.is_empty() || self.shared.bugs.has(PlantedBug::GlobalReadsNotRechecked) {

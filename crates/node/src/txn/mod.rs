@@ -1,9 +1,12 @@
-//! A transaction at its gateway: what it read, a write buffer that overlays its own reads, and the commit.
+//! A transaction at its gateway: what it read, a write buffer that overlays its own reads, and the
+//! commit.
 //!
-//! What it does in each group is a [`Part`]: the read entries that certification will test, and the writes. [`reads`] decides
-//! where a read goes, [`each`] makes reads of several groups together, [`commit`] what a commit takes: nothing, one group's certification, a round of checks, or the ballot of
-//! several groups. What a client sees inside an open transaction is speculative until its commit succeeds; an error that ends
-//! it is told only after [`Transaction::confirm`] (design: transactions, «At the gateway»).
+//! What it does in each group is a [`Part`]: the read entries that certification will test, and the
+//! writes. [`reads`] decides where a read goes, [`each`] makes reads of several groups together,
+//! [`commit`] what a commit takes: nothing, one group's certification, a round of checks, or the
+//! ballot of several groups. What a client sees inside an open transaction is speculative until its
+//! commit succeeds; an error that ends it is told only after [`Transaction::confirm`] (design:
+//! transactions, «At the gateway»).
 
 pub(crate) mod ages;
 mod ballot;
@@ -59,7 +62,8 @@ pub struct Txn {
     began: Timestamp,
     /// When the first attempt at the same work began.
     since: Timestamp,
-    /// Attempts of the same work that came before, as far as that is known: a client that tries again itself is recognised by its session.
+    /// Attempts of the same work that came before, as far as that is known: a client that tries
+    /// again itself is recognised by its session.
     attempts: u32,
     schema: SchemaUse,
     /// In the order of first use; seldom more than three.
@@ -92,7 +96,8 @@ pub struct Txn {
 
 impl Txn {
     pub(crate) fn new(shared: Arc<Shared>, options: TxnOptions) -> Txn {
-        // No two transactions of a gateway begin at the same time: wait queues tell them apart by that.
+        // No two transactions of a gateway begin at the same time: wait queues tell them apart by
+        // that.
         let physical = shared.runtime.physical_micros();
         let began = match shared.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             // The clocks in other nodes' messages would hide the bug.
@@ -135,7 +140,8 @@ impl Txn {
         }
     }
 
-    /// From here on what it may read is kept. Its snapshots are newer than its beginning, or nearly so.
+    /// From here on what it may read is kept. Its snapshots are newer than its beginning, or nearly
+    /// so.
     fn protect(&mut self) {
         let at = self.past.unwrap_or(self.began);
         self.protected.get_or_insert_with(|| self.shared.protected.protect(at));
@@ -251,7 +257,8 @@ impl Txn {
         }
     }
 
-    /// An entry is in the memory of the primary that gave it, and nowhere else. If that leads the group no more, it has no queues.
+    /// An entry is in the memory of the primary that gave it, and nowhere else. If that leads the
+    /// group no more, it has no queues.
     fn leave_queues(&mut self) {
         let owner = self.owner();
         for part in &mut self.parts {

@@ -15,7 +15,8 @@ pub(super) struct Part {
     /// Where it reads at replicas that are not the primary.
     pub replica_snapshot: Option<Timestamp>,
     pub writes: BTreeMap<Key, Write>,
-    /// The primaries whose queues were asked for entries. They are given up there, whoever leads the group by then.
+    /// The primaries whose queues were asked for entries. They are given up there, whoever leads
+    /// the group by then.
     pub queued_at: BTreeSet<NodeId>,
     /// The keys whose queues it has entered, as far as it knows.
     pub entries: BTreeSet<Key>,
@@ -48,12 +49,14 @@ impl Part {
         !self.queued_at.is_empty()
     }
 
-    /// Whether the group takes part in the commit. What was only read of GLOBAL rows is certified by those who do.
+    /// Whether the group takes part in the commit. What was only read of GLOBAL rows is certified
+    /// by those who do.
     pub fn takes_part(&self) -> bool {
         !self.writes.is_empty() || (!self.is_global && !self.view.entries.is_empty())
     }
 
-    /// Everything was read at the primary, at one snapshot: it is consistent and was the newest then.
+    /// Everything was read at the primary, at one snapshot: it is consistent and was the newest
+    /// then.
     pub fn is_fresh(&self) -> bool {
         self.replica_snapshot.is_none()
     }

@@ -1,9 +1,11 @@
-//! Reads of the past (design: replication, «Stale reads»): at one moment for the whole transaction, at the nearest replica that has got
-//! there. Nothing is noted for certification, nothing can be refused later, and nobody is delayed.
+//! Reads of the past (design: replication, «Stale reads»): at one moment for the whole transaction,
+//! at the nearest replica that has got there. Nothing is noted for certification, nothing can be
+//! refused later, and nobody is delayed.
 //!
-//! A bounded time is negotiated once, at the first read, over all groups that the statement's tables have rows in: the newest
-//! moment at which the nearest replica of each can serve everything. No message leaves the region, unless all replicas of a group
-//! here are behind the bound, or there is none: then its primary is asked.
+//! A bounded time is negotiated once, at the first read, over all groups that the statement's
+//! tables have rows in: the newest moment at which the nearest replica of each can serve
+//! everything. No message leaves the region, unless all replicas of a group here are behind the
+//! bound, or there is none: then its primary is asked.
 
 use super::Txn;
 use crate::shared::Route;
@@ -56,8 +58,8 @@ impl Txn {
         }
     }
 
-    /// Shows a page to a visitor at this node's replica. The answer is what is left of the range; `None` means that the page
-    /// has to be read elsewhere.
+    /// Shows a page to a visitor at this node's replica. The answer is what is left of the range;
+    /// `None` means that the page has to be read elsewhere.
     pub(super) async fn visit_past(
         &mut self,
         group: GroupId,
@@ -172,8 +174,9 @@ impl Txn {
         Ok(at)
     }
 
-    /// Whether what it uses was the same then as in the catalog that it is planned with. An exact time has the catalog of that time;
-    /// a bounded one has a newer catalog, in which other things may have changed since.
+    /// Whether what it uses was the same then as in the catalog that it is planned with. An exact
+    /// time has the catalog of that time; a bounded one has a newer catalog, in which other things
+    /// may have changed since.
     fn is_planned_as_it_was(&self, at: Timestamp) -> bool {
         if at >= self.options.schema_committed_at {
             return true;

@@ -1,7 +1,8 @@
 //! How this gateway reads and commits over several regions, where that is a choice.
 //!
-//! The default is the design's, and the only thing a server ever runs. The others are what the bench compares it with: they
-//! share the engine, the log and the transport, so that a difference between two columns of its table is the protocol's.
+//! The default is the design's, and the only thing a server ever runs. The others are what the
+//! bench compares it with: they share the engine, the log and the transport, so that a difference
+//! between two columns of its table is the protocol's.
 //!
 //! | | [`Decentralised`](CommitProtocol::Decentralised) | [`Coordinator`](CommitProtocol::Coordinator) | [`Forwarding`](CommitProtocol::Forwarding) |
 //! | --- | --- | --- | --- |
@@ -10,9 +11,11 @@
 //! | the client is told | when all votes are at the gateway | when the decision is durable in the gateway's region | when the one participant has it |
 //! | reservations end | one one-way delay after the last vote | when the decision has come, a round trip after it | – |
 //!
-//! The coordinator's decision is sent as the votes that it follows from. So the participants' code is the same, and a
-//! gateway that dies half-way blocks nobody for longer than [`limits::VOTE_REQUEST_AFTER`]: by then participants ask each other,
-//! as always. That is kinder than the textbook, which waits for the coordinator to come back; without failures it is the same.
+//! The coordinator's decision is sent as the votes that it follows from. So the participants' code
+//! is the same, and a gateway that dies half-way blocks nobody for longer than
+//! [`limits::VOTE_REQUEST_AFTER`]: by then participants ask each other, as always. That is kinder
+//! than the textbook, which waits for the coordinator to come back; without failures it is the
+//! same.
 
 use meridian_base::{BallotMessage, Timestamp, limits};
 use std::collections::BTreeMap;
@@ -26,7 +29,8 @@ pub enum CommitProtocol {
     Decentralised,
     /// Two-phase commit with the gateway as the coordinator, over fresh reads.
     Coordinator,
-    /// Every statement runs where the rows' home is: with all tables homed in one region, a single primary.
+    /// Every statement runs where the rows' home is: with all tables homed in one region, a single
+    /// primary.
     Forwarding,
 }
 
@@ -70,8 +74,9 @@ impl Protocol {
         self.commit != CommitProtocol::Decentralised
     }
 
-    /// Whether a participant keeps a message to another participant to itself: a coordinator's has nothing to say to the
-    /// others, until it has waited for so long that something must have failed.
+    /// Whether a participant keeps a message to another participant to itself: a coordinator's has
+    /// nothing to say to the others, until it has waited for so long that something must have
+    /// failed.
     pub(crate) fn withholds(self, message: &BallotMessage, now: Timestamp) -> bool {
         let BallotMessage::Vote { id, .. } = message else { return false };
         self.commit == CommitProtocol::Coordinator && now.since(id.hlc) < limits::VOTE_REQUEST_AFTER
@@ -131,7 +136,8 @@ pub struct Attempts {
 /// What a gateway counts of transactions that touch other regions.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// How many of those that committed waited for how many round trips to another region, one after the other.
+    /// How many of those that committed waited for how many round trips to another region, one
+    /// after the other.
     pub round_trips: BTreeMap<u32, u64>,
     /// By how many attempts of the same work came before, as far as the server itself repeats it.
     pub attempts: BTreeMap<u32, Attempts>,

@@ -1,13 +1,15 @@
 //! Where a transaction reads (design: transactions, «At the gateway»).
 //!
 //! * A group whose primary is in this region: there, fresh, at one snapshot.
-//! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this gateway knows to be newer laid over
-//!   it. No message leaves the region; certification decides whether it was current.
+//! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this
+//!   gateway knows to be newer laid over it. No message leaves the region; certification decides
+//!   whether it was current.
 //! * A group of GLOBAL tables: at the nearest replica, at present time ([`super::global`]).
 //! * A group that this transaction has already read at its primary: at the primary, also after the
-//!   primary has moved. A replica is older, and rows that the transaction has seen could be missing.
-//! * A group homed elsewhere after it was out of date twice, or when a row must not be waited for or be left out (`NOWAIT`, `SKIP LOCKED`): at the
-//!   distant primary, where the wait queue is.
+//!   primary has moved. A replica is older, and rows that the transaction has seen could be
+//!   missing.
+//! * A group homed elsewhere after it was out of date twice, or when a row must not be waited for
+//!   or be left out (`NOWAIT`, `SKIP LOCKED`): at the distant primary, where the wait queue is.
 
 use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
@@ -30,10 +32,11 @@ const WAIT_FOR_ROWS_MAX: Duration = Duration::from_secs(3600);
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// A replica in the region answers at once or is not worth waiting for.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
-/// Attempts that came before the one which reads at distant primaries: the first failed on a stale replica, the second on what
-/// it was told.
+/// Attempts that came before the one which reads at distant primaries: the first failed on a stale
+/// replica, the second on what it was told.
 pub(super) const ATTEMPTS_AT_REPLICAS: u32 = 2;
-/// Read entries that travel with every read, so that the primary can move the snapshot; more of them only with locking reads.
+/// Read entries that travel with every read, so that the primary can move the snapshot; more of
+/// them only with locking reads.
 const ENTRIES_SENT_MAX: usize = 32;
 
 /// A result, with the `until` of each key, or of the page.
@@ -122,7 +125,8 @@ impl Txn {
         Ok(found.into_iter().map(|(value, _)| value).collect())
     }
 
-    /// Several keys that this transaction has not written, with the `until` of each; none for those that were skipped. Nothing is recorded.
+    /// Several keys that this transaction has not written, with the `until` of each; none for those
+    /// that were skipped. Nothing is recorded.
     pub(super) async fn read_keys(
         &mut self,
         at: usize,
@@ -188,8 +192,9 @@ impl Txn {
         Ok(ScanRows { rows: part.overlay(rows, &covered, scan.reverse), rest })
     }
 
-    /// Shows a page to a visitor where it lies, if this node is the primary and nothing has to be laid over it. The answer is
-    /// what is left of the range; `None` means that the page has to be read in another way.
+    /// Shows a page to a visitor where it lies, if this node is the primary and nothing has to be
+    /// laid over it. The answer is what is left of the range; `None` means that the page has to be
+    /// read in another way.
     pub(super) async fn visit_here(
         &mut self,
         group: GroupId,
@@ -228,8 +233,8 @@ impl Txn {
         }
     }
 
-    /// Whether this gateway may know more than where the part is read. What is newer than a snapshot of GLOBAL rows helps only who is
-    /// going to be certified.
+    /// Whether this gateway may know more than where the part is read. What is newer than a
+    /// snapshot of GLOBAL rows helps only who is going to be certified.
     fn is_overlaid(&self, at: usize) -> bool {
         let part = &self.parts[at];
         !part.is_fresh() || (part.is_global && !self.options.read_only && part.view.snapshot.is_none())
@@ -252,8 +257,9 @@ impl Txn {
         is_speculative && (self.attempts < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts)
     }
 
-    /// From the second abort on, a block that only reads takes a shared place in the wait queue of every row it reads, for a moment.
-    /// (A statement by itself reserves what it reads: [`super::reserving`].)
+    /// From the second abort on, a block that only reads takes a shared place in the wait queue of
+    /// every row it reads, for a moment. (A statement by itself reserves what it reads:
+    /// [`super::reserving`].)
     fn queueing(&self, at: usize, locking: Locking) -> Locking {
         let wants =
             !self.parts[at].is_global && self.options.read_only && self.options.is_block && self.attempts >= ATTEMPTS_AT_REPLICAS;
@@ -263,7 +269,8 @@ impl Txn {
         }
     }
 
-    /// Before a read that may wait in a queue. What it has to look for meanwhile, if it holds entries elsewhere or is about to.
+    /// Before a read that may wait in a queue. What it has to look for meanwhile, if it holds
+    /// entries elsewhere or is about to.
     fn before_wait(&mut self, at: usize, locking: Locking) -> Option<Watch> {
         if locking == Locking::None {
             return None;
@@ -425,8 +432,9 @@ impl Txn {
 }
 
 impl Txn {
-    /// A read that may wait in a queue. The wait has its own bounds, and the call must not end it. But whoever waits for long looks now
-    /// and then whether it still does: a primary that has forgotten it, or is none any more, would never answer.
+    /// A read that may wait in a queue. The wait has its own bounds, and the call must not end it.
+    /// But whoever waits for long looks now and then whether it still does: a primary that has
+    /// forgotten it, or is none any more, would never answer.
     async fn wait_at(&self, node: NodeId, group: GroupId, call: Request) -> Result<Response> {
         let waiter = self.owner();
         let mut answer = pin!(self.shared.rpc.call(node, call, WAIT_FOR_ROWS_MAX));
@@ -453,7 +461,8 @@ impl Txn {
 }
 
 impl Part {
-    /// The primary reads at `snapshot` from now on. If it read elsewhere before, it has checked every entry up to there.
+    /// The primary reads at `snapshot` from now on. If it read elsewhere before, it has checked
+    /// every entry up to there.
     fn moved(&mut self, snapshot: Timestamp, is_settled: bool) {
         if self.view.snapshot.is_some_and(|before| before != snapshot) {
             self.prefetched.clear();

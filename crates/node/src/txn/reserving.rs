@@ -1,5 +1,5 @@
-//! Reserving reads: a read-only statement over several groups on data so hot that a round keeps failing (design: transactions,
-//! «Read-only, fresh, several groups»).
+//! Reserving reads: a read-only statement over several groups on data so hot that a round keeps
+//! failing (design: transactions, «Read-only, fresh, several groups»).
 //!
 //! ```text
 //! attempt 1   reads at replicas ──▶ round fails
@@ -8,8 +8,9 @@
 //!             all YES at `c`: they hold at `c`. The statement runs over these values, and there is nothing left to confirm
 //! ```
 //!
-//! A statement that reads where its values lead it (a lookup by what it has found, a `LIMIT`) may ask for something that was not
-//! reserved. That is read as usual and noted, and the next attempt reserves it too.
+//! A statement that reads where its values lead it (a lookup by what it has found, a `LIMIT`) may
+//! ask for something that was not reserved. That is read as usual and noted, and the next attempt
+//! reserves it too.
 
 use super::Txn;
 use super::ballot::Counted;
@@ -194,7 +195,8 @@ impl Txn {
         }
     }
 
-    /// Before the first read: reads and reserves what the attempt before has read, if one has noted that.
+    /// Before the first read: reads and reserves what the attempt before has read, if one has noted
+    /// that.
     pub(super) async fn reserve(&mut self) -> Result<()> {
         self.may_reserve = false;
         let Some(script) = self.shared.scripts.take(self.options.session) else { return Ok(()) };
@@ -252,7 +254,8 @@ impl Txn {
                 Some(Found::TooLarge) => {
                     return Err(too_large(format!("More than {} MiB in one region.", limits::RESERVED_BYTES_MAX >> 20)));
                 }
-                // A vote that was asked for again, or by a primary that does not know what was wanted.
+                // A vote that was asked for again, or by a primary that does not know what was
+                // wanted.
                 None => return Err(Error::retry("could not serialize access: the values that were reserved are lost")),
             };
         }
@@ -272,10 +275,12 @@ impl Txn {
         self.reserved.as_ref()?.page(group, scan)
     }
 
-    /// At the end of a statement that ran over reserved values: they have held at the commit timestamp, unless it read more.
+    /// At the end of a statement that ran over reserved values: they have held at the commit
+    /// timestamp, unless it read more.
     pub(super) fn confirm_reserved(&mut self) -> Result<()> {
         if self.parts.iter().all(|p| p.view.entries.is_empty() || p.is_global) {
-            // GLOBAL rows were read `max_offset` above the time at which the values hold; none may be of after it.
+            // GLOBAL rows were read `max_offset` above the time at which the values hold; none may
+            // be of after it.
             let reserved_at = self.reserved.as_ref().map_or(Timestamp::MAX, |r| r.at);
             return match self.global.newest <= reserved_at {
                 true => Ok(()),
@@ -342,7 +347,8 @@ mod tests {
     }
 
     proptest! {
-        /// Page by page, forwards or backwards, a scan finds what is reserved and in its range, and stops where nothing is reserved.
+        /// Page by page, forwards or backwards, a scan finds what is reserved and in its range, and
+        /// stops where nothing is reserved.
         #[test]
         fn pages_give_the_rows_of_the_reserved_stretch(
             stored in prop::collection::btree_set(0u8..40, 0..30),

@@ -1,10 +1,11 @@
 //! Which sessions have just been refused because they read at a replica that was behind.
 //!
-//! The server retries a transaction by itself while nothing has reached the client, and reads at the primaries from its third
-//! attempt on. A client that retries by itself starts a new transaction, which would be refused for the same reason for ever; so
-//! the refusals of a session are remembered for a moment, and count as attempts (design: transactions, «adaptive fresh reads»). A
-//! block that is refused even at the primary goes back to the replica: with a round trip for every statement it takes so long that
-//! it would be refused again and again.
+//! The server retries a transaction by itself while nothing has reached the client, and reads at
+//! the primaries from its third attempt on. A client that retries by itself starts a new
+//! transaction, which would be refused for the same reason for ever; so the refusals of a session
+//! are remembered for a moment, and count as attempts (design: transactions, «adaptive fresh
+//! reads»). A block that is refused even at the primary goes back to the replica: with a round trip
+//! for every statement it takes so long that it would be refused again and again.
 
 use meridian_base::SessionId;
 use parking_lot::Mutex;
@@ -22,7 +23,8 @@ const SESSIONS_MAX: usize = 4_096;
 pub(crate) struct Refusals(Mutex<BTreeMap<SessionId, (u32, Instant)>>);
 
 impl Refusals {
-    /// The session was refused, after so many attempts before that one. (That one may have waited for longer than anything is remembered here.)
+    /// The session was refused, after so many attempts before that one. (That one may have waited
+    /// for longer than anything is remembered here.)
     pub fn note(&self, session: SessionId, attempts: u32) {
         let now = Instant::now();
         let mut refusals = self.0.lock();

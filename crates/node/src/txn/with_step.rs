@@ -1,8 +1,9 @@
 //! A transaction that commits together with a step of a schema change.
 //!
-//! The catalog's coordinator takes the gateway's place: the transaction's slices go to it with the step, and when no group may commit
-//! with the old schema any more it holds the ballot, with the catalog as one more participant, which votes last. So nobody can
-//! see the rows without the schema or the schema without the rows, and no descriptor is in doubt because of a participant that
+//! The catalog's coordinator takes the gateway's place: the transaction's slices go to it with the
+//! step, and when no group may commit with the old schema any more it holds the ballot, with the
+//! catalog as one more participant, which votes last. So nobody can see the rows without the schema
+//! or the schema without the rows, and no descriptor is in doubt because of a participant that
 //! cannot be reached (design: replication, «The catalog and the schema lease»).
 
 use super::Txn;
@@ -13,8 +14,8 @@ use meridian_base::{CommitRequest, Error, GroupId, Refusal, Result, SchemaUse, T
 use meridian_sql::catalog::Catalog;
 
 impl Txn {
-    /// What it did, group by group, under a step that is derived from `base`. GLOBAL groups that were only read take part like any
-    /// others.
+    /// What it did, group by group, under a step that is derived from `base`. GLOBAL groups that
+    /// were only read take part like any others.
     pub(crate) fn offer(&mut self, base: &Catalog) -> Result<Vec<Slice>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());

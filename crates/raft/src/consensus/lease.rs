@@ -1,14 +1,16 @@
 //! How long no other replica can have become leader.
 //!
-//! A follower that accepts a message from the leader refuses to vote for anybody else for `election_timeout_max` (the library's
-//! leader lease), and for [`crate::GroupOptions::promise`], which is at most that, after a restart, when it has forgotten whom it
-//! heard ([`crate::Group::handle`]).
-//! So if a quorum accepted messages that this leader *sent* at `t` or later, nobody else can win an election before
-//! `t + promise`, measured on any clock that runs at nearly the same speed; `margin` pays for the difference.
+//! A follower that accepts a message from the leader refuses to vote for anybody else for
+//! `election_timeout_max` (the library's leader lease), and for [`crate::GroupOptions::promise`],
+//! which is at most that, after a restart, when it has forgotten whom it heard
+//! ([`crate::Group::handle`]). So if a quorum accepted messages that this leader *sent* at `t` or
+//! later, nobody else can win an election before `t + promise`, measured on any clock that runs at
+//! nearly the same speed; `margin` pays for the difference.
 //!
-//! Three events end the protection early, and each withdraws the lease *before* it can matter: giving leadership away
-//! ([`Lease::give_up`], before the successor is told), voting for somebody else ([`Lease::superseded`], before the vote leaves
-//! this node), and adding voters to a group of one ([`Lease::changing_voters`]).
+//! Three events end the protection early, and each withdraws the lease *before* it can matter:
+//! giving leadership away ([`Lease::give_up`], before the successor is told), voting for somebody
+//! else ([`Lease::superseded`], before the vote leaves this node), and adding voters to a group of
+//! one ([`Lease::changing_voters`]).
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,15 +76,16 @@ impl Lease {
         self.sole.store(sole, Ordering::Release);
     }
 
-    /// The voters are about to change. With a second voter the leader's word alone is not enough any more, and the new voters may elect
-    /// another leader before this replica has taken note of them.
+    /// The voters are about to change. With a second voter the leader's word alone is not enough
+    /// any more, and the new voters may elect another leader before this replica has taken note of
+    /// them.
     pub(crate) fn changing_voters(&self) -> ChangingVoters<'_> {
         self.changes.fetch_add(1, Ordering::AcqRel);
         ChangingVoters(self)
     }
 
-    /// `peer` accepted a message of this leader's `term`, sent at `sent`. `configs` are the sets of voters of which each needs
-    /// a majority.
+    /// `peer` accepted a message of this leader's `term`, sent at `sent`. `configs` are the sets of
+    /// voters of which each needs a majority.
     pub(crate) fn acknowledged(&self, term: u64, peer: u32, sent: Instant, configs: &[BTreeSet<u32>]) {
         let mut acks = self.acks.lock();
         if term < acks.term {
@@ -135,8 +138,8 @@ impl Lease {
     }
 }
 
-/// The latest time such that a majority of every config accepted something sent then or later. The leader itself counts as
-/// always there.
+/// The latest time such that a majority of every config accepted something sent then or later. The
+/// leader itself counts as always there.
 fn quorum_time(node: u32, sent: &BTreeMap<u32, Instant>, configs: &[BTreeSet<u32>]) -> Option<Instant> {
     let mut result: Option<Instant> = None;
     for config in configs {
@@ -209,7 +212,8 @@ mod tests {
         assert_eq!(lease.until(), None);
     }
 
-    /// What each answer leaves of the lease, in a group of the voters 1, 2 and 3. Times are milliseconds.
+    /// What each answer leaves of the lease, in a group of the voters 1, 2 and 3. Times are
+    /// milliseconds.
     #[tokio::test(start_paused = true)]
     async fn answers_that_are_late_repeated_or_of_another_term_lengthen_nothing() {
         let at = |millis: u64| Duration::from_millis(millis);

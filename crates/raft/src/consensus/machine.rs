@@ -1,9 +1,10 @@
 //! The library's state machine, on a [`crate::StateMachine`].
 //!
-//! The library knows one «current snapshot» and purges its log only below that. Meridian has no stored snapshots: a snapshot is
-//! a view of the store, taken when a follower needs one. So two different answers are given: a *built* snapshot is a mere
-//! statement that the store is durable up to a position (which lets the log be purged), and the *current* snapshot, which is
-//! sent to followers, is a fresh export.
+//! The library knows one «current snapshot» and purges its log only below that. Meridian has no
+//! stored snapshots: a snapshot is a view of the store, taken when a follower needs one. So two
+//! different answers are given: a *built* snapshot is a mere statement that the store is durable up
+//! to a position (which lets the log be purged), and the *current* snapshot, which is sent to
+//! followers, is a fresh export.
 
 use super::{
     LogId, SnapshotMeta, StoredMembership, Types, decode_membership, encode_membership, option_to_position, to_log_id,
@@ -79,7 +80,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A machine that continues from what `inner` recovered, and a receiver that ends when it is dropped.
+    /// A machine that continues from what `inner` recovered, and a receiver that ends when it is
+    /// dropped.
     pub(crate) fn new(
         inner: Arc<dyn StateMachine>,
         runtime: Arc<dyn Runtime>,
@@ -195,7 +197,8 @@ impl RaftStateMachine<Types> for Machine {
         if state.applied.index == 0 {
             return Ok(None);
         }
-        // What was applied is flushed first. Nothing is applied meanwhile: the library waits for this.
+        // What was applied is flushed first. Nothing is applied meanwhile: the library waits for
+        // this.
         let inner = self.inner.clone();
         let source = self.runtime.run_io(SNAPSHOT_THREAD, move || inner.export()).await.map_err(io::Error::other)?;
         let header = source.header();

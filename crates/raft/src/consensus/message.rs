@@ -10,8 +10,8 @@
 //! entry   = index u64 | term u64 | kind u8 | len u32 | body
 //! ```
 //!
-//! Appends are nearly all of the traffic and have a form of their own, so that a received payload is a slice of the message and
-//! is not copied. Nothing a peer sends makes a decoder panic.
+//! Appends are nearly all of the traffic and have a form of their own, so that a received payload
+//! is a slice of the message and is not copied. Nothing a peer sends makes a decoder panic.
 
 use super::{LeaderId, LogId, SnapshotMeta, Types, Vote, from_log_entry, to_log_entry, to_log_id, to_position};
 use crate::Claim;
@@ -168,8 +168,8 @@ fn split_head(message: &mut Bytes) -> Result<u8> {
     Ok(message.get_u8())
 }
 
-/// Who stands for election or leads, if a call says so. Looks at the first bytes of an append, since appends are many and
-/// large, and decodes requests for votes.
+/// Who stands for election or leads, if a call says so. Looks at the first bytes of an append,
+/// since appends are many and large, and decodes requests for votes.
 pub(crate) fn claim(message: &Bytes) -> Result<Option<Claim>> {
     const VOTE: u8 = 0;
     const PRE_VOTE: u8 = 1;

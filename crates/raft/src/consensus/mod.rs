@@ -1,4 +1,5 @@
-//! The only place that knows the consensus library: its types, and the four things it needs from us.
+//! The only place that knows the consensus library: its types, and the four things it needs from
+//! us.
 //!
 //! * [`runtime`]: tasks, timers and random numbers.
 //! * [`storage`]: its log, on the node's log.
@@ -6,7 +7,8 @@
 //! * [`network`] and [`message`]: its messages, over a [`crate::Transport`].
 //! * [`lease`]: how long no other replica can have become leader.
 //!
-//! The library counts log entries from 0, Meridian from 1 (0 is «before the first»): [`to_position`] and [`to_log_id`].
+//! The library counts log entries from 0, Meridian from 1 (0 is «before the first»):
+//! [`to_position`] and [`to_log_id`].
 
 pub(crate) mod lease;
 pub(crate) mod machine;

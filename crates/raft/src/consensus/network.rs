@@ -52,7 +52,8 @@ pub(crate) struct Network {
     pub accepted: Mutex<BTreeMap<u32, (u64, Instant)>>,
     /// Set once the library runs; there are no acknowledgements before.
     pub configs: OnceLock<Configs>,
-    /// Numbers snapshot transmissions of this process; starts at a random number so that restarts differ.
+    /// Numbers snapshot transmissions of this process; starts at a random number so that restarts
+    /// differ.
     pub snapshots: AtomicU64,
 }
 
@@ -121,12 +122,15 @@ impl Peer {
 
     /// Sends entries, or none, and takes note of the answer for the lease.
     ///
-    /// The library drops a heartbeat's call at its own time limit, one heartbeat; the answer may still come, and the peer has kept its promise all
-    /// the while. On a machine without time to spare that is every answer, and without them an idle leader would have no lease, and
-    /// nobody a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the answers; and where the library
-    /// would take the silence for a lost quorum, and refuse to append, it is told that the peer is there when an answer to something
-    /// sent earlier has come meanwhile. All that follows in the library from such an answer is that the leader appends, and votes
-    /// for nobody, for a little longer: what a follower has of the log it is told by other messages.
+    /// The library drops a heartbeat's call at its own time limit, one heartbeat; the answer may
+    /// still come, and the peer has kept its promise all the while. On a machine without time to
+    /// spare that is every answer, and without them an idle leader would have no lease, and nobody
+    /// a reason to elect another one. So heartbeats are sent by tasks of their own, which hear the
+    /// answers; and where the library would take the silence for a lost quorum, and refuse to
+    /// append, it is told that the peer is there when an answer to something sent earlier has come
+    /// meanwhile. All that follows in the library from such an answer is that the leader appends,
+    /// and votes for nobody, for a little longer: what a follower has of the log it is told by
+    /// other messages.
     pub(crate) fn append(&self, request: AppendEntriesRequest<Types>) -> BoxFuture<'static, Result<Response>> {
         let message = Message { bytes: message::encode_append(&request), is_ordered: false };
         let patience = self.network.patience(message.bytes.len());
@@ -177,7 +181,8 @@ impl Peer {
         let (network, to, sent) = (self.network.clone(), self.to, Instant::now());
         async move {
             let response = network.call_within(to, message, patience).await?;
-            // Any answer but a higher vote means that the peer accepts this leader, and renewed its promise to it.
+            // Any answer but a higher vote means that the peer accepts this leader, and renewed its
+            // promise to it.
             if matches!(&response, Response::Append(answer) if !matches!(answer, AppendEntriesResponse::HigherVote(_)))
                 && let Some(configs) = network.configs.get()
             {
@@ -239,9 +244,11 @@ type Answers<'s> = BoxStream<'s, Result<StreamAppendResult<Types>, RPCError<Type
 
 /// Messages with entries on their way to a peer.
 ///
-/// One at a time would let a peer in another region hear of the log once in a round trip: a record would reach it, or the news that it is committed, up to
-/// a round trip late. So more are sent before the answer to the first is there, not closer together than [`PIPELINE_PACE`]: a
-/// peer that answers faster than that gets what has come together in the meantime in one message, as if there were no pipeline.
+/// One at a time would let a peer in another region hear of the log once in a round trip: a record
+/// would reach it, or the news that it is committed, up to a round trip late. So more are sent
+/// before the answer to the first is there, not closer together than [`PIPELINE_PACE`]: a peer that
+/// answers faster than that gets what has come together in the meantime in one message, as if there
+/// were no pipeline.
 struct Pipeline<'s, S> {
     peer: &'s Peer,
     input: S,
@@ -338,7 +345,8 @@ where
 impl RaftNetworkV2<Types> for Peer {
     type SnapshotData = SnapshotData;
 
-    /// The library's own time limit (one heartbeat) is for groups without distance; ours is [`crate::GroupOptions::rpc_timeout`].
+    /// The library's own time limit (one heartbeat) is for groups without distance; ours is
+    /// [`crate::GroupOptions::rpc_timeout`].
     async fn append_entries(
         &mut self,
         request: AppendEntriesRequest<Types>,

@@ -1,9 +1,10 @@
 //! Tasks, timers and random numbers for the consensus library: tokio's, except for two things.
 //!
-//! * Random numbers come from a seed that is drawn from [`meridian_base::runtime::Runtime::random`] when a group starts and
-//!   that every task it spawns inherits, so a simulated cluster elects the same leaders in every run.
-//! * A very short sleep is a yield. The library waits one microsecond to gather completions of log writes, and tokio's timer
-//!   would make a millisecond of it, on every second write.
+//! * Random numbers come from a seed that is drawn from [`meridian_base::runtime::Runtime::random`]
+//!   when a group starts and that every task it spawns inherits, so a simulated cluster elects the
+//!   same leaders in every run.
+//! * A very short sleep is a yield. The library waits one microsecond to gather completions of log
+//!   writes, and tokio's timer would make a millisecond of it, on every second write.
 
 use openraft::async_runtime::AsyncRuntime;
 use openraft::impls::TokioRuntime;
@@ -19,8 +20,9 @@ type Inner = DeterministicRng<TokioRuntime>;
 
 /// The longest sleep that becomes a yield: the library's one microsecond, with some room.
 const YIELD_MAX: Duration = Duration::from_micros(2);
-/// So many yields at one instant are enough. On simulated time the clock stands still while tasks run, so a loop that sleeps
-/// until a deadline (the library's ticks) would never get there by yielding.
+/// So many yields at one instant are enough. On simulated time the clock stands still while tasks
+/// run, so a loop that sleeps until a deadline (the library's ticks) would never get there by
+/// yielding.
 const YIELDS_PER_INSTANT_MAX: u32 = 64;
 
 thread_local! {

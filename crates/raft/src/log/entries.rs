@@ -1,7 +1,8 @@
 //! One group's part of the log, in memory: where every entry is, and the recent ones themselves.
 //!
-//! An entry enters when it is appended, before it is on disk: the leader sends it to its followers while the local write is
-//! still under way. The writer later reports its place in a file, and from then on its body may be evicted.
+//! An entry enters when it is appended, before it is on disk: the leader sends it to its followers
+//! while the local write is still under way. The writer later reports its place in a file, and from
+//! then on its body may be evicted.
 
 use super::frame::{EntryKind, Vote};
 use bytes::Bytes;
@@ -107,9 +108,10 @@ impl Entries {
         self.slots.push_back(Slot { term: entry.position.term, kind: entry.kind, place, body: Some(entry.body.clone()) });
     }
 
-    /// Takes an entry found on disk at start. It replaces everything at or above its index. The first one may lie above the
-    /// truncation point known so far: the segments before it were dropped because a purge that stands further on in the log
-    /// covers the gap. [`Entries::check_recovered`] holds the result to that.
+    /// Takes an entry found on disk at start. It replaces everything at or above its index. The
+    /// first one may lie above the truncation point known so far: the segments before it were
+    /// dropped because a purge that stands further on in the log covers the gap.
+    /// [`Entries::check_recovered`] holds the result to that.
     pub(super) fn recover(&mut self, entry: &LogEntry, place: Place) -> Result<(), &'static str> {
         let index = entry.position.index;
         if index <= self.purged.index {
@@ -141,7 +143,8 @@ impl Entries {
         self.cached_from = self.cached_from.min(self.end());
     }
 
-    /// Removes entries up to `upto`. A point beyond the end empties the log, which continues behind it.
+    /// Removes entries up to `upto`. A point beyond the end empties the log, which continues behind
+    /// it.
     pub(super) fn purge(&mut self, upto: LogPosition) {
         if upto.index <= self.purged.index {
             return;
@@ -184,7 +187,8 @@ impl Entries {
         }
     }
 
-    /// The entries from `from` up to, not including, `to`; fewer at the end of the log, or above `bytes_max` (but at least one).
+    /// The entries from `from` up to, not including, `to`; fewer at the end of the log, or above
+    /// `bytes_max` (but at least one).
     pub(super) fn read(&self, from: u64, to: u64, bytes_max: usize) -> Vec<Found> {
         let mut found = vec![];
         let mut bytes = 0;
@@ -254,7 +258,8 @@ mod tests {
     }
 
     proptest! {
-        /// Bodies are dropped once they are on disk, the oldest first, and no more than the budget stays of those.
+        /// Bodies are dropped once they are on disk, the oldest first, and no more than the budget
+        /// stays of those.
         #[test]
         fn entries_are_in_memory_or_where_they_were_written(steps in prop::collection::vec(step(), 0..60)) {
             let (mut entries, mut model, mut queued) = (Entries::new(100), BTreeMap::new(), VecDeque::new());
@@ -342,7 +347,8 @@ mod tests {
         entries.invariant();
     }
 
-    /// The frame of an entry that was truncated may become durable after another one has taken its index.
+    /// The frame of an entry that was truncated may become durable after another one has taken its
+    /// index.
     #[test]
     fn a_place_counts_for_the_entry_that_was_written_there() {
         let mut entries = Entries::new(0);

@@ -6,15 +6,16 @@
 //! frame   = len u32 | crc u32 | segment u64 | batch u64 | index u64 | term u64 | group u32 | kind u8 | zeros 3 | body
 //! ```
 //!
-//! Integers are little-endian; a frame is padded to 8 bytes (`len` does not count the padding); a `crc` is CRC-32C over
-//! everything after it. Two fields exist for recovery alone:
+//! Integers are little-endian; a frame is padded to 8 bytes (`len` does not count the padding); a
+//! `crc` is CRC-32C over everything after it. Two fields exist for recovery alone:
 //!
-//! * `segment` is the number of the segment the frame was written to. Files are recycled without being zeroed again, so a frame
-//!   of the file's earlier life is intact; its number gives it away.
-//! * `batch` is the offset at which the write that contained the frame began. A write starts only after the one before it is
-//!   durable. So a valid frame whose batch begins *after* a damaged place proves that the place was durable once: the disk lost
-//!   acknowledged data, and the log is refused. A valid frame of the *same* batch after the damage proves nothing (pages of one
-//!   write reach the disk in any order): the batch was never acknowledged, and its rest is cut off.
+//! * `segment` is the number of the segment the frame was written to. Files are recycled without
+//!   being zeroed again, so a frame of the file's earlier life is intact; its number gives it away.
+//! * `batch` is the offset at which the write that contained the frame began. A write starts only
+//!   after the one before it is durable. So a valid frame whose batch begins *after* a damaged
+//!   place proves that the place was durable once: the disk lost acknowledged data, and the log is
+//!   refused. A valid frame of the *same* batch after the damage proves nothing (pages of one write
+//!   reach the disk in any order): the batch was never acknowledged, and its rest is cut off.
 
 use meridian_base::{GroupId, LogPosition, NodeId};
 
@@ -67,9 +68,11 @@ pub(super) enum Content<'a> {
     Purge {
         upto: LogPosition,
     },
-    /// The replica was removed from this node: nothing of the group's log counts any more, but its vote.
+    /// The replica was removed from this node: nothing of the group's log counts any more, but its
+    /// vote.
     Forget,
-    /// The log was closed in good order. Written as a batch of its own, it vouches for the batch before.
+    /// The log was closed in good order. Written as a batch of its own, it vouches for the batch
+    /// before.
     Close,
 }
 
@@ -173,7 +176,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Frame<'_>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub segment: u64,
-    /// Where the segment before this one ends: recovery checks that nothing of it is missing. 0 for the first.
+    /// Where the segment before this one ends: recovery checks that nothing of it is missing. 0 for
+    /// the first.
     pub previous_end: u64,
 }
 

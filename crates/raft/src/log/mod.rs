@@ -1,4 +1,5 @@
-//! The node's log: all groups in one sequence of segment files, one writer, one `fdatasync` per batch.
+//! The node's log: all groups in one sequence of segment files, one writer, one `fdatasync` per
+//! batch.
 //!
 //! * [`frame`]: the bytes, and how recovery tells a torn write from damage.
 //! * [`segment`]: files and their names.
@@ -6,14 +7,16 @@
 //! * [`writer`]: the loop that makes it durable.
 //! * [`entries`]: one group's entries in memory.
 //!
-//! A segment is freed when every group has purged what it has in it. Freed files are recycled without being zeroed: rewriting
-//! allocated blocks needs no metadata, so `fdatasync` costs one write. The votes and truncation points of all groups are
-//! repeated at the start of every segment, and by the first batch after every start of the node, so an old segment is needed for
-//! its entries only.
+//! A segment is freed when every group has purged what it has in it. Freed files are recycled
+//! without being zeroed: rewriting allocated blocks needs no metadata, so `fdatasync` costs one
+//! write. The votes and truncation points of all groups are repeated at the start of every segment,
+//! and by the first batch after every start of the node, so an old segment is needed for its
+//! entries only.
 //!
-//! A group that is idle keeps its last segment alive. When the log has grown beyond [`LogOptions::segments_wanted_max`] the
-//! groups in the oldest segment are asked to purge up to what their state machine has made durable; so a state machine must
-//! report progress ([`crate::Group::set_truncatable`]) even if its group is idle.
+//! A group that is idle keeps its last segment alive. When the log has grown beyond
+//! [`LogOptions::segments_wanted_max`] the groups in the oldest segment are asked to purge up to
+//! what their state machine has made durable; so a state machine must report progress
+//! ([`crate::Group::set_truncatable`]) even if its group is idle.
 
 mod entries;
 mod frame;
@@ -45,11 +48,14 @@ pub(crate) const SNAPSHOT_THREAD: &str = "snapshot";
 /// How a node's log is laid out.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// The size of a segment file; [`meridian_base::limits::LOG_SEGMENT_BYTES`] unless a test wants small ones.
+    /// The size of a segment file; [`meridian_base::limits::LOG_SEGMENT_BYTES`] unless a test wants
+    /// small ones.
     pub segment_bytes: u64,
-    /// How far ahead of its end a new file is filled with zeros, so that most writes change no metadata.
+    /// How far ahead of its end a new file is filled with zeros, so that most writes change no
+    /// metadata.
     pub prepare_bytes: u64,
-    /// Recent entries that a group keeps in memory for its followers; older ones are read back from the files.
+    /// Recent entries that a group keeps in memory for its followers; older ones are read back from
+    /// the files.
     pub cache_bytes_per_group: usize,
     /// Emptied segments kept for reuse; more are removed.
     pub spare_segments_max: usize,
@@ -69,7 +75,8 @@ impl Default for LogOptions {
     }
 }
 
-/// Numbers about a node's log, for metrics and tests. Counters start at zero when the log is opened.
+/// Numbers about a node's log, for metrics and tests. Counters start at zero when the log is
+/// opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LogStatus {
     /// Segment files in use, the one being written included.
@@ -82,7 +89,8 @@ pub struct LogStatus {
     pub frames_written: u64,
     /// `fdatasync` calls that made frames durable.
     pub syncs: u64,
-    /// Bytes handed to the writer and not yet durable; see [`meridian_base::limits::LOG_QUEUE_BYTES_MAX`].
+    /// Bytes handed to the writer and not yet durable; see
+    /// [`meridian_base::limits::LOG_QUEUE_BYTES_MAX`].
     pub queued_bytes: usize,
 }
 
@@ -137,9 +145,10 @@ impl NodeLog {
         Ok(names.iter().any(|n| segment::parse_segment_name(n).is_some()))
     }
 
-    /// Opens the log, or makes an empty one. Reads and verifies every segment. What was being written when the node stopped
-    /// (never acknowledged) is cut off, with a warning that names file and offset; damage before that, and a format newer than
-    /// this program's, are refused with an [`meridian_base::ErrorKind::Fatal`] that names file and offset.
+    /// Opens the log, or makes an empty one. Reads and verifies every segment. What was being
+    /// written when the node stopped (never acknowledged) is cut off, with a warning that names
+    /// file and offset; damage before that, and a format newer than this program's, are refused
+    /// with an [`meridian_base::ErrorKind::Fatal`] that names file and offset.
     pub async fn open(runtime: Arc<dyn Runtime>, options: LogOptions) -> Result<NodeLog> {
         let disk = runtime.disk();
         let recovered = recover::recover(disk, &options).await?;
@@ -205,25 +214,29 @@ impl NodeLog {
         }
     }
 
-    /// Bytes handed to the writer and not yet durable. Above [`meridian_base::limits::LOG_QUEUE_BYTES_MAX`], commits should wait.
+    /// Bytes handed to the writer and not yet durable. Above
+    /// [`meridian_base::limits::LOG_QUEUE_BYTES_MAX`], commits should wait.
     pub fn queued_bytes(&self) -> usize {
         self.shared.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// The error that ended writing, once there is one: a failed write or sync. From then on nothing is acknowledged; the node
-    /// should stop. A failed `fdatasync` is never tried again, since the kernel may have dropped the dirty pages; a write that a
-    /// full disk refuses is ([`NodeLog::waits_for_room`]).
+    /// The error that ended writing, once there is one: a failed write or sync. From then on
+    /// nothing is acknowledged; the node should stop. A failed `fdatasync` is never tried again,
+    /// since the kernel may have dropped the dirty pages; a write that a full disk refuses is
+    /// ([`NodeLog::waits_for_room`]).
     pub fn failure(&self) -> watch::Receiver<Option<Error>> {
         self.shared.failure.subscribe()
     }
 
-    /// Whether the writer waits for room on the disk. What is handed to it meanwhile is neither durable nor refused.
+    /// Whether the writer waits for room on the disk. What is handed to it meanwhile is neither
+    /// durable nor refused.
     pub fn waits_for_room(&self) -> watch::Receiver<bool> {
         self.shared.waits_for_room.subscribe()
     }
 
-    /// Forgets a group whose replica was shut down and removed from this node; all but its vote, which it must not give again.
-    /// Durable when the future says so; the files' space is freed with the segments.
+    /// Forgets a group whose replica was shut down and removed from this node; all but its vote,
+    /// which it must not give again. Durable when the future says so; the files' space is freed
+    /// with the segments.
     pub async fn forget(&self, id: GroupId) -> Result<()> {
         let group = self.shared.groups.lock().get(&id).cloned();
         let Some(group) = group else { return Ok(()) };
@@ -236,12 +249,14 @@ impl NodeLog {
         done.await
     }
 
-    /// Waits until everything queued is durable, marks the log as closed in good order, and ends the writer. Later appends
-    /// fail. Shut the groups down first. On a full disk it does not wait: what is queued fails.
+    /// Waits until everything queued is durable, marks the log as closed in good order, and ends
+    /// the writer. Later appends fail. Shut the groups down first. On a full disk it does not wait:
+    /// what is queued fails.
     pub async fn close(&self) {
         self.shared.closing.store(true, Ordering::Relaxed);
         let group = GroupLog::new(GroupId(0), Entries::new(0));
-        // The answer only says that there is nothing more to wait for: if the log has failed, `failure` told so.
+        // The answer only says that there is nothing more to wait for: if the log has failed,
+        // `failure` told so.
         let _ = self.submit(&group, Work::Close).await;
     }
 
@@ -293,7 +308,8 @@ impl GroupHandle {
 
     /// Appends entries; readable at once, durable when `done` says so.
     pub(crate) fn append(&self, new: Vec<LogEntry>, done: impl FnOnce(Result<()>) + Send + 'static) {
-        // Under the lock also while queueing: the order of frames must be the order of changes in memory.
+        // Under the lock also while queueing: the order of frames must be the order of changes in
+        // memory.
         let mut entries = self.group.entries.lock();
         for entry in &new {
             entries.append(entry);
@@ -308,7 +324,8 @@ impl GroupHandle {
         self.log.submit(&self.group, Work::Vote(vote))
     }
 
-    /// Removes entries above `after`. Need not be waited for: whatever is appended later is durable later.
+    /// Removes entries above `after`. Need not be waited for: whatever is appended later is durable
+    /// later.
     pub(crate) fn truncate(&self, after: u64) {
         let mut entries = self.group.entries.lock();
         entries.truncate(after);
@@ -322,7 +339,8 @@ impl GroupHandle {
         self.log.enqueue(&self.group, Work::Purge { upto }, Box::new(drop));
     }
 
-    /// The entries from `from` up to, not including, `to`; fewer at the end of the log, or above `bytes_max` (but at least one).
+    /// The entries from `from` up to, not including, `to`; fewer at the end of the log, or above
+    /// `bytes_max` (but at least one).
     pub(crate) fn read(&self, from: u64, to: u64, bytes_max: usize) -> Result<Vec<LogEntry>> {
         let found = self.group.entries.lock().read(from, to, bytes_max);
         found.into_iter().map(|f| self.load(f)).collect()

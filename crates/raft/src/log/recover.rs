@@ -1,8 +1,9 @@
 //! Reading the log at start.
 //!
-//! Segments are read in order and every frame is verified. A segment that is not the last must be intact up to where its
-//! successor's header says it ends. In the last one, the first place without an intact frame is the end, unless an intact frame
-//! behind it proves that the place was durable (see [`super::frame`], `batch`).
+//! Segments are read in order and every frame is verified. A segment that is not the last must be
+//! intact up to where its successor's header says it ends. In the last one, the first place without
+//! an intact frame is the end, unless an intact frame behind it proves that the place was durable
+//! (see [`super::frame`], `batch`).
 
 use super::frame::{self, BadHeader, Content, FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, Vote};
 use super::segment::{self, FIRST_FRAME, FOLDER, Segment, damaged, disk_error, segment_path};
@@ -25,17 +26,19 @@ pub(super) struct Recovered {
     pub groups: BTreeMap<GroupId, Entries>,
     pub marks: BTreeMap<GroupId, Marks>,
     pub segments: BTreeMap<u64, Arc<Segment>>,
-    /// Per segment, the largest index of every group in it: when all are purged, the segment is free.
+    /// Per segment, the largest index of every group in it: when all are purged, the segment is
+    /// free.
     pub contents: BTreeMap<u64, BTreeMap<GroupId, u64>>,
     pub spares: Vec<u64>,
     /// Where the last segment ends; 0 if there is no segment.
     pub end: u64,
-    /// Writing must go on in a new segment, since remains of a torn write lie behind the end of the last one.
+    /// Writing must go on in a new segment, since remains of a torn write lie behind the end of the
+    /// last one.
     pub torn: bool,
 }
 
-/// Reads and verifies the whole log. Changes nothing on disk but syncs the last segment: what a process wrote without syncing
-/// before it died is taken over, so it must not vanish later.
+/// Reads and verifies the whole log. Changes nothing on disk but syncs the last segment: what a
+/// process wrote without syncing before it died is taken over, so it must not vanish later.
 pub(super) async fn recover(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     let names = disk.list(FOLDER).map_err(|e| disk_error(disk, FOLDER, "listing", &e))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|n| segment::parse_segment_name(n)).collect();
@@ -102,7 +105,8 @@ fn load(disk: &dyn Disk, number: u64) -> Result<(Segment, SegmentHeader, Vec<u8>
     }
 }
 
-/// Takes the frames of one segment. `end` is where it must end; `None` for the last one, whose end is to be found.
+/// Takes the frames of one segment. `end` is where it must end; `None` for the last one, whose end
+/// is to be found.
 fn scan(disk: &dyn Disk, options: &LogOptions, number: u64, bytes: &[u8], end: Option<u64>, out: &mut Recovered) -> Result<()> {
     out.contents.entry(number).or_default();
     let mut at = FIRST_FRAME as usize;
@@ -122,7 +126,8 @@ fn scan(disk: &dyn Disk, options: &LogOptions, number: u64, bytes: &[u8], end: O
     Ok(())
 }
 
-/// What follows the last intact frame: nothing, the remains of a write that was never acknowledged (`true`), or proof of damage.
+/// What follows the last intact frame: nothing, the remains of a write that was never acknowledged
+/// (`true`), or proof of damage.
 fn judge_tail(disk: &dyn Disk, number: u64, bytes: &[u8], at: usize) -> Result<bool> {
     let mut torn = false;
     let mut next = at;
@@ -140,7 +145,8 @@ fn judge_tail(disk: &dyn Disk, number: u64, bytes: &[u8], at: usize) -> Result<b
         }
     }
     let started = bytes.get(at..at + 16).is_some_and(|head| {
-        // An intact frame of the file's earlier life is what the end of a recycled segment looks like.
+        // An intact frame of the file's earlier life is what the end of a recycled segment looks
+        // like.
         head[..8] != [0; 8] && frame::decode(&bytes[at..]).is_none() && head[8..16] == number.to_le_bytes()
     });
     if torn || started {
@@ -151,7 +157,8 @@ fn judge_tail(disk: &dyn Disk, number: u64, bytes: &[u8], at: usize) -> Result<b
         );
         return Ok(true);
     }
-    // Anything else than zeros and whole old frames may be the first pages of a torn write: do not write around it.
+    // Anything else than zeros and whole old frames may be the first pages of a torn write: do not
+    // write around it.
     Ok(bytes.get(at..(at + FRAME_HEADER_BYTES).min(bytes.len())).is_some_and(|head| head.iter().any(|b| *b != 0)))
 }
 

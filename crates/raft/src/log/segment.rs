@@ -1,7 +1,8 @@
 //! Segment files: their names, how a new one comes to be, and reading a frame back.
 //!
-//! `log/0000000000000007.log` is segment 7. `log/spare-0000000000000003` is a file kept for reuse: it becomes a segment by
-//! getting a header, a sync, and then, atomically, a segment's name. So a file with a segment's name always has a valid header.
+//! `log/0000000000000007.log` is segment 7. `log/spare-0000000000000003` is a file kept for reuse:
+//! it becomes a segment by getting a header, a sync, and then, atomically, a segment's name. So a
+//! file with a segment's name always has a valid header.
 
 use super::frame::{self, Content, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::{LogEntry, Place};

@@ -101,7 +101,8 @@ async fn a_group_that_was_forgotten_keeps_its_vote_and_begins_anew() {
     assert_eq!(all(&a), (66..=71).map(|i| entry(i, 3, 200)).collect::<Vec<_>>());
 }
 
-/// How far the first life was purged is said again at the beginning of every segment, and after every start: not once that life is over.
+/// How far the first life was purged is said again at the beginning of every segment, and after
+/// every start: not once that life is over.
 #[tokio::test(start_paused = true)]
 async fn what_was_purged_in_a_first_life_takes_nothing_from_the_second() {
     for is_restarted in [false, true] {
@@ -132,7 +133,8 @@ async fn what_was_purged_in_a_first_life_takes_nothing_from_the_second() {
     }
 }
 
-/// A segment that has votes alone is freed in its turn, also by a process that did not write it: the files stay without a gap.
+/// A segment that has votes alone is freed in its turn, also by a process that did not write it:
+/// the files stay without a gap.
 #[tokio::test(start_paused = true)]
 async fn segments_of_votes_alone_are_freed_in_their_turn() {
     for is_restarted in [false, true] {
@@ -174,7 +176,8 @@ async fn a_truncated_entry_does_not_come_back() {
     assert_eq!(restarted.group(G).bounds().1, LogPosition { index: 20, term: 1 });
 }
 
-/// A whole entry at the place of another one, as a disk leaves it that wrote somewhere else: noticed, and never given out.
+/// A whole entry at the place of another one, as a disk leaves it that wrote somewhere else:
+/// noticed, and never given out.
 #[tokio::test(start_paused = true)]
 async fn an_entry_is_read_from_its_place_or_not_at_all() {
     let disk = MemoryDisk::default();
@@ -245,7 +248,8 @@ async fn closing_waits_for_what_came_before_it() {
     assert_eq!(restarted.group(G).bounds().1.index, 3);
 }
 
-/// Whatever was handed over when the disk broke, and later, is answered: in the same batch, behind it, and where a new segment was to be made.
+/// Whatever was handed over when the disk broke, and later, is answered: in the same batch, behind
+/// it, and where a new segment was to be made.
 #[tokio::test(start_paused = true)]
 async fn everybody_hears_of_a_disk_that_broke() {
     for already in 0..=20 {
@@ -349,7 +353,8 @@ async fn a_flipped_byte_in_what_was_durable_is_refused_by_file_and_offset() {
     let first = segment_path(1);
     let last = segment_path(log.status().segments as u64);
     assert_ne!(first, last);
-    // In an old segment, in the last one, and in its very last entry: closing in good order vouches for that.
+    // In an old segment, in the last one, and in its very last entry: closing in good order vouches
+    // for that.
     let (mut at_end, body) = (0, entry(30, 1, 200).body);
     disk.edit(&last, |bytes| at_end = bytes.windows(body.len()).position(|part| part == body).expect("the last entry"));
     for (path, at) in [(&first, 70), (&first, 1_000), (&last, 80), (&last, at_end + 20)] {
@@ -380,8 +385,9 @@ async fn a_missing_segment_is_refused() {
     assert!(error.message().contains("gap"), "{error}");
 }
 
-/// Of a batch that was never acknowledged the disk kept everything but the first frame. What is written next has the size of
-/// that frame: at its place it would be followed by the rest, which nobody may take for part of the log.
+/// Of a batch that was never acknowledged the disk kept everything but the first frame. What is
+/// written next has the size of that frame: at its place it would be followed by the rest, which
+/// nobody may take for part of the log.
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
     let disk = MemoryDisk::default();
@@ -409,8 +415,8 @@ async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
     assert_eq!(all(&log.group(G)), [entry(1, 1, 100), entry(2, 2, 100)]);
 }
 
-/// The smallest frame, as the last one that a file has room for, proves as well as any other that what
-/// is damaged before it was durable.
+/// The smallest frame, as the last one that a file has room for, proves as well as any other that
+/// what is damaged before it was durable.
 #[tokio::test(start_paused = true)]
 async fn damage_is_noticed_by_a_frame_at_the_very_end_of_a_file() {
     let disk = MemoryDisk::default();
@@ -450,8 +456,8 @@ async fn a_segment_under_the_name_of_another_one_is_refused() {
     }
 }
 
-/// The machine stopped between making a segment and its first batch, or in the middle of that batch: what survived repeats not
-/// all votes. Segments that have them may go only when it does.
+/// The machine stopped between making a segment and its first batch, or in the middle of that
+/// batch: what survived repeats not all votes. Segments that have them may go only when it does.
 #[tokio::test(start_paused = true)]
 async fn a_vote_outlives_its_segment_when_the_next_one_began_with_a_crash() {
     let disk = MemoryDisk::default();
@@ -484,8 +490,8 @@ async fn a_vote_outlives_its_segment_when_the_next_one_began_with_a_crash() {
     }
 }
 
-/// Everything that is appended once the disk is full waits, and is durable when there is room again: in the segment, at its end, and
-/// where a new one is made.
+/// Everything that is appended once the disk is full waits, and is durable when there is room
+/// again: in the segment, at its end, and where a new one is made.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_makes_the_log_wait_and_loses_nothing() {
     for room in [0, 200, 500, 900, 1_100, 2_000, 3_000, 4_500] {
@@ -518,7 +524,8 @@ async fn a_full_disk_makes_the_log_wait_and_loses_nothing() {
     }
 }
 
-/// What is written ahead of the log's end, so that syncs are quick, needs room that the log may need.
+/// What is written ahead of the log's end, so that syncs are quick, needs room that the log may
+/// need.
 #[tokio::test(start_paused = true)]
 async fn the_last_room_of_a_disk_is_used_for_entries() {
     let disk = MemoryDisk::default();
@@ -567,7 +574,8 @@ async fn a_failed_sync_is_final() {
     assert!(group.save_vote(Vote { term: 1, node: NodeId(1), committed: false }).await.is_err());
 }
 
-/// Room may come back; what a broken disk did with a write nobody knows, nor what became of a sync that had no room.
+/// Room may come back; what a broken disk did with a write nobody knows, nor what became of a sync
+/// that had no room.
 #[tokio::test(start_paused = true)]
 async fn only_a_write_that_has_no_room_is_tried_again() {
     for breaks in [MemoryDisk::fail_writes, MemoryDisk::fail_syncs] {
@@ -639,7 +647,8 @@ async fn crash_and_recover(seed: u64) {
             }
             assert!(model.vote.is_none() || group.vote().is_some(), "seed {seed}: {id} forgot its vote");
         }
-        // What was found is the truth from now on: more than what was acknowledged may have survived.
+        // What was found is the truth from now on: more than what was acknowledged may have
+        // survived.
         for (id, model) in &mut models {
             let group = log.group(*id);
             model.purged = group.bounds().0;
@@ -692,7 +701,8 @@ async fn crash_and_recover(seed: u64) {
                         }
                         certain = models.clone();
                     } else if rng.random_bool(0.5) {
-                        // Let the writer start, so that the power may fail in the middle of a batch.
+                        // Let the writer start, so that the power may fail in the middle of a
+                        // batch.
                         tokio::task::yield_now().await;
                     }
                 }

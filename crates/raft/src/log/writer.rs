@@ -1,9 +1,10 @@
-//! The log's writer: one loop on a thread of its own. It takes everything that is queued, writes it in one piece, syncs once,
-//! and reports to all who wait. While it syncs, the next batch gathers: the slower the disk, the larger the batches, and no
-//! timer is needed (group commit).
+//! The log's writer: one loop on a thread of its own. It takes everything that is queued, writes it
+//! in one piece, syncs once, and reports to all who wait. While it syncs, the next batch gathers:
+//! the slower the disk, the larger the batches, and no timer is needed (group commit).
 //!
-//! On a full disk the loop waits, and writes the same bytes at the same place again: nobody has been told that they are durable,
-//! and nothing comes after them. The queue gathers meanwhile; its bound is the callers' ([`meridian_base::limits::LOG_QUEUE_BYTES_MAX`]).
+//! On a full disk the loop waits, and writes the same bytes at the same place again: nobody has
+//! been told that they are durable, and nothing comes after them. The queue gathers meanwhile; its
+//! bound is the callers' ([`meridian_base::limits::LOG_QUEUE_BYTES_MAX`]).
 
 use super::frame::{self, Content, FRAME_HEADER_BYTES, Vote};
 use super::recover::Marks;
@@ -65,13 +66,14 @@ pub(super) struct Writer {
     pub current: Arc<Segment>,
     /// Where the next batch begins.
     pub tail: u64,
-    /// The file is zeros (or old frames) up to here, so that a write below changes no metadata and `fdatasync` writes data only.
+    /// The file is zeros (or old frames) up to here, so that a write below changes no metadata and
+    /// `fdatasync` writes data only.
     pub prepared: u64,
     pub marks: BTreeMap<GroupId, Marks>,
     pub contents: BTreeMap<u64, BTreeMap<GroupId, u64>>,
     pub spares: Vec<u64>,
-    /// The next batch starts with all groups' marks: the current segment is new, or nobody knows whether it has them all, since
-    /// the node stopped before. No segment is freed between.
+    /// The next batch starts with all groups' marks: the current segment is new, or nobody knows
+    /// whether it has them all, since the node stopped before. No segment is freed between.
     pub marks_due: bool,
 }
 
@@ -123,8 +125,8 @@ impl Writer {
         }
     }
 
-    /// Writes as many jobs as fit the segment (at least one), and makes them durable. After an error
-    /// those that were not begun are still in `jobs`.
+    /// Writes as many jobs as fit the segment (at least one), and makes them durable. After an
+    /// error those that were not begun are still in `jobs`.
     async fn write_batch(&mut self, jobs: &mut VecDeque<Job>) -> Result<()> {
         let first = jobs[0].work.bytes() as u64;
         if self.tail > FIRST_FRAME && self.tail + first > self.shared.options.segment_bytes {
@@ -185,7 +187,8 @@ impl Writer {
         }
     }
 
-    /// After a full disk's refusal, when it is time to try again; unless somebody wants the log to end.
+    /// After a full disk's refusal, when it is time to try again; unless somebody wants the log to
+    /// end.
     async fn is_worth_another_try(&self, result: &Result<()>) -> bool {
         let waits = match result {
             Err(e) if waits_for_room(e) => {
@@ -239,7 +242,8 @@ impl Writer {
         Place { segment: self.current.number, offset: self.tail + start as u64, bytes: (FRAME_HEADER_BYTES + body) as u32 }
     }
 
-    /// Repeats every group's vote and truncation point, so that older segments are needed for entries only.
+    /// Repeats every group's vote and truncation point, so that older segments are needed for
+    /// entries only.
     fn encode_marks(&self, batch: &mut Batch) {
         for (group, marks) in &self.marks {
             if let Some(vote) = marks.vote {
@@ -308,7 +312,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells the groups that keep the oldest segment alive how far they must purge to free it, if the log is long.
+    /// Tells the groups that keep the oldest segment alive how far they must purge to free it, if
+    /// the log is long.
     fn ask_for_purges(&self) {
         if self.contents.len() <= self.shared.options.segments_wanted_max {
             return;
@@ -322,8 +327,8 @@ impl Writer {
         }
     }
 
-    /// Frees the oldest segments that hold no entry any more. Only the oldest: a later one may hold the truncation of an entry
-    /// that an earlier one still shows.
+    /// Frees the oldest segments that hold no entry any more. Only the oldest: a later one may hold
+    /// the truncation of an entry that an earlier one still shows.
     async fn release(&mut self) -> Result<()> {
         while let Some((&number, contents)) = self.contents.first_key_value() {
             let purged = |group: &GroupId| self.marks.get(group).map_or(0, |m| m.purged.index);

@@ -63,7 +63,8 @@ fn a_snapshot_is_taken_whole_and_once() {
         (Chunk(1, 2, "late"), false),
     ]);
     assert_eq!(whole, ["a", "b"]);
-    // A repetition of the beginning, when something was taken already, is the sender's second try: it sends everything again.
+    // A repetition of the beginning, when something was taken already, is the sender's second try:
+    // it sends everything again.
     assert_eq!(run(vec![(Begin(1), true), (Chunk(1, 0, "a"), true), (Begin(1), true), (End(1, 0), true)]), [""; 0]);
     // A new transmission replaces an unfinished one, of which nothing counts any more.
     let newer = run(vec![
@@ -121,7 +122,8 @@ fn refuse(left: &AtomicU64) -> Result<()> {
     }
 }
 
-/// Whatever the store has taken of a snapshot that it then refused is gone: the sender begins again.
+/// Whatever the store has taken of a snapshot that it then refused is gone: the sender begins
+/// again.
 #[test]
 fn a_snapshot_that_the_store_refused_a_part_of_is_not_gone_on_with() {
     let machine = Refusing::default();
@@ -134,7 +136,8 @@ fn a_snapshot_that_the_store_refused_a_part_of_is_not_gone_on_with() {
     machine.chunks.store(1, Ordering::Relaxed);
     assert!(incoming.chunk(1, 1, Bytes::from("b")).is_err());
     assert!(incoming.chunk(1, 1, Bytes::from("b")).is_err() && incoming.end(1, 1).is_err());
-    // The next one takes the place of an unfinished one before the store is asked: it may need its room.
+    // The next one takes the place of an unfinished one before the store is asked: it may need its
+    // room.
     assert!(begin(2));
     machine.imports.store(1, Ordering::Relaxed);
     assert!(!begin(3));

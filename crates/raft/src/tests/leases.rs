@@ -90,14 +90,16 @@ fn candidates_and_leaders_are_known_from_their_calls() {
     }
 }
 
-/// `promise` is 500 ms. A voter that runs has the library's lease, of 900 ms; one that was restarted has forgotten it.
+/// `promise` is 500 ms. A voter that runs has the library's lease, of 900 ms; one that was
+/// restarted has forgotten it.
 #[tokio::test(start_paused = true)]
 async fn a_voter_keeps_its_promise_through_a_restart() {
     let usual = |is_preliminary| Candidate { is_preliminary, is_sent_by_leader: false };
     let sent = |is_preliminary| Candidate { is_preliminary, is_sent_by_leader: true };
     #[rustfmt::skip]
     let script = [
-        // restarted, milliseconds since it heard the leader, or since the restart; the candidate; the answer
+        // restarted, milliseconds since it heard the leader, or since the restart; the candidate;
+        // the answer
         (false, 10,    usual(false), Denied),
         (false, 10,    usual(true),  Denied),
         (false, 10,    sent(false),  Granted),
@@ -139,7 +141,8 @@ async fn a_new_voter_votes_at_once() {
     assert_eq!(ask(cluster.group(2), 1, &candidate).await, Granted);
 }
 
-/// The leader votes for another one, as it does when it was told of a transfer: from that moment on it has no lease.
+/// The leader votes for another one, as it does when it was told of a transfer: from that moment on
+/// it has no lease.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_votes_for_another_one_has_no_lease_any_more() {
     let cluster = Cluster::new(3, 42).await;
@@ -241,13 +244,15 @@ async fn a_peer_that_follows_another_leader_lengthens_no_lease() {
     }
 }
 
-/// The library drops a heartbeat that takes longer than one heartbeat. It is told that the peer is there only by an answer of this
-/// term to something that was heard after this heartbeat was sent; else by the heartbeat's own answer, whenever it comes.
+/// The library drops a heartbeat that takes longer than one heartbeat. It is told that the peer is
+/// there only by an answer of this term to something that was heard after this heartbeat was sent;
+/// else by the heartbeat's own answer, whenever it comes.
 #[tokio::test(start_paused = true)]
 async fn a_late_heartbeat_is_answered_by_what_the_peer_accepted_since() {
     let (term, millis) = (3, Duration::from_millis);
     let script = [
-        // When the peer accepted a message, of which term, and whether that answers a heartbeat sent at 100.
+        // When the peer accepted a message, of which term, and whether that answers a heartbeat
+        // sent at 100.
         (None, false),
         (Some((99, term)), false),
         (Some((100, term)), true),
@@ -307,8 +312,9 @@ impl Transport for Script {
     }
 }
 
-/// Five messages of one entry each are on their way to a peer at the same time. What the library hears, until the stream
-/// ends: «4» is a match up to entry 4, «conflict» and «higher vote» are the peer's words, «again» lets it try again.
+/// Five messages of one entry each are on their way to a peer at the same time. What the library
+/// hears, until the stream ends: «4» is a match up to entry 4, «conflict» and «higher vote» are the
+/// peer's words, «again» lets it try again.
 #[tokio::test(start_paused = true)]
 async fn nothing_follows_an_answer_that_is_not_a_full_success() {
     use AppendEntriesResponse::{Conflict, HigherVote, PartialSuccess, Success};
@@ -352,7 +358,8 @@ fn blank(index: u64) -> crate::consensus::Entry {
     crate::consensus::from_log_entry(entry).unwrap()
 }
 
-/// Nothing is before the first entry that a log could disagree with: a peer that says so is asked again, and no more is made of it.
+/// Nothing is before the first entry that a log could disagree with: a peer that says so is asked
+/// again, and no more is made of it.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_about_the_very_first_entry_is_no_word_about_the_log() {
     let answers = VecDeque::from([Ok(AppendEntriesResponse::Conflict)]);
@@ -393,7 +400,8 @@ async fn a_part_of_a_snapshot_is_sent_five_times_and_then_given_up() {
     }
 }
 
-/// A state machine that comes back with less than the log was truncated for has lost what it promised to keep.
+/// A state machine that comes back with less than the log was truncated for has lost what it
+/// promised to keep.
 #[tokio::test(start_paused = true)]
 async fn a_state_that_lost_what_was_durable_does_not_start() {
     let mut cluster = Cluster::new(1, 44).await;

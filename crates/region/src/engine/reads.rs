@@ -1,4 +1,5 @@
-//! Fresh reads: where they take place, when they may be answered, when they may move (design: transactions, «At the gateway»).
+//! Fresh reads: where they take place, when they may be answered, when they may move (design:
+//! transactions, «At the gateway»).
 
 use super::{Engine, NotReady, Phase, ReadGate, Snapshot, Touch};
 use crate::bugs::PlantedBug;
@@ -8,10 +9,11 @@ use crate::waits::WaitFor;
 use meridian_base::{Clock, ColumnMask, ReadEntry, SchemaUse, Target, Timestamp};
 
 impl Engine {
-    /// The snapshot of a transaction's first fresh read in this group: the clock, which is above everything acknowledged here
-    /// before. `gateway_now` is the gateway's clock when the transaction began; it may be behind what was acknowledged by
-    /// then, so nothing reads there unless a bug is planted (counterexample 20). Whether the primary is ready and the
-    /// schema holds is asked afterwards, with [`Engine::check_read`] and [`Engine::read_gate`].
+    /// The snapshot of a transaction's first fresh read in this group: the clock, which is above
+    /// everything acknowledged here before. `gateway_now` is the gateway's clock when the
+    /// transaction began; it may be behind what was acknowledged by then, so nothing reads there
+    /// unless a bug is planted (counterexample 20). Whether the primary is ready and the schema
+    /// holds is asked afterwards, with [`Engine::check_read`] and [`Engine::read_gate`].
     pub fn fresh_snapshot(
         &mut self,
         state: &GroupState,
@@ -22,13 +24,15 @@ impl Engine {
         if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             return Snapshot { at: gateway_now, settled: false };
         }
-        // At the start of a term the clock may still be below what was acknowledged; the gate waits for it.
+        // At the start of a term the clock may still be below what was acknowledged; the gate waits
+        // for it.
         Snapshot { at: clock.tick(physical_micros).max(self.floor).max(state.newest()), settled: false }
     }
 
-    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp applied or prepared. Whatever was
-    /// acknowledged before it began is at or below that, or has a vote at or below it, for which the gate waits. Without
-    /// anything prepared it waits for nothing. If the schema version it planned with is younger, the version's commit timestamp,
+    /// The snapshot of a read-only transaction that stays in this group: the newest timestamp
+    /// applied or prepared. Whatever was acknowledged before it began is at or below that, or has a
+    /// vote at or below it, for which the gate waits. Without anything prepared it waits for
+    /// nothing. If the schema version it planned with is younger, the version's commit timestamp,
     /// which is not settled.
     pub fn read_only_snapshot(&self, state: &GroupState, schema: &SchemaUse) -> Snapshot {
         let settled = self.settled_through(state);
@@ -36,8 +40,8 @@ impl Engine {
         Snapshot { at, settled: settled == Some(at) }
     }
 
-    /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in flight or prepared at or below
-    /// it.
+    /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in
+    /// flight or prepared at or below it.
     pub fn read_gate<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -58,7 +62,8 @@ impl Engine {
         if now < s {
             return ReadGate::Wait(self.waits.issue(WaitFor::Clock(s)));
         }
-        // `s` may be old, but the answer leaves now: once the schema lease has ended, a step may have been acknowledged.
+        // `s` may be old, but the answer leaves now: once the schema lease has ended, a step may
+        // have been acknowledged.
         if now > self.schema_bound(state) && !self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
             return ReadGate::Wait(self.waits.issue(WaitFor::Grant));
         }
@@ -82,7 +87,8 @@ impl Engine {
         }
     }
 
-    /// Counterexample 20, second half: a version above `s` whose vote is at or below it, or not known any more.
+    /// Counterexample 20, second half: a version above `s` whose vote is at or below it, or not
+    /// known any more.
     fn missed<V: Versions>(&self, versions: &V, target: &Target, columns: ColumnMask, s: Timestamp) -> Option<Timestamp> {
         if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             return None;
@@ -95,8 +101,10 @@ impl Engine {
         known
     }
 
-    /// Whether read entries may move forward to `s` (after waiting in a queue, or on [`ReadGate::MoveTo`]): only if nothing has
-    /// touched them since their `until`, committed, in flight or prepared. If so, raises the floor to `s`, and the caller sets every `until` to `s`.
+    /// Whether read entries may move forward to `s` (after waiting in a queue, or on
+    /// [`ReadGate::MoveTo`]): only if nothing has touched them since their `until`, committed, in
+    /// flight or prepared. If so, raises the floor to `s`, and the caller sets every `until` to
+    /// `s`.
     pub fn move_forward<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], s: Timestamp) -> bool {
         if self.phase != Phase::Serving || s > self.ceiling {
             return false;

@@ -1,5 +1,5 @@
-//! The primary's side of the schema lease (design: replication, «The catalog and the schema lease»; certification, item 4). The
-//! catalog's side is [`crate::schema_lease`].
+//! The primary's side of the schema lease (design: replication, «The catalog and the schema lease»;
+//! certification, item 4). The catalog's side is [`crate::schema_lease`].
 
 use super::{Engine, Phase, SchemaCheck};
 use crate::bugs::PlantedBug;
@@ -9,12 +9,14 @@ use meridian_base::record::SchemaGrant;
 use meridian_base::{Conflict, ConflictReason, GroupId, Key, SchemaUse, Timestamp};
 
 impl Engine {
-    /// The catalog's own group has no lease on itself: there, descriptor reads are certified like any others.
+    /// The catalog's own group has no lease on itself: there, descriptor reads are certified like
+    /// any others.
     pub(super) fn leased(&self) -> bool {
         self.group != GroupId::CATALOG
     }
 
-    /// Item 4, the version: the same one, or an older one none of whose used descriptors has changed.
+    /// Item 4, the version: the same one, or an older one none of whose used descriptors has
+    /// changed.
     pub(super) fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
         match !self.leased() || schema.is_certified_by_catalog || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
             true => Planned::Current,
@@ -32,7 +34,8 @@ impl Engine {
         }
     }
 
-    /// Who used the present version commits and reads at or above the step that made it (counterexample 31).
+    /// Who used the present version commits and reads at or above the step that made it
+    /// (counterexample 31).
     pub(super) fn schema_above(&self, state: &GroupState, schema: &SchemaUse) -> Timestamp {
         match self.leased() && schema.version == state.grant().version && !self.bugs.has(PlantedBug::CommitBelowSchemaStep) {
             true => state.grant().committed_at,
@@ -57,11 +60,12 @@ impl Engine {
         SchemaCheck::Passed
     }
 
-    /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The bound logged may be above
-    /// the one asked for, since it is never below a timestamp issued, a read served, or a closed timestamp promised; it is
-    /// never above what the catalog knows to be granted. Gives the record to log, whose `seq` and `bound` are the answer to the
-    /// catalog once it is applied; `None` if nothing is to be logged: the grant is in the log ([`GroupState::grant`] has its
-    /// `seq`: answer with its bound), on its way there, or outdated.
+    /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The
+    /// bound logged may be above the one asked for, since it is never below a timestamp issued, a
+    /// read served, or a closed timestamp promised; it is never above what the catalog knows to be
+    /// granted. Gives the record to log, whose `seq` and `bound` are the answer to the catalog once
+    /// it is applied; `None` if nothing is to be logged: the grant is in the log
+    /// ([`GroupState::grant`] has its `seq`: answer with its bound), on its way there, or outdated.
     pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> Option<SchemaGrant> {
         let newest = self.grant_asked.as_ref().map_or(0, |asked| asked.seq).max(state.grant().seq);
         let stale = grant.seq <= newest && !self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage);

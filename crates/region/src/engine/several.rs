@@ -1,17 +1,22 @@
-//! What the primary does for transactions over several groups: certify and reserve a slice, take an outcome, check a read-only
-//! round (design: transactions, «Several participants» and «Read-only, fresh, several groups»).
+//! What the primary does for transactions over several groups: certify and reserve a slice, take an
+//! outcome, check a read-only round (design: transactions, «Several participants» and «Read-only,
+//! fresh, several groups»).
 //!
-//! Who votes what, and what the outcome is, crate `commit` knows. Here is what it means for timestamps and for others:
+//! Who votes what, and what the outcome is, crate `commit` knows. Here is what it means for
+//! timestamps and for others:
 //!
-//! * from [`Preparation::Append`] until its `Outcome` record is applied, the slice's keys and ranges are reserved: single-group
-//!   transactions and fresh reads that meet them wait, other prepares are refused at once, so nobody waits in a circle; those that
-//!   were refused before wait for those that were not ([`Turn`]);
-//! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and hold until its outcome. On hot data
-//!   there is always somebody prepared, so it waits, and while it waits it keeps new writers away (its *claim*). Nobody waits in a
-//!   circle: whoever is prepared and writes was never made to wait, and its Prepares elsewhere are refused by what the reader has
-//!   reserved there;
-//! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So whatever is certified or
-//!   read after that is above it, here and, since the timestamp is below the ceiling, under every successor.
+//! * from [`Preparation::Append`] until its `Outcome` record is applied, the slice's keys and
+//!   ranges are reserved: single-group transactions and fresh reads that meet them wait, other
+//!   prepares are refused at once, so nobody waits in a circle; those that were refused before wait
+//!   for those that were not ([`Turn`]);
+//! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and
+//!   hold until its outcome. On hot data there is always somebody prepared, so it waits, and while
+//!   it waits it keeps new writers away (its *claim*). Nobody waits in a circle: whoever is
+//!   prepared and writes was never made to wait, and its Prepares elsewhere are refused by what the
+//!   reader has reserved there;
+//! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So
+//!   whatever is certified or read after that is above it, here and, since the timestamp is below
+//!   the ceiling, under every successor.
 
 use super::{Engine, NotReady, Phase, Planned, Touch, Undrawn, schema_changed};
 use crate::bugs::PlantedBug;
@@ -28,10 +33,12 @@ use meridian_base::{
 /// The answer to [`Engine::prepare`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preparation {
-    /// It passed and its reservations are held, at this timestamp: append the `Prepared` record to the log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
+    /// It passed and its reservations are held, at this timestamp: append the `Prepared` record to
+    /// the log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
     Append { at: Timestamp },
-    /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`. It holds nothing meanwhile,
-    /// except for a reserving read, whose claim ends with a later answer or with [`Engine::give_up_claim`].
+    /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`.
+    /// It holds nothing meanwhile, except for a reserving read, whose claim ends with a later
+    /// answer or with [`Engine::give_up_claim`].
     Wait(Ticket),
     /// The vote is NO, once that is in the log. Then [`Engine::give_up_claim`].
     Refuse(Refused),
@@ -43,7 +50,8 @@ pub enum Preparation {
     NotReady(NotReady),
 }
 
-/// Whether a transaction may be made to wait for others' outcomes ([`meridian_base::Prepare::is_late`]).
+/// Whether a transaction may be made to wait for others' outcomes
+/// ([`meridian_base::Prepare::is_late`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// It is refused at once, and late ones wait for it.
@@ -56,8 +64,9 @@ pub enum Turn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub conflict: Conflict,
-    /// Keys that were read and have changed since (not all of them if there are very many). The newest version at the timestamp
-    /// is what it should have read, and the timestamp the `until` of such a read: `base::Fresh` once the store is asked.
+    /// Keys that were read and have changed since (not all of them if there are very many). The
+    /// newest version at the timestamp is what it should have read, and the timestamp the `until`
+    /// of such a read: `base::Fresh` once the store is asked.
     pub stale: Vec<(Key, Timestamp)>,
 }
 
@@ -98,7 +107,8 @@ fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {
 }
 
 impl Engine {
-    /// Certifies a slice (design: certification at a primary) and reserves what it reads and writes.
+    /// Certifies a slice (design: certification at a primary) and reserves what it reads and
+    /// writes.
     pub fn prepare<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -176,16 +186,18 @@ impl Engine {
         turn == Turn::Late && self.early.contains(&id)
     }
 
-    /// The vote is NO: whoever waits for what the transaction has claimed goes on. The tickets to wake are added to `woken`.
+    /// The vote is NO: whoever waits for what the transaction has claimed goes on. The tickets to
+    /// wake are added to `woken`.
     pub fn give_up_claim(&mut self, id: TxnId, woken: &mut Vec<Ticket>) {
         if self.claims.remove(id).is_some() {
             self.waits.wake(WaitFor::Outcome(id), woken);
         }
     }
 
-    /// The outcome of a prepared transaction is known, by its votes: the record to log, once the clock is at the commit timestamp.
-    /// Where another group's clock is, the messages of that one have moved this clock; a future-time timestamp, which a
-    /// transaction that writes GLOBAL rows has, is waited for (design: «A participant that cannot move its clock to `c`»).
+    /// The outcome of a prepared transaction is known, by its votes: the record to log, once the
+    /// clock is at the commit timestamp. Where another group's clock is, the messages of that one
+    /// have moved this clock; a future-time timestamp, which a transaction that writes GLOBAL rows
+    /// has, is waited for (design: «A participant that cannot move its clock to `c`»).
     pub fn decide(
         &mut self,
         state: &GroupState,
@@ -212,8 +224,8 @@ impl Engine {
         Deciding::Log(Outcome { id, at })
     }
 
-    /// Nothing will be issued at or below `t` any more, once the clock is there. No clock is ever moved to a timestamp: it may be
-    /// a future-time one.
+    /// Nothing will be issued at or below `t` any more, once the clock is there. No clock is ever
+    /// moved to a timestamp: it may be a future-time one.
     fn reach(&mut self, t: Timestamp, clock: &Clock, physical_micros: u64) -> Result<(), Unreached> {
         let now = clock.now(physical_micros);
         self.ready(now).map_err(Unreached::NotReady)?;
@@ -224,9 +236,10 @@ impl Engine {
         Ok(())
     }
 
-    /// One group's part of a fresh read-only transaction over several: every entry is still the newest, with nothing in flight or
-    /// prepared that touches it, and from here on nothing appears at or below `t`, the largest of the gateway's clock and every
-    /// version read. Nothing is logged or held. The schema is checked with [`Engine::check_read`] at `t`.
+    /// One group's part of a fresh read-only transaction over several: every entry is still the
+    /// newest, with nothing in flight or prepared that touches it, and from here on nothing appears
+    /// at or below `t`, the largest of the gateway's clock and every version read. Nothing is
+    /// logged or held. The schema is checked with [`Engine::check_read`] at `t`.
     pub fn read_round<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -261,7 +274,8 @@ impl Engine {
         }
     }
 
-    /// Explains why these entries do not hold any more. The floor goes to `now`, so that what the retry is told stays true.
+    /// Explains why these entries do not hold any more. The floor goes to `now`, so that what the
+    /// retry is told stays true.
     fn refused<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], now: Timestamp) -> Refused {
         self.floor = self.floor.max(now);
         let now = match self.in_flight.first_key_value() {
@@ -297,23 +311,27 @@ impl Engine {
         Refused { conflict, stale }
     }
 
-    /// Nothing at or below this timestamp is in flight or prepared, or ever will be, and whatever has been acknowledged so far
-    /// is at or below it: the snapshot of a read-only transaction that needs no [`Engine::read_gate`]. `None` while something
-    /// is certified, prepared, or decided below what is in flight. For a reader without the lock the caller keeps it where it can
-    /// be read *in one load*, and sets it anew under the lock after every [`Engine::applied`], [`Engine::prepare`] and at the end of the term.
+    /// Nothing at or below this timestamp is in flight or prepared, or ever will be, and whatever
+    /// has been acknowledged so far is at or below it: the snapshot of a read-only transaction that
+    /// needs no [`Engine::read_gate`]. `None` while something is certified, prepared, or decided
+    /// below what is in flight. For a reader without the lock the caller keeps it where it can be
+    /// read *in one load*, and sets it anew under the lock after every [`Engine::applied`],
+    /// [`Engine::prepare`] and at the end of the term.
     pub fn settled_through(&self, state: &GroupState) -> Option<Timestamp> {
         let newest = state.newest();
         let is_settled = self.held.is_empty() && self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest);
         is_settled.then_some(newest)
     }
 
-    /// The same for a group in which nothing happens, right after it has promised `closed`: nothing will appear at or below that
-    /// either. Without it such a snapshot would get as old as the last write.
+    /// The same for a group in which nothing happens, right after it has promised `closed`: nothing
+    /// will appear at or below that either. Without it such a snapshot would get as old as the last
+    /// write.
     pub fn settled_when_idle(&self, state: &GroupState, closed: Timestamp) -> Option<Timestamp> {
         (self.in_flight.is_empty() && self.held.is_empty()).then_some(state.newest().max(closed))
     }
 
-    /// Transactions that hold reservations here, those on their way into the log and those that wait included.
+    /// Transactions that hold reservations here, those on their way into the log and those that
+    /// wait included.
     pub fn held_len(&self) -> usize {
         self.held.len() + self.claims.len()
     }

@@ -1,7 +1,9 @@
-//! Golden scripts: commands to one group and what it answers, in plain text (`golden/*.txt`, whose names say what they show).
-//! `UPDATE_GOLDEN=1 cargo test -p meridian-region` rewrites them; the difference is then reviewed.
+//! Golden scripts: commands to one group and what it answers, in plain text (`golden/*.txt`, whose
+//! names say what they show). `UPDATE_GOLDEN=1 cargo test -p meridian-region` rewrites them; the
+//! difference is then reviewed.
 //!
-//! Times are milliseconds; `100+3` is the third timestamp after the first of millisecond 100. Keys are letters.
+//! Times are milliseconds; `100+3` is the third timestamp after the first of millisecond 100. Keys
+//! are letters.
 //!
 //! ```text
 //! > clock 100              the node's physical clock shows this
@@ -455,7 +457,8 @@ impl Script {
         let Script { engine: Some(engine), state, clock, physical, txns, .. } = self else {
             unreachable!("`primary` comes first")
         };
-        // The vote that it follows from came with its group's clock, unless that is a future-time timestamp.
+        // The vote that it follows from came with its group's clock, unless that is a future-time
+        // timestamp.
         let _ = at.map(|at| clock.observe(at, *physical));
         match engine.decide(state, txns[who].request.id, at, clock, *physical) {
             Deciding::Log(outcome) => self.log(vec![Record::Outcome(outcome)]),

@@ -1,7 +1,9 @@
-//! Golden scripts of the schema lease's coordinator: what it is told, and what it does (`golden_leases/*.txt`, whose names say
-//! what they show). `UPDATE_GOLDEN=1 cargo test -p meridian-region` rewrites them; the difference is then reviewed.
+//! Golden scripts of the schema lease's coordinator: what it is told, and what it does
+//! (`golden_leases/*.txt`, whose names say what they show). `UPDATE_GOLDEN=1 cargo test -p
+//! meridian-region` rewrites them; the difference is then reviewed.
 //!
-//! Times are milliseconds; `100+3` is the third timestamp after the first of millisecond 100. `2#3` is the third grant of group 2.
+//! Times are milliseconds; `100+3` is the third timestamp after the first of millisecond 100. `2#3`
+//! is the third grant of group 2.
 //!
 //! ```text
 //! > catalog v5 2#1:1000 3#0:0      a coordinator of version 5; the groups' rows, with their bounds

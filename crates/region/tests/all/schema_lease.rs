@@ -1,8 +1,9 @@
-//! The catalog and its groups under lost, late, repeated and reordered messages, skewed clocks, crashes of the coordinator and
-//! changes of primary. The groups are real engines; the checker only looks at what they committed:
+//! The catalog and its groups under lost, late, repeated and reordered messages, skewed clocks,
+//! crashes of the coordinator and changes of primary. The groups are real engines; the checker only
+//! looks at what they committed:
 //!
-//! * no transaction that planned with an old version commits above the step that replaced it (counterexamples 19, 32), none
-//!   with a new version below it (31);
+//! * no transaction that planned with an old version commits above the step that replaced it
+//!   (counterexamples 19, 32), none with a new version below it (31);
 //! * after a DDL is acknowledged, nothing that planned before it commits;
 //! * when messages arrive again, steps end and everybody can commit.
 
@@ -125,7 +126,8 @@ impl World {
         }
     }
 
-    /// Runs a catalog transaction: certified against the catalog's rows, then durable; the coordinator hears of it if it lives.
+    /// Runs a catalog transaction: certified against the catalog's rows, then durable; the
+    /// coordinator hears of it if it lives.
     fn run_transaction(&mut self, transaction: Action, heard: bool) -> Checked {
         let now = self.time();
         let mut actions = Vec::new();
@@ -381,7 +383,8 @@ fn no_transaction_commits_with_an_old_schema_above_the_step_that_replaced_it() {
     assert!(steps > 200 && commits > 8_000 && old > 1_000, "{steps} steps, {commits} commits, {old} before a later step");
 }
 
-/// A question that met a group between two primaries is no reason to wait until its lease has run out.
+/// A question that met a group between two primaries is no reason to wait until its lease has run
+/// out.
 #[test]
 fn a_step_asks_again_whom_its_question_did_not_reach() -> Checked {
     let mut world = World::new(1, PlantedBugs::NONE);
@@ -497,7 +500,8 @@ fn a_group_that_answered_and_fell_silent_is_waited_out_once() {
     assert!((30..63).contains(&took.as_secs()), "{took:?}");
 }
 
-/// A step over real delays: how long it takes until the groups hear of its version, and whether they can commit all the while.
+/// A step over real delays: how long it takes until the groups hear of its version, and whether
+/// they can commit all the while.
 #[test]
 fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
     let (hop, commit) = (DELAYS.round_trip / 2, DELAYS.commit);

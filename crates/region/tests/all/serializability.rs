@@ -1,8 +1,11 @@
-//! Random histories of one group, with failovers, lost appends, re-sent commits, garbage collection and skewed clocks, judged
-//! by the naive model: the transactions executed one after the other in the order of their timestamps.
+//! Random histories of one group, with failovers, lost appends, re-sent commits, garbage collection
+//! and skewed clocks, judged by the naive model: the transactions executed one after the other in
+//! the order of their timestamps.
 //!
-//! * T2: every read of a committed transaction saw the newest version below its commit timestamp, column by column.
-//! * T3: every read of a read-only transaction saw the newest version at or below its snapshot, and none appeared later.
+//! * T2: every read of a committed transaction saw the newest version below its commit timestamp,
+//!   column by column.
+//! * T3: every read of a read-only transaction saw the newest version at or below its snapshot, and
+//!   none appeared later.
 //! * T4: a transaction commits once, and a commit that is sent again gets the same answer.
 //! * T6: what was acknowledged before a transaction began is below its snapshot.
 
@@ -187,7 +190,8 @@ impl World {
         self.send(id)
     }
 
-    /// Who has read the whole row may change a part of it; who has not, claims all of it (counterexample 29).
+    /// Who has read the whole row may change a part of it; who has not, claims all of it
+    /// (counterexample 29).
     fn write(&mut self, transaction: &Transaction, id: TxnId, k: Key) -> Write {
         let whole = transaction.entries.iter().find(|(e, _)| e.columns == ColumnMask::ALL && e.target.contains(k.as_bytes()));
         let row: Option<Vec<TxnId>> =

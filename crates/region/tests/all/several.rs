@@ -1,10 +1,11 @@
-//! Random histories of transactions over three groups with skewed clocks, each with a replica that lags behind, failovers and lost
-//! appends: the engines certify, reserve, decide and answer rounds; the votes are counted here, by the one rule there is (all YES:
-//! the largest timestamp). Judged like `serializability`: executed again in the order of the timestamps, over all groups.
+//! Random histories of transactions over three groups with skewed clocks, each with a replica that
+//! lags behind, failovers and lost appends: the engines certify, reserve, decide and answer rounds;
+//! the votes are counted here, by the one rule there is (all YES: the largest timestamp). Judged
+//! like `serializability`: executed again in the order of the timestamps, over all groups.
 //!
 //! * T1: two transactions that conflict never share a timestamp.
-//! * T2, T3, T6 as there. Acknowledged is a transaction over several groups as soon as its votes are known, however late its
-//!   groups learn of it.
+//! * T2, T3, T6 as there. Acknowledged is a transaction over several groups as soon as its votes
+//!   are known, however late its groups learn of it.
 
 use crate::rng::Rng;
 use crate::serializability::{COLUMNS, KEYS, Row, Seen, encode, key, keys_of, look, single};
@@ -464,7 +465,8 @@ impl World {
         let sent = self.sent.get_mut(&id).expect("a known transaction");
         sent.votes.insert(g, vote);
         if let (Kind::Reserving, Some(at)) = (sent.transaction.kind, vote) {
-            // The values travel with the vote: now, or when it is asked for again, from what the store has then.
+            // The values travel with the vote: now, or when it is asked for again, from what the
+            // store has then.
             for read in sent.transaction.reads.iter_mut().filter(|r| r.group == g) {
                 read.seen = look(&self.groups[g].store, &read.entry.target, read.entry.columns, at);
             }

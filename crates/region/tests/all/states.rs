@@ -1,6 +1,6 @@
-//! Keeps the single-group table of `docs/design/transaction-states.md` equal to the code: every state is entered, every event
-//! happens, and the cell is what the engine answered and where the transaction is then.
-//! `UPDATE_GOLDEN=1 cargo test -p meridian-region` rewrites the table.
+//! Keeps the single-group table of `docs/design/transaction-states.md` equal to the code: every
+//! state is entered, every event happens, and the cell is what the engine answered and where the
+//! transaction is then. `UPDATE_GOLDEN=1 cargo test -p meridian-region` rewrites the table.
 
 use crate::store::Store;
 use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};

@@ -72,7 +72,8 @@ enum Next {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
-    /// Answers messages until the client leaves. The error ends the connection and is the last thing it hears.
+    /// Answers messages until the client leaves. The error ends the connection and is the last
+    /// thing it hears.
     async fn serve(&mut self, server: &PgServer) -> Result<()> {
         loop {
             let Some(message) = self.next_message(server).await? else { return Ok(()) };
@@ -211,8 +212,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
     }
 }
 
-/// Runs a statement; if the client leaves meanwhile, the statement ends as soon as it can, and so does the session: what it waits
-/// for, and the places it has in queues, are others'. The work is kilobytes of state and stays where it is.
+/// Runs a statement; if the client leaves meanwhile, the statement ends as soon as it can, and so
+/// does the session: what it waits for, and the places it has in queues, are others'. The work is
+/// kilobytes of state and stays where it is.
 async fn watched<S: AsyncRead, T>(watch: Watch<S>, cancel: CancelHandle, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     tokio::select! {
         biased;

@@ -1,7 +1,8 @@
 //! What a client sends: framing and fields.
 //!
-//! A message is a type byte, a length that counts itself, and a body. A reader of a body never goes beyond it; a body that ends
-//! early, has bytes left over, or text that is not UTF-8 is a protocol violation (08P01) or an encoding error (22021).
+//! A message is a type byte, a length that counts itself, and a body. A reader of a body never goes
+//! beyond it; a body that ends early, has bytes left over, or text that is not UTF-8 is a protocol
+//! violation (08P01) or an encoding error (22021).
 
 use bytes::{Buf, Bytes, BytesMut};
 use meridian_base::{Error, Result};
@@ -9,7 +10,8 @@ use meridian_sql::session::{BindArguments, Format, Formats};
 
 /// The largest message: more than a transaction may hold could not be used.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// `PG_MAX_AUTH_TOKEN`-like bound on what comes before authentication (PostgreSQL: `MAX_STARTUP_PACKET_LENGTH`).
+/// `PG_MAX_AUTH_TOKEN`-like bound on what comes before authentication (PostgreSQL:
+/// `MAX_STARTUP_PACKET_LENGTH`).
 const STARTUP_BYTES_MAX: usize = 10_000;
 
 /// A message of a session.
@@ -126,8 +128,8 @@ pub struct Malformed {
     pub is_extended: bool,
 }
 
-/// Takes the next whole message; `None` if more must be read first. After an error of the frame itself the stream cannot be
-/// followed any more.
+/// Takes the next whole message; `None` if more must be read first. After an error of the frame
+/// itself the stream cannot be followed any more.
 pub fn next(input: &mut BytesMut) -> Result<Option<Result<Message, Malformed>>> {
     let Some(head) = input.first_chunk::<5>() else { return Ok(None) };
     let (kind, length) = (head[0], i32::from_be_bytes([head[1], head[2], head[3], head[4]]));

@@ -6,16 +6,17 @@
 //!    └────────── wire: one buffer, sent at Sync, Flush, ReadyForQuery or when full ◀── Output ┘
 //! ```
 //!
-//! * [`frontend`] cuts the stream into messages and reads them. It is our own, because the message types' own decoders take a
-//!   message for well-formed: they panic on one that ends early and replace text that is not UTF-8.
+//! * [`frontend`] cuts the stream into messages and reads them. It is our own, because the message
+//!   types' own decoders take a message for well-formed: they panic on one that ends early and
+//!   replace text that is not UTF-8.
 //! * [`wire`] writes answers, with `pgwire`'s message types for all that is not a row.
 //! * [`startup`] is everything before the first `ReadyForQuery`.
 //! * [`connection`] is the loop after it.
 //! * [`refuse_while`] answers clients of a node that has not come up.
 //! * [`server`] accepts connections, counts them, routes cancel requests and ends them.
 //!
-//! **Trust.** Any user may connect, without a password: until security lands a node listens on loopback only, or says
-//! `--insecure`. Requests for TLS and GSS encryption are answered «no».
+//! **Trust.** Any user may connect, without a password: until security lands a node listens on
+//! loopback only, or says `--insecure`. Requests for TLS and GSS encryption are answered «no».
 //!
 //! Works over any stream and for sessions over any environment, so all of it is tested in memory.
 

@@ -21,7 +21,8 @@ const EARLY_MAX: usize = 100;
 /// How long such a client may take to say who it is.
 const EARLY_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Does some work, and meanwhile answers clients that come too early with what hinders it, or 57P03.
+/// Does some work, and meanwhile answers clients that come too early with what hinders it, or
+/// 57P03.
 pub async fn refuse_while<T>(
     listener: &MachineListener,
     hindrance: &watch::Receiver<Option<Error>>,
@@ -152,8 +153,8 @@ impl PgServer {
     pub async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S, peer: &str) {
         connection::run(self, stream, peer).await;
     }
-    /// Ends the server: no new clients; sessions outside a transaction block end with 57P01 at once, the others when their block
-    /// ends, and all after `grace`.
+    /// Ends the server: no new clients; sessions outside a transaction block end with 57P01 at
+    /// once, the others when their block ends, and all after `grace`.
     pub async fn shutdown(&self, grace: Duration) {
         self.0.phase.send_replace(Phase::Draining);
         self.wait_empty(grace).await;

@@ -21,8 +21,8 @@ pub struct Request {
     pub parameters: Vec<(String, String)>,
 }
 
-/// Answers requests for encryption and cancel requests until a startup message comes. `None`: the connection was for
-/// something else, or ended.
+/// Answers requests for encryption and cancel requests until a startup message comes. `None`: the
+/// connection was for something else, or ended.
 pub async fn request<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
     cancel: impl Fn(i32, &Bytes),
@@ -59,7 +59,8 @@ pub async fn request<S: AsyncRead + AsyncWrite + Unpin + Send>(
 }
 
 async fn refuse_encryption<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>) -> Result<()> {
-    // Bytes sent before the answer would have been sent in the clear by a client that thinks otherwise.
+    // Bytes sent before the answer would have been sent in the clear by a client that thinks
+    // otherwise.
     if !wire.input.is_empty() {
         return Err(frontend::violation("received unencrypted data after a request for encryption"));
     }
@@ -123,7 +124,8 @@ fn new_key(sessions: &dyn SessionFactory, length: usize) -> Bytes {
     Bytes::from(key)
 }
 
-/// `-c name=value` and `--name=value`, as the startup parameter `options` holds them; a backslash escapes a space.
+/// `-c name=value` and `--name=value`, as the startup parameter `options` holds them; a backslash
+/// escapes a space.
 fn command_line(options: &str) -> Result<Vec<(String, String)>> {
     let mut words = vec![String::new()];
     let mut chars = options.chars();

@@ -1,7 +1,7 @@
 //! What the server sends, and the stream itself.
 //!
-//! Answers are appended to one buffer and sent when the caller says so. Rows are written in place: the session appends fields to
-//! the buffer and only the length is filled in afterwards.
+//! Answers are appended to one buffer and sent when the caller says so. Rows are written in place:
+//! the session appends fields to the buffer and only the length is filled in afterwards.
 
 use super::frontend::{self, Message};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -20,9 +20,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
-/// Input that a client may send ahead of the answers before its disconnection goes unnoticed until they are there.
+/// Input that a client may send ahead of the answers before its disconnection goes unnoticed until
+/// they are there.
 const AHEAD_BYTES_MAX: usize = 64 << 10;
-/// Buffers larger than this are given back when they are empty: what an idle connection holds is bounded.
+/// Buffers larger than this are given back when they are empty: what an idle connection holds is
+/// bounded.
 const IDLE_BYTES_MAX: usize = 16 << 10;
 /// Read at a time while a client sends the data of a `COPY`.
 const COPY_BYTES: usize = 128 << 10;
@@ -45,7 +47,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
         let reader = Arc::new(Mutex::new(Ahead { half, bytes: BytesMut::new(), is_awaited: false, is_over: false }));
         Wire { reader, writer, input: BytesMut::new(), output: BytesMut::new(), flushes: 0, row_start: 0, is_broken: false }
     }
-    /// Appends a message. One that cannot be encoded (too long for its kind) breaks the stream rather than be left out.
+    /// Appends a message. One that cannot be encoded (too long for its kind) breaks the stream
+    /// rather than be left out.
     pub fn put(&mut self, message: &impl pgwire::messages::Message) {
         if message.encode(&mut self.output).is_err() {
             self.is_broken = true;
@@ -151,7 +154,8 @@ impl<S: AsyncRead> Ahead<S> {
     /// Reads ahead; ready at the end of the stream.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.is_over {
-            // Whoever waits for input sees the end by itself; and no client makes the server remember more than this.
+            // Whoever waits for input sees the end by itself; and no client makes the server
+            // remember more than this.
             if self.is_awaited || self.bytes.len() >= AHEAD_BYTES_MAX {
                 return Poll::Pending;
             }
@@ -186,7 +190,8 @@ impl<S> Drop for Awaiting<'_, S> {
 pub struct Watch<S>(Arc<Mutex<Ahead<S>>>);
 
 impl<S: AsyncRead> Watch<S> {
-    /// Ends when the client has gone. Polled by the task that reads the stream, after whatever else that does.
+    /// Ends when the client has gone. Polled by the task that reads the stream, after whatever else
+    /// that does.
     pub async fn gone(&self) {
         std::future::poll_fn(|cx| self.0.lock().poll_over(cx)).await;
     }

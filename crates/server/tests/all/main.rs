@@ -1,5 +1,5 @@
-//! Integration tests: the server against clients over an environment in memory, and real nodes in one process with real
-//! files and real sockets on loopback.
+//! Integration tests: the server against clients over an environment in memory, and real nodes in
+//! one process with real files and real sockets on loopback.
 
 mod clients;
 mod single_node;

@@ -41,7 +41,8 @@ async fn a_member_that_stops_lets_its_directory_go_while_the_others_live() {
     first.shutdown().await;
 }
 
-/// Waits, not long, until nobody holds a data directory: the threads that write end a moment after the node does.
+/// Waits, not long, until nobody holds a data directory: the threads that write end a moment after
+/// the node does.
 async fn released(dir: &Path) {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -100,7 +101,8 @@ async fn the_past_is_read_as_it_was() {
 
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(old(rows(&mut s, "SELECT count(*) FROM t AS OF SYSTEM TIME follower_read_timestamp()").await), "1");
-    // By default, for who says that it only reads: what is new is not seen (unless the machine takes half a second for it).
+    // By default, for who says that it only reads: what is new is not seen (unless the machine
+    // takes half a second for it).
     rows(&mut s, "SET default_transaction_use_follower_reads = on").await;
     let mut seen = [0, 0];
     for id in 3..13 {
@@ -153,7 +155,8 @@ async fn rows_are_locked_as_strongly_and_as_long_as_needed() {
     rows(&mut a, "INSERT INTO t SELECT g, 'n' || g, 0, 0 FROM generate_series(1, 20) g").await;
     let lock = |id: u32, how: &str| format!("SELECT id FROM t WHERE id = {id} FOR {how} NOWAIT");
 
-    // A condition that no index answers, or that an index answers in part: only rows that match are locked.
+    // A condition that no index answers, or that an index answers in part: only rows that match are
+    // locked.
     for change in ["UPDATE t SET id = id + 100 WHERE name = 'n7'", "DELETE FROM t WHERE v = 0 AND name = 'n7'"] {
         rows(&mut a, &format!("BEGIN; {change}")).await;
         for id in (1..=20).filter(|id| *id != 7) {
@@ -213,7 +216,8 @@ async fn rows_are_locked_as_strongly_and_as_long_as_needed() {
     node.shutdown().await;
 }
 
-/// Nobody hands out a number that was drawn before `ALTER SEQUENCE` or `setval` was acknowledged, on whichever node.
+/// Nobody hands out a number that was drawn before `ALTER SEQUENCE` or `setval` was acknowledged,
+/// on whichever node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drawn_numbers_end_with_what_was_said_of_the_sequence() {
     let dir = tempfile::tempdir().unwrap();

@@ -40,8 +40,9 @@ struct Parsed {
     options: Options,
 }
 
-/// Runs the command. `prefix` are the arguments with which the current executable gets here, for child processes. Returns
-/// the exit status: 0 if everything passed, 1 if not, 2 for wrong arguments.
+/// Runs the command. `prefix` are the arguments with which the current executable gets here, for
+/// child processes. Returns the exit status: 0 if everything passed, 1 if not, 2 for wrong
+/// arguments.
 pub fn main(args: &[String], prefix: &[String]) -> u8 {
     if args.iter().any(|arg| arg == "--help" || arg == "-h") {
         println!("{HELP}");
@@ -61,7 +62,8 @@ pub fn main(args: &[String], prefix: &[String]) -> u8 {
 
 fn one(seed: u64, parsed: &Parsed) -> u8 {
     if let Some(filter) = &parsed.log {
-        // The time of the machine that runs the simulation says nothing; the events of --trace have the simulated one.
+        // The time of the machine that runs the simulation says nothing; the events of --trace have
+        // the simulated one.
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
         log.init();
     }

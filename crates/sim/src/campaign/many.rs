@@ -35,7 +35,8 @@ pub const PROMISED: [&str; 22] = [
     "machine suspended",
     "clock of another speed",
 ];
-/// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and workloads are drawn.
+/// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and
+/// workloads are drawn.
 pub const PROMISED_RARE: [&str; 7] = [
     "clock hours off",
     "disk replaced",
@@ -98,7 +99,8 @@ struct Running {
     seed: u64,
     child: Child,
     started: Instant,
-    /// Where its outputs go: files, since a pipe that nobody reads stops a process whose panic has much to say.
+    /// Where its outputs go: files, since a pipe that nobody reads stops a process whose panic has
+    /// much to say.
     out: PathBuf,
     err: PathBuf,
 }

@@ -147,7 +147,8 @@ impl WorkloadKind {
                 think_time,
                 ..MultiRegionConfig::default()
             })),
-            // As small as it gets, and with more of what goes to other regions than the standard has.
+            // As small as it gets, and with more of what goes to other regions than the standard
+            // has.
             WorkloadKind::Tpcc => Arc::new(Tpcc::new(TpccConfig {
                 scale: 0.001,
                 remote_line_share: several_regions_share / 20.0,
@@ -205,7 +206,8 @@ pub struct Options {
     /// How long workers work, in simulated time; `None`: drawn.
     pub duration: Option<Duration>,
     pub bug: Option<Bug>,
-    /// The run is one in which this bug would show; the same as with `bug`, but the bug is not there.
+    /// The run is one in which this bug would show; the same as with `bug`, but the bug is not
+    /// there.
     pub provoke: Option<Bug>,
     /// Nothing fails.
     pub calm: bool,

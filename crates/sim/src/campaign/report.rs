@@ -37,7 +37,8 @@ impl Report {
     pub fn is_ok(&self) -> bool {
         self.violations.is_empty()
     }
-    /// Whether an answer was wrong, or an assertion failed. A run that hangs fails too, but shows no such thing.
+    /// Whether an answer was wrong, or an assertion failed. A run that hangs fails too, but shows
+    /// no such thing.
     pub fn shows_wrong(&self) -> bool {
         self.violations.len() > self.unfinished
     }

@@ -4,7 +4,8 @@
 //! start nodes ─▶ set up ─▶ work under faults ─▶ heal ─▶ workers finish ─▶ check ─▶ checkers
 //! ```
 //!
-//! After healing the cluster has a bounded time to answer everything again; not doing so is a violation too.
+//! After healing the cluster has a bounded time to answer everything again; not doing so is a
+//! violation too.
 
 use super::options::{Bug, Options, WorkloadKind};
 use super::report::Report;
@@ -112,8 +113,8 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     if kind == WorkloadKind::Localities {
         // It changes what its database survives.
         (scenario.plan.rare.lost_regions, scenario.plan.rare.survives_region) = (false, false);
-        // A group that moves to another region has voters in both for a while, and no vote comes back across the sea within a quick
-        // election's time.
+        // A group that moves to another region has voters in both for a while, and no vote comes
+        // back across the sea within a quick election's time.
         scenario.timing = Timing::default();
     }
     let (mut bugs, mut ballot_bugs) = (PlantedBugs::NONE, commit::PlantedBugs::NONE);
@@ -147,7 +148,8 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         protected_for_max: scenario.protected_for_max,
         ..Tuning::default()
     });
-    // Of GLOBAL rows the order in real time is promised for clocks within `max_offset`; serializability, in any case.
+    // Of GLOBAL rows the order in real time is promised for clocks within `max_offset`;
+    // serializability, in any case.
     let promise = match (scenario.has_global && scenario.is_beyond(), topology.regions.len()) {
         (true, 2..) => Promise::OrderOpen { keys: list_append::keys_of_region(topology.regions.len() - 1) },
         _ => Promise::Strict,
@@ -201,8 +203,8 @@ impl<S: Software> Run<S> {
         Ok(())
     }
 
-    /// Faults may have left no moment in which anything could succeed. Then clients stay at work until something has: a run that gets
-    /// nothing done has tested nothing.
+    /// Faults may have left no moment in which anything could succeed. Then clients stay at work
+    /// until something has: a run that gets nothing done has tested nothing.
     fn finish_something(&mut self, report: &mut Report) -> Result<(), String> {
         let end = self.machines.elapsed() + FINISH_MAX;
         while self.clients.stats.successes() == 0 {

@@ -1,5 +1,5 @@
-//! What kind of a run it is: which faults, how often, and how the cluster is tuned. Drawn from the seed; a run that is to show
-//! a planted bug is given what the bug needs to show.
+//! What kind of a run it is: which faults, how often, and how the cluster is tuned. Drawn from the
+//! seed; a run that is to show a planted bug is given what the bug needs to show.
 
 use super::options::Bug;
 use crate::cluster::{Deaf, Death, FaultPlan, RareFaults, Strike};
@@ -60,7 +60,8 @@ impl Scenario {
         self.plan.beyond.is_some() || self.plan.rare.hours
     }
 
-    /// What came to be drawn later, from a generator of its own: a seed that shows a planted bug has none of it and is what it was.
+    /// What came to be drawn later, from a generator of its own: a seed that shows a planted bug
+    /// has none of it and is what it was.
     pub fn draw_more(&mut self, rng: &mut SmallRng, is_calm: bool, regions: usize) {
         self.has_global = rng.random_bool(0.4);
         let share = |rng: &mut SmallRng, share: f64| if rng.random_bool(0.5) { share } else { 0.0 };
@@ -91,7 +92,8 @@ impl Scenario {
             survives_region: loses_region,
         };
         if self.plan.rare.lying_syncs {
-            // What a disk forgets is with the others of its region, and these have to hear each other.
+            // What a disk forgets is with the others of its region, and these have to hear each
+            // other.
             self.plan.links = false;
         }
         if loses_region {
@@ -106,7 +108,8 @@ impl Scenario {
             scenario.timing = quick_elections();
         }
         if rng.random_bool(0.25) {
-            // So short that transactions meet it, and not so short that one over several regions always does.
+            // So short that transactions meet it, and not so short that one over several regions
+            // always does.
             scenario.gc_ttl = Duration::from_millis(rng.random_range(1_500..4_000));
             scenario.gc_interval = Duration::from_millis(rng.random_range(100..1_000));
         }
@@ -127,9 +130,11 @@ impl Scenario {
 
     fn provoke_in_group(&mut self, bug: PlantedBug) {
         match bug {
-            // A primary whose clock is ahead, and whom its region does not hear any more, reads for a transaction of its own gateway while
-            // its lease lasts; what its successor commits before its own clock has come so far must be missed by that transaction when
-            // it ends. So clocks are farther apart than a failover takes, and nearer than a lease's ceiling is ahead.
+            // A primary whose clock is ahead, and whom its region does not hear any more, reads for
+            // a transaction of its own gateway while its lease lasts; what its successor commits
+            // before its own clock has come so far must be missed by that transaction when it ends.
+            // So clocks are farther apart than a failover takes, and nearer than a lease's ceiling
+            // is ahead.
             PlantedBug::SuccessorIgnoresCeiling => {
                 self.timing = quickest_elections();
                 self.max_offset = AHEAD.mul_f64(1.3);
@@ -164,8 +169,8 @@ impl Scenario {
             | PlantedBug::ReservingReadHoldsNothing => {
                 self.several_regions_share = 0.8;
             }
-            // The clocks of readers must be behind, and these must not hear of a writer of a GLOBAL row until it is acknowledged; what
-            // they write themselves must be read in between.
+            // The clocks of readers must be behind, and these must not hear of a writer of a GLOBAL
+            // row until it is acknowledged; what they write themselves must be read in between.
             PlantedBug::GlobalReadsHoldToCommit => {
                 self.has_global = true;
                 self.several_regions_share = 0.8;
@@ -174,8 +179,9 @@ impl Scenario {
                 self.strike(Duration::from_millis(700), strike);
                 (self.plan.skew_max, self.plan.first_is_ahead) = (MAX_OFFSET_DEFAULT.mul_f64(0.36), true);
             }
-            // A writer of a GLOBAL row must be prepared for longer than its timestamp is ahead, since a vote from another region does not
-            // come; a moment of the past that lies between it and a reader of that row must be looked at.
+            // A writer of a GLOBAL row must be prepared for longer than its timestamp is ahead,
+            // since a vote from another region does not come; a moment of the past that lies
+            // between it and a reader of that row must be looked at.
             PlantedBug::GlobalReadsHoldToClosed => {
                 self.has_global = true;
                 self.several_regions_share = 0.7;
@@ -218,8 +224,8 @@ impl Scenario {
         }
     }
 
-    /// Transactions over several regions are in the middle of their commit all the time; the primary of one of their groups is
-    /// kept there for a while.
+    /// Transactions over several regions are in the middle of their commit all the time; the
+    /// primary of one of their groups is kept there for a while.
     fn provoke_in_ballot(&mut self, bug: BallotBug) {
         self.several_regions_share = 0.8;
         match bug {
@@ -228,12 +234,14 @@ impl Scenario {
                 let strike = Strike { sync_time: Some(Duration::from_millis(400)), ..Strike::lasting(300..=800) };
                 self.strike(Duration::from_millis(1_000), Strike { death: Some(Death::Power), ..strike });
             }
-            // The same with the outcome; and the other groups must have forgotten the transaction when the group is back.
+            // The same with the outcome; and the other groups must have forgotten the transaction
+            // when the group is back.
             BallotBug::AckBeforeDurable => {
                 let strike = Strike { sync_time: Some(Duration::from_millis(400)), ..Strike::lasting(600..=1_500) };
                 self.strike(Duration::from_millis(500), Strike { death: Some(Death::Power), down_ms: LONG_AWAY_MS, ..strike });
             }
-            // The gateway must have the vote and the other groups not, before the group that gave it forgets it.
+            // The gateway must have the vote and the other groups not, before the group that gave
+            // it forgets it.
             BallotBug::UnloggedReadOnlyVote | BallotBug::AnswerFromMemory => {
                 let strike = Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(200..=1_200) };
                 self.strike(Duration::from_millis(800), Strike { death: Some(Death::Process), ..strike });
@@ -245,9 +253,11 @@ impl Scenario {
             BallotBug::DecideByBound => {
                 self.strike(Duration::from_millis(1_000), Strike { deaf: Some(Deaf::Abroad), ..Strike::lasting(2_200..=4_000) });
             }
-            // A late copy is refused by what the first one wrote: no statement writes a row that it has not read.
+            // A late copy is refused by what the first one wrote: no statement writes a row that it
+            // has not read.
             BallotBug::LatePrepareAsNew => {}
-            // What a Prepare may wait for at a group ends by itself; the bound keeps others from waiting so long.
+            // What a Prepare may wait for at a group ends by itself; the bound keeps others from
+            // waiting so long.
             BallotBug::WaitWithoutBound => {}
         }
     }
@@ -274,8 +284,9 @@ const LONG_AWAY_MS: RangeInclusive<u64> = 33_000..=35_000;
 /// Less than what is left of a ceiling when it is raised (`LEASE_AHEAD / 2`).
 const AHEAD: Duration = Duration::from_millis(850);
 
-/// A failover in half of [`AHEAD`]: after the longest election timeout a candidate waits for another one. A lease is shorter than the
-/// shortest by a margin, and has to be worth something still.
+/// A failover in half of [`AHEAD`]: after the longest election timeout a candidate waits for
+/// another one. A lease is shorter than the shortest by a margin, and has to be worth something
+/// still.
 fn quickest_elections() -> Timing {
     let ms = Duration::from_millis;
     Timing { heartbeat: ms(30), election_min: ms(180), election_max: ms(200) }

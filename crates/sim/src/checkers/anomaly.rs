@@ -1,8 +1,8 @@
 //! The names of what can be wrong.
 //!
-//! The classes are Adya's («Weak Consistency», 1999), as refined for list-append histories by Elle (Kingsbury and Alvaro,
-//! 2020), and each cycle class has a variant whose cycle needs real-time edges: such a history is serializable, but not
-//! strictly.
+//! The classes are Adya's («Weak Consistency», 1999), as refined for list-append histories by Elle
+//! (Kingsbury and Alvaro, 2020), and each cycle class has a variant whose cycle needs real-time
+//! edges: such a history is serializable, but not strictly.
 
 use std::fmt;
 
@@ -13,7 +13,8 @@ pub enum Kind {
     G0,
     /// A committed transaction read a value of an aborted one (aborted read).
     G1a,
-    /// A committed transaction read a value that its writer overwrote before committing (intermediate read).
+    /// A committed transaction read a value that its writer overwrote before committing
+    /// (intermediate read).
     G1b,
     /// A cycle of writes and reads, each on the other's side (circular information flow).
     G1c,
@@ -21,7 +22,8 @@ pub enum Kind {
     GSingle,
     /// A cycle with several anti-dependencies, all over rows that were read (write skew).
     G2Item,
-    /// A cycle with several anti-dependencies, one at least over a row that a predicate did not find (phantom).
+    /// A cycle with several anti-dependencies, one at least over a row that a predicate did not
+    /// find (phantom).
     G2,
     /// The same with real-time edges.
     G0RealTime,
@@ -33,7 +35,8 @@ pub enum Kind {
     G2ItemRealTime,
     /// The same with real-time edges.
     G2RealTime,
-    /// A transaction contradicts itself: it does not see its own writes, or a second read differs from the first.
+    /// A transaction contradicts itself: it does not see its own writes, or a second read differs
+    /// from the first.
     Internal,
     /// Two reads of one key cannot both be prefixes of one history of it: the key has forked.
     IncompatibleOrder,

@@ -1,8 +1,9 @@
 //! Finding and naming cycles in a dependency graph.
 //!
-//! Classes are tried from the worst to the mildest, first without real-time edges and, only if the history is serializable
-//! so far, with them. A class is found by fixing one edge that the class needs and looking for a way back over the edges that
-//! the class allows, inside one strongly connected component.
+//! Classes are tried from the worst to the mildest, first without real-time edges and, only if the
+//! history is serializable so far, with them. A class is found by fixing one edge that the class
+//! needs and looking for a way back over the edges that the class allows, inside one strongly
+//! connected component.
 
 use super::anomaly::Kind;
 use super::graph::{Graph, Node};
@@ -70,7 +71,8 @@ pub fn find(graph: &Graph<Edge>) -> Vec<Cycle> {
 
 fn of_class(graph: &Graph<Edge>, class: &Class, real_time: bool) -> Vec<Cycle> {
     let may = |edge: Edge| (class.may)(edge) || (real_time && edge == Edge::RealTime);
-    // The way back may use other edges than the one that is needed (G-single), so components are those of both.
+    // The way back may use other edges than the one that is needed (G-single), so components are
+    // those of both.
     let component = graph.components(|edge| may(edge) || (class.needs)(edge));
     let mut cycles: Vec<Cycle> = Vec::new();
     let mut covered = BTreeSet::new();

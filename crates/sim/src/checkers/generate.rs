@@ -1,7 +1,8 @@
 //! Histories of really serial executions, for the tests of the checkers.
 //!
-//! Transactions run one at a time against plain maps; around the moment at which each runs, its client's window of real time
-//! is drawn, so that windows of different clients overlap as they do in life.
+//! Transactions run one at a time against plain maps; around the moment at which each runs, its
+//! client's window of real time is drawn, so that windows of different clients overlap as they do
+//! in life.
 
 use meridian_workload::{Op, Outcome, Record};
 use rand::rngs::SmallRng;
@@ -38,7 +39,8 @@ pub fn list_append(seed: u64, clients: u32, count: usize) -> Vec<Record> {
     with_windows(&mut rng, clients, steps)
 }
 
-/// The same with keys that are deleted once and for ever, and with reads of moments that have passed.
+/// The same with keys that are deleted once and for ever, and with reads of moments that have
+/// passed.
 pub fn list_append_with_deaths(seed: u64, clients: u32, count: usize) -> Vec<Record> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut lists: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
@@ -149,7 +151,8 @@ fn with_windows(rng: &mut SmallRng, clients: u32, steps: Vec<(Outcome, Vec<Op>)>
         let moment = (index as u64 + 1) * SPACING;
         let client = rng.random_range(0..clients);
         if let Some((before, record)) = last.insert(client, (moment, index)) {
-            // The window before ends somewhere between its moment and this one; this one starts after that.
+            // The window before ends somewhere between its moment and this one; this one starts
+            // after that.
             let end = rng.random_range(before + 1..moment - 1);
             close(&mut records[record], end);
             free.insert(client, end + 1);
@@ -170,8 +173,8 @@ fn close(record: &mut Record, end: u64) {
     }
 }
 
-/// Cuts the last value off a list that a committed transaction read, where the append had been acknowledged before that
-/// transaction began. Whether there was such a read.
+/// Cuts the last value off a list that a committed transaction read, where the append had been
+/// acknowledged before that transaction began. Whether there was such a read.
 pub fn make_one_read_stale(records: &mut [Record], seed: u64) -> bool {
     let acknowledged: BTreeMap<(i64, i64), u64> = records
         .iter()
@@ -203,8 +206,8 @@ pub fn make_one_read_stale(records: &mut [Record], seed: u64) -> bool {
     false
 }
 
-/// Swaps two neighbouring values in every list of a key, where the first append had been acknowledged before the second
-/// began. Whether there were such two.
+/// Swaps two neighbouring values in every list of a key, where the first append had been
+/// acknowledged before the second began. Whether there were such two.
 pub fn swap_two_appends(records: &mut [Record]) -> bool {
     let mut window: BTreeMap<(i64, i64), (u64, u64)> = BTreeMap::new();
     for record in records.iter().filter(|r| r.outcome == Outcome::Committed) {

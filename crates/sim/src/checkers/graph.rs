@@ -40,8 +40,9 @@ impl<L: Copy + PartialEq> Graph<L> {
         self.out.is_empty()
     }
 
-    /// The component of every node, using only edges whose label passes; two nodes are in one component if each reaches the
-    /// other. Tarjan's algorithm, with a stack of its own since histories are deep.
+    /// The component of every node, using only edges whose label passes; two nodes are in one
+    /// component if each reaches the other. Tarjan's algorithm, with a stack of its own since
+    /// histories are deep.
     pub fn components(&self, allowed: impl Fn(L) -> bool) -> Vec<usize> {
         const UNSEEN: usize = usize::MAX;
         let nodes = self.out.len();
@@ -90,8 +91,9 @@ impl<L: Copy + PartialEq> Graph<L> {
         component
     }
 
-    /// A shortest path from one node to another over edges that pass, as labelled steps; `None` if there is none. The test
-    /// gets the edge's target too, so that a search can be kept inside a component.
+    /// A shortest path from one node to another over edges that pass, as labelled steps; `None` if
+    /// there is none. The test gets the edge's target too, so that a search can be kept inside a
+    /// component.
     pub fn path(&self, from: Node, to: Node, allowed: impl Fn(Node, L) -> bool) -> Option<Vec<(Node, L, Node)>> {
         let mut came: Vec<Option<(Node, L)>> = vec![None; self.out.len()];
         let mut queue = VecDeque::from([from]);

@@ -1,9 +1,9 @@
 //! Linearizability of registers, by search.
 //!
-//! Keys are independent, so each is judged alone. An order of a key's operations is looked for that agrees with real time and
-//! in which every read sees the write before it: Wing and Gong's search, with Lowe's memory of the configurations (set of
-//! operations done, value) that led nowhere. An operation without a known outcome may take effect at any time after its
-//! start, or never.
+//! Keys are independent, so each is judged alone. An order of a key's operations is looked for that
+//! agrees with real time and in which every read sees the write before it: Wing and Gong's search,
+//! with Lowe's memory of the configurations (set of operations done, value) that led nowhere. An
+//! operation without a known outcome may take effect at any time after its start, or never.
 
 use super::anomaly::{Anomaly, Kind};
 use meridian_workload::{Op, Outcome, Record};
@@ -95,7 +95,8 @@ impl Effect {
     }
 }
 
-/// What has been done: the required operations below `first` and those in `more`, and the optional ones in `used`.
+/// What has been done: the required operations below `first` and those in `more`, and the optional
+/// ones in `used`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Done {
     first: usize,
@@ -210,9 +211,10 @@ impl Search<'_> {
         }
     }
 
-    /// Optional operations that may come next. One whose value somebody needs is tried like any other. One whose value nobody
-    /// needs can only explain why a compare-and-set did *not* swap, so it is tried right before one of those, and any one of
-    /// them does: otherwise their subsets would drown the search.
+    /// Optional operations that may come next. One whose value somebody needs is tried like any
+    /// other. One whose value nobody needs can only explain why a compare-and-set did *not* swap,
+    /// so it is tried right before one of those, and any one of them does: otherwise their subsets
+    /// would drown the search.
     fn push_optional(&self, done: &Done, value: Option<i64>, open: &[usize], until: u64, stack: &mut Vec<Configuration>) {
         let available = (0..self.optional.len())
             .filter(|index| !done.used.contains(index))

@@ -1,26 +1,31 @@
 //! Strict serializability from list-append histories.
 //!
-//! A list read by a committed transaction shows all appends to its key so far, in order. So the longest list read of a key is
-//! its version order, every other list of it must be a prefix, and from versions follow the dependencies: who overwrote whom
-//! (write-write), who read whose append (write-read), who read a version that somebody then extended (read-write). A range
-//! read that found no row for a key read the key's empty list *by predicate*; what inserted the row later is a phantom to it.
-//! Together with real time (one transaction was over before the other began), a strictly serializable history has no cycle
-//! among these.
+//! A list read by a committed transaction shows all appends to its key so far, in order. So the
+//! longest list read of a key is its version order, every other list of it must be a prefix, and
+//! from versions follow the dependencies: who overwrote whom (write-write), who read whose append
+//! (write-read), who read a version that somebody then extended (read-write). A range read that
+//! found no row for a key read the key's empty list *by predicate*; what inserted the row later is
+//! a phantom to it. Together with real time (one transaction was over before the other began), a
+//! strictly serializable history has no cycle among these.
 //!
-//! What is known of a transaction without a known outcome: if anybody saw one of its appends, it committed, at some time
-//! after its start; else it is left out. Reads of transactions that did not commit promise nothing and are ignored.
+//! What is known of a transaction without a known outcome: if anybody saw one of its appends, it
+//! committed, at some time after its start; else it is left out. Reads of transactions that did not
+//! commit promise nothing and are ignored.
 //!
-//! An acknowledged append that no list shows must have come after every list that was read of its key; if a read of the
-//! key began after the acknowledgement, that contradiction is reported as a lost write, and as the cycle that it is.
+//! An acknowledged append that no list shows must have come after every list that was read of its
+//! key; if a read of the key began after the acknowledgement, that contradiction is reported as a
+//! lost write, and as the cycle that it is.
 //!
-//! A key may be deleted, once in its life and for ever: who deletes it tells which list it removed, so that list is the key's last
-//! version. A key that is read as empty may then be not written yet or deleted already. Which of the two follows from real time where
-//! that is told, and where it is not, the read says nothing.
+//! A key may be deleted, once in its life and for ever: who deletes it tells which list it removed,
+//! so that list is the key's last version. A key that is read as empty may then be not written yet
+//! or deleted already. Which of the two follows from real time where that is told, and where it is
+//! not, the read says nothing.
 //!
-//! A transaction that read a moment of the past ([`Op::Past`]) has its place among the others, as any snapshot has. That place is one
-//! in the order of timestamps. This order is that of real time only for transactions that are connected, by what they read and wrote
-//! themselves or through others like them; so real time says nothing about what such a transaction missed. What it saw has happened
-//! for whoever begins after it.
+//! A transaction that read a moment of the past ([`Op::Past`]) has its place among the others, as
+//! any snapshot has. That place is one in the order of timestamps. This order is that of real time
+//! only for transactions that are connected, by what they read and wrote themselves or through
+//! others like them; so real time says nothing about what such a transaction missed. What it saw
+//! has happened for whoever begins after it.
 
 use super::anomaly::{Anomaly, Kind};
 use super::cycles::{self, Edge};
@@ -29,7 +34,8 @@ use super::promise::Promise;
 use meridian_workload::{Op, Outcome, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Judges a history; an empty answer means that the promise was kept as far as the history can tell.
+/// Judges a history; an empty answer means that the promise was kept as far as the history can
+/// tell.
 pub fn check(records: &[Record], promise: &Promise) -> Vec<Anomaly> {
     let mut checker = Checker::new(records, promise);
     checker.order_versions();
@@ -124,7 +130,8 @@ impl<'h> Checker<'h> {
         checker
     }
 
-    /// Takes a committed transaction's reads apart: what it saw of others, and whether it agrees with itself.
+    /// Takes a committed transaction's reads apart: what it saw of others, and whether it agrees
+    /// with itself.
     fn collect_reads(&mut self, index: usize, record: &'h Record) {
         // Per key: what was read of others (if anything was yet), and own appends so far.
         let mut seen: BTreeMap<i64, &'h [i64]> = BTreeMap::new();
@@ -187,7 +194,8 @@ impl<'h> Checker<'h> {
                 self.reads.push(ExternalRead { record, key, list: external, absent_in_range });
             }
         }
-        // Own appends are part of the key's history too: nobody else may be known to have read them.
+        // Own appends are part of the key's history too: nobody else may be known to have read
+        // them.
         self.note_version(record, key, list);
     }
 
@@ -217,7 +225,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Which delete of each key took place. A transaction whose outcome nobody was told committed if the key was seen to be gone.
+    /// Which delete of each key took place. A transaction whose outcome nobody was told committed
+    /// if the key was seen to be gone.
     fn find_deaths(&mut self) {
         for (key, deletes) in self.deletes.clone() {
             let (committed, maybe): (Vec<Death>, Vec<Death>) =
@@ -391,7 +400,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// What follows from the versions of the keys that count, and from the reads of the transactions that do.
+    /// What follows from the versions of the keys that count, and from the reads of the
+    /// transactions that do.
     fn add_dependencies(&self, graph: &mut Graph<Edge>, counts: impl Fn(i64) -> bool, reads: impl Fn(usize) -> bool) {
         let writer = |key: i64, value: i64| self.writers.get(&(key, value)).map(|(record, _)| *record);
         let unseen = self.unseen();
@@ -451,9 +461,11 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Real time as a chain: a node per completion, in order. A transaction leads into the node of its own completion, and the
-    /// last completion before a transaction began leads into that transaction; so the order of all pairs costs few edges.
-    /// Whose place in real time is left open has none in it. Who read the past has none either, but what it saw was complete by then.
+    /// Real time as a chain: a node per completion, in order. A transaction leads into the node of
+    /// its own completion, and the last completion before a transaction began leads into that
+    /// transaction; so the order of all pairs costs few edges. Whose place in real time is left
+    /// open has none in it. Who read the past has none either, but what it saw was complete by
+    /// then.
     fn add_real_time(&self, graph: &mut Graph<Edge>) {
         let takes_part =
             |record: &Record| record.outcome != Outcome::Aborted && !is_past(record) && !self.promise.leaves_open(record);

@@ -1,9 +1,10 @@
 //! What a run is promised, and so what a checker looks for.
 //!
-//! Circumstances may leave something open: the order in real time of GLOBAL rows is promised for clocks within `max_offset` of each
-//! other, and for no others. A checker is told of it *before* it looks. No finding is dropped afterwards: a filter over findings once
-//! hid lost writes, and those of keys that had nothing to do with clocks. The tests of the checkers list which classes each promise leaves
-//! open, and plant every class under every promise.
+//! Circumstances may leave something open: the order in real time of GLOBAL rows is promised for
+//! clocks within `max_offset` of each other, and for no others. A checker is told of it *before* it
+//! looks. No finding is dropped afterwards: a filter over findings once hid lost writes, and those
+//! of keys that had nothing to do with clocks. The tests of the checkers list which classes each
+//! promise leaves open, and plant every class under every promise.
 
 use meridian_workload::{Op, Record};
 use std::ops::Range;
@@ -14,8 +15,8 @@ pub enum Promise {
     /// Strict serializability.
     #[default]
     Strict,
-    /// Strict serializability of transactions that touch none of these keys; serializability of the others. Nothing
-    /// acknowledged may be lost in either case.
+    /// Strict serializability of transactions that touch none of these keys; serializability of the
+    /// others. Nothing acknowledged may be lost in either case.
     OrderOpen { keys: Range<i64> },
 }
 

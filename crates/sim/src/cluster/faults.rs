@@ -1,8 +1,9 @@
 //! What goes wrong when, drawn from the seed.
 //!
-//! Every so often a fault is drawn and begun; each has an end of its own. What is drawn depends on the state: two faults are
-//! not put on one link, and most of the time a region keeps a quorum, since a cluster that is only ever dead proves little.
-//! At the end everything is healed, and the cluster has to come back.
+//! Every so often a fault is drawn and begun; each has an end of its own. What is drawn depends on
+//! the state: two faults are not put on one link, and most of the time a region keeps a quorum,
+//! since a cluster that is only ever dead proves little. At the end everything is healed, and the
+//! cluster has to come back.
 
 mod rare;
 mod strikes;
@@ -39,7 +40,8 @@ pub struct FaultPlan {
     pub links: bool,
     /// Disks are slow or full, or a sync fails.
     pub disks: bool,
-    /// Once, a node is added to the cluster, and another one may be lost for good or decommissioned.
+    /// Once, a node is added to the cluster, and another one may be lost for good or
+    /// decommissioned.
     pub joins: bool,
     /// Clocks jump farther than this, which is more than is allowed.
     pub beyond: Option<Duration>,
@@ -140,7 +142,8 @@ enum End {
     Lose {
         node: String,
     },
-    /// What ends is that the node was a member: an operator decommissions it, once `successor` has come up.
+    /// What ends is that the node was a member: an operator decommissions it, once `successor` has
+    /// come up.
     Retire {
         node: String,
         successor: String,
@@ -238,7 +241,8 @@ impl Faults {
             match end {
                 End::Lose { .. } | End::Retire { .. } => {}
                 End::Speed { node, by_ppm } => {
-                    // The clock is as far off as if it had run at the old speed until then; and nobody sets it right any more.
+                    // The clock is as far off as if it had run at the old speed until then; and
+                    // nobody sets it right any more.
                     let early = at.saturating_sub(now).as_micros() as i64;
                     machines.host(&node).jump_clock(-by_ppm * early / 1_000_000);
                     self.end(machines, End::Speed { node, by_ppm });
@@ -249,7 +253,8 @@ impl Faults {
         (self.next, self.next_rare) = (Duration::MAX, Duration::MAX);
     }
 
-    /// After [`Faults::heal`]: processes that die now are a consequence of earlier faults, and are started again.
+    /// After [`Faults::heal`]: processes that die now are a consequence of earlier faults, and are
+    /// started again.
     pub fn keep_healed<S: Software>(&mut self, machines: &mut Machines<S>) {
         self.step(machines);
     }
@@ -331,7 +336,8 @@ impl Faults {
         }
     }
 
-    /// A node without a fault, in a region that keeps its quorum without it (except once in a while).
+    /// A node without a fault, in a region that keeps its quorum without it (except once in a
+    /// while).
     fn pick_node<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
         let reckless = self.rng.random_bool(0.15);
         let nodes = &machines.topology.nodes;
@@ -407,7 +413,8 @@ impl Faults {
         machines.busy_links.extend(links);
     }
 
-    /// One link, all links of a node, or all links out of a region, without those that have a fault.
+    /// One link, all links of a node, or all links out of a region, without those that have a
+    /// fault.
     fn pick_links<S: Software>(&mut self, machines: &Machines<S>) -> Vec<Link> {
         let names = machines.names();
         let nodes = &machines.topology.nodes;
@@ -481,8 +488,8 @@ impl Faults {
         self.ends.push((lasts, End::JumpBack { node, micros: -micros }));
     }
 
-    /// A node is added; now and then, when it has had time to join, the one beside it is lost for good or decommissioned, so that it has
-    /// to take over its replicas.
+    /// A node is added; now and then, when it has had time to join, the one beside it is lost for
+    /// good or decommissioned, so that it has to take over its replicas.
     fn join<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         self.plan.joins = false;
         machines.world.coverage.hit("node added");

@@ -88,7 +88,8 @@ impl<S: Software> Machines<S> {
         self.add_node(&spec, clock_error_micros, 0);
     }
 
-    /// An operator begins to take a node out of the cluster. The flag is set when it is no member any more.
+    /// An operator begins to take a node out of the cluster. The flag is set when it is no member
+    /// any more.
     pub fn retire(&mut self, name: &str) -> Arc<AtomicBool> {
         let spec = self.spec(name);
         let others: Vec<NodeSpec> = self.topology.nodes.iter().filter(|n| n.name != name).cloned().collect();
@@ -222,7 +223,8 @@ impl<S: Software> Machines<S> {
 
     /// A process is started on the machine again.
     pub fn restart(&mut self, name: &str) {
-        // Peers that never heard of the loss of power learn of it now, as by the first segment that the new kernel refuses.
+        // Peers that never heard of the loss of power learn of it now, as by the first segment that
+        // the new kernel refuses.
         for other in self.places.keys().filter(|other| *other != name).cloned().collect::<Vec<_>>() {
             self.reset(name, &other);
         }

@@ -217,7 +217,8 @@ impl Software for Meridian {
     }
 }
 
-/// One look at a node that is to be decommissioned, and what comes next; as `meridian node decommission` does it. Whether it is.
+/// One look at a node that is to be decommissioned, and what comes next; as `meridian node
+/// decommission` does it. Whether it is.
 async fn towards_retirement(operator: &Arc<dyn Runtime>, asked: &str, node: &str) -> Result<bool> {
     let nodes = meridian_node::status_of(operator.clone(), asked).await?;
     // Of the nodes that ever had the address, the last one.

@@ -3,7 +3,8 @@
 //! * [`topology`]: regions, zones, nodes, and the delays between them.
 //! * [`machines`]: starting, killing and restarting processes; cutting and mending links.
 //! * [`faults`]: what goes wrong when, drawn from the seed.
-//! * [`software`]: what runs on a machine: a Meridian node, or something small to test the simulator with.
+//! * [`software`]: what runs on a machine: a Meridian node, or something small to test the
+//!   simulator with.
 
 pub mod faults;
 pub mod machines;

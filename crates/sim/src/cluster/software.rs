@@ -27,7 +27,8 @@ pub trait Software: 'static {
     type Gateway: Gateway;
     /// Starts the program with the machine's disk as it is.
     fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<Self::Gateway>>>;
-    /// The machine lost power: whatever state the program keeps outside the simulated files loses what was not durable.
+    /// The machine lost power: whatever state the program keeps outside the simulated files loses
+    /// what was not durable.
     fn lose_power(&self, spec: &NodeSpec, keep: u64);
     /// The machine's process died, but the machine did not.
     fn process_died(&self, spec: &NodeSpec);
@@ -35,16 +36,20 @@ pub trait Software: 'static {
     fn set_full(&self, spec: &NodeSpec, full: bool);
     /// The machine has an empty disk.
     fn replace_disk(&self, spec: &NodeSpec);
-    /// What is durable now of the state outside the simulated files is what a disk that lies will have in the end.
+    /// What is durable now of the state outside the simulated files is what a disk that lies will
+    /// have in the end.
     fn remember_disk(&self, spec: &NodeSpec);
     /// It has that and nothing else now.
     fn recall_disk(&self, spec: &NodeSpec);
-    /// What an operator does, at another machine, to take a node out of the cluster in good order. Ends when it is no member any more;
-    /// its process ends by itself then, with an error that says [`RETIRED`].
+    /// What an operator does, at another machine, to take a node out of the cluster in good order.
+    /// Ends when it is no member any more; its process ends by itself then, with an error that says
+    /// [`RETIRED`].
     fn retire(&self, operator: SimRuntime, spec: NodeSpec, others: Vec<NodeSpec>) -> LocalBoxFuture<'static, ()>;
-    /// Whether the process on a machine, which has come up, serves as the primary of anything: faults may be aimed at those.
+    /// Whether the process on a machine, which has come up, serves as the primary of anything:
+    /// faults may be aimed at those.
     fn is_primary(&self, spec: &NodeSpec) -> bool;
-    /// Whether everything that counts on the disk of a machine, which has come up, is on other machines too: it may be lost.
+    /// Whether everything that counts on the disk of a machine, which has come up, is on other
+    /// machines too: it may be lost.
     fn is_spared(&self, spec: &NodeSpec) -> bool;
 }
 

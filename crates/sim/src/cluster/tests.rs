@@ -15,7 +15,8 @@ use rand::rngs::SmallRng;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Adds one on every statement and answers with the sum: after a sync, or, if it is careless, before.
+/// Adds one on every statement and answers with the sum: after a sync, or, if it is careless,
+/// before.
 struct Counter {
     careless: bool,
 }

@@ -80,7 +80,8 @@ impl Topology {
         }
     }
 
-    /// A shape drawn from the seed: mostly one region of three zones, where elections happen, sometimes all nine nodes.
+    /// A shape drawn from the seed: mostly one region of three zones, where elections happen,
+    /// sometimes all nine nodes.
     pub fn draw(rng: &mut SmallRng) -> Topology {
         let (regions, zones) = match rng.random_range(0..20) {
             0..=1 => (1, 1),

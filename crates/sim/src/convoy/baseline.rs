@@ -1,7 +1,8 @@
 //! S-DUR's six servers and their clients.
 //!
-//! A client sends what it wants to its partition's first server, which executes it (§3.1, footnote 1): rows at home are read
-//! there, rows of the other partition at the replica in this region. Then it is broadcast in each partition that it touches.
+//! A client sends what it wants to its partition's first server, which executes it (§3.1, footnote
+//! 1): rows at home are read there, rows of the other partition at the replica in this region. Then
+//! it is broadcast in each partition that it touches.
 
 use super::Config;
 use super::load::{Load, Measured, Request};

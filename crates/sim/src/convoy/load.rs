@@ -1,4 +1,5 @@
-//! S-DUR's microbenchmark (§5.1): transactions that read and write two rows, arriving by chance; and what is measured.
+//! S-DUR's microbenchmark (§5.1): transactions that read and write two rows, arriving by chance;
+//! and what is measured.
 
 use super::Config;
 use super::network::{Micros, PARTITIONS};
@@ -7,8 +8,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::Duration;
 
-/// Before it nothing is measured, and after the last measured arrival others go on arriving for as long, so that what ends by
-/// the arrival of others ends.
+/// Before it nothing is measured, and after the last measured arrival others go on arriving for as
+/// long, so that what ends by the arrival of others ends.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// A row: its partition, and its number in it.

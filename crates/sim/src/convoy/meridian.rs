@@ -1,9 +1,10 @@
-//! This database's protocol over the experiment's network: two primaries ([`super::primary`]), a replica of each beside the
-//! other's clients, and gateways.
+//! This database's protocol over the experiment's network: two primaries ([`super::primary`]), a
+//! replica of each beside the other's clients, and gateways.
 //!
-//! A client sends what it wants to its partition's primary, which is its gateway: rows at home are read there, a row of the
-//! other partition at the replica in this region, up to what that one knows to be closed. A transaction over both is ended by
-//! votes. Left out are wait queues, which order who wants the same row, and retries: hardly any two transactions want one row.
+//! A client sends what it wants to its partition's primary, which is its gateway: rows at home are
+//! read there, a row of the other partition at the replica in this region, up to what that one
+//! knows to be closed. A transaction over both is ended by votes. Left out are wait queues, which
+//! order who wants the same row, and retries: hardly any two transactions want one row.
 
 use super::Config;
 use super::load::{Load, Measured, Request};
@@ -172,7 +173,8 @@ impl Cluster {
         self.act(partition, |primary, out| primary.durable(&payload, out));
     }
 
-    /// Asks both partitions at once; the one at home holds it back for as long as the other one's takes to arrive.
+    /// Asks both partitions at once; the one at home holds it back for as long as the other one's
+    /// takes to arrive.
     fn ballot(&mut self, execution: &Execution) {
         let request = &execution.request;
         let (until, version) = execution.elsewhere.expect("a row of the other partition was read");

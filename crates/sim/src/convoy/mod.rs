@@ -1,18 +1,21 @@
 //! The convoy: what global transactions do to local ones (S-DUR, §4.3 and §5.3 to 5.5).
 //!
-//! Two partitions are at home in two regions. Most transactions update two rows of one partition; a share of them, the
-//! *global* ones, update a row of each. S-DUR's replicas end transactions in the order in which their partition delivers them,
-//! so a local transaction delivered behind a global one waits for votes from the other region, and hardly any global
-//! transactions are needed to make nearly every local one slow: that is the convoy. The paper's own remedies and this
-//! database's protocol are run against it under the same load over the same simulated network.
+//! Two partitions are at home in two regions. Most transactions update two rows of one partition; a
+//! share of them, the *global* ones, update a row of each. S-DUR's replicas end transactions in the
+//! order in which their partition delivers them, so a local transaction delivered behind a global
+//! one waits for votes from the other region, and hardly any global transactions are needed to make
+//! nearly every local one slow: that is the convoy. The paper's own remedies and this database's
+//! protocol are run against it under the same load over the same simulated network.
 //!
-//! Everything is an event at a point in simulated time; processors cost nothing, and nothing fails. What differs between two
-//! systems is therefore only the protocol.
+//! Everything is an event at a point in simulated time; processors cost nothing, and nothing fails.
+//! What differs between two systems is therefore only the protocol.
 //!
 //! * [`network`]: machines, distances, and what it takes to order an entry among three of them.
 //! * [`load`]: arrivals, the transactions, and what is measured.
-//! * [`sdur`]: S-DUR's server as a state machine: Algorithms 2, 5 and 6. * [`baseline`]: six of them, and their clients.
-//! * [`primary`]: the crates `region` and `commit` as a node drives them. * [`meridian`]: two of them, gateways and clients.
+//! * [`sdur`]: S-DUR's server as a state machine: Algorithms 2, 5 and 6. * [`baseline`]: six of
+//!   them, and their clients.
+//! * [`primary`]: the crates `region` and `commit` as a node drives them. * [`meridian`]: two of
+//!   them, gateways and clients.
 
 mod baseline;
 mod load;
@@ -39,11 +42,14 @@ pub enum Placement {
 pub enum System {
     /// S-DUR as in its §3: completed in the order of delivery (Algorithm 2).
     InOrder,
-    /// The same; a global transaction is held back at home for the delay to the other partition (Algorithm 4).
+    /// The same; a global transaction is held back at home for the delay to the other partition
+    /// (Algorithm 4).
     Delayed,
-    /// Local transactions may pass a pending global one until so many others have been delivered (Algorithm 5).
+    /// Local transactions may pass a pending global one until so many others have been delivered
+    /// (Algorithm 5).
     Threshold(u64),
-    /// Local transactions pass all pending global ones; outcomes of these are ordered too (Algorithm 6).
+    /// Local transactions pass all pending global ones; outcomes of these are ordered too
+    /// (Algorithm 6).
     Votes,
     /// This database.
     Meridian,

@@ -1,7 +1,7 @@
 //! Machines, distances and time.
 //!
-//! The regions and round trips are S-DUR's §5.1. Messages between two machines take half a round trip and a little chance, and
-//! arrive in the order in which they were sent.
+//! The regions and round trips are S-DUR's §5.1. Messages between two machines take half a round
+//! trip and a little chance, and arrive in the order in which they were sent.
 
 use super::Placement;
 use rand::rngs::SmallRng;
@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Simulated time in microseconds.
 pub(super) type Micros = u64;
 
-/// The two partitions; and a partition's machines, of which the first orders its entries and serves its clients.
+/// The two partitions; and a partition's machines, of which the first orders its entries and serves
+/// its clients.
 pub(super) const PARTITIONS: usize = 2;
 pub(super) const REPLICAS: usize = 3;
 /// Of them that make an entry durable.
@@ -184,7 +185,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Proposes an entry now; when each machine has heard of a majority that wrote it. In the order of proposals.
+    /// Proposes an entry now; when each machine has heard of a majority that wrote it. In the order
+    /// of proposals.
     pub fn append<E>(&mut self, partition: usize, network: &mut Network<E>) -> [Micros; REPLICAS] {
         let machine = |replica| Machine { partition, replica };
         for writer in 0..REPLICAS {

@@ -1,5 +1,6 @@
-//! A group's primary and a replica, as a node joins them: `region::Engine` and `commit::Participant` over a state that the log
-//! builds. Rows have no values: a version is its timestamp.
+//! A group's primary and a replica, as a node joins them: `region::Engine` and
+//! `commit::Participant` over a state that the log builds. Rows have no values: a version is its
+//! timestamp.
 
 use super::load::Request;
 use super::network::Micros;

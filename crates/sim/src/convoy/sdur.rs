@@ -1,8 +1,9 @@
-//! S-DUR's server as a state machine: what its partition delivers and the votes that come go in; votes, outcomes and
-//! broadcasts come out (Algorithms 2, 5 and 6 of the paper).
+//! S-DUR's server as a state machine: what its partition delivers and the votes that come go in;
+//! votes, outcomes and broadcasts come out (Algorithms 2, 5 and 6 of the paper).
 //!
-//! Two lines of Algorithm 5 are printed the wrong way round and are here as the text above them has it: a transaction may be
-//! passed while it has *not* reached its threshold (line 18), and may be completed *from then on* (line 4).
+//! Two lines of Algorithm 5 are printed the wrong way round and are here as the text above them has
+//! it: a transaction may be passed while it has *not* reached its threshold (line 18), and may be
+//! completed *from then on* (line 4).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -194,7 +195,8 @@ impl Server {
         meet(&mine.reads, &theirs.writes) || meet(&mine.writes, &theirs.reads)
     }
 
-    /// The foremost place among the pending ones at which a local transaction may end (Algorithm 5, lines 15 to 21).
+    /// The foremost place among the pending ones at which a local transaction may end (Algorithm 5,
+    /// lines 15 to 21).
     fn place(&self, transaction: &Transaction) -> Option<usize> {
         let may_pass = |p: &Pending| {
             p.transaction.is_global() && self.delivered <= p.threshold && !self.disturb(transaction, &p.transaction)

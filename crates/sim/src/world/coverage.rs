@@ -1,4 +1,5 @@
-//! How often each fault and rare path happened. A campaign that promises one fails when it never did.
+//! How often each fault and rare path happened. A campaign that promises one fails when it never
+//! did.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

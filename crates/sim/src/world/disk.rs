@@ -1,13 +1,14 @@
 //! Files that forget what was not synced.
 //!
-//! Content is kept in blocks of 4 KiB; a block of zeros is not kept, so preallocated log segments cost nothing. The first
-//! write to a block after a sync puts the block's durable content aside; a sync drops what was put aside before it began, after
-//! some simulated time. A loss of power puts blocks back, all of them, or sector by sector as chance will have it (a disk writes
-//! sectors in any order, so a write may be torn), or leaves garbage where a sector was being written. What was synced is never
-//! touched. The death of a process alone loses nothing: the kernel still has it.
+//! Content is kept in blocks of 4 KiB; a block of zeros is not kept, so preallocated log segments
+//! cost nothing. The first write to a block after a sync puts the block's durable content aside; a
+//! sync drops what was put aside before it began, after some simulated time. A loss of power puts
+//! blocks back, all of them, or sector by sector as chance will have it (a disk writes sectors in
+//! any order, so a write may be torn), or leaves garbage where a sector was being written. What was
+//! synced is never touched. The death of a process alone loses nothing: the kernel still has it.
 //!
-//! Names are forgotten too: a file created, and not made durable by a sync of its folder or a rename, is gone after a loss
-//! of power; one removed may be back.
+//! Names are forgotten too: a file created, and not made durable by a sync of its folder or a
+//! rename, is gone after a loss of power; one removed may be back.
 
 use super::host::Host;
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Space};
@@ -120,7 +121,8 @@ impl FileData {
         self.syncing.insert(id, (std::mem::take(&mut self.aside), self.len));
     }
 
-    /// Everything written before this sync began is durable, and so is what earlier syncs were about.
+    /// Everything written before this sync began is durable, and so is what earlier syncs were
+    /// about.
     fn end_sync(&mut self, id: u64) {
         let later = self.syncing.split_off(&(id + 1));
         if let Some((_, (_, len))) = std::mem::replace(&mut self.syncing, later).pop_last() {
@@ -128,7 +130,8 @@ impl FileData {
         }
     }
 
-    /// A sync ends and has made nothing durable: what was put aside for it still is what is durable.
+    /// A sync ends and has made nothing durable: what was put aside for it still is what is
+    /// durable.
     fn forget_sync(&mut self, id: u64) {
         if let Some((aside, _)) = self.syncing.remove(&id) {
             let later = std::mem::replace(&mut self.aside, aside);
@@ -175,7 +178,8 @@ fn split(offset: u64) -> (u64, usize) {
     (offset / BLOCK as u64, (offset % BLOCK as u64) as usize)
 }
 
-/// A block after the power went: each sector is the old one, the new one, or (where they differ) garbage.
+/// A block after the power went: each sector is the old one, the new one, or (where they differ)
+/// garbage.
 fn blend(before: &Block, after: &Block, loss: PowerLoss, rng: &mut SmallRng) -> Block {
     match loss {
         PowerLoss::LoseAll => return before.clone(),
@@ -189,8 +193,8 @@ fn blend(before: &Block, after: &Block, loss: PowerLoss, rng: &mut SmallRng) -> 
             continue;
         }
         if loss == PowerLoss::Corrupt && rng.random_bool(0.2) {
-            // Only the bytes that were being changed: drives keep a sector's other bytes through a loss of power, and
-            // databases that append to a sector rely on it.
+            // Only the bytes that were being changed: drives keep a sector's other bytes through a
+            // loss of power, and databases that append to a sector rely on it.
             for at in sector.filter(|at| before[*at] != after[*at]) {
                 block[at] = rng.random();
             }
@@ -227,8 +231,8 @@ impl Platter {
 }
 
 impl FileData {
-    /// Flips a bit of what is durable, not in the last blocks: what stands there nothing stands behind that would tell a damaged
-    /// write from a torn one. Whether there was anything.
+    /// Flips a bit of what is durable, not in the last blocks: what stands there nothing stands
+    /// behind that would tell a damaged write from a torn one. Whether there was anything.
     fn rot(&mut self, rng: &mut SmallRng) -> bool {
         let blocks: Vec<u64> = self.blocks.keys().copied().collect();
         let Some(count) = blocks.len().checked_sub(ROTS_NOT_IN_LAST).filter(|count| *count > 0) else { return false };
@@ -241,7 +245,8 @@ impl FileData {
 }
 
 impl Host {
-    /// A bit of a file is another one now. Which file; `None` if there is too little on the disk. For a machine that is down.
+    /// A bit of a file is another one now. Which file; `None` if there is too little on the disk.
+    /// For a machine that is down.
     pub fn rot(&self) -> Option<String> {
         self.with_rng(|rng| {
             let mut platter = self.platter.lock();
@@ -354,7 +359,8 @@ impl Disk for SimDisk {
 impl SimFile {
     fn with<T>(&self, run: impl FnOnce(&mut FileData) -> T) -> T {
         let mut platter = self.host.platter.lock();
-        // An open file that was removed, and lost with the power, reads as empty for the process that is about to die.
+        // An open file that was removed, and lost with the power, reads as empty for the process
+        // that is about to die.
         run(platter.files.entry(self.id).or_default())
     }
 

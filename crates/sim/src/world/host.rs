@@ -1,8 +1,9 @@
 //! One machine: a clock that is wrong in its own way, a disk, and a process that may be dead.
 //!
-//! A process dies at any of its inputs and outputs: the driver arms a countdown, and when it runs out the host is *doomed*.
-//! From then on nothing it does has any effect (writes are swallowed, everything awaited waits for ever), until the driver
-//! notices and takes the process down. So a crash falls between any two operations, not only between two ticks.
+//! A process dies at any of its inputs and outputs: the driver arms a countdown, and when it runs
+//! out the host is *doomed*. From then on nothing it does has any effect (writes are swallowed,
+//! everything awaited waits for ever), until the driver notices and takes the process down. So a
+//! crash falls between any two operations, not only between two ticks.
 
 use super::World;
 use super::disk::Platter;
@@ -23,7 +24,8 @@ pub struct Host {
     rng: Mutex<SmallRng>,
     /// What its clock shows too much (or, if negative, too little).
     clock_error_micros: AtomicI64,
-    /// How much its clock gains in a second, and from when on; what it had gained before is part of its error.
+    /// How much its clock gains in a second, and from when on; what it had gained before is part of
+    /// its error.
     clock_drift_ppm: AtomicI64,
     drifts_since_micros: AtomicU64,
     /// The machine is suspended: nothing that it says leaves it and nothing reaches it.
@@ -106,10 +108,11 @@ impl Host {
         self.clock_drift_ppm.fetch_add(by_ppm, Ordering::Relaxed);
     }
 
-    /// Suspends the machine, as a virtual machine is that another one pushes aside: what it has in hand goes on when it wakes, and
-    /// its clock shows then how late it is. Its tasks still run, since the simulator cannot stop them, but whatever they wait for from
-    /// outside does not come and whatever they say does not leave. With `clock` their time stands still too, as if all of that had
-    /// happened at once just before.
+    /// Suspends the machine, as a virtual machine is that another one pushes aside: what it has in
+    /// hand goes on when it wakes, and its clock shows then how late it is. Its tasks still run,
+    /// since the simulator cannot stop them, but whatever they wait for from outside does not come
+    /// and whatever they say does not leave. With `clock` their time stands still too, as if all of
+    /// that had happened at once just before.
     pub fn suspend(&self, clock: bool) {
         if clock {
             self.stopped_clock_micros.store(self.running_clock_micros(), Ordering::Relaxed);
@@ -174,7 +177,8 @@ impl Host {
         Duration::from_micros(self.with_rng(|rng| rng.random_range(min..=max)))
     }
 
-    /// Tells the process to stop in good order, if it has come up; otherwise it hears of it when it has.
+    /// Tells the process to stop in good order, if it has come up; otherwise it hears of it when it
+    /// has.
     pub fn stop(&self) {
         self.stop.notify_one();
     }

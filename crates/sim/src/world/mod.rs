@@ -55,13 +55,15 @@ impl World {
     }
     /// True time, which no node can see.
     pub fn micros(&self) -> u64 {
-        // Outside of any host (in destructors while a host is taken down) time is that of the last event.
+        // Outside of any host (in destructors while a host is taken down) time is that of the last
+        // event.
         match turmoil::sim_elapsed() {
             Some(elapsed) => elapsed.as_micros() as u64,
             None => self.last_unique.load(Ordering::Relaxed),
         }
     }
-    /// True time, never the same twice, in the order in which things really happened: for histories.
+    /// True time, never the same twice, in the order in which things really happened: for
+    /// histories.
     pub fn unique_micros(&self) -> u64 {
         let now = self.micros();
         let next = |last: u64| Some(now.max(last + 1));

@@ -1,8 +1,9 @@
 //! Streams over turmoil's network, which can be reset from outside.
 //!
-//! turmoil does not send lost segments again: a stream over a link that dropped one would hang for ever. Real streams
-//! survive short trouble and are reset after long trouble. So trouble that a stream survives is simulated by holding messages
-//! back, and where messages are dropped, the driver resets the streams between the two machines when the link is whole again.
+//! turmoil does not send lost segments again: a stream over a link that dropped one would hang for
+//! ever. Real streams survive short trouble and are reset after long trouble. So trouble that a
+//! stream survives is simulated by holding messages back, and where messages are dropped, the
+//! driver resets the streams between the two machines when the link is whole again.
 
 use super::host::Host;
 use super::trace::hash_of;
@@ -69,8 +70,8 @@ impl Streams {
             None => drop(narrow.remove(&(from, to))),
         }
     }
-    /// Books the way for up to `wanted` bytes: how many, and how long it takes until they may be written. Streams get their turns in
-    /// the order in which they ask.
+    /// Books the way for up to `wanted` bytes: how many, and how long it takes until they may be
+    /// written. Streams get their turns in the order in which they ask.
     fn book(&self, ends: (IpAddr, IpAddr), wanted: usize, now: u64) -> (usize, Duration) {
         let mut narrow = self.narrow.lock();
         let Some(way) = narrow.get_mut(&ends) else { return (wanted, Duration::ZERO) };
@@ -219,8 +220,8 @@ pub async fn connect(host: &Arc<Host>, addr: &str) -> io::Result<SimStream> {
     if host.operate() {
         std::future::pending::<()>().await;
     }
-    // turmoil delivers a connection request when its target runs again; a living machine refuses at once, a dead one never
-    // answers.
+    // turmoil delivers a connection request when its target runs again; a living machine refuses at
+    // once, a dead one never answers.
     let target = host.world.host(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name}: unknown")))?;
     if !target.is_up() {
         if !target.is_powered() {

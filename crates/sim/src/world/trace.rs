@@ -1,6 +1,7 @@
 //! Everything that happens, folded into one number.
 //!
-//! Two runs of one seed must give the same number; where they do not, the printed traces show the first difference.
+//! Two runs of one seed must give the same number; where they do not, the printed traces show the
+//! first difference.
 
 use parking_lot::Mutex;
 

@@ -79,7 +79,8 @@ fn whoever_writes_while_the_clock_is_behind_is_told_at_once() {
     c.sql(US, "defaultdb", "INSERT INTO t VALUES (2); CREATE TABLE u (id INT8 PRIMARY KEY)");
 }
 
-/// The copy of the catalog is flushed before, so the node starts; the table's version comes back from the log, an hour ahead.
+/// The copy of the catalog is flushed before, so the node starts; the table's version comes back
+/// from the log, an hour ahead.
 #[test]
 fn what_was_created_while_the_clock_was_ahead_is_not_said_to_be_missing() {
     let mut c = Cluster::start_with_clocks(1, 1, 79, Tuning::default(), |_| HOUR);
@@ -119,7 +120,8 @@ fn a_clock_that_jumps_ahead_while_its_node_serves_costs_a_restart_and_no_more() 
     load.check(&mut c, EU, "eu", "t");
 }
 
-/// The clock stays behind the other nodes' clocks after the step, and they would refuse this node's messages.
+/// The clock stays behind the other nodes' clocks after the step, and they would refuse this node's
+/// messages.
 #[test]
 fn a_clock_that_jumps_ahead_while_its_node_waits_to_join_costs_a_restart_and_no_more() {
     let mut c = two_regions(80);
@@ -152,7 +154,8 @@ fn a_clock_that_is_set_back_while_its_node_serves_goes_on() {
     assert_eq!(c.sql(US, "defaultdb", "SELECT v FROM t"), [["11"]]);
 }
 
-/// The group's only voter elects itself at once; what it would promise by a clock that is wrong is prevented by the other region's.
+/// The group's only voter elects itself at once; what it would promise by a clock that is wrong is
+/// prevented by the other region's.
 #[test]
 fn a_node_that_starts_with_a_wrong_clock_promises_nothing() {
     let mut c = two_regions(75);
@@ -169,11 +172,13 @@ fn a_node_that_starts_with_a_wrong_clock_promises_nothing() {
     assert_eq!(c.sql(US, "eu", "SELECT count(*) FROM t"), [["2"]]);
 }
 
-/// Cut off, it cannot know. The group is not served for an hour then, and says why; the others are as before.
+/// Cut off, it cannot know. The group is not served for an hour then, and says why; the others are
+/// as before.
 #[test]
 fn what_a_region_that_was_cut_off_promised_by_a_wrong_clock_is_waited_for() {
     let mut c = two_regions(76);
-    // Its copy of the catalog is flushed: without that, it knows no groups until it hears of the catalog's primary.
+    // Its copy of the catalog is flushed: without that, it knows no groups until it hears of the
+    // catalog's primary.
     c.pass(Duration::from_secs(45));
     c.cut_off(EU);
     c.kill("n2");
@@ -199,7 +204,8 @@ fn what_a_region_that_was_cut_off_promised_by_a_wrong_clock_is_waited_for() {
     assert_eq!(refusal.sqlstate(), "55000");
 }
 
-/// Of two clocks that differ nobody knows which one is right, but for whoever's wall clock agrees with the other one: it makes way.
+/// Of two clocks that differ nobody knows which one is right, but for whoever's wall clock agrees
+/// with the other one: it makes way.
 #[test]
 fn a_node_whose_clock_was_set_right_after_its_start_does_not_keep_others_from_starting() {
     let mut c = two_regions(78);
@@ -222,8 +228,9 @@ fn a_node_whose_clock_was_set_right_after_its_start_does_not_keep_others_from_st
     c.sql(US, "us", "INSERT INTO t VALUES (2)");
 }
 
-/// A node that has no catalog yet knows the others from before its restart, and compares its clock with theirs all the same. The
-/// third node is lost, so that the catalog has no majority, and nothing to send, without the one whose clock is wrong.
+/// A node that has no catalog yet knows the others from before its restart, and compares its clock
+/// with theirs all the same. The third node is lost, so that the catalog has no majority, and
+/// nothing to send, without the one whose clock is wrong.
 #[test]
 fn a_node_that_waits_for_the_catalog_notices_that_its_clock_was_set_right() {
     let mut c = Cluster::start(1, 3, 79, Tuning::default());

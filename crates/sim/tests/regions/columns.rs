@@ -4,7 +4,8 @@ use crate::script::{ASIA, Cluster, EU, US, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
-/// The way from a table of one region to one that is divided by what its rows say, with rows that move from city to city meanwhile.
+/// The way from a table of one region to one that is divided by what its rows say, with rows that
+/// move from city to city meanwhile.
 #[test]
 fn a_table_is_divided_by_a_column_that_is_computed_while_its_rows_change() {
     let mut c = Cluster::start(3, 1, 91, Tuning::default());

@@ -44,8 +44,8 @@ fn a_machine_that_loses_its_disk_is_a_new_node_and_takes_the_old_ones_place() {
     load.check(&mut c, US, "defaultdb", "t");
 }
 
-/// One of three voters lags, the two that know what was acknowledged die, and one of these comes back empty. A majority of processes
-/// is there and no majority of what they promised.
+/// One of three voters lags, the two that know what was acknowledged die, and one of these comes
+/// back empty. A majority of processes is there and no majority of what they promised.
 #[test]
 fn a_voter_that_lost_its_disk_does_not_elect_one_that_lags() {
     let mut c = Cluster::start(1, 4, 22, Tuning::default());

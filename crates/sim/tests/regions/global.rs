@@ -48,7 +48,8 @@ fn global_rows_are_read_in_every_region_and_written_for_all_of_them() {
         let start = c.elapsed();
         c.sql(writer, "shop", &format!("UPDATE items SET price = {price} WHERE id = 7"));
         let took = c.elapsed() - start;
-        // The lead: max_offset, a round trip's half, the interval of promises, and some; from other regions no more than that.
+        // The lead: max_offset, a round trip's half, the interval of promises, and some; from other
+        // regions no more than that.
         assert!((300..900).contains(&took.as_millis()), "{writer}: {took:?}");
         for reader in [ASIA, US, EU] {
             let start = c.elapsed();
@@ -76,7 +77,8 @@ fn who_writes_local_rows_and_reads_global_ones_stays_in_the_region() {
         let sum = "BEGIN; SELECT sum(price) FROM items; COMMIT";
         c.sql(region, "shop", &format!("SET enforce_home_region = off; {}; {sum}", inserts.join("; ")));
         let took = (c.elapsed() - start) / 40;
-        // The primary key of `orders` is unique over all regions: that is looked for elsewhere, at replicas, and certified there.
+        // The primary key of `orders` is unique over all regions: that is looked for elsewhere, at
+        // replicas, and certified there.
         let trips = metric(&mut c, region, "txn.regions.committed.first_attempt.round_trips_1") - before;
         assert!(took < Duration::from_millis(300), "{region}: {took:?}, {trips} round trips");
         assert_eq!(metric(&mut c, region, "txn.global.behind"), 0, "{region}");
@@ -104,8 +106,8 @@ fn who_writes_local_rows_and_reads_global_ones_stays_in_the_region() {
     assert_eq!(refused.sqlstate(), "23503");
 }
 
-/// The lead covers how far other clocks are ahead of the primary's: else what readers and participants there ask for is never
-/// closed in time.
+/// The lead covers how far other clocks are ahead of the primary's: else what readers and
+/// participants there ask for is never closed in time.
 #[test]
 fn global_rows_are_read_at_once_where_clocks_are_ahead_of_their_primary() {
     // Legal: less than the 0.8 x `max_offset` at which a node stops itself.
@@ -135,7 +137,8 @@ fn global_rows_are_read_at_once_where_clocks_are_ahead_of_their_primary() {
     }
 }
 
-/// A GLOBAL row, one that lives in each of the two other regions, and nodes n1, n2, n3 in the three.
+/// A GLOBAL row, one that lives in each of the two other regions, and nodes n1, n2, n3 in the
+/// three.
 fn rows_of_three_kinds(seed: u64, bugs: PlantedBugs, off: impl Fn(&str) -> i64) -> Cluster {
     let mut c = Cluster::start_with_clocks(3, 1, seed, Tuning { bugs, ..Tuning::default() }, off);
     c.sql(US, "defaultdb", &format!("CREATE DATABASE shop PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
@@ -154,8 +157,9 @@ fn rows_of_three_kinds(seed: u64, bugs: PlantedBugs, off: impl Fn(&str) -> i64) 
     c
 }
 
-/// Counterexample 9. A writer of a GLOBAL row is prepared below what is closed, since the vote of another participant does not get
-/// through. Whoever read the row before may not commit above it. What came of that otherwise.
+/// Counterexample 9. A writer of a GLOBAL row is prepared below what is closed, since the vote of
+/// another participant does not get through. Whoever read the row before may not commit above it.
+/// What came of that otherwise.
 fn commit_above_a_prepared_writer(bugs: PlantedBugs) -> Result<(), String> {
     let mut c = rows_of_three_kinds(59, bugs, |_| 0);
     let (reader, writer) = (c.converse(EU, "shop"), c.converse(US, "shop"));
@@ -193,8 +197,9 @@ fn who_read_a_global_row_does_not_commit_above_its_prepared_writer() {
     commit_above_a_prepared_writer(PlantedBugs::only(PlantedBug::GlobalReadsHoldToClosed)).expect_err("the bug is caught");
 }
 
-/// Counterexample 24. The clock of a region is behind, by less than `max_offset`, and the region does not hear that a GLOBAL row has
-/// changed. By its own clock that is still to come when the writer has its acknowledgement already.
+/// Counterexample 24. The clock of a region is behind, by less than `max_offset`, and the region
+/// does not hear that a GLOBAL row has changed. By its own clock that is still to come when the
+/// writer has its acknowledgement already.
 fn commit_after_an_acknowledged_writer(bugs: PlantedBugs) -> Result<(), String> {
     let off = |region: &str| if region == US { 90_000 } else { -90_000 };
     let mut c = rows_of_three_kinds(61, bugs, off);

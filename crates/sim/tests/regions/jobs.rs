@@ -4,7 +4,8 @@ use crate::script::{ASIA, Cluster, EU, US, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
-/// One node in each of three regions, and a table with rows in a database that survives what is said.
+/// One node in each of three regions, and a table with rows in a database that survives what is
+/// said.
 fn start(seed: u64, survives: &str) -> Cluster {
     let mut c = Cluster::start(3, 1, seed, Tuning::default());
     // Until the catalog has its three voters.
@@ -42,7 +43,8 @@ fn locality(c: &mut Cluster) -> String {
     c.sql(US, "d", "SHOW LOCALITY FROM TABLE t")[0][1].clone()
 }
 
-/// The groups of the other regions are made for the change. Their first voters die while they are being founded; a majority lives.
+/// The groups of the other regions are made for the change. Their first voters die while they are
+/// being founded; a majority lives.
 #[test]
 fn a_region_that_dies_while_its_groups_are_founded_stops_no_change_of_locality() {
     for (seed, millis) in [(3, 0), (4, 60), (5, 130), (6, 400)] {
@@ -63,7 +65,8 @@ fn a_region_that_dies_while_its_groups_are_founded_stops_no_change_of_locality()
     }
 }
 
-/// While a dead region's schema lease is waited out, whoever looks is told, in any region; then the statement goes on.
+/// While a dead region's schema lease is waited out, whoever looks is told, in any region; then the
+/// statement goes on.
 #[test]
 fn who_looks_at_the_jobs_sees_what_a_first_step_waits_for() {
     let mut c = start(7, "ZONE");
@@ -90,7 +93,8 @@ fn who_looks_at_the_jobs_sees_what_a_first_step_waits_for() {
     assert!(c.sql(EU, "d", "SHOW JOBS").iter().all(|row| row[0] != "NULL"), "nothing is waited for any more");
 }
 
-/// A change that needs a region which is dead is cancelled; the table is as it was, and stays so when the region is back.
+/// A change that needs a region which is dead is cancelled; the table is as it was, and stays so
+/// when the region is back.
 #[test]
 fn a_change_that_waits_for_a_dead_region_is_cancelled() {
     let mut c = start(8, "ZONE");
@@ -113,8 +117,8 @@ fn a_change_that_waits_for_a_dead_region_is_cancelled() {
     assert_eq!(c.sql(ASIA, "d", "SELECT count(*), sum(v) FROM t"), [["601", "180901"]]);
 }
 
-/// The region that a table's rows are at home in is lost, and then the goal that has kept them available is given up: they stay available, since the
-/// voters that live keep their votes.
+/// The region that a table's rows are at home in is lost, and then the goal that has kept them
+/// available is given up: they stay available, since the voters that live keep their votes.
 #[test]
 fn a_goal_that_needs_dead_voters_takes_no_votes_from_the_living() {
     let mut c = Cluster::start(3, 2, 9, Tuning::default());
@@ -139,7 +143,8 @@ fn a_goal_that_needs_dead_voters_takes_no_votes_from_the_living() {
     assert_eq!(c.sql(ASIA, "d", "SELECT v FROM t WHERE id = 1"), [["8"]]);
 }
 
-/// A change of regions is made at once, and a job for as long as replicas move: it says what they wait for, and cannot be cancelled.
+/// A change of regions is made at once, and a job for as long as replicas move: it says what they
+/// wait for, and cannot be cancelled.
 #[test]
 fn a_change_of_regions_is_a_job_until_the_replicas_are_there() {
     let mut c = start(12, "ZONE");

@@ -16,7 +16,8 @@ fn rows_everywhere(seed: u64) -> Cluster {
     c
 }
 
-/// A transaction from America is acknowledged. Asia has voted, has not heard Europe's vote, and is down.
+/// A transaction from America is acknowledged. Asia has voted, has not heard Europe's vote, and is
+/// down.
 fn in_doubt_in_asia(c: &mut Cluster, statements: &[&str]) {
     let gateway = c.converse(US, "d");
     gateway.ask(c, "BEGIN");
@@ -31,7 +32,8 @@ fn in_doubt_in_asia(c: &mut Cluster, statements: &[&str]) {
     c.mend("n2", "n3");
 }
 
-/// Row 1 moves from Europe to Asia. That no other region has such a row is read, so America takes part.
+/// Row 1 moves from Europe to Asia. That no other region has such a row is read, so America takes
+/// part.
 fn move_in_doubt(seed: u64) -> Cluster {
     let mut c = rows_everywhere(seed);
     let update = format!("UPDATE t SET crdb_region = '{ASIA}' WHERE k = 1");
@@ -52,7 +54,8 @@ fn until(c: &mut Cluster, what: &str, mut done: impl FnMut(&mut Cluster) -> bool
     }
 }
 
-/// The region that the row left is dropped. Its group answers until Asia is back and knows what became of the move.
+/// The region that the row left is dropped. Its group answers until Asia is back and knows what
+/// became of the move.
 #[test]
 fn a_group_that_leaves_answers_whoever_is_in_doubt() {
     let mut c = move_in_doubt(71);
@@ -75,8 +78,8 @@ fn a_group_that_leaves_answers_whoever_is_in_doubt() {
     assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["3", "601"]]);
 }
 
-/// How long a statement may take that meets a transaction in doubt or a group without a quorum: what it waits for has a bound, and so
-/// has how often it is tried again.
+/// How long a statement may take that meets a transaction in doubt or a group without a quorum:
+/// what it waits for has a bound, and so has how often it is tried again.
 const TOLD_WITHIN: Duration = Duration::from_secs(45);
 
 /// What is said to a client within the bound.
@@ -97,8 +100,9 @@ fn the_one_in_doubt(c: &mut Cluster) -> Vec<String> {
     row.clone()
 }
 
-/// Europe's nodes are lost for good, and with them the vote that Asia misses. What meets the row fails in time; who operates the
-/// cluster sees why, is told what ending it risks, and in the end ends it.
+/// Europe's nodes are lost for good, and with them the vote that Asia misses. What meets the row
+/// fails in time; who operates the cluster sees why, is told what ending it risks, and in the end
+/// ends it.
 #[test]
 fn a_transaction_in_doubt_is_seen_and_ended() {
     let mut c = rows_everywhere(72);
@@ -135,7 +139,8 @@ fn a_transaction_in_doubt_is_seen_and_ended() {
     assert!(c.sql(US, "d", "SHOW TRANSACTIONS").is_empty());
 }
 
-/// Europe is lost, but America took part and knows that the move has committed: whatever the operator says, it has.
+/// Europe is lost, but America took part and knows that the move has committed: whatever the
+/// operator says, it has.
 #[test]
 fn an_outcome_that_somebody_knows_is_not_for_the_operator_to_choose() {
     let mut c = move_in_doubt(74);

@@ -33,7 +33,8 @@ fn per_region(localities: &str) -> BTreeMap<String, usize> {
     count
 }
 
-/// An election over regions, one more because votes were split, the wait for the old lease, and a commit.
+/// An election over regions, one more because votes were split, the wait for the old lease, and a
+/// commit.
 const FAILOVER_MAX: Duration = Duration::from_secs(10);
 
 #[test]
@@ -162,7 +163,8 @@ fn replicas_leave_a_node_that_is_decommissioned_and_one_that_is_dead() {
     c.restart("n2");
     c.pass(Duration::from_secs(10));
 
-    // Decommissioned: its replicas go first, then it may go. Nobody says that they are gone when nobody can be asked.
+    // Decommissioned: its replicas go first, then it may go. Nobody says that they are gone when
+    // nobody can be asked.
     c.stand("n1", four, Standing::Decommissioning).expect("taken");
     let early = c.stand("n1", four, Standing::Decommissioned).expect_err("it has a replica");
     assert_eq!(early.sqlstate(), "55000", "{early}");
@@ -189,7 +191,8 @@ fn restricted_rows_leave_no_byte_outside_their_home_region() {
         c.sql(US, database, "CREATE TABLE t (id INT8 PRIMARY KEY, v TEXT)");
         c.sql(US, database, &format!("INSERT INTO t VALUES (1, '{marker}')"));
     }
-    // It is read everywhere, and written from everywhere, in transactions over both databases' regions too.
+    // It is read everywhere, and written from everywhere, in transactions over both databases'
+    // regions too.
     for region in [EU, ASIA] {
         assert_eq!(c.sql(region, "shut", "SELECT v FROM t WHERE id = 1"), [[hidden]]);
         c.sql(region, "shut", "UPDATE t SET id = id + 1; UPDATE t SET id = id - 1");
@@ -265,7 +268,8 @@ fn a_node_stays_a_member_while_a_group_may_count_on_it() {
     }
 }
 
-/// A schema change that has not left its node is tried at the next primary of the catalog, not given up with an unknown outcome.
+/// A schema change that has not left its node is tried at the next primary of the catalog, not
+/// given up with an unknown outcome.
 #[test]
 fn schemas_change_while_the_catalogs_primary_is_dead() {
     let mut c = Cluster::start(1, 3, 67, Tuning::default());
@@ -278,7 +282,8 @@ fn schemas_change_while_the_catalogs_primary_is_dead() {
     c.sql(US, "defaultdb", "INSERT INTO t VALUES (1)");
 }
 
-/// The only node of a database's home region keeps what nobody else may have, and SHOW RANGES says so.
+/// The only node of a database's home region keeps what nobody else may have, and SHOW RANGES says
+/// so.
 #[test]
 fn a_node_that_cannot_be_emptied_says_why() {
     let mut c = Cluster::start(3, 1, 64, Tuning::default());

@@ -28,7 +28,8 @@ fn the_past_is_read_where_no_primary_is_in_reach() {
     assert_eq!(refused(c.try_sql(ASIA, "d", "SELECT v FROM here")).0, "57P03");
     assert_eq!(refused(c.try_sql(ASIA, "d", &format!("SELECT v FROM here {}", STALE.replace("1h", "5s")))).0, "57P03");
 
-    // Outside: a schema change after the region was lost does not hide its rows, unless it was theirs.
+    // Outside: a schema change after the region was lost does not hide its rows, unless it was
+    // theirs.
     c.sql(EU, "d", "CREATE TABLE other (id INT8 PRIMARY KEY)");
     c.pass(Duration::from_secs(1));
     for gateway in [US, EU] {
@@ -41,7 +42,8 @@ fn the_past_is_read_where_no_primary_is_in_reach() {
     assert_eq!(c.sql(US, "d", &format!("SELECT v FROM here {STALE}")), [["10"]]);
 }
 
-/// Where there is no replica near, a bounded time is the newest that the primaries can serve, not the oldest that is allowed.
+/// Where there is no replica near, a bounded time is the newest that the primaries can serve, not
+/// the oldest that is allowed.
 #[test]
 fn a_bounded_time_is_a_new_one_where_no_replica_is_near() {
     let mut c = Cluster::start(3, 1, 72, Tuning::default());

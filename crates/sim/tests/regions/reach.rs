@@ -72,9 +72,9 @@ fn what_needs_a_lost_region_fails_at_once_and_the_rest_is_answered() {
     c.sql(US, "d", &create);
 }
 
-/// Two of three voters die. Who holds no replica does not know who the voters are, and two nodes of the region live: the third voter,
-/// and one that has just come.
-/// Nothing of the commit was sent, and nobody says that its outcome is unknown.
+/// Two of three voters die. Who holds no replica does not know who the voters are, and two nodes of
+/// the region live: the third voter, and one that has just come. Nothing of the commit was sent,
+/// and nobody says that its outcome is unknown.
 #[test]
 fn a_commit_that_never_left_fails_when_its_home_counts_as_lost() {
     let mut c = Cluster::start(2, 1, 173, Tuning::default());
@@ -158,7 +158,8 @@ fn one_cut_link_costs_a_detour_and_no_availability() {
     assert_eq!(c.sql(ASIA, "d", "SHOW TRANSACTIONS"), [[""; 0]; 0]);
     assert_eq!(c.sql(US, "d", "SELECT v FROM e"), [["4"]]);
 
-    // The catalog's log takes the longer way too, and the logs of the copies that are read at the far end.
+    // The catalog's log takes the longer way too, and the logs of the copies that are read at the
+    // far end.
     c.sql(ASIA, "d", "CREATE TABLE made (id INT8 PRIMARY KEY) LOCALITY GLOBAL; INSERT INTO made VALUES (1)");
     for gateway in [EU, US, ASIA] {
         let began = c.elapsed();
@@ -173,7 +174,8 @@ fn one_cut_link_costs_a_detour_and_no_availability() {
     assert!(c.elapsed() - began < Duration::from_secs(1));
 }
 
-/// Heartbeats pass what is large, of their own group's log too; so its leader stays, and sends it once.
+/// Heartbeats pass what is large, of their own group's log too; so its leader stays, and sends it
+/// once.
 #[test]
 fn a_large_transaction_over_slow_links_deposes_nobody() {
     const BYTES_PER_SECOND: u64 = 3_000_000;
@@ -236,7 +238,8 @@ fn a_full_disk_refuses_what_adds_and_serves_the_rest() {
     assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["51", "1276"]]);
 }
 
-/// As long as a quorum has room, writes go on there: leadership leaves the full node, whose log may wait for as long as it takes.
+/// As long as a quorum has room, writes go on there: leadership leaves the full node, whose log may
+/// wait for as long as it takes.
 #[test]
 fn one_full_disk_of_three_stops_nobody() {
     const MOVED_WITHIN: Duration = Duration::from_secs(8);

@@ -17,7 +17,8 @@ fn start(seed: u64) -> Cluster {
     c
 }
 
-/// From every gateway, over every kind of table: the step commits with all of it, and with none if anything else came first.
+/// From every gateway, over every kind of table: the step commits with all of it, and with none if
+/// anything else came first.
 #[test]
 fn rows_of_all_regions_change_with_the_schema() {
     let mut c = start(51);
@@ -82,7 +83,8 @@ fn rows_of_all_regions_change_with_the_schema() {
     assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM mine"), [["0"]]);
 }
 
-/// The region whose rows it changes dies at some moment: either all of it has happened or nothing, and the catalog goes on.
+/// The region whose rows it changes dies at some moment: either all of it has happened or nothing,
+/// and the catalog goes on.
 #[test]
 fn a_participant_that_dies_leaves_neither_rows_nor_schema_behind_alone() {
     let mut committed = 0;
@@ -118,7 +120,8 @@ fn an_index_over_a_hot_row_is_filled() {
     assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM near WHERE v >= 0"), [["2"]]);
 }
 
-/// The first GLOBAL table of a database, and the first ones with rows in other regions, have groups that nobody has used before.
+/// The first GLOBAL table of a database, and the first ones with rows in other regions, have groups
+/// that nobody has used before.
 #[test]
 fn tables_are_made_and_filled_at_once_in_groups_that_are_new() {
     let mut c = Cluster::start(3, 1, 81, Tuning::default());
@@ -194,7 +197,8 @@ fn a_far_gateway_has_its_turn_at_the_schema() {
     assert!(made(&busy) > before + 10, "the others went on");
 }
 
-/// The newest version of the catalog may be one that no group was told of, since only jobs can tell it from the one before.
+/// The newest version of the catalog may be one that no group was told of, since only jobs can tell
+/// it from the one before.
 #[test]
 fn blocks_change_schema_and_rows_after_a_step_of_a_job() {
     const BLOCK_MAX: Duration = Duration::from_secs(4);

@@ -1,4 +1,5 @@
-//! A cluster that a test drives step by step: statements from any region, machines that are killed and come back.
+//! A cluster that a test drives step by step: statements from any region, machines that are killed
+//! and come back.
 
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, NodeId, Result};
@@ -32,7 +33,8 @@ pub struct Cluster {
     clients: u32,
 }
 
-/// Clients that insert consecutive numbers, each into a table of its own key range, until they are stopped.
+/// Clients that insert consecutive numbers, each into a table of its own key range, until they are
+/// stopped.
 pub struct Load {
     stop: Arc<AtomicBool>,
     /// What was acknowledged, with the simulated time of it.
@@ -225,8 +227,8 @@ impl Cluster {
         self.machines.mend(a, b);
     }
 
-    /// Runs statements on two connections, one after the other: of which it is, with the statement, or [`PAUSE`]. The rows of
-    /// each.
+    /// Runs statements on two connections, one after the other: of which it is, with the statement,
+    /// or [`PAUSE`]. The rows of each.
     pub fn on_two(&mut self, regions: [&str; 2], database: &str, statements: &[(usize, &str)]) -> Vec<Result<Vec<Vec<String>>>> {
         let to = regions.map(str::to_string);
         let database = database.to_string();
@@ -299,7 +301,8 @@ impl Cluster {
         }
     }
 
-    /// Inserts numbers from `from` on into `table (id INT8 PRIMARY KEY)`, as fast as they are acknowledged.
+    /// Inserts numbers from `from` on into `table (id INT8 PRIMARY KEY)`, as fast as they are
+    /// acknowledged.
     pub fn load(&mut self, region: &str, database: &str, table: &str, from: i64) -> Load {
         let load = Load { stop: Arc::default(), acknowledged: Arc::default() };
         let (stop, acknowledged) = (load.stop.clone(), load.acknowledged.clone());
@@ -424,7 +427,8 @@ impl Cluster {
         ended.into_iter().find(|(name, _)| name == node).map(|(_, e)| e.to_string())
     }
 
-    /// The node whose machine has this name: ids are given in the order of joining, which names do not tell.
+    /// The node whose machine has this name: ids are given in the order of joining, which names do
+    /// not tell.
     pub fn id_of(&mut self, name: &str) -> NodeId {
         self.id_at("n1", name)
     }

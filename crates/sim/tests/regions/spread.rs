@@ -50,7 +50,8 @@ fn five_databases_spread_over_six_nodes() {
     assert!(spread.values().all(|(_, holds)| *holds > 0), "{spread:?}");
 }
 
-/// A node that is stopped leads nothing. When it is back, it takes its part over again, and no replica moves.
+/// A node that is stopped leads nothing. When it is back, it takes its part over again, and no
+/// replica moves.
 #[test]
 fn who_comes_back_leads_its_part_again() {
     let mut c = six_nodes(302);

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A client that creates and drops tables of its own, one statement after the other, and judges each answer.
+/// A client that creates and drops tables of its own, one statement after the other, and judges
+/// each answer.
 #[derive(Default)]
 struct Judged {
     acknowledged: usize,
@@ -110,7 +111,8 @@ fn clients(c: &mut Cluster, stop: &Arc<AtomicBool>) -> Vec<Arc<Mutex<Judged>>> {
     all
 }
 
-/// The coordinator dies, or is cut off, at drawn moments: before it has a step, with it in its log, while it spreads it.
+/// The coordinator dies, or is cut off, at drawn moments: before it has a step, with it in its log,
+/// while it spreads it.
 #[test]
 fn what_clients_are_told_of_their_schema_changes_is_true() {
     for seed in [81, 82] {

@@ -65,7 +65,8 @@ fn what_strangers_claim_stops_nobody() {
     let mut c = Cluster::start(1, 3, 91, Tuning::default());
     c.pass(Duration::from_secs(5));
     c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
-    // The last two have the cluster's number: a node that is no member, and a member that says what it cannot know.
+    // The last two have the cluster's number: a node that is no member, and a member that says what
+    // it cannot know.
     let cluster = c.cluster_of("n1");
     for (seed, cluster, id) in [(1, 0, NodeId(0)), (2, 0, NodeId(2)), (3, cluster, NodeId(77)), (4, cluster, NodeId(2))] {
         c.spawn(US, move |host, _| async move {
@@ -93,14 +94,15 @@ fn what_strangers_claim_stops_nobody() {
     assert_eq!(c.status("n1").len(), 3, "nobody has joined");
 }
 
-/// An append without entries, byte by byte (`raft/src/consensus/message.rs`): the version, the form, the leader's term and node,
-/// that it was elected, two empty positions, no entry.
+/// An append without entries, byte by byte (`raft/src/consensus/message.rs`): the version, the
+/// form, the leader's term and node, that it was elected, two empty positions, no entry.
 fn heartbeat(term: u64, leader: u32) -> Vec<u8> {
     let head = [&[1, 0][..], &term.to_le_bytes(), &leader.to_le_bytes(), &[1]].concat();
     [head, vec![0; 36]].concat()
 }
 
-/// A leader that is no node of the cluster, and one that is not the sender, are refused: no term follows from them.
+/// A leader that is no node of the cluster, and one that is not the sender, are refused: no term
+/// follows from them.
 #[test]
 fn nobody_leads_who_is_no_node() {
     let mut c = Cluster::start(1, 3, 93, Tuning::default());
@@ -157,7 +159,8 @@ fn a_large_frame_of_a_stranger_ends_its_connection() {
     assert_eq!(*answers.lock(), ["22023", "57P03"]);
 }
 
-/// A promise that no primary can have made, and one that is not the primary's, tell a replica nothing: it goes on asking who knows.
+/// A promise that no primary can have made, and one that is not the primary's, tell a replica
+/// nothing: it goes on asking who knows.
 #[test]
 fn a_promise_counts_if_the_primary_made_it_and_can_have() {
     const AHEAD: Duration = Duration::from_secs(2);
@@ -166,7 +169,8 @@ fn a_promise_counts_if_the_primary_made_it_and_can_have() {
     c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); INSERT INTO t VALUES (1, 0)");
     c.settled(US, "d");
     let cluster = c.cluster_of("n1");
-    // Of the primary, an hour ahead and for ever; of a member that does not lead, within what could be.
+    // Of the primary, an hour ahead and for ever; of a member that does not lead, within what could
+    // be.
     for (n, (id, ahead)) in [(1, Some(Duration::from_secs(3_600))), (1, None), (3, Some(AHEAD))].into_iter().enumerate() {
         c.spawn(US, move |host, _| async move {
             let runtime: Arc<dyn Runtime> = Arc::new(SimRuntime::new(host));

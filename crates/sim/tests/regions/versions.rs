@@ -4,7 +4,8 @@ use crate::script::{ASIA, Cluster, EU, PAUSE, US, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
-/// Much longer than versions are kept otherwise, a transaction reads what it read at first, wherever it runs; and then the versions go.
+/// Much longer than versions are kept otherwise, a transaction reads what it read at first,
+/// wherever it runs; and then the versions go.
 #[test]
 fn what_an_open_transaction_may_read_is_kept() {
     let tuning = Tuning { gc_ttl: Duration::from_secs(5), gc_interval: Duration::from_secs(1), ..Tuning::default() };

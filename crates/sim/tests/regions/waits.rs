@@ -40,7 +40,8 @@ fn circles(c: &mut Cluster) -> u64 {
     [US, EU, ASIA].into_iter().map(|region| of(c.sql(region, "d", "SHOW METRICS"))).sum()
 }
 
-/// Statements that lock a whole table do so in one order, wherever they come from: none of them waits for one that waits for it.
+/// Statements that lock a whole table do so in one order, wherever they come from: none of them
+/// waits for one that waits for it.
 #[test]
 fn statements_that_lock_all_regions_take_turns() {
     let mut c = rows_everywhere(61);
@@ -52,7 +53,8 @@ fn statements_that_lock_all_regions_take_turns() {
     assert_eq!(c.sql(US, "d", "SELECT count(*), sum(v) FROM t"), [["15".to_string(), (15 * 5 * 5 + 20).to_string()]]);
 }
 
-/// Each locks its own region's row first. The youngest of a circle gives way after `deadlock_timeout`, a second.
+/// Each locks its own region's row first. The youngest of a circle gives way after
+/// `deadlock_timeout`, a second.
 #[test]
 fn a_circle_of_waits_over_two_primaries_is_broken() {
     const TIMES: usize = 4;
@@ -79,7 +81,8 @@ fn a_circle_of_waits_over_two_primaries_is_broken() {
     assert!(circles(&mut c) > 0, "nobody met in a circle, this shows nothing: {ended:?}");
 }
 
-/// What a transaction has in a queue ends with it, at the primary that gave it, while primaries move and gateways are wrong about them.
+/// What a transaction has in a queue ends with it, at the primary that gave it, while primaries
+/// move and gateways are wrong about them.
 #[test]
 fn entries_end_with_their_transactions_while_primaries_move() {
     const TIMES: usize = 10;
@@ -111,7 +114,8 @@ fn entries_end_with_their_transactions_while_primaries_move() {
     assert!(longest < EACH_MAX, "{longest:?}: {ended:?}");
 }
 
-/// What is left out because others have locked it is not read: neither what they do to it nor that it is there can refuse whoever left it out.
+/// What is left out because others have locked it is not read: neither what they do to it nor that
+/// it is there can refuse whoever left it out.
 #[test]
 fn locked_rows_are_left_out_and_not_certified() {
     let mut c = rows_everywhere(63);
@@ -144,7 +148,8 @@ fn locked_rows_are_left_out_and_not_certified() {
     assert_eq!(c.sql(US, "d", "SELECT id, v FROM t WHERE id IN (1, 2)"), [["1", "3"], ["2", "3"]]);
 }
 
-/// A commit whose primary cannot be reached is waited for no longer than the client wants to; what became of it nobody knows.
+/// A commit whose primary cannot be reached is waited for no longer than the client wants to; what
+/// became of it nobody knows.
 #[test]
 fn the_wait_for_a_commit_ends_with_the_statements_timeout() {
     let mut c = Cluster::start(3, 1, 77, Tuning::default());
@@ -167,8 +172,9 @@ fn the_wait_for_a_commit_ends_with_the_statements_timeout() {
     client.ask(&mut c, "INSERT INTO t VALUES (3)");
 }
 
-/// A block that only reads and was refused twice waits for a moment for each row that is being written. While it waits for the second
-/// row, both change: it sees both rows as they were, or both as they are.
+/// A block that only reads and was refused twice waits for a moment for each row that is being
+/// written. While it waits for the second row, both change: it sees both rows as they were, or both
+/// as they are.
 #[test]
 fn a_read_of_several_rows_that_waits_in_the_middle_sees_one_moment() {
     let mut c = Cluster::start(2, 3, 65, Tuning::default());

@@ -6,13 +6,14 @@ use meridian_placement::Survival;
 
 /// The role that owns everything until roles exist.
 pub const ROOT_ROLE: &str = "root";
-/// Where a client lands that names no database: PostgreSQL's tools expect `postgres`, CockroachDB's `defaultdb`.
+/// Where a client lands that names no database: PostgreSQL's tools expect `postgres`, CockroachDB's
+/// `defaultdb`.
 pub const FIRST_DATABASES: [&str; 2] = ["postgres", "defaultdb"];
 /// Ids below it are the system's: 0 is the root, 1 the catalog's group.
 const FIRST_ID: u32 = 100;
 
-/// The databases a new cluster starts with, each with a schema `public`, homed in the region of the node that makes it.
-/// Pure: every node computes the same change from the same region.
+/// The databases a new cluster starts with, each with a schema `public`, homed in the region of the
+/// node that makes it. Pure: every node computes the same change from the same region.
 pub fn first_change(first_region: &str) -> CatalogChange {
     let mut change = CatalogChange { next_id: FIRST_ID, ..CatalogChange::default() };
     for name in FIRST_DATABASES {

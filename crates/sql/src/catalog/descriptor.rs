@@ -1,5 +1,5 @@
-//! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so every change of a shape
-//! here is a change of the data directory's format.
+//! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so
+//! every change of a shape here is a change of the data directory's format.
 
 use super::jobs::JobRecord;
 use crate::statistics::StoredStatistics;
@@ -21,8 +21,9 @@ pub enum Descriptor {
     Sequence(Sequence),
     Group(Group),
     Job(JobRecord),
-    /// A group that holds no rows any more. It still answers for the transactions that it voted in, and is deleted when no other
-    /// group names it ([`super::jobs::doomed`]). Nothing is homed there.
+    /// A group that holds no rows any more. It still answers for the transactions that it voted in,
+    /// and is deleted when no other group names it ([`super::jobs::doomed`]). Nothing is homed
+    /// there.
     Leaving(Group),
     /// What is known about the rows of a table.
     Statistics(StoredStatistics),
@@ -75,9 +76,11 @@ impl Descriptor {
 pub struct Database {
     pub id: DescriptorId,
     pub name: String,
-    /// Where its tables live unless they say otherwise. Without `PRIMARY REGION`: the region it was created from.
+    /// Where its tables live unless they say otherwise. Without `PRIMARY REGION`: the region it was
+    /// created from.
     pub primary_region: String,
-    /// Whether `PRIMARY REGION` was declared; a database without it has one region and no localities.
+    /// Whether `PRIMARY REGION` was declared; a database without it has one region and no
+    /// localities.
     pub is_multi_region: bool,
     /// All its regions, the primary one included, sorted.
     pub regions: Vec<String>,
@@ -100,9 +103,11 @@ pub struct Schema {
     pub comment: Option<String>,
 }
 
-/// Where a group's replicas belong. Its voters are chosen by `placement` and kept by the group's primary.
+/// Where a group's replicas belong. Its voters are chosen by `placement` and kept by the group's
+/// primary.
 ///
-/// A group holds rows of one database, so that changing the database's regions or survival goal changes its groups in place.
+/// A group holds rows of one database, so that changing the database's regions or survival goal
+/// changes its groups in place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     pub id: GroupId,
@@ -115,19 +120,21 @@ pub struct Group {
     pub survival: Survival,
     /// See [`Database::secondary_region`].
     pub secondary: Option<String>,
-    /// The voters it starts with: they, and only they, may initialise its log. Filled in by the catalog when the group is made.
+    /// The voters it starts with: they, and only they, may initialise its log. Filled in by the
+    /// catalog when the group is made.
     pub initial_voters: Vec<NodeId>,
 }
 
-/// Which of its database's rows a group holds. They are apart even where they have the same home now, so that the primary region
-/// changes without a row being moved.
+/// Which of its database's rows a group holds. They are apart even where they have the same home
+/// now, so that the primary region changes without a row being moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupKind {
     /// Those of tables and partitions that name the region.
     Home,
     /// What lives in the primary region, wherever that is; `home` follows.
     Primary,
-    /// The GLOBAL tables: in the primary region, with a replica in every region, whatever the placement policy.
+    /// The GLOBAL tables: in the primary region, with a replica in every region, whatever the
+    /// placement policy.
     Global,
 }
 
@@ -157,7 +164,8 @@ impl Group {
     pub fn has_replica_in(&self, region: &str) -> bool {
         self.home == region || (self.placed_as() != Survival::Restricted && self.regions.iter().any(|r| r == region))
     }
-    /// The policy its replicas are placed by: GLOBAL tables have theirs everywhere, whatever is restricted.
+    /// The policy its replicas are placed by: GLOBAL tables have theirs everywhere, whatever is
+    /// restricted.
     pub fn placed_as(&self) -> Survival {
         match (self.kind, self.survival) {
             (GroupKind::Global, Survival::Restricted) => Survival::Zone,
@@ -176,7 +184,8 @@ pub struct Table {
     pub locality: Locality,
     /// While its locality changes: where else its rows are written.
     pub moving: Option<Move>,
-    /// In order of creation; a dropped column stays, marked, so that ordinals and stored rows keep their meaning.
+    /// In order of creation; a dropped column stays, marked, so that ordinals and stored rows keep
+    /// their meaning.
     pub columns: Vec<Column>,
     /// The first one is the primary index.
     pub indexes: Vec<Index>,
@@ -196,8 +205,8 @@ pub enum Locality {
     RegionalByTable,
     /// In a named region.
     RegionalByTableIn(String),
-    /// Each row in the region that a column of it names, of type `crdb_internal_region`. The column is hidden unless it was
-    /// declared.
+    /// Each row in the region that a column of it names, of type `crdb_internal_region`. The column
+    /// is hidden unless it was declared.
     RegionalByRow { column: u32 },
     /// In all regions of its database.
     Global,
@@ -205,9 +214,9 @@ pub enum Locality {
 
 /// The groups of a table.
 ///
-/// A row and its index entries are in one group, that of the row's home region, so keys need no region in front: the same key may
-/// stand for different entries in different groups, never for different rows of the same table (unique keys are unique over
-/// all of them).
+/// A row and its index entries are in one group, that of the row's home region, so keys need no
+/// region in front: the same key may stand for different entries in different groups, never for
+/// different rows of the same table (unique keys are unique over all of them).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Homes {
     One(GroupId),
@@ -260,8 +269,9 @@ pub struct Column {
     pub identity: Option<Identity>,
     /// The value of rows that were stored before the column was added: text form.
     pub missing: Option<String>,
-    /// `NOT VISIBLE`: only who names it sees it, neither `*` nor an `INSERT` without a list of columns. So are the row id of a table
-    /// without a primary key, and the region of a row where nobody has declared it.
+    /// `NOT VISIBLE`: only who names it sees it, neither `*` nor an `INSERT` without a list of
+    /// columns. So are the row id of a table without a primary key, and the region of a row where
+    /// nobody has declared it.
     pub is_hidden: bool,
     pub state: ColumnState,
     pub comment: Option<String>,
@@ -273,15 +283,17 @@ pub struct Identity {
     pub always: bool,
 }
 
-/// A column whose values have to be written into the rows that are there already appears in steps (`catalog::jobs::fill`); two
-/// adjacent ones may be in use at once.
+/// A column whose values have to be written into the rows that are there already appears in steps
+/// (`catalog::jobs::fill`); two adjacent ones may be in use at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ColumnState {
     Public,
     Dropped,
-    /// Being added: no statement sees it, and every row that is written gets a new value. A job writes the others.
+    /// Being added: no statement sees it, and every row that is written gets a new value. A job
+    /// writes the others.
     Filling,
-    /// Every row has its value, and keeps it. No statement sees it yet: its constraints are being validated.
+    /// Every row has its value, and keeps it. No statement sees it yet: its constraints are being
+    /// validated.
     Filled,
 }
 
@@ -292,10 +304,11 @@ impl ColumnState {
     }
 }
 
-/// An index. Entries are keyed `id | columns | (primary key columns, unless it is unique and no column is NULL)`.
+/// An index. Entries are keyed `id | columns | (primary key columns, unless it is unique and no
+/// column is NULL)`.
 ///
-/// The primary index's value is the whole row, key columns included. Another index's value is the primary index's key and
-/// the stored columns.
+/// The primary index's value is the whole row, key columns included. Another index's value is the
+/// primary index's key and the stored columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Index {
     /// Also the key prefix of its entries.
@@ -305,7 +318,8 @@ pub struct Index {
     pub unique: bool,
     /// Ordinals of stored (`INCLUDE`/`STORING`) columns.
     pub stored: Vec<u32>,
-    /// Its values are whole rows: the primary index, and one that is being built to replace it (`ADD PRIMARY KEY`).
+    /// Its values are whole rows: the primary index, and one that is being built to replace it
+    /// (`ADD PRIMARY KEY`).
     pub holds_rows: bool,
     /// Whether a constraint (PRIMARY KEY, UNIQUE) made it, which psql shows.
     pub is_constraint: bool,
@@ -324,7 +338,8 @@ pub struct IndexColumn {
     pub nulls_first: bool,
 }
 
-/// An index appears in steps; two adjacent states may be in use at once (F1's online schema change).
+/// An index appears in steps; two adjacent states may be in use at once (F1's online schema
+/// change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexState {
     /// Deletes reach it, nothing else.
@@ -379,7 +394,8 @@ pub struct View {
     pub comment: Option<String>,
 }
 
-/// A sequence. Its counter is a row of the group, so that drawing from it is an ordinary local write; sessions draw blocks.
+/// A sequence. Its counter is a row of the group, so that drawing from it is an ordinary local
+/// write; sessions draw blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
     pub id: DescriptorId,

@@ -1,11 +1,12 @@
 //! Names to descriptors.
 //!
-//! A name is looked up as PostgreSQL does it (manual 5.9.3): a qualified name in its schema, an unqualified one in every
-//! schema of `search_path` in turn, with `pg_catalog` first unless the path says where it comes. A database in front of the
-//! schema must be the current one, except for the statements that look at another database's regions.
+//! A name is looked up as PostgreSQL does it (manual 5.9.3): a qualified name in its schema, an
+//! unqualified one in every schema of `search_path` in turn, with `pg_catalog` first unless the
+//! path says where it comes. A database in front of the schema must be the current one, except for
+//! the statements that look at another database's regions.
 //!
-//! Identifiers arrive from the parser as they were written: unquoted ones are folded to lower case here, quoted ones are
-//! kept, and both are cut at 63 bytes ([`fold`]).
+//! Identifiers arrive from the parser as they were written: unquoted ones are folded to lower case
+//! here, quoted ones are kept, and both are cut at 63 bytes ([`fold`]).
 
 use super::{Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
 use crate::catalog::system::{self, SystemTable};
@@ -67,7 +68,8 @@ impl Name {
             _ => Err(Error::sql("42601", format!("improper qualified name (too many dotted names): {name}"))),
         }
     }
-    /// From text as `regclass` and `nextval` take it: `schema.name`, with quotes where they are needed.
+    /// From text as `regclass` and `nextval` take it: `schema.name`, with quotes where they are
+    /// needed.
     pub fn parse(text: &str) -> Result<Name> {
         let bad = || Error::sql("42602", "invalid name syntax");
         let mut parts: Vec<String> = Vec::new();
@@ -121,7 +123,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// An identifier as the catalog stores it: folded unless quoted, at most 63 bytes (PostgreSQL manual 4.1.1).
+/// An identifier as the catalog stores it: folded unless quoted, at most 63 bytes (PostgreSQL
+/// manual 4.1.1).
 pub fn fold(ident: &Ident) -> String {
     truncate(if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() })
 }
@@ -234,7 +237,8 @@ impl Catalog {
             _ => None,
         })
     }
-    /// A schema of the current database, or 3F000. System schemas have no descriptor and are not found here.
+    /// A schema of the current database, or 3F000. System schemas have no descriptor and are not
+    /// found here.
     pub fn schema(&self, names: &Names, name: &str) -> Result<&Schema> {
         let database = self.database(&names.database)?;
         self.find_schema(database.id, name).ok_or_else(|| Error::sql("3F000", format!("schema \"{name}\" does not exist")))
@@ -253,7 +257,8 @@ impl Catalog {
             _ => None,
         })
     }
-    /// The schema new objects go to: the first one of the path that exists (`current_schema`), or 3F000.
+    /// The schema new objects go to: the first one of the path that exists (`current_schema`), or
+    /// 3F000.
     pub fn creation_schema(&self, names: &Names) -> Result<&Schema> {
         let database = self.database(&names.database)?;
         names
@@ -280,12 +285,14 @@ impl Catalog {
         }
     }
 
-    /// A table, view, sequence, index or system table, or 42P01 (3F000 if its schema does not exist).
+    /// A table, view, sequence, index or system table, or 42P01 (3F000 if its schema does not
+    /// exist).
     pub fn relation(&self, names: &Names, name: &Name) -> Result<Relation> {
         if let Some(found) = self.find_relation(names, name)? {
             return Ok(found);
         }
-        // PostgreSQL says «relation» even if the schema is missing; only CREATE and ALTER report 3F000.
+        // PostgreSQL says «relation» even if the schema is missing; only CREATE and ALTER report
+        // 3F000.
         Err(Error::sql("42P01", format!("relation \"{name}\" does not exist")))
     }
     /// The same; `None` if there is no such relation.
@@ -312,7 +319,8 @@ impl Catalog {
             .or_else(|| ViewRef::new(d).map(Relation::View))
             .or_else(|| SequenceRef::new(d).map(Relation::Sequence))
     }
-    /// An index by its schema and name. Indexes share the namespace of tables but have no descriptor of their own.
+    /// An index by its schema and name. Indexes share the namespace of tables but have no
+    /// descriptor of their own.
     pub fn index_in(&self, schema: DescriptorId, name: &str) -> Option<(TableRef, u32)> {
         self.descriptors.values().find_map(|d| match &**d {
             Descriptor::Table(t) if t.schema == schema => {

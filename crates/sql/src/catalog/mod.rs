@@ -1,7 +1,8 @@
 //! The catalog: what exists, under which names, where it lives.
 //!
-//! A [`Catalog`] is one immutable version of everything. A schema change derives a [`CatalogChange`] from it; the database
-//! below turns that into one step (`Environment::change_catalog`) and every node into its next `Catalog`.
+//! A [`Catalog`] is one immutable version of everything. A schema change derives a
+//! [`CatalogChange`] from it; the database below turns that into one step
+//! (`Environment::change_catalog`) and every node into its next `Catalog`.
 
 pub mod bootstrap;
 pub mod ddl;
@@ -26,16 +27,19 @@ pub struct Catalog {
     pub version: SchemaVersion,
     /// The commit timestamp of the step that made this version.
     pub committed_at: Timestamp,
-    /// The last version that transactions can tell from the one before: those after it changed only records of jobs. What is planned
-    /// with this one is planned with that one, and groups know of no others.
+    /// The last version that transactions can tell from the one before: those after it changed only
+    /// records of jobs. What is planned with this one is planned with that one, and groups know of
+    /// no others.
     pub seen: SchemaVersion,
     /// The commit timestamp of the step that made that one.
     pub seen_at: Timestamp,
     /// Descriptors by id. Names are looked up through `by_name`.
     pub descriptors: BTreeMap<DescriptorId, Arc<Descriptor>>,
-    /// (parent, name) → id: databases under 0, schemas under their database, tables, views, sequences and types under their schema.
+    /// (parent, name) → id: databases under 0, schemas under their database, tables, views,
+    /// sequences and types under their schema.
     pub by_name: BTreeMap<(DescriptorId, String), DescriptorId>,
-    /// The smallest id never used: descriptors, indexes, constraints and groups draw from one sequence.
+    /// The smallest id never used: descriptors, indexes, constraints and groups draw from one
+    /// sequence.
     pub next_id: u32,
     /// The version that changed a descriptor last.
     pub changed_in: BTreeMap<DescriptorId, SchemaVersion>,
@@ -59,8 +63,8 @@ impl CatalogChange {
     pub fn is_empty(&self) -> bool {
         self.put.is_empty() && self.delete.is_empty()
     }
-    /// Whether transactions can tell its version from the one before: nobody plans with the record of a job, and no answer depends on
-    /// statistics.
+    /// Whether transactions can tell its version from the one before: nobody plans with the record
+    /// of a job, and no answer depends on statistics.
     pub fn is_seen(&self) -> bool {
         !self.delete.is_empty() || !self.put.iter().all(|d| matches!(d, Descriptor::Job(_) | Descriptor::Statistics(_)))
     }
@@ -69,7 +73,8 @@ impl CatalogChange {
         let leaving = |d: &Descriptor| if let Descriptor::Leaving(group) = d { Some(group.id) } else { None };
         self.put.iter().filter_map(leaving).collect()
     }
-    /// This change, then another one derived from its result: what a transaction block with several DDL statements commits.
+    /// This change, then another one derived from its result: what a transaction block with several
+    /// DDL statements commits.
     pub fn merge(&mut self, later: CatalogChange) {
         self.put.retain(|d| !later.delete.contains(&d.id()) && !later.put.iter().any(|l| l.id() == d.id()));
         self.delete.retain(|id| !later.put.iter().any(|l| l.id() == *id));
@@ -79,8 +84,8 @@ impl CatalogChange {
     }
 }
 
-/// Whether an index is the primary index of a table without a primary key: it exists for storage only, over the hidden row id,
-/// and SQL does not see it.
+/// Whether an index is the primary index of a table without a primary key: it exists for storage
+/// only, over the hidden row id, and SQL does not see it.
 pub fn is_implicit_primary(table: &Table, index: &Index) -> bool {
     let is_row_id = |c: &IndexColumn| table.columns[c.ordinal as usize].is_row_id();
     table.primary().id == index.id && index.columns.iter().all(is_row_id)
@@ -105,7 +110,8 @@ impl Catalog {
         next
     }
 
-    /// The same version with changes that one transaction makes: for everybody else it is as it was.
+    /// The same version with changes that one transaction makes: for everybody else it is as it
+    /// was.
     pub fn with(&self, change: &CatalogChange) -> Catalog {
         Catalog { seen: self.seen, seen_at: self.seen_at, ..self.apply(change, self.version, self.committed_at) }
     }

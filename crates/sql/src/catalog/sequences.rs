@@ -1,7 +1,8 @@
 //! Sequences: `nextval` and its relatives.
 //!
-//! The counter is one row of the sequence's group, at key `index id`. Drawing from it is a transaction of its own, so that, as in
-//! PostgreSQL (manual 9.17), a value once drawn is never drawn again, whatever becomes of the statement that drew it.
+//! The counter is one row of the sequence's group, at key `index id`. Drawing from it is a
+//! transaction of its own, so that, as in PostgreSQL (manual 9.17), a value once drawn is never
+//! drawn again, whatever becomes of the statement that drew it.
 
 use super::Catalog;
 use super::lookup::SequenceRef;

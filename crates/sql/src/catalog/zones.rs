@@ -1,5 +1,5 @@
-//! `SHOW ZONE CONFIGURATION`: where replicas belong, in CockroachDB's words. It is derived from regions, survival goals and localities;
-//! nobody configures it.
+//! `SHOW ZONE CONFIGURATION`: where replicas belong, in CockroachDB's words. It is derived from
+//! regions, survival goals and localities; nobody configures it.
 
 use super::lookup::{Name, Names};
 use super::system::quote;

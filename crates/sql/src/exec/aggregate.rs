@@ -74,7 +74,8 @@ pub(crate) async fn rows<T: Transaction>(
     Ok(out)
 }
 
-/// [`add`] for aggregates without particulars, whose argument is at hand; `false`: it was not added.
+/// [`add`] for aggregates without particulars, whose argument is at hand; `false`: it was not
+/// added.
 fn add_at_once<T: Transaction>(
     a: &AggPlan,
     cell: &mut Cell,

@@ -23,7 +23,8 @@ pub struct ExecContext<'a> {
     pub sequences: &'a dyn Sequences,
     /// What the rows of system tables are computed from.
     pub system: &'a dyn SystemContext,
-    /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it, 53200.
+    /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it,
+    /// 53200.
     pub memory_bytes_max: usize,
     pub options: ExecOptions,
 }
@@ -48,8 +49,9 @@ impl Default for ExecOptions {
 }
 
 impl ExecContext<'_> {
-    /// Before reading: 42898 if one of the groups is homed in another region than the gateway's, and the session wants to stay there.
-    /// GLOBAL rows are at home everywhere, for those who do not lock them.
+    /// Before reading: 42898 if one of the groups is homed in another region than the gateway's,
+    /// and the session wants to stay there. GLOBAL rows are at home everywhere, for those who do
+    /// not lock them.
     pub(crate) fn stay_home(&self, groups: impl Iterator<Item = GroupId>, locking: Locking) -> Result<()> {
         let here = &*self.eval.gateway_region;
         self.stay(groups, |g| {
@@ -129,8 +131,8 @@ impl Interrupt {
     }
 }
 
-/// Where result rows go. Not async by itself: the executor asks [`RowSink::is_full`] between rows and then awaits
-/// [`RowSink::drain`], so that a row costs no future.
+/// Where result rows go. Not async by itself: the executor asks [`RowSink::is_full`] between rows
+/// and then awaits [`RowSink::drain`], so that a row costs no future.
 pub trait RowSink: Send {
     /// A row of datums, one per output column.
     fn row(&mut self, row: &[Datum], types: &[Type]) -> Result<()>;

@@ -1,4 +1,5 @@
-//! Foreign keys (PostgreSQL manual, 5.4.5): what a change of one table asks of others, and what it does to them.
+//! Foreign keys (PostgreSQL manual, 5.4.5): what a change of one table asks of others, and what it
+//! does to them.
 
 use super::Runtime;
 use super::dml::{Changes, delete, update};
@@ -56,7 +57,8 @@ fn check_level<'a, 'r: 'a, T: Transaction + 'a>(
                 has_parent(table, fk, parent, *index, new, rt).await?;
             }
             for (old, new) in &changes.updated {
-                // A validation in progress may miss a row that moves from where it has not looked to where it has.
+                // A validation in progress may miss a row that moves from where it has not looked
+                // to where it has.
                 let evades = !fk.validated && table.group_of(old)? != table.group_of(new)?;
                 if evades || fk.columns.iter().any(|o| old[*o as usize] != new[*o as usize]) {
                     has_parent(table, fk, parent, *index, new, rt).await?;
@@ -135,7 +137,8 @@ async fn has_parent<T: Transaction>(
     Err(violated().detail(format!("Key {shown} is not present in table \"{}\".", parent.table.name)))
 }
 
-/// A parent's values are gone (deleted, or updated to `new`): its children have to follow, or forbid it.
+/// A parent's values are gone (deleted, or updated to `new`): its children have to follow, or
+/// forbid it.
 async fn parent_gone<T: Transaction>(
     parent: &Arc<TablePlan>,
     child: &Arc<TablePlan>,
@@ -279,7 +282,8 @@ async fn rows_of<T: Transaction>(
     rows.into_iter().flatten().map(|bytes| child.decode_row(bytes)).collect()
 }
 
-/// The part of the child's best index that holds them: the longest run of the key's columns at its start.
+/// The part of the child's best index that holds them: the longest run of the key's columns at its
+/// start.
 fn child_range(child: &TablePlan, fk: &ForeignKey, values: &[Datum]) -> Result<(usize, KeyRange)> {
     let usable = |i: &crate::catalog::Index| {
         let readable = i.state == crate::catalog::IndexState::Public && i.predicate.is_none();

@@ -1,15 +1,15 @@
 //! `INSERT`, `UPDATE`, `DELETE`: from new values to writes.
 //!
-//! What is written says exactly what changed: an insert or a delete changes existence, an update the columns whose values differ,
-//! and an update reads the whole row (it writes the whole row). Secondary entries whose key stays are rewritten only if what they store
-//! changed.
+//! What is written says exactly what changed: an insert or a delete changes existence, an update
+//! the columns whose values differ, and an update reads the whole row (it writes the whole row).
+//! Secondary entries whose key stays are rewritten only if what they store changed.
 //!
-//! A row and its entries go to the group of its region. Unique values are unique over all groups of a table, so where a value does
-//! not tell the region, every group is asked for it.
+//! A row and its entries go to the group of its region. Unique values are unique over all groups of
+//! a table, so where a value does not tell the region, every group is asked for it.
 //!
-//! Order within a statement: rows are computed and written one after another, each checked for `NOT NULL`, `CHECK` and
-//! uniqueness against the transaction's own view; foreign keys are checked when all rows are written, so that rows of one
-//! statement may refer to each other.
+//! Order within a statement: rows are computed and written one after another, each checked for `NOT
+//! NULL`, `CHECK` and uniqueness against the transaction's own view; foreign keys are checked when
+//! all rows are written, so that rows of one statement may refer to each other.
 
 use super::Runtime;
 use super::cascade;
@@ -31,7 +31,8 @@ pub(crate) struct Changes {
     pub(crate) inserted: Vec<Row>,
     pub(crate) updated: Vec<(Row, Row)>,
     pub(crate) deleted: Vec<Row>,
-    /// Where the rows are that `INSERT … ON CONFLICT DO UPDATE` has put or changed: none is changed twice.
+    /// Where the rows are that `INSERT … ON CONFLICT DO UPDATE` has put or changed: none is changed
+    /// twice.
     touched: BTreeSet<(GroupId, Key)>,
 }
 
@@ -158,9 +159,9 @@ async fn insert_all<T: Transaction>(
     Ok(())
 }
 
-/// Looks up the places of all rows at once, and writes the rows if all places are free. `false`: something
-/// speaks against it, and nothing was written. Inserting the rows one by one then tells what, with the
-/// error of the first row that has one.
+/// Looks up the places of all rows at once, and writes the rows if all places are free. `false`:
+/// something speaks against it, and nothing was written. Inserting the rows one by one then tells
+/// what, with the error of the first row that has one.
 async fn insert_together<T: Transaction>(
     plan: &DmlPlan,
     rows: &mut [Row],
@@ -208,7 +209,8 @@ async fn insert_together<T: Transaction>(
     Ok(true)
 }
 
-/// Where the row that has this row's values in a unique index would be in the row's own group. `None` if it meets no other row there.
+/// Where the row that has this row's values in a unique index would be in the row's own group.
+/// `None` if it meets no other row there.
 fn place(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) -> Result<Option<(GroupId, Key)>> {
     let key = match index {
         0 => table.primary_key(row)?,
@@ -369,8 +371,9 @@ pub(crate) fn reach(table: &TablePlan, index: usize, random: &[u32]) -> Reach {
     if is_random || !table.is_scattered(index) { Reach::Own } else { Reach::All }
 }
 
-/// The group and the primary key of the row that has this row's values in a unique index, if there is one. What other groups
-/// are asked for is asked for together, and their absence is in the read set, which the commit certifies with the rest.
+/// The group and the primary key of the row that has this row's values in a unique index, if there
+/// is one. What other groups are asked for is asked for together, and their absence is in the read
+/// set, which the commit certifies with the rest.
 async fn taken<T: Transaction>(
     table: &TablePlan,
     index: usize,
@@ -444,8 +447,8 @@ pub(crate) async fn update<T: Transaction>(
     write_changes(table, old, new, rt).await
 }
 
-/// Gives a row that was read whole the values of the columns that are being added to its table. It may break constraints that are
-/// not validated: what it had before is not looked at.
+/// Gives a row that was read whole the values of the columns that are being added to its table. It
+/// may break constraints that are not validated: what it had before is not looked at.
 pub(crate) async fn fill<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
     let mut new = old.to_vec();
     for f in &table.filling {
@@ -548,8 +551,8 @@ pub(crate) fn delete<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut 
     mirror(table, Some(old), None, rt)
 }
 
-/// Writes a change of a row in the table's other homes too, while its locality changes. Nothing is read there: what the change
-/// rests on was read where the table is read.
+/// Writes a change of a row in the table's other homes too, while its locality changes. Nothing is
+/// read there: what the change rests on was read where the table is read.
 fn mirror<T: Transaction>(
     table: &TablePlan,
     old: Option<&[Datum]>,

@@ -5,8 +5,8 @@
 //! secondary  id | columns [| primary key columns]               → u16 length | primary key | row of the stored columns
 //! ```
 //!
-//! The primary key's columns end a secondary key unless the index is unique and none of its columns is `NULL`: then the entry
-//! itself says that the value is taken.
+//! The primary key's columns end a secondary key unless the index is unique and none of its columns
+//! is `NULL`: then the entry itself says that the value is taken.
 
 use super::eval::{Env, Memo, eval, finish, is_true};
 use crate::catalog::{Index, IndexState};
@@ -38,7 +38,8 @@ impl TablePlan {
     pub fn row_bytes(&self, row: &[Datum]) -> Bytes {
         encode_row(&self.types, row)
     }
-    /// A row read from the primary index, by ordinal; columns added since have their missing values.
+    /// A row read from the primary index, by ordinal; columns added since have their missing
+    /// values.
     pub fn decode_row(&self, bytes: Bytes) -> Result<Vec<Datum>> {
         let view = RowView::new(bytes)?;
         (0..self.types.len()).map(|o| self.column_of(&view, o)).collect()
@@ -46,7 +47,8 @@ impl TablePlan {
     fn column_of(&self, view: &RowView, ordinal: usize) -> Result<Datum> {
         column_of(view, ordinal, &self.types, &self.missing)
     }
-    /// The entry of a row in a secondary index (by position); `None` if its predicate leaves the row out.
+    /// The entry of a row in a secondary index (by position); `None` if its predicate leaves the
+    /// row out.
     pub fn index_entry(&self, index: usize, row: &[Datum], ctx: &EvalContext) -> Result<Option<Entry>> {
         if let Some(p) = &self.predicates[index] {
             let memo = Memo::default();
@@ -74,8 +76,8 @@ impl TablePlan {
         value.put_slice(&stored);
         Ok(Some(Entry { key: finished(key, &i.name)?, value: value.freeze() }))
     }
-    /// The same of a row read from the primary index. An index that is to replace that one takes the stored
-    /// bytes over, if they have all columns.
+    /// The same of a row read from the primary index. An index that is to replace that one takes
+    /// the stored bytes over, if they have all columns.
     pub fn entry_of_stored(&self, index: usize, stored: &Bytes, ctx: &EvalContext) -> Result<Option<Entry>> {
         let i = &self.table.indexes[index];
         let view = RowView::new(stored.clone())?;

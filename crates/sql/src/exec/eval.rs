@@ -1,8 +1,9 @@
 //! Evaluates expressions over a row.
 //!
-//! Evaluation is an ordinary function call: no future per expression. An expression that needs the executor (a subquery, a
-//! draw from a sequence) stops with [`Missing`], the executor finds the value, and the evaluation starts again with it in
-//! hand. That keeps SQL's rules about what is not evaluated (`CASE`, `COALESCE`, `AND`) without a second evaluator.
+//! Evaluation is an ordinary function call: no future per expression. An expression that needs the
+//! executor (a subquery, a draw from a sequence) stops with [`Missing`], the executor finds the
+//! value, and the evaluation starts again with it in hand. That keeps SQL's rules about what is not
+//! evaluated (`CASE`, `COALESCE`, `AND`) without a second evaluator.
 
 use crate::plan::expr::*;
 use crate::types::cast::cast;
@@ -94,7 +95,8 @@ fn computed_aside(work: Work, args: Vec<Datum>, env: &Env) -> Result<Datum, Stop
     }
 }
 
-/// Results of subqueries and sequences, by the place in the statement and the values they depend on.
+/// Results of subqueries and sequences, by the place in the statement and the values they depend
+/// on.
 #[derive(Default)]
 pub(crate) struct Memo {
     pub(crate) subqueries: HashMap<(u32, Exact), Arc<Rows>>,
@@ -239,7 +241,8 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
             (a, b) => Datum::Bool(cmp.holds(a.cmp(&b))),
         },
         Expr::Call(f, args) => {
-            // The common case without a heap allocation is worth little here: most of the time is the function's.
+            // The common case without a heap allocation is worth little here: most of the time is
+            // the function's.
             let mut values = Vec::with_capacity(args.len());
             for a in args {
                 let v = eval(a, env)?;
@@ -507,7 +510,8 @@ fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
     Ok(fold(a.items.iter().map(|r| meets(&q.meets, &l, r, env.ctx)), q.all)?)
 }
 
-/// Whether a quantified comparison asks if a value is among others (`= ANY`), or if it is not (`<> ALL`).
+/// Whether a quantified comparison asks if a value is among others (`= ANY`), or if it is not (`<>
+/// ALL`).
 fn membership(how: &Meets, all: bool) -> Option<bool> {
     match how {
         how if how.is_identity() && !all => Some(true),

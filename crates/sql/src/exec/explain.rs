@@ -333,7 +333,8 @@ impl Tree<'_> {
         conds
     }
 
-    /// Where a scan looks one after the other: a list, if all places are values of the same columns.
+    /// Where a scan looks one after the other: a list, if all places are values of the same
+    /// columns.
     fn places(&self, s: &Scan) -> Option<String> {
         let first = s.places.first()?;
         let index = &s.table.indexes[s.index];

@@ -1,4 +1,5 @@
-//! Point statements without operators: from parameters to a key to the stored row to the socket's buffer, or to one write.
+//! Point statements without operators: from parameters to a key to the stored row to the socket's
+//! buffer, or to one write.
 
 use super::eval::{Env, Memo, eval, finish};
 use super::op::Frame;

@@ -1,9 +1,12 @@
-//! Which groups of a table a read goes to, and in which order (CockroachDB's multi-region paper, §4.2).
+//! Which groups of a table a read goes to, and in which order (CockroachDB's multi-region paper,
+//! §4.2).
 //!
-//! A table that is `REGIONAL BY ROW` has its rows in several groups. Where a condition, a key or a computed region says which one,
-//! only that one is read. Otherwise, if every key can have one row at most, the gateway's own group is read first and the
-//! others only for what it lacks, all of them together: *locality-optimized search*. A session can do without it
-//! (`locality_optimized_partitioned_index_scan`, to see what it is worth): then all of them are read together.
+//! A table that is `REGIONAL BY ROW` has its rows in several groups. Where a condition, a key or a
+//! computed region says which one, only that one is read. Otherwise, if every key can have one row
+//! at most, the gateway's own group is read first and the others only for what it lacks, all of
+//! them together: *locality-optimized search*. A session can do without it
+//! (`locality_optimized_partitioned_index_scan`, to see what it is worth): then all of them are
+//! read together.
 
 use super::eval::{Env, Memo, eval, finish};
 use super::op::{Frame, eval_scalar};
@@ -89,7 +92,8 @@ pub(crate) async fn of_scan<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Ru
     Ok(in_order(Groups::in_regions(&s.table, &values, &gateway)))
 }
 
-/// Regions computed from other columns' values. Where that fails, no row with such values could have been written.
+/// Regions computed from other columns' values. Where that fails, no row with such values could
+/// have been written.
 async fn computed<T: Transaction>(each: &[Scalar], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
     let mut out = Vec::with_capacity(each.len());
     for e in each {
@@ -164,7 +168,8 @@ impl TablePlan {
                 .table(&self.table.name)
         })
     }
-    /// The groups that may hold a row of which some columns are known; those of the gateway's region first.
+    /// The groups that may hold a row of which some columns are known; those of the gateway's
+    /// region first.
     pub(crate) fn groups_with(&self, known: &dyn Fn(u32) -> Option<Datum>, ctx: &EvalContext) -> Groups {
         let region = self.table.region_column().and_then(|o| known(o).or_else(|| self.computed_region(o, known, ctx)));
         match region {
@@ -181,8 +186,8 @@ impl TablePlan {
         }
         finish(eval(e, &Env { row: &row, args: &[], params: &[], ctx, memo: &Memo::default() })).ok()
     }
-    /// Whether two rows with the same values in an index may live in different groups, so that uniqueness is a question to all of
-    /// them.
+    /// Whether two rows with the same values in an index may live in different groups, so that
+    /// uniqueness is a question to all of them.
     pub(crate) fn is_scattered(&self, index: usize) -> bool {
         let Some(region) = self.table.region_column() else { return false };
         let has = |o: u32| self.table.indexes[index].columns.iter().any(|c| c.ordinal == o);

@@ -1,7 +1,8 @@
 //! `infer_rbr_region_col_using_constraint`: a new row that says no region goes where its parent is.
 //!
-//! The foreign key includes the region columns of both tables, so the parent of the other values can be in one region at most that
-//! makes the key complete: the gateway's is tried first, then all the others at once.
+//! The foreign key includes the region columns of both tables, so the parent of the other values
+//! can be in one region at most that makes the key complete: the gateway's is tried first, then all
+//! the others at once.
 
 use super::Runtime;
 use super::cascade::{parent_groups, parent_key};
@@ -13,7 +14,8 @@ use crate::types::Datum;
 use meridian_base::{ColumnMask, GroupId, Key, Result};
 use std::collections::BTreeMap;
 
-/// Sets the region of a new row to its parent's. Without a parent the row keeps the one it has, and breaks its foreign key.
+/// Sets the region of a new row to its parent's. Without a parent the row keeps the one it has, and
+/// breaks its foreign key.
 pub(crate) async fn region<T: Transaction>(plan: &DmlPlan, row: &mut Row, rt: &mut Runtime<'_, T>) -> Result<()> {
     let table = &plan.table.table;
     let parents = plan.keys.parents.get(&table.id).into_iter().flatten();

@@ -1,9 +1,9 @@
 //! Joins.
 //!
 //! * Hash join: the right side in memory by its key, the left side streams.
-//! * Loop join: the right side again for each left row, with a frame made of it (LATERAL, lookups through an index), or from memory
-//!   if it depends on nothing. Lookups of single keys are made for a whole batch of left rows at once: one round trip if the
-//!   group is far away.
+//! * Loop join: the right side again for each left row, with a frame made of it (LATERAL, lookups
+//!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
+//!   for a whole batch of left rows at once: one round trip if the group is far away.
 
 use super::groups::{self, Groups};
 use super::op::{Frame, Op, Row, State, all_true, collect, dispose, eval_all};

@@ -1,8 +1,9 @@
 //! Runs plans.
 //!
-//! Operators are pulled: [`op::Op::next`] gives the next rows, and its caller says how many are still wanted, so that a scan below
-//! a `LIMIT` reads no more than that, and what is certified later is no more than that either. An operator holds no reference to its
-//! plan or its transaction, so that a portal can keep one between two `Execute` messages.
+//! Operators are pulled: [`op::Op::next`] gives the next rows, and its caller says how many are
+//! still wanted, so that a scan below a `LIMIT` reads no more than that, and what is certified
+//! later is no more than that either. An operator holds no reference to its plan or its
+//! transaction, so that a portal can keep one between two `Execute` messages.
 
 mod aggregate;
 mod api;
@@ -45,7 +46,8 @@ pub(crate) const BATCH: usize = 256;
 const STEPS: u32 = 64;
 /// After so many microseconds the other sessions of the thread have their turn.
 const TURN_MICROS: u64 = 500;
-/// And after so many looks at the clock, whatever it says: a simulated one stands still while something is computed.
+/// And after so many looks at the clock, whatever it says: a simulated one stands still while
+/// something is computed.
 const LOOKS: u32 = 64;
 
 /// What operators share while a statement runs.
@@ -82,8 +84,8 @@ pub(crate) struct Stat {
 }
 
 impl<T: Transaction> Runtime<'_, T> {
-    /// Ends an interrupted statement, and lets the other sessions of the thread have it if this one has had it for long: a statement
-    /// over data that is at hand never waits for anything.
+    /// Ends an interrupted statement, and lets the other sessions of the thread have it if this one
+    /// has had it for long: a statement over data that is at hand never waits for anything.
     pub(crate) async fn pause(&mut self) -> Result<()> {
         self.ctx.interrupt.check()?;
         let shared = &mut *self.shared;
@@ -115,7 +117,8 @@ impl<T: Transaction> Runtime<'_, T> {
         self.ctx.system.compute(Box::new(move || drop(done.send(work())))).await;
         result.await.map_err(|_| Error::internal("a computation was lost"))
     }
-    /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time, or again from its beginning.
+    /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time,
+    /// or again from its beginning.
     fn note(&mut self, node: &Arc<crate::plan::physical::Node>, start: u64, is_new: bool, rows: usize) {
         let micros = self.ctx.system.now_micros().saturating_sub(start);
         if let Some(stats) = &mut self.shared.stats {
@@ -274,11 +277,13 @@ impl Execution {
                 return Ok(Fetched::Done(Affected { rows }));
             }
             if sent == max && max > 0 {
-                // Whether there is more is not known; PostgreSQL, too, suspends a portal at its limit.
+                // Whether there is more is not known; PostgreSQL, too, suspends a portal at its
+                // limit.
                 return Ok(Fetched::Suspended { rows: sent });
             }
             let want = usize::try_from(max - sent).unwrap_or(usize::MAX);
-            // On the heap, once for a batch: the state of all operators would make that of a point statement larger.
+            // On the heap, once for a batch: the state of all operators would make that of a point
+            // statement larger.
             Box::pin(self.produce(txn, ctx, want)).await?;
         }
     }

@@ -299,7 +299,8 @@ pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt:
 /// So many items are given back at once.
 const DISPOSED_AT_ONCE: usize = 1_024;
 
-/// Gives back what may be millions of items, in pieces between which other sessions have the thread.
+/// Gives back what may be millions of items, in pieces between which other sessions have the
+/// thread.
 pub(crate) fn dispose<C>(items: C)
 where
     C: IntoIterator<IntoIter: ExactSizeIterator + Send + 'static>,
@@ -379,8 +380,8 @@ pub(crate) async fn eval_all<T: Transaction>(
     Ok(out)
 }
 
-/// The value of an expression that needs nothing from the executor, or nothing that is not there yet. Errors are
-/// left to [`eval_scalar`].
+/// The value of an expression that needs nothing from the executor, or nothing that is not there
+/// yet. Errors are left to [`eval_scalar`].
 pub(crate) fn at_once<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Option<Datum> {
     rt.at_hand(frame).1.value(e, row)
 }
@@ -686,7 +687,8 @@ async fn first_of<T: Transaction>(
 /// So many are sorted at once.
 const RUN: usize = 1024;
 
-/// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by two.
+/// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by
+/// two.
 pub(crate) async fn sort_by<T: Transaction, I>(
     items: Vec<I>,
     order: impl Fn(&I, &I) -> Ordering,

@@ -1,7 +1,8 @@
 //! What inserts will look up, asked for in one round trip.
 //!
-//! Each new row is checked for uniqueness and for its parents, one lookup after another. That is nothing at a primary on this
-//! node, and a round trip each at a distant one; so the transaction is told beforehand which keys are coming.
+//! Each new row is checked for uniqueness and for its parents, one lookup after another. That is
+//! nothing at a primary on this node, and a round trip each at a distant one; so the transaction is
+//! told beforehand which keys are coming.
 
 use super::Runtime;
 use super::cascade::{parent_groups, parent_key};
@@ -16,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Keys in one request.
 const KEYS_MAX: usize = 2_048;
 
-/// Announces the lookups of these rows' inserts, if that spares round trips. Rows whose keys cannot be computed yet are left to
-/// the insert itself, with its errors.
+/// Announces the lookups of these rows' inserts, if that spares round trips. Rows whose keys cannot
+/// be computed yet are left to the insert itself, with its errors.
 pub(crate) async fn inserts<T: Transaction>(plan: &DmlPlan, rows: &[Row], random: &[u32], rt: &mut Runtime<'_, T>) -> Result<()> {
     let parents = plan.keys.parents.get(&plan.table.table.id).map_or(&[][..], Vec::as_slice);
     let mut tables = parents.iter().map(|(_, parent, _)| parent).chain([&plan.table]);

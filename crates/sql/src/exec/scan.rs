@@ -1,9 +1,10 @@
 //! Scans: from key parts to keys and ranges to rows.
 //!
-//! A table may have its rows in several groups. Single keys are looked for in the near one first ([`get_anywhere`]); ranges
-//! are read there first too, and then in all the others together, a page of each at a time. Where the order of the index is
-//! wanted, all groups are read side by side and their entries merged: within an index their keys compare. Whoever locks all of the
-//! rows reads no group first either.
+//! A table may have its rows in several groups. Single keys are looked for in the near one first
+//! ([`get_anywhere`]); ranges are read there first too, and then in all the others together, a page
+//! of each at a time. Where the order of the index is wanted, all groups are read side by side and
+//! their entries merged: within an index their keys compare. Whoever locks all of the rows reads no
+//! group first either.
 
 use super::entries::{column_of, decode_key, split_entry};
 use super::groups::{self, Groups, get_anywhere};
@@ -119,8 +120,9 @@ fn is_choosy(s: &Scan) -> bool {
     s.locking != Locking::None && !s.filter.is_empty()
 }
 
-/// Whether rows can be looked at first, and locked if they match: in one group, where its primary is asked, by a condition that says
-/// the same twice. With `SKIP LOCKED` nothing may be read of rows that are left out: they are locked, and let go if they do not match.
+/// Whether rows can be looked at first, and locked if they match: in one group, where its primary
+/// is asked, by a condition that says the same twice. With `SKIP LOCKED` nothing may be read of
+/// rows that are left out: they are locked, and let go if they do not match.
 fn locks_matching<T: Transaction>(s: &Scan, cursors: &[Cursor], rt: &Runtime<'_, T>) -> bool {
     let [cursor] = cursors else { return false };
     is_choosy(s)
@@ -130,8 +132,8 @@ fn locks_matching<T: Transaction>(s: &Scan, cursors: &[Cursor], rt: &Runtime<'_,
         && !s.filter.iter().any(|f| f.expr.is_volatile())
 }
 
-/// The next matching rows of a group, locked. A page is read without locks; if rows match, they are locked, and the page is read again: what
-/// was read before a wait would be out of date after it.
+/// The next matching rows of a group, locked. A page is read without locks; if rows match, they are
+/// locked, and the page is read again: what was read before a wait would be out of date after it.
 async fn locked_page<T: Transaction>(
     s: &Scan,
     cursor: &mut Cursor,
@@ -203,7 +205,8 @@ fn primary_keys(s: &Scan, found: &[Found]) -> Result<Vec<(GroupId, Key)>> {
     found.iter().map(primary).collect()
 }
 
-/// The rows that match; the others are let go if they were locked for this. `places`: where they may be, so many for `each` row.
+/// The rows that match; the others are let go if they were locked for this. `places`: where they
+/// may be, so many for `each` row.
 async fn matching<T: Transaction>(
     s: &Scan,
     places: impl Iterator<Item = (GroupId, Key)>,
@@ -230,7 +233,8 @@ async fn matching<T: Transaction>(
     Ok(out)
 }
 
-/// A page of the near groups while they have any, then of all the others at once. `None` at the end.
+/// A page of the near groups while they have any, then of all the others at once. `None` at the
+/// end.
 async fn page<T: Transaction>(
     s: &Scan,
     cursors: &mut [Cursor],
@@ -279,7 +283,8 @@ async fn merged_page<T: Transaction>(
     Ok((!out.is_empty()).then_some(out))
 }
 
-/// Reads a page ahead in every group that has something left to read and nothing ahead: one round trip.
+/// Reads a page ahead in every group that has something left to read and nothing ahead: one round
+/// trip.
 async fn read<T: Transaction>(s: &Scan, cursors: &mut [Cursor], limit: usize, rt: &mut Runtime<'_, T>) -> Result<()> {
     let locking = if s.index == 0 { s.locking } else { Locking::None };
     let (mut scans, mut of) = (Vec::with_capacity(cursors.len()), Vec::with_capacity(cursors.len()));

@@ -1,7 +1,7 @@
 //! Scans of a primary index that lock nothing: rows are tested where they are stored.
 //!
-//! Most rows of a large scan do not match. Of such a row only the columns that the conditions read are decoded, and
-//! nothing of it is copied out of the store.
+//! Most rows of a large scan do not match. Of such a row only the columns that the conditions read
+//! are decoded, and nothing of it is copied out of the store.
 
 use super::entries::column_of;
 use super::op::{AtHand, Frame, Row, all_true};
@@ -16,7 +16,8 @@ use meridian_base::{Error, Result};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Whether the scan is one of those. Where a condition has to wait, what another one draws is drawn once for a row.
+/// Whether the scan is one of those. Where a condition has to wait, what another one draws is drawn
+/// once for a row.
 pub(super) fn is_sieved(s: &Scan) -> bool {
     let waits = s.filter.iter().any(|condition| condition.pending);
     let draws = s.filter.iter().any(|condition| condition.expr.is_volatile());

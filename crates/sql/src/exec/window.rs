@@ -1,4 +1,5 @@
-//! Window functions (PostgreSQL manual, 9.22): each call sorts its input into partitions and looks at a frame of rows around each.
+//! Window functions (PostgreSQL manual, 9.22): each call sorts its input into partitions and looks
+//! at a frame of rows around each.
 
 use super::Runtime;
 use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar, sort_by};
@@ -134,7 +135,8 @@ async fn partition<T: Transaction>(
     Ok(out)
 }
 
-/// The bucket of row `i` of `n` in `k` buckets whose sizes differ by one at most, larger ones first.
+/// The bucket of row `i` of `n` in `k` buckets whose sizes differ by one at most, larger ones
+/// first.
 fn bucket(i: i64, n: i64, k: i64) -> i64 {
     let (size, larger) = (n / k, n % k);
     let border = larger * (size + 1);
@@ -192,7 +194,8 @@ async fn bounds<T: Transaction>(
     Ok((from, to.max(from)))
 }
 
-/// An aggregate over a frame: one that begins where the last one did, and ends no earlier, goes on from it.
+/// An aggregate over a frame: one that begins where the last one did, and ends no earlier, goes on
+/// from it.
 struct Running {
     from: usize,
     to: usize,

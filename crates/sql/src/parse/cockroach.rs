@@ -1,4 +1,5 @@
-//! What CockroachDB's schemas and statements say, in PostgreSQL's words: token by token, before sqlparser sees them.
+//! What CockroachDB's schemas and statements say, in PostgreSQL's words: token by token, before
+//! sqlparser sees them.
 //!
 //! | CockroachDB | here |
 //! | --- | --- |
@@ -97,7 +98,8 @@ fn type_annotations(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `t@i` and `t@{…}` where a table may be named, with no space before the sign: an operator of that name is only a prefix.
+/// `t@i` and `t@{…}` where a table may be named, with no space before the sign: an operator of that
+/// name is only a prefix.
 fn index_hints(tokens: &mut Vec<TokenWithSpan>, said: &mut Said) {
     let mut i = 2;
     while i + 1 < tokens.len() {
@@ -131,7 +133,8 @@ fn shown_tables(tokens: &mut Vec<TokenWithSpan>) {
             _ => false,
         };
         let close = if tokens[i].token == Token::LBracket { Token::RBracket } else { Token::RParen };
-        // Only then is the end looked for: at each token, that would take quadratic time in the length of a list.
+        // Only then is the end looked for: at each token, that would take quadratic time in the
+        // length of a list.
         let is_shown = is_shown && sees(tokens, i + 1, &["show"]);
         let Some(end) = is_shown.then(|| (i..tokens.len()).find(|e| tokens[*e].token == close)).flatten() else {
             i += 1;
@@ -229,7 +232,8 @@ fn index_of(
     }
 }
 
-/// Whether an index ends in `NOT VISIBLE`, which is cut off; so is `VISIBLE`, which says what holds anyway.
+/// Whether an index ends in `NOT VISIBLE`, which is cut off; so is `VISIBLE`, which says what holds
+/// anyway.
 fn take_not_visible(tokens: &mut Vec<TokenWithSpan>) -> bool {
     let at = tokens.len().saturating_sub(2);
     let hides = sees(tokens, at, &["not", "visible"]);
@@ -285,7 +289,8 @@ fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) 
     tokens.splice(item, own);
 }
 
-/// `USING HASH [WITH (…)]`, and older `USING HASH WITH BUCKET_COUNT = n`: rows are not kept in the order of their keys' ranges on nodes.
+/// `USING HASH [WITH (…)]`, and older `USING HASH WITH BUCKET_COUNT = n`: rows are not kept in the
+/// order of their keys' ranges on nodes.
 fn without_sharding(tokens: &mut Vec<TokenWithSpan>, said: &mut Said) {
     let Some(at) = (0..tokens.len()).find(|i| sees(tokens, *i, &["using", "hash"])) else { return };
     said.ignores(NO_SHARDS);
@@ -342,7 +347,8 @@ fn closing(tokens: &[TokenWithSpan], open: usize) -> usize {
     tokens.len()
 }
 
-/// Marks the statement's own `INSERT` as an `UPSERT`: sqlparser has a place for that, and no word of PostgreSQL's.
+/// Marks the statement's own `INSERT` as an `UPSERT`: sqlparser has a place for that, and no word
+/// of PostgreSQL's.
 pub(super) fn mark_upsert(statement: &mut ast::Statement) {
     match statement {
         ast::Statement::Insert(insert) => insert.replace_into = true,

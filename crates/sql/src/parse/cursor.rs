@@ -84,7 +84,8 @@ impl<'a> Cursor<'a> {
             _ => self.fail(),
         }
     }
-    /// A region: an identifier or a string. Unquoted names may contain hyphens (`us-east1`), as they cannot mean a subtraction here.
+    /// A region: an identifier or a string. Unquoted names may contain hyphens (`us-east1`), as
+    /// they cannot mean a subtraction here.
     pub(super) fn region(&mut self) -> Result<String> {
         if let Some(Token::SingleQuotedString(s)) = self.peek() {
             self.at += 1;

@@ -1,4 +1,5 @@
-//! Statements that sqlparser does not know, or knows differently: multi-region DDL, `SHOW`, `BEGIN`, `ALTER SEQUENCE`, `VACUUM`.
+//! Statements that sqlparser does not know, or knows differently: multi-region DDL, `SHOW`,
+//! `BEGIN`, `ALTER SEQUENCE`, `VACUUM`.
 
 use super::cursor::Cursor;
 use super::statement::*;
@@ -240,8 +241,8 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
 /// Zone configurations are derived, and shown; nobody sets them.
 const CONFIGURE_ZONE: &str = "CONFIGURE ZONE (replicas follow regions, survival goals and localities)";
 
-/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …` and `… SET [NOT] VISIBLE`; any other `ALTER TABLE` is
-/// sqlparser's.
+/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …` and `… SET [NOT] VISIBLE`;
+/// any other `ALTER TABLE` is sqlparser's.
 fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
     let if_exists = c.take(&["if", "exists"]);

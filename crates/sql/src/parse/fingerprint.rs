@@ -1,9 +1,11 @@
 //! The plan cache's key: a statement's text without its literals.
 //!
-//! One linear scan, no parsing. Only plain DML and queries are taken, and only literals whose replacement by a parameter of the
-//! same type cannot change what the statement means; when in doubt there is no fingerprint and the statement is planned as it
-//! is. Left alone, because there a literal is more than a value: `ORDER BY 1`, `GROUP BY 1`, `LIMIT`'s neighbours in those
-//! clauses, typed literals (`DATE '…'`), type modifiers (`numeric(10,2)`), the output columns of the outermost `SELECT`.
+//! One linear scan, no parsing. Only plain DML and queries are taken, and only literals whose
+//! replacement by a parameter of the same type cannot change what the statement means; when in
+//! doubt there is no fingerprint and the statement is planned as it is. Left alone, because there a
+//! literal is more than a value: `ORDER BY 1`, `GROUP BY 1`, `LIMIT`'s neighbours in those clauses,
+//! typed literals (`DATE '…'`), type modifiers (`numeric(10,2)`), the output columns of the
+//! outermost `SELECT`.
 
 /// A statement without its literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +52,8 @@ impl Fingerprint {
     }
 }
 
-/// More literals than this and planning is not what costs; a long list would also fill the cache with one-off keys.
+/// More literals than this and planning is not what costs; a long list would also fill the cache
+/// with one-off keys.
 const LITERALS_MAX: usize = 64;
 
 /// The fingerprint, if the statement is one whose literals may be cut out.
@@ -86,7 +89,8 @@ const BEFORE_VALUE: &[&str] = &[
 impl Scanner<'_> {
     fn scan(&mut self) -> Option<()> {
         let mut before = Before::Other;
-        // Literals are cut out only after the first WHERE, VALUES or SET: what stands before may name output columns.
+        // Literals are cut out only after the first WHERE, VALUES or SET: what stands before may
+        // name output columns.
         let mut armed = false;
         let mut first = true;
         while self.at < self.bytes.len() {
@@ -138,8 +142,8 @@ impl Scanner<'_> {
                         || is(&["extract", "substring", "overlay", "position", "trim", "select"]) && start > 0
                         || is(&["returning", "window", "escape", "similar", "collate", "at", "conflict"])
                     {
-                        // What stands before keeps its cut literals; what follows is left as it is, and if it has literals of
-                        // its own they are part of the key.
+                        // What stands before keeps its cut literals; what follows is left as it is,
+                        // and if it has literals of its own they are part of the key.
                         if is(&["order", "group", "returning"]) {
                             self.out.push_str(&self.text[start..]);
                             self.at = self.bytes.len();

@@ -2,12 +2,14 @@
 //!
 //! sqlparser (PostgreSQL dialect) does the grammar. Around it, at the level of tokens:
 //!
-//! * a query string is cut into statements, and each keeps its own text, so that errors and `pg_stat_activity` can show it;
-//! * depth is bounded before anything recursive sees the tokens (54001), because a tree that is too deep could not even be
-//!   dropped without overflowing the stack;
-//! * the multi-region statements, and the PostgreSQL statements sqlparser lacks, are parsed here ([`extra`]);
-//! * clauses it lacks inside statements it has (`LOCALITY`, `AS OF SYSTEM TIME`, `OVERRIDING`, `FOR NO KEY UPDATE`) are cut out
-//!   or rewritten ([`rewrite`]; CockroachDB's in [`cockroach`]).
+//! * a query string is cut into statements, and each keeps its own text, so that errors and
+//!   `pg_stat_activity` can show it;
+//! * depth is bounded before anything recursive sees the tokens (54001), because a tree that is too
+//!   deep could not even be dropped without overflowing the stack;
+//! * the multi-region statements, and the PostgreSQL statements sqlparser lacks, are parsed here
+//!   ([`extra`]);
+//! * clauses it lacks inside statements it has (`LOCALITY`, `AS OF SYSTEM TIME`, `OVERRIDING`, `FOR
+//!   NO KEY UPDATE`) are cut out or rewritten ([`rewrite`]; CockroachDB's in [`cockroach`]).
 //!
 //! A syntax error is PostgreSQL's: 42601, «syntax error at or near "x"», with its position.
 
@@ -36,7 +38,8 @@ const RECURSION_MAX: usize = 64;
 const CHAIN_MAX: usize = 2_000;
 /// How many other operators may follow each other: each is a level of the tree.
 const OPERATORS_MAX: usize = 160;
-/// How many `CASE`s may be inside one another, or prefix operators follow one another: sqlparser, at its limit, would try other readings and report a syntax error.
+/// How many `CASE`s may be inside one another, or prefix operators follow one another: sqlparser,
+/// at its limit, would try other readings and report a syntax error.
 const CASES_MAX: usize = 24;
 /// Longest statement text: about what one message may carry and still be parsed in memory.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -89,8 +92,8 @@ fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpa
     Ok(apart)
 }
 
-/// `a >-1` is a comparison with a negative number: an operator of several characters ends in a sign only if it has one of some
-/// others in it (PostgreSQL, lexical structure of operators).
+/// `a >-1` is a comparison with a negative number: an operator of several characters ends in a sign
+/// only if it has one of some others in it (PostgreSQL, lexical structure of operators).
 fn without_signs(
     dialect: &PostgreSqlDialect,
     t: TokenWithSpan,
@@ -140,7 +143,8 @@ pub fn parse_one_statement(text: &str) -> Result<Statement> {
     }
 }
 
-/// Parses a scalar expression: a default, a check, a predicate of an index, as descriptors store them.
+/// Parses a scalar expression: a default, a check, a predicate of an index, as descriptors store
+/// them.
 pub fn parse_expression(text: &str) -> Result<ast::Expr> {
     let dialect = PostgreSqlDialect {};
     let tokens = tokens_of(&dialect, text)?;
@@ -178,8 +182,8 @@ pub fn parse_data_type(text: &str) -> Result<ast::DataType> {
 }
 
 impl Statement {
-    /// A statement inside another one: what `PREPARE` and `EXPLAIN` are about. Shares the text of the outer one, so that
-    /// positions stay right.
+    /// A statement inside another one: what `PREPARE` and `EXPLAIN` are about. Shares the text of
+    /// the outer one, so that positions stay right.
     pub fn inner(&self, statement: ast::Statement) -> Statement {
         Statement { kind: Kind::Sql(Box::new(statement)), ..self.clone() }
     }
@@ -233,7 +237,8 @@ fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
     let mut open: Vec<(usize, usize)> = Vec::new();
     let (mut operators, mut links) = (0usize, 0usize);
     let (mut operators_below, mut links_below) = (0usize, 0usize);
-    // Set operations and statements within statements: counted over the whole text, which is coarse and enough.
+    // Set operations and statements within statements: counted over the whole text, which is coarse
+    // and enough.
     let (mut levels, mut cases) = (0usize, 0usize);
     // Prefix operators in a row.
     let mut prefixes = 0usize;
@@ -380,7 +385,8 @@ fn lexical_error(text: &str, message: &str, at: Location) -> Error {
     Error::sql("42601", format!("{what} at or near \"{}\"", near.trim_end())).at(offset as u32 + 1)
 }
 
-/// Turns the tokenizer's lines and columns (in characters, from 1 on) into byte offsets, in one walk for ascending locations.
+/// Turns the tokenizer's lines and columns (in characters, from 1 on) into byte offsets, in one
+/// walk for ascending locations.
 struct Offsets<'a> {
     text: &'a str,
     at: usize,

@@ -1,4 +1,5 @@
-//! Clauses that sqlparser does not know, inside statements that it does: cut out or replaced before it sees the tokens.
+//! Clauses that sqlparser does not know, inside statements that it does: cut out or replaced before
+//! it sees the tokens.
 
 use super::cursor::Cursor;
 use super::statement::{AsOfSystemTime, Locality, Overriding, RowLocks};
@@ -185,7 +186,8 @@ pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Resul
     Ok(Some(AsOfSystemTime { position, time: Box::new(time) }))
 }
 
-/// sqlparser takes TRUE and FALSE for COPY's options; PostgreSQL takes ON and OFF as well (manual, COPY).
+/// sqlparser takes TRUE and FALSE for COPY's options; PostgreSQL takes ON and OFF as well (manual,
+/// COPY).
 fn copy_booleans(tokens: &mut [TokenWithSpan]) {
     for i in 1..tokens.len() {
         if !(is(&tokens[i - 1], "freeze") || is(&tokens[i - 1], "header")) {
@@ -237,7 +239,8 @@ fn computed_columns(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Cuts out `ON UPDATE expression` of columns; `ON UPDATE CASCADE` and the like belong to foreign keys.
+/// Cuts out `ON UPDATE expression` of columns; `ON UPDATE CASCADE` and the like belong to foreign
+/// keys.
 fn on_updates(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(String, ast::Expr)>> {
     const ACTIONS: &[&str] = &["cascade", "restrict", "no", "set"];
     const OPTIONS: &[&str] =
@@ -409,8 +412,8 @@ fn table_queries(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Whether a parenthesis in an expression opens a query that starts with one in parentheses: sqlparser takes the first for an operand
-/// there.
+/// Whether a parenthesis in an expression opens a query that starts with one in parentheses:
+/// sqlparser takes the first for an operand there.
 fn combines_in_parentheses(tokens: &[TokenWithSpan], at: usize) -> bool {
     let is_open = |i: usize| tokens.get(i).is_some_and(|t: &TokenWithSpan| t.token == Token::LParen);
     if !is_open(at) || !is_open(at + 1) || at == 0 {

@@ -1,4 +1,5 @@
-//! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not know.
+//! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not
+//! know.
 
 use crate::catalog::jobs::Control;
 use sqlparser::ast;
@@ -9,7 +10,8 @@ pub struct Statement {
     pub kind: Kind,
     /// Its own text: without the semicolon and what surrounds it.
     pub text: String,
-    /// Byte offset of `text` in the query string it came from, from 0 on. Error positions are relative to `text`.
+    /// Byte offset of `text` in the query string it came from, from 0 on. Error positions are
+    /// relative to `text`.
     pub offset: u32,
     /// `AS OF SYSTEM TIME` was said.
     pub as_of: Option<AsOfSystemTime>,
@@ -20,7 +22,8 @@ pub struct Statement {
     pub ignored: Vec<&'static str>,
 }
 
-/// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR SHARE`.
+/// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR
+/// SHARE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowLocks {
     /// All of its `FOR UPDATE` are `FOR NO KEY UPDATE`.
@@ -59,14 +62,15 @@ pub enum Kind {
     AlterIndex { index: IndexName, if_exists: bool, action: AlterIndex },
     /// `DROP INDEX table@index, …`.
     DropIndexes { indexes: Vec<IndexName>, if_exists: bool, cascade: bool },
-    /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …] [PLACEMENT …] [SECONDARY REGION r]`; other options
-    /// (`OWNER`, `ENCODING`, …) are accepted.
+    /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …] [PLACEMENT …] [SECONDARY
+    /// REGION r]`; other options (`OWNER`, `ENCODING`, …) are accepted.
     CreateDatabase { name: String, if_not_exists: bool, owner: Option<String>, regions: NewRegions },
     /// `ALTER DATABASE name …`.
     AlterDatabase { name: String, action: AlterDatabase },
     /// `ALTER TABLE name SET LOCALITY …`.
     SetLocality { table: ast::ObjectName, if_exists: bool, locality: Locality },
-    /// `ALTER TABLE name ALTER COLUMN column SET ON UPDATE expression`, or without an expression `… DROP ON UPDATE`.
+    /// `ALTER TABLE name ALTER COLUMN column SET ON UPDATE expression`, or without an expression `…
+    /// DROP ON UPDATE`.
     SetOnUpdate { table: ast::ObjectName, if_exists: bool, column: String, expression: Option<Box<ast::Expr>> },
     /// `ALTER TABLE name ALTER COLUMN column SET [NOT] VISIBLE`.
     SetVisible { table: ast::ObjectName, if_exists: bool, column: String, is_visible: bool },
@@ -283,7 +287,8 @@ pub enum ShowObjects {
     Settings,
     /// `SHOW RANGES`, or `SHOW GROUPS`: where replicas are.
     Ranges(ShowOf),
-    /// `SHOW ZONE CONFIGURATIONS`: what follows from regions and localities, in CockroachDB's words.
+    /// `SHOW ZONE CONFIGURATIONS`: what follows from regions and localities, in CockroachDB's
+    /// words.
     Zones(ShowOf),
     /// `SHOW SURVIVAL GOAL [FROM DATABASE d]`.
     SurvivalGoal(Option<String>),

@@ -14,7 +14,8 @@ pub(crate) struct Path {
     /// Position in the table's indexes.
     pub(crate) index: usize,
     pub(crate) prefix: Vec<Part>,
-    /// Instead of a prefix: what is looked at one after the other (`(a, b) IN ((1, 2), (3, 4))`, `a = 1 OR a > 5`).
+    /// Instead of a prefix: what is looked at one after the other (`(a, b) IN ((1, 2), (3, 4))`, `a
+    /// = 1 OR a > 5`).
     pub(crate) places: Vec<Place>,
     pub(crate) range: Option<Range>,
     /// Every column of a unique index is fixed: each key is one entry.
@@ -59,8 +60,8 @@ pub(crate) struct Range {
 /// Rows of a table nobody has counted.
 const TABLE_ROWS: f64 = 1000.0;
 
-/// The paths worth considering for a table under these conditions, the cheapest first. `outer`: columns whose values are known when
-/// the path is taken.
+/// The paths worth considering for a table under these conditions, the cheapest first. `outer`:
+/// columns whose values are known when the path is taken.
 pub(crate) fn paths(
     table: &TableRef,
     base: ColId,
@@ -145,8 +146,9 @@ impl Path {
     }
 }
 
-/// The paths to the places that an `OR` names, one for each `OR` whose sides all say more about the index than the other
-/// conditions do (`known`: of how many columns these give the values, and whether they bound the next one).
+/// The paths to the places that an `OR` names, one for each `OR` whose sides all say more about the
+/// index than the other conditions do (`known`: of how many columns these give the values, and
+/// whether they bound the next one).
 fn places<'t>(
     at: usize,
     table: &'t TableRef,
@@ -250,8 +252,8 @@ pub(crate) struct RegionsPart {
     pub(crate) consumed: Option<usize>,
 }
 
-/// What the conditions say about the regions of a `REGIONAL BY ROW` table's rows. `computed`: the expression of a generated
-/// column, over the table's columns.
+/// What the conditions say about the regions of a `REGIONAL BY ROW` table's rows. `computed`: the
+/// expression of a generated column, over the table's columns.
 pub(crate) fn regions(
     table: &TableRef,
     base: ColId,
@@ -342,7 +344,8 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
     }
 }
 
-/// The bounds on a column that some conditions give; `consumed`: the numbers of those that need no other test then.
+/// The bounds on a column that some conditions give; `consumed`: the numbers of those that need no
+/// other test then.
 fn bounds<'f>(
     filters: impl Iterator<Item = (usize, &'f Expr)>,
     id: ColId,
@@ -514,8 +517,8 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// What it takes to find the first row that meets all conditions: how many others come before it, those say that the path does
-    /// not answer. Where there is none, all are read.
+    /// What it takes to find the first row that meets all conditions: how many others come before
+    /// it, those say that the path does not answer. Where there is none, all are read.
     pub(super) fn cost_of_first(&self) -> f64 {
         let rows = self.path.rows.max(1.0);
         let read = (1.0 / self.left.max(f64::MIN_POSITIVE)).clamp(1.0, rows);
@@ -523,7 +526,8 @@ impl Lookup {
     }
 }
 
-/// The cheapest way to look up the rows of a table by conditions that have values for each row of others. `None`: they make none shorter.
+/// The cheapest way to look up the rows of a table by conditions that have values for each row of
+/// others. `None`: they make none shorter.
 pub(super) fn lookup(rel: &Rel, conds: &[Expr], known: &Known) -> Option<Lookup> {
     let Rel::Table { table, base, filters, .. } = rel else { return None };
     let usable = conds.iter().filter(|c| !c.needs_executor() && !c.is_volatile());
@@ -540,7 +544,8 @@ pub(super) fn lookup(rel: &Rel, conds: &[Expr], known: &Known) -> Option<Lookup>
 /// No estimate is below it: one that is nothing makes everything above it free.
 pub(super) const FEW: f64 = 0.01;
 
-/// A guess at how few rows a relation gives once columns are known: what the order of inner joins follows.
+/// A guess at how few rows a relation gives once columns are known: what the order of inner joins
+/// follows.
 pub(crate) fn promise(rel: &Rel, conds: &[Expr], have: &BTreeSet<ColId>, known: &Known) -> u64 {
     match rel {
         Rel::Table { table, base, filters, .. } => {

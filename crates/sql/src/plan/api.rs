@@ -35,7 +35,8 @@ pub enum Tag {
     Explain,
 }
 
-/// A statement, bound and planned. Immutable; cacheable while none of its descriptors changed and the search path is the same.
+/// A statement, bound and planned. Immutable; cacheable while none of its descriptors changed and
+/// the search path is the same.
 pub struct Prepared {
     /// Types of `$1`, `$2`, ….
     pub params: Vec<Type>,
@@ -50,7 +51,8 @@ pub struct Prepared {
     pub read_only: bool,
     /// The table whose rows it changes, the first one if there are several.
     pub changes: Option<DescriptorId>,
-    /// Whether a `Prepared` may be used for other literals, or again at all: false if it folded something that may change.
+    /// Whether a `Prepared` may be used for other literals, or again at all: false if it folded
+    /// something that may change.
     pub cacheable: bool,
     /// It is dear, and another plan may be the best one for other values of its parameters.
     pub is_of_values: bool,

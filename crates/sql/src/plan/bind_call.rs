@@ -1,4 +1,5 @@
-//! Binds calls: scalar functions, aggregates, window functions, set-returning functions in select lists, sequences.
+//! Binds calls: scalar functions, aggregates, window functions, set-returning functions in select
+//! lists, sequences.
 
 use super::bind_expr::kind;
 use super::bind_query::SETS_HINT;
@@ -84,7 +85,8 @@ impl Binder<'_> {
                 }
                 let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
                 if let ("pg_typeof", [Typed { ty: ty @ Type::Unknown, .. }]) = (name.as_str(), args.as_slice()) {
-                    // Nothing gives a literal a type here, nor a parameter, which is refused in the end.
+                    // Nothing gives a literal a type here, nor a parameter, which is refused in the
+                    // end.
                     return Ok(Typed::new(Expr::Const(Datum::Int(i64::from(ty.oid()))), Type::Regtype));
                 }
                 self.call_typed(&name, args)
@@ -225,8 +227,8 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Column(id), ty))
     }
 
-    /// The query that an aggregate belongs to: the innermost one that has a column of its arguments; if they have none, the one it
-    /// stands in (PostgreSQL manual, 4.2.7).
+    /// The query that an aggregate belongs to: the innermost one that has a column of its
+    /// arguments; if they have none, the one it stands in (PostgreSQL manual, 4.2.7).
     fn level_of(&self, call: &AggCall) -> usize {
         let used: BTreeSet<ColId> = call.exprs().into_iter().flat_map(Expr::columns).collect();
         let has_some = |s: &Scope| s.cols.iter().any(|c| used.contains(&c.id));
@@ -396,7 +398,8 @@ impl Binder<'_> {
     }
 }
 
-/// With the options of `ORDER BY`: `NULL`s are last ascending and first descending unless said otherwise.
+/// With the options of `ORDER BY`: `NULL`s are last ascending and first descending unless said
+/// otherwise.
 pub(crate) fn sort_key(expr: Expr, options: &ast::OrderByOptions) -> Result<SortKey> {
     let descending = match &options.sort {
         None | Some(ast::OrderBySort::Asc) => false,

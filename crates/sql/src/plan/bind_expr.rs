@@ -360,7 +360,8 @@ impl Binder<'_> {
         }
         let (l, r) = (self.expr(a)?, self.expr(b)?);
         let (_, lt, rt) = self.meets("=", &l.ty, &r.ty).map_err(|e| self.at_operator(e, a))?;
-        // Dates and times of different types have operators of their own, which convert the smaller one.
+        // Dates and times of different types have operators of their own, which convert the smaller
+        // one.
         let larger = [Type::Timestamptz, Type::Timestamp].into_iter().find(|t| lt != rt && (lt == *t || rt == *t));
         let (lt, rt) = larger.map_or((lt, rt), |t| (t.clone(), t));
         let l = self.coerce(l, &lt, CastContext::Implicit)?;
@@ -532,7 +533,8 @@ impl Binder<'_> {
     fn array(&mut self, items: &[Ast]) -> Result<Typed> {
         let items: Vec<Typed> = items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?;
         if items.is_empty() {
-            // Its type comes from a cast around it; without one PostgreSQL refuses, and text is what a cast converts from.
+            // Its type comes from a cast around it; without one PostgreSQL refuses, and text is
+            // what a cast converts from.
             return Ok(Typed::new(Expr::Const(Datum::Text("{}".into())), Type::Unknown));
         }
         let types: Vec<Type> = items.iter().map(|i| i.ty.clone()).collect();
@@ -619,7 +621,8 @@ pub(crate) fn unnest(mut e: &Ast) -> &Ast {
     e
 }
 
-/// A row is not null if none of its fields is, so one with some `NULL`s is neither null nor not null (PostgreSQL manual, 9.2).
+/// A row is not null if none of its fields is, so one with some `NULL`s is neither null nor not
+/// null (PostgreSQL manual, 9.2).
 fn row_is_not_null(row: Expr) -> Expr {
     fn body(_: &functions::Call<'_>, args: &[Datum]) -> Result<Datum> {
         Ok(Datum::Bool(match &args[0] {
@@ -697,7 +700,8 @@ pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
     functions::kind_of(name)
 }
 
-/// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign of the power.
+/// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign
+/// of the power.
 fn of_negative(power: &Ast) -> Option<Ast> {
     let Ast::BinaryOp { left, op: BinaryOperator::PGExp, right } = power else { return None };
     let negative = || Ast::UnaryOp { op: UnaryOperator::Minus, expr: left.clone() };
@@ -705,8 +709,8 @@ fn of_negative(power: &Ast) -> Option<Ast> {
     Some(Ast::BinaryOp { left, op: BinaryOperator::PGExp, right: right.clone() })
 }
 
-/// `MINUTE TO SECOND` takes two numbers for minutes and seconds; elsewhere they are hours and minutes
-/// (PostgreSQL manual, 8.5.4).
+/// `MINUTE TO SECOND` takes two numbers for minutes and seconds; elsewhere they are hours and
+/// minutes (PostgreSQL manual, 8.5.4).
 fn minutes_first(text: String) -> String {
     let bare = text.trim();
     let (sign, digits) = match bare.strip_prefix(['-', '+']) {

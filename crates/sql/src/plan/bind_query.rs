@@ -187,7 +187,8 @@ impl Binder<'_> {
         }
         let mut types = Vec::new();
         for (a, b) in lcols.iter().zip(&rcols) {
-            // A literal without a type has become a text; NULL of another type is one that was cast.
+            // A literal without a type has become a text; NULL of another type is one that was
+            // cast.
             let literal = |rel: &Rel, c: &OutCol| literal_of(rel, c.id).filter(|_| c.ty == Type::Text);
             let own = |rel: &Rel, c: &OutCol| literal(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
@@ -441,7 +442,8 @@ impl Binder<'_> {
                 Expr::Column(c) => self.scopes.last().and_then(|s| s.cols.iter().find(|x| x.id == *c)).and_then(|x| x.origin),
                 _ => None,
             };
-            // An unchanged column keeps its name, once; one of an outer query is another column here, which an outer join may fill with NULL.
+            // An unchanged column keeps its name, once; one of an outer query is another column
+            // here, which an outer join may fill with NULL.
             let id = match &item.expr {
                 Expr::Column(c) if own.contains(c) && !exprs.iter().any(|(id, _)| id == c) => *c,
                 _ => self.fresh(),
@@ -479,7 +481,8 @@ impl Binder<'_> {
             Some(None) => rel = Rel::Distinct { input: Box::new(rel), on: None },
             Some(Some(_)) => {
                 let on = on.unwrap_or_default();
-                // The rows of a group must meet: sort by the ON expressions first, unless ORDER BY does.
+                // The rows of a group must meet: sort by the ON expressions first, unless ORDER BY
+                // does.
                 let leading: Vec<&Expr> = sort.iter().take(on.len()).map(|k| &k.expr).collect();
                 let leads = |e: &Expr| leading.iter().any(|l| l.is_same(e));
                 let are_those = leading.iter().all(|l| on.iter().any(|e| l.is_same(e))) && on.iter().all(leads);
@@ -503,7 +506,8 @@ impl Binder<'_> {
         Ok((rel, out))
     }
 
-    /// The select list (or `RETURNING`), wildcards expanded: expressions with the names of their columns.
+    /// The select list (or `RETURNING`), wildcards expanded: expressions with the names of their
+    /// columns.
     pub(crate) fn select_items(&mut self, items: &[ast::SelectItem]) -> Result<Vec<(Typed, String)>> {
         let mut out = Vec::new();
         for item in items {
@@ -573,8 +577,8 @@ impl Binder<'_> {
         Ok((keys, !exprs.is_empty()))
     }
 
-    /// An output column that `GROUP BY` names is computed before there are groups. The error points at the call in that column, as
-    /// PostgreSQL's does.
+    /// An output column that `GROUP BY` names is computed before there are groups. The error points
+    /// at the call in that column, as PostgreSQL's does.
     fn refuse_grouped_results(&self, key: &Expr) -> Result<()> {
         let scope = self.scopes.last().expect("a select has a scope");
         let used = key.columns();
@@ -611,8 +615,8 @@ impl Binder<'_> {
         keys.extend(more);
     }
 
-    /// An expression of `ORDER BY`, `GROUP BY` or `DISTINCT ON`: a position, an output column's name, or any expression. In
-    /// `GROUP BY` an input column wins over an output column.
+    /// An expression of `ORDER BY`, `GROUP BY` or `DISTINCT ON`: a position, an output column's
+    /// name, or any expression. In `GROUP BY` an input column wins over an output column.
     fn order_expr(&mut self, e: &Ast, items: &[(Typed, String)], clause: &str) -> Result<Expr> {
         match unnest(e) {
             Ast::Value(ast::ValueWithSpan { value: ast::Value::Number(n, _), span }) => {
@@ -660,8 +664,8 @@ impl Binder<'_> {
     }
 }
 
-/// In PostgreSQL all parts of a statement see the state before it. Here the changes come first, one after the other, so nothing else
-/// may read what they change.
+/// In PostgreSQL all parts of a statement see the state before it. Here the changes come first, one
+/// after the other, so nothing else may read what they change.
 fn reads_what_is_changed(changing: &[Rel], rel: &Rel) -> Result<()> {
     let mut changed = BTreeSet::new();
     for part in changing {
@@ -721,7 +725,8 @@ fn visit_outside_ctes(rel: &Rel, f: &mut dyn FnMut(&Rel)) {
     }
 }
 
-/// The literal without a type that a column of a query shows in every row: a `UNION` or an `INSERT` gives it its type.
+/// The literal without a type that a column of a query shows in every row: a `UNION` or an `INSERT`
+/// gives it its type.
 pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
     match rel {
         Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => literal_of(input, id),
@@ -748,7 +753,8 @@ fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<O
     Ok(cols)
 }
 
-/// Rewrites an expression over the groups: what equals a key is the key; any other input column is 42803.
+/// Rewrites an expression over the groups: what equals a key is the key; any other input column is
+/// 42803.
 fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: &[ScopeCol]) -> Result<()> {
     if let Some((id, _)) = keys.iter().find(|(_, k)| !matches!(k, Expr::Const(_)) && k.is_same(e)) {
         *e = Expr::Column(*id);

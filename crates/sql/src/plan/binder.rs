@@ -55,7 +55,8 @@ pub(crate) struct Scope {
     pub(crate) no_aggregates: Option<&'static str>,
     pub(crate) aggs: Vec<(ColId, AggCall, Type)>,
     pub(crate) windows: Vec<(ColId, WindowCall, Type)>,
-    /// Where the calls in `aggs` and `windows` are written first, by what they compute: errors about them point there.
+    /// Where the calls in `aggs` and `windows` are written first, by what they compute: errors
+    /// about them point there.
     pub(crate) calls_at: Vec<(ColId, Span)>,
     pub(crate) sets: Vec<(ColId, SetFunction, Vec<Expr>)>,
     /// Whether set-returning functions may stand here (the select list).
@@ -167,7 +168,8 @@ impl<'a> Binder<'a> {
     pub(crate) fn scope(&mut self) -> &mut Scope {
         self.scopes.last_mut().expect("a scope is open")
     }
-    /// Binds a part of a select list where no set-returning function may stand, with the message that says so.
+    /// Binds a part of a select list where no set-returning function may stand, with the message
+    /// that says so.
     pub(crate) fn without_sets<R>(&mut self, message: &'static str, bind: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let Some(scope) = self.scopes.last_mut() else { return bind(self) };
         let before = scope.no_sets.replace(message);
@@ -386,7 +388,8 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 impl Type {
-    /// What a parameter in the place of a value of this type is: the type without its modifier; `char(n)` stays blank-padded text.
+    /// What a parameter in the place of a value of this type is: the type without its modifier;
+    /// `char(n)` stays blank-padded text.
     pub(crate) fn without_modifier_for_param(&self) -> Type {
         self.without_modifier()
     }

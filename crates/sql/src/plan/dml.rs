@@ -20,7 +20,8 @@ use std::sync::Arc;
 pub(crate) struct Dml {
     pub(crate) table: Arc<TablePlan>,
     pub(crate) keys: Arc<ForeignKeys>,
-    /// Insert: one column per target. Update, delete: the target's columns, then those of `FROM`/`USING`.
+    /// Insert: one column per target. Update, delete: the target's columns, then those of
+    /// `FROM`/`USING`.
     pub(crate) input: Rel,
     pub(crate) kind: DmlKind,
     /// The target's columns in `returning` are `base + ordinal`.
@@ -52,7 +53,8 @@ pub(crate) struct Conflict {
     pub(crate) update: Option<ConflictUpdate>,
 }
 
-/// Expressions over the existing row (`base + ordinal`) and the proposed one (`excluded + ordinal`).
+/// Expressions over the existing row (`base + ordinal`) and the proposed one (`excluded +
+/// ordinal`).
 #[derive(Clone, Debug)]
 pub(crate) struct ConflictUpdate {
     pub(crate) excluded: ColId,
@@ -61,7 +63,8 @@ pub(crate) struct ConflictUpdate {
 }
 
 impl Dml {
-    /// 0A000 if a subquery of `RETURNING` reads what the statement changes: it would see the change, and must not.
+    /// 0A000 if a subquery of `RETURNING` reads what the statement changes: it would see the
+    /// change, and must not.
     fn check_returning(&self) -> Result<()> {
         let changed = self.changes();
         let mut read = None;
@@ -91,7 +94,8 @@ impl Dml {
         changed.extend(children.map(|(child, _)| child.table.id));
         changed
     }
-    /// The columns that stand for the written row and, in `ON CONFLICT DO UPDATE`, for the proposed one.
+    /// The columns that stand for the written row and, in `ON CONFLICT DO UPDATE`, for the proposed
+    /// one.
     pub(crate) fn row_columns(&self) -> Vec<ColId> {
         let width = self.table.types.len() as u32;
         let mut cols: Vec<ColId> = (self.base..self.base + width).collect();
@@ -289,7 +293,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Values given for identity columns: refused for `GENERATED ALWAYS`, or replaced, as `OVERRIDING` says.
+    /// Values given for identity columns: refused for `GENERATED ALWAYS`, or replaced, as
+    /// `OVERRIDING` says.
     fn check_identity(
         &mut self,
         table: &TableRef,
@@ -418,8 +423,8 @@ impl Binder<'_> {
         Ok(Conflict { arbiters, update: Some(ConflictUpdate { excluded, set, filter }) })
     }
 
-    /// What an `UPSERT` does with a row whose primary key is there: it gets the values that are given.
-    /// Without a list, every column does.
+    /// What an `UPSERT` does with a row whose primary key is there: it gets the values that are
+    /// given. Without a list, every column does.
     fn upsert(&mut self, plan: &TablePlan, given: Option<&Vec<u32>>, base: ColId) -> Option<Conflict> {
         let table = &plan.table;
         let given = given.cloned().unwrap_or_else(|| table.public_columns().map(|(o, _)| o).collect());
@@ -657,7 +662,8 @@ fn base_of(rel: &Rel) -> ColId {
     }
 }
 
-/// Whether an update may give a row other keys: those of unique indexes, which rows of other tables may refer to, and its region.
+/// Whether an update may give a row other keys: those of unique indexes, which rows of other tables
+/// may refer to, and its region.
 fn may_change_keys(table: &TableRef, set: &[(u32, Expr)]) -> bool {
     let is_generated = |o: u32| table.columns[o as usize].generated.is_some();
     let keys = table.indexes.iter().filter(|i| i.unique).flat_map(|i| &i.columns).map(|c| c.ordinal);

@@ -1,9 +1,9 @@
-//! How many rows conditions leave, and what it takes to read them: for tables that have statistics. Without them, plans follow rules
-//! that need none (`access`), and stay what they are.
+//! How many rows conditions leave, and what it takes to read them: for tables that have statistics.
+//! Without them, plans follow rules that need none (`access`), and stay what they are.
 //!
-//! Estimates are PostgreSQL's: columns are independent of each other, every value of the side with fewer distinct values has partners.
-//! Costs are microseconds of this engine's time on one core, measured over tables of 10,000 to 1,000,000 rows, and the way to rows in
-//! other regions.
+//! Estimates are PostgreSQL's: columns are independent of each other, every value of the side with
+//! fewer distinct values has partners. Costs are microseconds of this engine's time on one core,
+//! measured over tables of 10,000 to 1,000,000 rows, and the way to rows in other regions.
 
 use super::access::{Part, Path, Place, Range};
 use super::expr::{Cmp, ColId, Expr};
@@ -27,10 +27,11 @@ const BUILD: f64 = 1.0;
 const PROBE: f64 = 0.6;
 /// Making a row of two.
 const JOINED: f64 = 0.3;
-/// A whole table counts as one of so many rows at least: what is read is certified, and others write there. A table without statistics
-/// counts as one of as many.
+/// A whole table counts as one of so many rows at least: what is read is certified, and others
+/// write there. A table without statistics counts as one of as many.
 const WHOLE_MIN: f64 = 1_000.0;
-/// Reading a row that is going to be written: whoever writes one that was read in vain has to wait, or one of both to begin again.
+/// Reading a row that is going to be written: whoever writes one that was read in vain has to wait,
+/// or one of both to begin again.
 pub(super) const LOCKED: f64 = 20.0;
 /// A comparison while sorting.
 const COMPARED: f64 = 0.1;
@@ -66,7 +67,8 @@ struct Table {
     statistics: Arc<TableStatistics>,
     /// Its rows, or some of them, are in other regions.
     is_far: bool,
-    /// Columns of which one value is in one region: that is taken for the gateway's own, if the value is the statement's.
+    /// Columns of which one value is in one region: that is taken for the gateway's own, if the
+    /// value is the statement's.
     pins: Vec<u32>,
 }
 
@@ -348,7 +350,8 @@ impl Known {
         Some((rows * part).min(most))
     }
 
-    /// What it takes to read a part of an index. `is_covering`: its entries are all that is needed. `None`: its table is not counted.
+    /// What it takes to read a part of an index. `is_covering`: its entries are all that is needed.
+    /// `None`: its table is not counted.
     pub(super) fn cost_of_path(&self, base: ColId, path: &Path, is_covering: bool) -> Option<f64> {
         let table = self.tables.get(&base)?;
         let columns = &table.table.indexes[path.index].columns;

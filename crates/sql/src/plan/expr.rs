@@ -1,8 +1,9 @@
 //! Bound expressions: names are columns, operators are functions, types are known.
 //!
-//! While a statement is bound, a column is named by a number unique in the statement ([`ColId`]), so that moving an expression
-//! through the plan changes nothing in it. When the physical plan is made, each [`Expr::Column`] becomes a place in its
-//! operator's input row ([`Expr::Slot`]) or in the frame of values that a correlated subplan was started with ([`Expr::Arg`]).
+//! While a statement is bound, a column is named by a number unique in the statement ([`ColId`]),
+//! so that moving an expression through the plan changes nothing in it. When the physical plan is
+//! made, each [`Expr::Column`] becomes a place in its operator's input row ([`Expr::Slot`]) or in
+//! the frame of values that a correlated subplan was started with ([`Expr::Arg`]).
 
 use super::rel::Rel;
 use crate::types::cast::is_immutable_cast;
@@ -143,7 +144,8 @@ pub(crate) struct RowMeets {
     pub(crate) cmp: Cmp,
     /// Of each field: whether the two are equal.
     pub(crate) equal: Vec<Meets>,
-    /// Of each field: whether the left one comes first, or for `>` and `>=` the right one. Empty for `=` and `<>`.
+    /// Of each field: whether the left one comes first, or for `>` and `>=` the right one. Empty
+    /// for `=` and `<>`.
     pub(crate) strict: Vec<Meets>,
 }
 
@@ -170,7 +172,8 @@ impl Meets {
 /// Shorter lists are compared one by one.
 pub(crate) const SHORT_LIST_MAX: usize = 8;
 
-/// `(left, …) IN ((…), …)`, or a disjunction that says the same: looked up, not compared one by one.
+/// `(left, …) IN ((…), …)`, or a disjunction that says the same: looked up, not compared one by
+/// one.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOf {
     pub(crate) left: Vec<Expr>,
@@ -415,7 +418,8 @@ impl Expr {
     pub(crate) fn any(&self, f: &dyn Fn(&Expr) -> bool) -> bool {
         f(self) || self.children().into_iter().any(|c| c.any(f))
     }
-    /// Columns used and not made inside: those of this statement level and outer ones, and what subqueries take from outside.
+    /// Columns used and not made inside: those of this statement level and outer ones, and what
+    /// subqueries take from outside.
     pub(crate) fn columns(&self) -> Vec<ColId> {
         let mut out = Vec::new();
         self.add_columns(&mut out);
@@ -466,7 +470,8 @@ impl Expr {
         });
         are_planned.then_some(out)
     }
-    /// Replaces columns by expressions, inside subqueries too. Only sound where the replacement may be computed again.
+    /// Replaces columns by expressions, inside subqueries too. Only sound where the replacement may
+    /// be computed again.
     pub(crate) fn substitute(&mut self, with: &dyn Fn(ColId) -> Option<Expr>) {
         if let Expr::Column(c) = self {
             if let Some(e) = with(*c) {
@@ -524,8 +529,9 @@ impl Expr {
         let is_later = |e: &Expr| matches!(e, Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_));
         self.is_immutable() && !self.any(&is_later)
     }
-    /// Whether both are written the same once names are resolved: then the one's value can stand for the other's, unless they are
-    /// volatile. `SELECT random() … GROUP BY random()` means one column; two calls of `sum(random())` do not (PostgreSQL's `equal()` and
+    /// Whether both are written the same once names are resolved: then the one's value can stand
+    /// for the other's, unless they are volatile. `SELECT random() … GROUP BY random()` means one
+    /// column; two calls of `sum(random())` do not (PostgreSQL's `equal()` and
     /// `find_compatible_agg`): see [`super::rel::AggCall::is_one_value_with`].
     pub(crate) fn is_same(&self, other: &Expr) -> bool {
         use Expr as E;

@@ -4,8 +4,8 @@
 //! AST ──bind──▶ Rel over ColIds ──optimize──▶ Rel ──compile──▶ Node over slots
 //! ```
 //!
-//! * `binder`, `bind_expr`, `bind_call`, `bind_query`, `bind_from`, `dml`: names, types and parameters; what is wrong with a statement is found here,
-//!   with PostgreSQL's codes and words.
+//! * `binder`, `bind_expr`, `bind_call`, `bind_query`, `bind_from`, `dml`: names, types and
+//!   parameters; what is wrong with a statement is found here, with PostgreSQL's codes and words.
 //! * `table`: what a writer needs to know about a table.
 //! * `optimize`: conditions move down, inner joins are ordered.
 //! * `access`: which part of which index.
@@ -59,7 +59,8 @@ pub(crate) enum Plan {
     },
 }
 
-/// Whether a statement is one that [`prepare`] takes: queries, DML, `EXPLAIN` of them. Everything else is DDL or the session's.
+/// Whether a statement is one that [`prepare`] takes: queries, DML, `EXPLAIN` of them. Everything
+/// else is DDL or the session's.
 pub fn is_plannable(statement: &Statement) -> bool {
     use ast::Statement as S;
     match &statement.kind {
@@ -71,7 +72,8 @@ pub fn is_plannable(statement: &Statement) -> bool {
 /// What a statement has to cost before it is planned for its values, each time.
 const DEAR_MICROS: f64 = 5_000.0;
 
-/// Binds and plans a statement. `param_types`: what the client declared; `None`, or too few, are inferred.
+/// Binds and plans a statement. `param_types`: what the client declared; `None`, or too few, are
+/// inferred.
 pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<Type>]) -> Result<Prepared> {
     let Kind::Sql(sql) = &statement.kind else {
         return Err(Error::unsupported("this statement cannot be planned"));
@@ -82,7 +84,8 @@ pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<T
     prepare_for(statement, ctx, param_types, &[])
 }
 
-/// The same for values of the parameters: the plan is right for all others too, and may be a bad one for them.
+/// The same for values of the parameters: the plan is right for all others too, and may be a bad
+/// one for them.
 pub(crate) fn prepare_for(
     statement: &Statement,
     ctx: &PlanContext,
@@ -114,15 +117,16 @@ pub(crate) fn prepare_for(
     finish(b, tag, rel, out)
 }
 
-/// An `INSERT` of rows of values for these columns, `$1` for the first: what `COPY FROM` runs through
-/// [`crate::exec::insert_rows`].
+/// An `INSERT` of rows of values for these columns, `$1` for the first: what `COPY FROM` runs
+/// through [`crate::exec::insert_rows`].
 pub fn prepare_insert(table: &TableRef, ordinals: &[u32], ctx: &PlanContext) -> Result<Prepared> {
     let mut b = Binder::new(*ctx, "", &[]);
     let (rel, out) = b.insert_params(table, ordinals)?;
     finish(b, Tag::Insert, rel, out)
 }
 
-/// Evaluates a constant expression, such as the value of `SET` or a parameter of `EXECUTE`, as a type.
+/// Evaluates a constant expression, such as the value of `SET` or a parameter of `EXECUTE`, as a
+/// type.
 pub fn evaluate(e: &ast::Expr, ty: &Type, ctx: &PlanContext) -> Result<Datum> {
     let mut b = Binder::new(*ctx, "", &[]);
     b.scopes.push(Scope { no_aggregates: Some("EXECUTE parameters"), ..Scope::default() });
@@ -140,8 +144,8 @@ pub fn stable_default(text: &str, ty: &Type, ctx: &PlanContext) -> Result<Option
     }
 }
 
-/// Checks that an expression over a table's columns binds, and tells its type: for defaults, checks, generated columns and
-/// predicates in DDL.
+/// Checks that an expression over a table's columns binds, and tells its type: for defaults,
+/// checks, generated columns and predicates in DDL.
 pub fn check_expression(e: &ast::Expr, table: Option<&TableRef>, ctx: &PlanContext) -> Result<Type> {
     let mut b = Binder::new(*ctx, "", &[]);
     let mut scope = Scope { no_aggregates: Some("this expression"), ..Scope::default() };

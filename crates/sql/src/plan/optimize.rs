@@ -197,7 +197,8 @@ fn rejects_nulls(c: &Expr, cols: &BTreeSet<ColId>) -> bool {
     }
 }
 
-/// A cluster of inner joins: its leaves in a good order, each condition as early as its columns are there.
+/// A cluster of inner joins: its leaves in a good order, each condition as early as its columns are
+/// there.
 fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     let mut leaves = Vec::new();
     flatten(rel, &mut leaves, &mut conds);
@@ -260,7 +261,8 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
 /// More leaves are joined in an order that is found step by step.
 const ALL_ORDERS_MAX: usize = 8;
 
-/// The cheapest order of leaves, if the rows of all are counted: each joined to what the ones before it come to.
+/// The cheapest order of leaves, if the rows of all are counted: each joined to what the ones
+/// before it come to.
 fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], known: &Known) -> Option<Vec<usize>> {
     let leaves: Vec<&Rel> = leaves.iter().map(|l| l.as_ref().expect("nothing is joined yet")).collect();
     let n = leaves.len();
@@ -341,7 +343,8 @@ fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], known: &Known) -> Option<Vec<
     (order.len() == n).then_some(order)
 }
 
-/// What follows from columns that equal each other: if one of them has a value, or one of some values, so have the others.
+/// What follows from columns that equal each other: if one of them has a value, or one of some
+/// values, so have the others.
 fn implied(conds: &[Expr]) -> Vec<Expr> {
     let mut classes: Vec<BTreeSet<ColId>> = Vec::new();
     for c in conds {
@@ -369,7 +372,8 @@ fn implied(conds: &[Expr]) -> Vec<Expr> {
     out
 }
 
-/// The column of a condition that says that it has a value, or one of some values, which are known before any row is read.
+/// The column of a condition that says that it has a value, or one of some values, which are known
+/// before any row is read.
 fn valued(c: &Expr) -> Option<ColId> {
     let is_known = |e: &Expr| e.columns().is_empty() && !e.is_volatile() && !e.needs_executor();
     match c {

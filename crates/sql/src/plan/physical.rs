@@ -69,7 +69,8 @@ pub(crate) enum Node {
         /// See [`Scan::estimate`].
         estimate: Option<f64>,
     },
-    /// The right side is run for each left row, with a frame computed from it; or once, if it takes nothing.
+    /// The right side is run for each left row, with a frame computed from it; or once, if it takes
+    /// nothing.
     LoopJoin {
         kind: JoinKind,
         left: Arc<Node>,
@@ -159,7 +160,8 @@ pub(crate) struct Scan {
     pub(crate) locking: Locking,
     /// Whether the index's entries hold every column of the output.
     pub(crate) is_covering: bool,
-    /// Of a table that is `REGIONAL BY ROW`: the regions whose rows may match, if a condition says so.
+    /// Of a table that is `REGIONAL BY ROW`: the regions whose rows may match, if a condition says
+    /// so.
     pub(crate) regions: Option<Regions>,
     /// Whether the rows of several groups are merged in the order of the index.
     pub(crate) is_merged: bool,
@@ -171,7 +173,8 @@ pub(crate) struct Scan {
 #[derive(Debug)]
 pub(crate) struct Regions {
     pub(crate) part: KeyPart,
-    /// From columns that the region is computed from. A computation that fails says only that there is no such row.
+    /// From columns that the region is computed from. A computation that fails says only that there
+    /// is no such row.
     pub(crate) is_computed: bool,
 }
 
@@ -248,7 +251,8 @@ pub(crate) struct DmlPlan {
     pub(crate) keys: Arc<ForeignKeys>,
     pub(crate) input: Arc<Node>,
     pub(crate) kind: DmlPlanKind,
-    /// Insert: over the new row by ordinal. Update, delete: over the row by ordinal, then the rest of the input.
+    /// Insert: over the new row by ordinal. Update, delete: over the row by ordinal, then the rest
+    /// of the input.
     pub(crate) returning: Vec<Scalar>,
 }
 
@@ -297,7 +301,8 @@ impl Built {
 /// What the parent would like the order to be.
 type Wish<'w> = Option<&'w [(ColId, bool, bool)]>;
 
-/// Compiles a statement's relation; its output is exactly `out`. Also what it costs, as far as statistics tell (microseconds).
+/// Compiles a statement's relation; its output is exactly `out`. Also what it costs, as far as
+/// statistics tell (microseconds).
 pub(crate) fn compile(
     rel: &Rel,
     out: &[ColId],
@@ -754,8 +759,8 @@ impl Compiler<'_> {
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }
 
-    /// Whether the partners of each left row are looked up in the right table, by conditions that mention both. `used`: how many of the
-    /// left rows are needed.
+    /// Whether the partners of each left row are looked up in the right table, by conditions that
+    /// mention both. `used`: how many of the left rows are needed.
     fn is_to_look_up(&self, (used, left): (f64, f64), right: &Rel, kind: JoinKind, usable: &[Expr]) -> bool {
         let Rel::Table { table, base, filters, .. } = right else { return false };
         if let Some(rows) = self.known.rows_of(*base) {

@@ -55,7 +55,8 @@ pub(crate) enum Rel {
         keys: Vec<(ColId, Expr)>,
         aggs: Vec<(ColId, AggCall)>,
     },
-    /// Over all columns of the input, or `ON` some expressions (the first row of each, in the input's order).
+    /// Over all columns of the input, or `ON` some expressions (the first row of each, in the
+    /// input's order).
     Distinct {
         input: Box<Rel>,
         on: Option<Vec<Expr>>,
@@ -320,7 +321,8 @@ impl Rel {
             | Rel::First { .. } => Vec::new(),
         }
     }
-    /// Changes every expression of the tree. Common table expressions and DML are shared and never depend on what is replaced.
+    /// Changes every expression of the tree. Common table expressions and DML are shared and never
+    /// depend on what is replaced.
     pub(crate) fn visit_exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match self {
             Rel::Values { rows, .. } => rows.iter_mut().flatten().for_each(&mut *f),
@@ -358,8 +360,8 @@ impl Rel {
             input.visit_exprs_mut(f);
         }
     }
-    /// Whether a column is one of a projection's that has its name from elsewhere: perhaps from outside, where it is all that a subquery
-    /// gives.
+    /// Whether a column is one of a projection's that has its name from elsewhere: perhaps from
+    /// outside, where it is all that a subquery gives.
     fn hands_on(&self, col: ColId) -> bool {
         let Rel::Project { exprs, .. } = self else { return false };
         exprs.iter().any(|(id, e)| *id == col && matches!(e, Expr::Column(from) if *from == col))

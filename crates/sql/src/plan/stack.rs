@@ -1,12 +1,14 @@
-//! How much stack a recursion has used, as PostgreSQL's `check_stack_depth` does it: by the distance of two addresses.
+//! How much stack a recursion has used, as PostgreSQL's `check_stack_depth` does it: by the
+//! distance of two addresses.
 //!
-//! The parser bounds the depth of what it accepts; what a level costs afterwards differs between builds and kinds of statements, so
-//! the recursions of binding and planning measure it. (Execution cannot: it may continue on another thread. It costs less per level
-//! than planning did.)
+//! The parser bounds the depth of what it accepts; what a level costs afterwards differs between
+//! builds and kinds of statements, so the recursions of binding and planning measure it. (Execution
+//! cannot: it may continue on another thread. It costs less per level than planning did.)
 
 use meridian_base::Result;
 
-/// What one recursion may use of a worker's stack (2 MiB), leaving room for what calls it and for what it calls.
+/// What one recursion may use of a worker's stack (2 MiB), leaving room for what calls it and for
+/// what it calls.
 const STACK_BYTES_MAX: usize = 640 << 10;
 
 /// Where the stack is now.

@@ -1,4 +1,5 @@
-//! What writing a table takes: its checks, generated columns, partial-index predicates and foreign keys, bound to ordinals.
+//! What writing a table takes: its checks, generated columns, partial-index predicates and foreign
+//! keys, bound to ordinals.
 
 use super::binder::{Binder, Scope};
 use super::expr::Expr;
@@ -29,7 +30,8 @@ pub struct TablePlan {
     pub(crate) predicates: Vec<Option<Expr>>,
     /// By ordinal: what a column that is not given gets. `None`: `NULL`.
     pub(crate) defaults: Vec<Option<Expr>>,
-    /// While columns are being filled ([`ColumnState::Filling`]): those that are not computed from their row.
+    /// While columns are being filled ([`ColumnState::Filling`]): those that are not computed from
+    /// their row.
     pub(crate) filling: Vec<Filling>,
     /// While the table's locality changes.
     pub(crate) mirror: Option<Mirror>,
@@ -41,7 +43,8 @@ pub(crate) struct Filling {
     pub(crate) ordinal: u32,
     /// In a row that was there before: its default.
     pub(crate) stored: Scalar,
-    /// In a row that is updated: what its `ON UPDATE` says, or else a new default. Nobody has seen the value it replaces.
+    /// In a row that is updated: what its `ON UPDATE` says, or else a new default. Nobody has seen
+    /// the value it replaces.
     pub(crate) updated: Scalar,
 }
 
@@ -56,7 +59,8 @@ pub(crate) struct Mirror {
 /// Foreign keys around a table that is written, with the tables at their other ends.
 #[derive(Debug, Default)]
 pub(crate) struct ForeignKeys {
-    /// Of the table itself: the constraint, the parent, and the position of the parent's index on the referenced columns.
+    /// Of the table itself: the constraint, the parent, and the position of the parent's index on
+    /// the referenced columns.
     pub(crate) parents: BTreeMap<DescriptorId, Vec<(ForeignKey, Arc<TablePlan>, usize)>>,
     /// Of other tables (or the same): the child, and the constraint.
     pub(crate) children: BTreeMap<DescriptorId, Vec<(Arc<TablePlan>, ForeignKey)>>,
@@ -191,13 +195,14 @@ impl Binder<'_> {
 }
 
 impl TablePlan {
-    /// Binds a table's texts: for backfills and validations, which read and write rows without a statement.
+    /// Binds a table's texts: for backfills and validations, which read and write rows without a
+    /// statement.
     pub fn new(table: &TableRef, ctx: super::PlanContext) -> Result<Arc<TablePlan>> {
         Binder::new(ctx, "", &[]).table_plan(table)
     }
-    /// Refuses generated columns whose value depends on more than their row (PostgreSQL manual, 5.3): every session computes
-    /// them, and finds rows by them. `elsewhere` is the plan as a session in other circumstances makes it, whose literals must
-    /// be the same.
+    /// Refuses generated columns whose value depends on more than their row (PostgreSQL manual,
+    /// 5.3): every session computes them, and finds rows by them. `elsewhere` is the plan as a
+    /// session in other circumstances makes it, whose literals must be the same.
     pub fn check_immutable(&self, elsewhere: impl FnOnce() -> Result<Arc<TablePlan>>) -> Result<()> {
         let refuse = |ordinal: u32| {
             let message = "generation expression is not immutable";

@@ -1,12 +1,15 @@
-//! Subqueries that only test a row become joins: `EXISTS` and `IN` one that keeps the left rows with a partner, `NOT EXISTS` one that
-//! keeps those without.
+//! Subqueries that only test a row become joins: `EXISTS` and `IN` one that keeps the left rows
+//! with a partner, `NOT EXISTS` one that keeps those without.
 //!
-//! Only conditions that every row is tested by are changed (conjuncts of a `WHERE`, `ON` or `HAVING`): there, NULL and false are the same, so
-//! that `IN` is the join over its equalities. `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
-//! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and those of rows that are locked: a join reads,
-//! and locks, rows before it knows whether they match. And so do those of which an index finds the rows that belong to the outer one: how many
-//! outer rows there are is not known without statistics, and a join would read, and keep, all of a large table for a few. With statistics
-//! they become joins too, which look up their partners, or not, as is cheaper.
+//! Only conditions that every row is tested by are changed (conjuncts of a `WHERE`, `ON` or
+//! `HAVING`): there, NULL and false are the same, so that `IN` is the join over its equalities.
+//! `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
+//! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and
+//! those of rows that are locked: a join reads, and locks, rows before it knows whether they match.
+//! And so do those of which an index finds the rows that belong to the outer one: how many outer
+//! rows there are is not known without statistics, and a join would read, and keep, all of a large
+//! table for a few. With statistics they become joins too, which look up their partners, or not, as
+//! is cheaper.
 
 use super::access;
 use super::estimate::Known;
@@ -15,9 +18,11 @@ use super::rel::{JoinKind, Rel};
 use crate::env::Locking;
 use std::collections::BTreeSet;
 
-/// For fewer rows than these a subquery over several tables is run for each: it knows the row's values then.
+/// For fewer rows than these a subquery over several tables is run for each: it knows the row's
+/// values then.
 const ROWS_MIN: f64 = 50.0;
-/// So many times fewer rows on the right side are looked up in the left one, instead of the other way round.
+/// So many times fewer rows on the right side are looked up in the left one, instead of the other
+/// way round.
 const SMALLER: f64 = 4.0;
 
 /// A relation and conditions on it, with as many of them as can be made joins.
@@ -102,7 +107,8 @@ impl Partner {
         let conds: Vec<Expr> = self.on.iter().cloned().chain(equal).collect();
         !self.on.is_empty() && has_path(below(&self.rel), &conds)
     }
-    /// Whether a join may be better than the subquery for each row. Where all rows are counted, it may look its partners up as well.
+    /// Whether a join may be better than the subquery for each row. Where all rows are counted, it
+    /// may look its partners up as well.
     fn may_join(&self, left: &Rel, known: &Known) -> bool {
         !self.is_looked_up() || (known.covers(left) && known.covers(&self.rel))
     }
@@ -133,7 +139,8 @@ impl Partner {
     }
 }
 
-/// A relation without what is computed from its rows, and without which of them are equal; conditions on it over what is below.
+/// A relation without what is computed from its rows, and without which of them are equal;
+/// conditions on it over what is below.
 fn bare(rel: Rel, mut on: Vec<Expr>) -> (Rel, Vec<Expr>) {
     match rel {
         Rel::Project { input, exprs } if !exprs.iter().any(|(_, e)| e.needs_executor() || e.is_volatile()) => {
@@ -157,7 +164,8 @@ fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
     access::rows(rel, conds, known)
 }
 
-/// A relation without the conditions that mention `outer` columns, and those. `None`: it depends on them in another way.
+/// A relation without the conditions that mention `outer` columns, and those. `None`: it depends on
+/// them in another way.
 fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option<(Rel, Vec<Expr>)> {
     let is_outer = |e: &Expr| e.columns().iter().any(|c| outer.contains(c));
     if !rel.free_columns().iter().any(|c| outer.contains(c)) {

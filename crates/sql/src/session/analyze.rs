@@ -1,6 +1,7 @@
 //! `ANALYZE`, and the part of `VACUUM` that is one: see [`crate::statistics::analyze`].
 //!
-//! It is no part of a transaction: in a block it counts what is committed, and keeps what it has found whatever becomes of the block.
+//! It is no part of a transaction: in a block it counts what is committed, and keeps what it has
+//! found whatever becomes of the block.
 
 use super::Session;
 use super::output::Output;

@@ -1,4 +1,5 @@
-//! `AS OF SYSTEM TIME`: which past a statement or a transaction reads (design: replication, «Stale reads»).
+//! `AS OF SYSTEM TIME`: which past a statement or a transaction reads (design: replication, «Stale
+//! reads»).
 //!
 //! | time | what is read |
 //! | --- | --- |
@@ -6,11 +7,14 @@
 //! | `follower_read_timestamp()` | a moment that every replica in good health has reached |
 //! | `with_max_staleness(interval [, nearest_only])`, `with_min_timestamp(t [, nearest_only])` | the newest one that the nearest replicas can serve, within the bound; behind it, the primaries are asked unless `nearest_only` |
 //!
-//! With `default_transaction_use_follower_reads`, transactions that are declared read-only (`BEGIN READ ONLY`,
-//! `default_transaction_read_only`) read as of `follower_read_timestamp()` unless they say otherwise.
+//! With `default_transaction_use_follower_reads`, transactions that are declared read-only (`BEGIN
+//! READ ONLY`, `default_transaction_read_only`) read as of `follower_read_timestamp()` unless they
+//! say otherwise.
 //!
-//! The clause is the whole statement's, wherever in it it stands. Said of a statement outside a block, of `BEGIN`, or of `SET TRANSACTION` before the first query. Such a transaction is read-only
-//! and is planned with the catalog of its time: an index that was not there then has no entries from then.
+//! The clause is the whole statement's, wherever in it it stands. Said of a statement outside a
+//! block, of `BEGIN`, or of `SET TRANSACTION` before the first query. Such a transaction is
+//! read-only and is planned with the catalog of its time: an index that was not there then has no
+//! entries from then.
 
 use super::Session;
 use super::run::interruptible;
@@ -25,8 +29,8 @@ use crate::types::{Datum, Interval, Type};
 use meridian_base::{Error, Result, Timestamp};
 use std::sync::Arc;
 
-/// How far `follower_read_timestamp()` lies back: more than the longest way of a log record to a replica, and its closed timestamp's
-/// interval.
+/// How far `follower_read_timestamp()` lies back: more than the longest way of a log record to a
+/// replica, and its closed timestamp's interval.
 const FOLLOWER_LAG_MICROS: i64 = 500_000;
 
 /// A value of another type.
@@ -238,7 +242,8 @@ fn has_no_arguments(function: &ast::Function) -> bool {
     matches!(&function.args, ast::FunctionArguments::List(list) if list.args.is_empty())
 }
 
-/// Whether a call of `with_max_staleness` or `with_min_timestamp` has the bound, `nearest_only` at most once, and nothing else.
+/// Whether a call of `with_max_staleness` or `with_min_timestamp` has the bound, `nearest_only` at
+/// most once, and nothing else.
 fn function_takes(function: &ast::Function, positional: &[&ast::Expr], named: Option<&ast::Expr>) -> bool {
     let ast::FunctionArguments::List(list) = &function.args else { return false };
     let understood = positional.len() + usize::from(named.is_some());

@@ -1,5 +1,5 @@
-//! What computes for long without waiting for anything, on a thread of its own: the other sessions of this
-//! thread go on meanwhile.
+//! What computes for long without waiting for anything, on a thread of its own: the other sessions
+//! of this thread go on meanwhile.
 
 use super::run::interruptible;
 use super::{Environment, Session};
@@ -10,7 +10,8 @@ use crate::types::Type;
 use meridian_base::Result;
 use std::sync::Arc;
 
-/// Texts of more bytes are parsed and planned on another thread. Parsing 16 KiB takes some milliseconds.
+/// Texts of more bytes are parsed and planned on another thread. Parsing 16 KiB takes some
+/// milliseconds.
 const LARGE_TEXT_BYTES: usize = 16 << 10;
 
 /// Whether a text is parsed and planned aside.
@@ -57,7 +58,8 @@ impl<E: Environment> Session<E> {
         interruptible(&self.cancel, self.env.compute(work)).await
     }
 
-    /// Frees a value that has a part for each word of a large text. The session does not wait for that.
+    /// Frees a value that has a part for each word of a large text. The session does not wait for
+    /// that.
     pub(super) fn drop_aside(&self, what: impl Send + 'static) {
         let env = self.env.clone();
         drop(tokio::spawn(async move { env.compute(move || drop(what)).await }));

@@ -1,7 +1,7 @@
 //! Sessions as objects, for the protocols: these need not know what a session runs on.
 //!
-//! Everything below a session is generic over its [`Environment`]. It is compiled in the crate that turns a
-//! session into one of these objects, and in no other one.
+//! Everything below a session is generic over its [`Environment`]. It is compiled in the crate that
+//! turns a session into one of these objects, and in no other one.
 
 use super::output::BoxFuture;
 use super::text::Collector;
@@ -51,13 +51,15 @@ pub trait ClientSession: Send {
 }
 
 impl dyn ClientSession {
-    /// Runs a query string and returns what came, as text. Stops at the first error, as the simple protocol does.
+    /// Runs a query string and returns what came, as text. Stops at the first error, as the simple
+    /// protocol does.
     pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
         let (results, ended) = self.query_told(sql).await;
         ended.map(|()| results)
     }
-    /// The same. With an error it also returns what came before it, as a client of the simple protocol would have
-    /// seen it; a result without a tag belongs to a statement that had not ended.
+    /// The same. With an error it also returns what came before it, as a client of the simple
+    /// protocol would have seen it; a result without a tag belongs to a statement that had not
+    /// ended.
     pub async fn query_told(&mut self, sql: &str) -> (Vec<StatementResult>, Result<()>) {
         let mut collector = Collector::default();
         let ended = self.simple(sql, &mut collector).await;

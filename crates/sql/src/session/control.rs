@@ -1,5 +1,5 @@
-//! The statements that are about the session itself: transactions, settings, prepared statements, cursors, and what is accepted
-//! because there is nothing to do.
+//! The statements that are about the session itself: transactions, settings, prepared statements,
+//! cursors, and what is accepted because there is nothing to do.
 
 use super::run::interruptible;
 use super::simple::Manner;
@@ -185,8 +185,8 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    /// A setting that is made beside other statements belongs to their implicit transaction: it ends with that if one of
-    /// them fails.
+    /// A setting that is made beside other statements belongs to their implicit transaction: it
+    /// ends with that if one of them fails.
     fn set_with_others(&mut self, manner: Manner<'_>, now: u64) {
         if !manner.is_whole {
             self.block(now);
@@ -257,7 +257,8 @@ impl<E: Environment> Session<E> {
         self.send_rows(&[(&column, Type::Text)], vec![vec![Datum::text(value)]], "SHOW", manner, out);
         Ok(())
     }
-    /// A `SHOW` statement about what exists and what happens; settings by name are [`Session::show_setting`]'s.
+    /// A `SHOW` statement about what exists and what happens; settings by name are
+    /// [`Session::show_setting`]'s.
     async fn show(&mut self, show: &Show, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let catalog = self.catalog();
         let context = StatementSystem { env: &self.env, system: &*self.system, catalog: &catalog, names: &self.names };
@@ -290,7 +291,8 @@ impl<E: Environment> Session<E> {
         }
         out.command_complete(tag);
     }
-    /// The columns of a statement's result that is known without planning; empty if it returns none.
+    /// The columns of a statement's result that is known without planning; empty if it returns
+    /// none.
     pub(super) fn control_columns(&self, kind: &Kind) -> Vec<OutputColumn> {
         if let Some(show) = Show::of(kind) {
             return output_columns(&show.columns());

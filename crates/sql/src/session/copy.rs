@@ -216,7 +216,8 @@ impl<E: Environment> Session<E> {
         }
         let formats = if format == Format::Binary { Formats::AllBinary } else { Formats::AllText };
         let read_only = is_whole && prepared.read_only;
-        // What is read in one group, at its primary, is certified as it is read, and lines are sent meanwhile.
+        // What is read in one group, at its primary, is certified as it is read, and lines are sent
+        // meanwhile.
         let is_certified = read_only && (prepared.groups.len() <= 1 || !self.env.is_far(&prepared.groups));
         let block = self.block(now);
         let is_speculative = !block.explicit && block.past.is_none() && !is_certified;
@@ -230,7 +231,8 @@ impl<E: Environment> Session<E> {
         out.copy_done();
         Ok(rows)
     }
-    /// What `COPY table TO` selects: the columns it names, or all but those that are computed from others.
+    /// What `COPY table TO` selects: the columns it names, or all but those that are computed from
+    /// others.
     fn copied_columns(&mut self, table_name: &ast::ObjectName, columns: &[ast::Ident]) -> Result<String> {
         let catalog = self.catalog();
         let name = Name::from_ast(table_name)?;
@@ -444,7 +446,8 @@ struct Loading {
 }
 
 impl Loading {
-    /// Waits until at most `most` commits are under way. After an error it still waits for the others.
+    /// Waits until at most `most` commits are under way. After an error it still waits for the
+    /// others.
     async fn commit_down_to(&mut self, most: usize) -> Result<()> {
         let mut outcome = Ok(());
         while self.on_their_way.len() > most {

@@ -1,6 +1,8 @@
-//! The data of `COPY`: text, CSV and binary (PostgreSQL manual, reference page of `COPY`, «File formats»).
+//! The data of `COPY`: text, CSV and binary (PostgreSQL manual, reference page of `COPY`, «File
+//! formats»).
 //!
-//! Decoders are fed pieces whose boundaries mean nothing and give whole rows. No input makes them panic.
+//! Decoders are fed pieces whose boundaries mean nothing and give whole rows. No input makes them
+//! panic.
 
 use bytes::{Buf, Bytes, BytesMut};
 use meridian_base::{Error, Result};
@@ -30,7 +32,8 @@ pub(super) enum CopyKind {
 /// One field of a row: `None` is NULL.
 pub(super) type Field = Option<Bytes>;
 
-/// The longest line, or binary field. PostgreSQL's limit is 1 GiB; a row must fit into a transaction anyway.
+/// The longest line, or binary field. PostgreSQL's limit is 1 GiB; a row must fit into a
+/// transaction anyway.
 const ROW_BYTES_MAX: usize = 64 << 20;
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -42,13 +45,15 @@ fn malformed(message: impl Into<String>) -> Error {
 /// Cuts what the client sends into rows.
 pub(super) struct Decoder {
     format: CopyFormat,
-    /// Per column of the row: never / always read an unquoted, or a quoted, null string as NULL (CSV).
+    /// Per column of the row: never / always read an unquoted, or a quoted, null string as NULL
+    /// (CSV).
     not_null: Vec<bool>,
     quoted_null: Vec<bool>,
     names: Vec<String>,
     columns: usize,
     buffer: BytesMut,
-    /// How far the buffer was searched for the end of a line, and whether that place is inside quotes.
+    /// How far the buffer was searched for the end of a line, and whether that place is inside
+    /// quotes.
     searched: usize,
     in_quotes: bool,
     skip_header: bool,

@@ -1,4 +1,5 @@
-//! Prepared statements and cursors by SQL statements: `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE`.
+//! Prepared statements and cursors by SQL statements: `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`,
+//! `MOVE`, `CLOSE`.
 
 use super::extended::{Named, Place, Portal, PortalState};
 use super::run::TagText;
@@ -206,7 +207,8 @@ struct Steps {
     stays_on: u64,
 }
 
-/// The steps of a cursor without `SCROLL`: an error if they would lead back (PostgreSQL, `DoPortalRunFetch`).
+/// The steps of a cursor without `SCROLL`: an error if they would lead back (PostgreSQL,
+/// `DoPortalRunFetch`).
 fn steps(fetch: &Fetch, at: Place) -> Result<Steps> {
     let backward = || {
         Err(Error::sql("55000", "cursor can only scan forward").hint("Declare it with SCROLL option to enable backward scan."))

@@ -1,17 +1,20 @@
 //! Schema changes, alone and in transaction blocks.
 //!
-//! Alone, a schema change is a step of its own (`catalog::jobs`). In a block it is derived on the block's catalog: the one the
-//! block began with and what the block changed so far. `COMMIT` commits all of it as one step.
+//! Alone, a schema change is a step of its own (`catalog::jobs`). In a block it is derived on the
+//! block's catalog: the one the block began with and what the block changed so far. `COMMIT`
+//! commits all of it as one step.
 //!
-//! Rows of tables that the block itself created or truncated are seen by nobody else before `COMMIT`. As long as its statements touch
-//! no others, each writes them ahead of it, in a transaction of its own: a load of any size fits into a block. The rows of a block
-//! that is rolled back lie under index ids that are never used again: before the first row is written the ids are reserved by a
-//! step that changes nothing else, except that it makes
-//! the groups that these tables are the first to need.
+//! Rows of tables that the block itself created or truncated are seen by nobody else before
+//! `COMMIT`. As long as its statements touch no others, each writes them ahead of it, in a
+//! transaction of its own: a load of any size fits into a block. The rows of a block that is rolled
+//! back lie under index ids that are never used again: before the first row is written the ids are
+//! reserved by a step that changes nothing else, except that it makes the groups that these tables
+//! are the first to need.
 //!
-//! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before or after the schema changes, the block is a transaction like
-//! any other ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at one timestamp, or
-//! neither.
+//! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before
+//! or after the schema changes, the block is a transaction like any other
+//! ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at
+//! one timestamp, or neither.
 
 use super::retry::Attempts;
 use super::run::interruptible;
@@ -103,7 +106,8 @@ impl DdlBlock {
         let is_new = |d: &Descriptor| matches!(d, Descriptor::Sequence(_)) && !self.base.descriptors.contains_key(&d.id());
         self.change.put.iter().any(is_new)
     }
-    /// Groups that do not exist before this block's tables need them, such as that of a database's first GLOBAL table.
+    /// Groups that do not exist before this block's tables need them, such as that of a database's
+    /// first GLOBAL table.
     fn new_groups(&self) -> impl Iterator<Item = &Descriptor> {
         let is_new = |d: &&Descriptor| matches!(d, Descriptor::Group(_)) && !self.base.descriptors.contains_key(&d.id());
         self.change.put.iter().filter(is_new)
@@ -220,8 +224,9 @@ impl<E: Environment> Session<E> {
         Ok(changes)
     }
 
-    /// Called before a statement of a block with schema changes runs: decides whether it runs in the block's transaction, and
-    /// reserves ids before it may write. `false`: the plan was made on a catalog that is no longer the block's; make it again.
+    /// Called before a statement of a block with schema changes runs: decides whether it runs in
+    /// the block's transaction, and reserves ids before it may write. `false`: the plan was made on
+    /// a catalog that is no longer the block's; make it again.
     pub(super) async fn admit_to_ddl_block(&mut self, prepared: &Prepared) -> Result<bool> {
         let block = self.block.as_mut().expect("an open block");
         let Some(changes) = &mut block.ddl else { return Ok(true) };
@@ -229,12 +234,14 @@ impl<E: Environment> Session<E> {
         let is_to_be_undone = !block.savepoints.is_empty() && !prepared.read_only;
         if !block.is_mixed && !prepared.groups.is_empty() && (is_to_be_undone || !changes.is_private(prepared)) {
             block.is_mixed = true;
-            // It has not touched rows: they were written ahead, if there are any, and it is to see them.
+            // It has not touched rows: they were written ahead, if there are any, and it is to see
+            // them.
             if let Some(txn) = block.txn.take() {
                 txn.rollback();
             }
         }
-        // Any statement that is not read-only may draw from a new sequence, and its values are rows as well.
+        // Any statement that is not read-only may draw from a new sequence, and its values are rows
+        // as well.
         let writes = !prepared.read_only && (changes.concerns(prepared) || changes.has_new_sequence());
         let needs_group = prepared.groups.iter().any(|g| changes.new_groups().any(|d| d.id().0 == g.0));
         if !needs_group && (!writes || changes.ids_reserved) {
@@ -283,7 +290,8 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Commits a block's schema changes as one step, together with its transaction if it is a mixed one.
+    /// Commits a block's schema changes as one step, together with its transaction if it is a mixed
+    /// one.
     pub(super) async fn commit_ddl(&mut self, mut changes: DdlBlock, mut txn: Option<E::Txn>) -> Result<()> {
         if changes.is_empty() {
             return match txn {
@@ -313,7 +321,8 @@ impl<E: Environment> Session<E> {
     }
 }
 
-/// What the client hears that stops waiting for a schema change. While a step is under way its outcome is unknown.
+/// What the client hears that stops waiting for a schema change. While a step is under way its
+/// outcome is unknown.
 pub(super) fn stopped(reason: Error, is_stepping: bool) -> Error {
     let error = match is_stepping {
         true => Error::unknown_outcome("the outcome of the schema change is unknown")
@@ -326,7 +335,8 @@ pub(super) fn stopped(reason: Error, is_stepping: bool) -> Error {
     )
 }
 
-/// Moves changes whose rows are written already to a newer catalog, if nobody changed what they change.
+/// Moves changes whose rows are written already to a newer catalog, if nobody changed what they
+/// change.
 fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
     let conflict = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
     let is_name_taken = |d: &Descriptor| {

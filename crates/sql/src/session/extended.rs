@@ -1,7 +1,7 @@
 //! The extended protocol: prepared statements and portals (PostgreSQL manual, 55.2.3).
 //!
-//! After an error the caller reports it, skips to the next `Sync` and calls [`Session::sync`]; the session's own state has
-//! already changed accordingly.
+//! After an error the caller reports it, skips to the next `Sync` and calls [`Session::sync`]; the
+//! session's own state has already changed accordingly.
 
 use super::plans::Plan;
 use super::retry::Attempts;
@@ -237,8 +237,8 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// `Execute`. `max_rows`: 0 for all. `last`: the caller knows that `Sync` comes next, so that an implicit transaction can be
-    /// committed, and if need be run again, here.
+    /// `Execute`. `max_rows`: 0 for all. `last`: the caller knows that `Sync` comes next, so that
+    /// an implicit transaction can be committed, and if need be run again, here.
     pub async fn execute(&mut self, portal: &str, max_rows: u64, last: bool, out: &mut dyn Output) -> Result<()> {
         let Some(mut open) = self.portals.remove(portal) else {
             return self.answer(Err(no_portal(portal)), out);
@@ -351,8 +351,8 @@ impl<E: Environment> Session<E> {
         out.close_complete();
         Ok(())
     }
-    /// `Sync`: ends the implicit transaction. An error has been written to `out`, in the place of what it makes untrue if that
-    /// was not sent yet. The caller sends `ReadyForQuery`.
+    /// `Sync`: ends the implicit transaction. An error has been written to `out`, in the place of
+    /// what it makes untrue if that was not sent yet. The caller sends `ReadyForQuery`.
     pub async fn sync(&mut self, out: &mut dyn Output) {
         if self.block.as_ref().is_some_and(|b| !b.explicit)
             && let Err(error) = self.commit_block().await

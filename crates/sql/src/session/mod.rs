@@ -8,21 +8,25 @@
 //!                         answers ─▶ Output (buffered until it may be sent)
 //! ```
 //!
-//! **Transactions.** A statement outside a block runs in an implicit transaction: one per query string in the simple protocol,
-//! one per `Sync` in the extended one (PostgreSQL manual, 55.2.2.1 and 55.2.3). All isolation levels are accepted and all run as
-//! serializable. A schema change in a query string without `BEGIN` ends the implicit transaction before it and is one by itself.
+//! **Transactions.** A statement outside a block runs in an implicit transaction: one per query
+//! string in the simple protocol, one per `Sync` in the extended one (PostgreSQL manual, 55.2.2.1
+//! and 55.2.3). All isolation levels are accepted and all run as serializable. A schema change in a
+//! query string without `BEGIN` ends the implicit transaction before it and is one by itself.
 //!
-//! **Retries.** When certification fails and nothing of the transaction has reached the client, the session runs it again by
-//! itself ([`Output::rewind`]). That is possible for an implicit transaction, for a block that began in the same query string,
-//! and for the first statement of any block. Otherwise the client gets 40001. Unavailability is met in the same way, for a bounded
+//! **Retries.** When certification fails and nothing of the transaction has reached the client, the
+//! session runs it again by itself ([`Output::rewind`]). That is possible for an implicit
+//! transaction, for a block that began in the same query string, and for the first statement of any
+//! block. Otherwise the client gets 40001. Unavailability is met in the same way, for a bounded
 //! time, so that a failover shows as a pause.
 //!
-//! **Errors.** What an implicit transaction tells is held back until it has committed, and taken back when it fails, whatever the
-//! error is ([`Session::fail`]): an error is all that its client hears. A result that is certified as it is read (one group, at its primary)
-//! may be sent while it is made; any other one has a byte limit (53200). A `Flush` certifies what was read, and sends the rest as what it is,
-//! the beginning of a transaction that is still open.
+//! **Errors.** What an implicit transaction tells is held back until it has committed, and taken
+//! back when it fails, whatever the error is ([`Session::fail`]): an error is all that its client
+//! hears. A result that is certified as it is read (one group, at its primary) may be sent while it
+//! is made; any other one has a byte limit (53200). A `Flush` certifies what was read, and sends
+//! the rest as what it is, the beginning of a transaction that is still open.
 //!
-//! **Schema changes in a block** are derived on a catalog of the block's own and committed as one step by `COMMIT` ([`ddl`]).
+//! **Schema changes in a block** are derived on a catalog of the block's own and committed as one
+//! step by `COMMIT` ([`ddl`]).
 //!
 //! This module knows nothing about sockets or the framing of the wire protocol.
 
@@ -92,7 +96,8 @@ pub enum TransactionStatus {
     Failed,
 }
 
-/// The version that clients are told: the PostgreSQL release whose dialect and catalogs are followed.
+/// The version that clients are told: the PostgreSQL release whose dialect and catalogs are
+/// followed.
 const SERVER_VERSION: &str = concat!("15.0 (Meridian ", env!("CARGO_PKG_VERSION"), ")");
 
 /// One client's session on one node.
@@ -130,8 +135,9 @@ pub struct Session<E: Environment> {
 }
 
 impl<E: Environment> Session<E> {
-    /// Opens a session. 3D000 if there is no such database: that is said by a catalog which is known to be the present one. Where a
-    /// database is known, statements ask for that themselves, if they need it: the past can be read while no primary is in reach.
+    /// Opens a session. 3D000 if there is no such database: that is said by a catalog which is
+    /// known to be the present one. Where a database is known, statements ask for that themselves,
+    /// if they need it: the past can be read while no primary is in reach.
     pub async fn open(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
         if env.catalog().find_database(&options.database).is_none() {
             env.catch_up().await?;
@@ -204,7 +210,8 @@ impl<E: Environment> Session<E> {
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
     }
-    /// The settings that clients are told at the start and whenever they change (`ParameterStatus`).
+    /// The settings that clients are told at the start and whenever they change
+    /// (`ParameterStatus`).
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
         let settings = self.system.settings();
         (setting_defs::DEFINITIONS.iter().filter(|d| d.is_reported))
@@ -219,8 +226,8 @@ impl<E: Environment> Session<E> {
             _ => TransactionStatus::Idle,
         }
     }
-    /// How long the client may stay silent now (`idle_in_transaction_session_timeout`, `idle_session_timeout`), and the error
-    /// that ends the session then.
+    /// How long the client may stay silent now (`idle_in_transaction_session_timeout`,
+    /// `idle_session_timeout`), and the error that ends the session then.
     pub fn idle_timeout(&self) -> Option<(Duration, Error)> {
         let settings = self.system.settings();
         let values = settings.now();
@@ -233,8 +240,8 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Brings everything that follows from the settings up to date, if they changed. Called before each statement, since the
-    /// one before it in a query string may have changed them.
+    /// Brings everything that follows from the settings up to date, if they changed. Called before
+    /// each statement, since the one before it in a query string may have changed them.
     pub(super) fn refresh(&mut self) {
         let settings = self.system.settings();
         if settings.generation() == self.seen_generation {

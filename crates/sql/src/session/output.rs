@@ -1,8 +1,9 @@
 //! Where a session's answers go: a connection, or a collector for tests and internal use.
 //!
-//! The session decides *what* is said and in which order; an [`Output`] decides how it looks on the wire. Everything said goes
-//! into a buffer first. That buffer is what makes automatic retries possible: as long as nothing of it has been sent, the
-//! session can [rewind](Output::rewind) it to a [mark](Output::mark) and run the same work again without the client noticing.
+//! The session decides *what* is said and in which order; an [`Output`] decides how it looks on the
+//! wire. Everything said goes into a buffer first. That buffer is what makes automatic retries
+//! possible: as long as nothing of it has been sent, the session can [rewind](Output::rewind) it to
+//! a [mark](Output::mark) and run the same work again without the client noticing.
 
 use crate::plan::OutputColumn;
 use crate::types::{Format, Type};
@@ -68,7 +69,8 @@ pub trait Output: Send {
     fn no_data(&mut self);
     /// The types of the parameters of the statement described.
     fn parameter_description(&mut self, types: &[Type]);
-    /// Starts a row of so many fields; append each as an `i32` length (−1: NULL) and its bytes, then call [`Output::end_row`].
+    /// Starts a row of so many fields; append each as an `i32` length (−1: NULL) and its bytes,
+    /// then call [`Output::end_row`].
     fn begin_row(&mut self, fields: usize) -> &mut BytesMut;
     /// Ends the row begun last.
     fn end_row(&mut self);
@@ -90,7 +92,8 @@ pub trait Output: Send {
     fn parameter_status(&mut self, name: &str, value: &str);
     /// Invites the client to send the data of a `COPY … FROM STDIN`.
     fn copy_in(&mut self, format: Format, columns: usize);
-    /// The next piece of what the client sends after [`Output::copy_in`]; sends first what is buffered.
+    /// The next piece of what the client sends after [`Output::copy_in`]; sends first what is
+    /// buffered.
     fn read_copy(&mut self) -> BoxFuture<'_, Result<CopyInput>>;
     /// Announces the data of a `COPY … TO STDOUT`.
     fn copy_out(&mut self, format: Format, columns: usize);
@@ -100,7 +103,8 @@ pub trait Output: Send {
     fn copy_done(&mut self);
     /// The current end of the buffer.
     fn mark(&self) -> Mark;
-    /// Forgets everything since the mark that was not sent yet. `false` if some of it was: the client has seen that.
+    /// Forgets everything since the mark that was not sent yet. `false` if some of it was: the
+    /// client has seen that.
     fn rewind(&mut self, to: Mark) -> bool;
     /// How many bytes are buffered.
     fn buffered(&self) -> usize;

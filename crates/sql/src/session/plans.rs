@@ -1,9 +1,11 @@
-//! The plan cache: one per node, so that a statement is planned once however many sessions run it, in whichever protocol.
+//! The plan cache: one per node, so that a statement is planned once however many sessions run it,
+//! in whichever protocol.
 //!
-//! A key is a statement's text without its literals, the types of its parameters, and the *scope*: everything else that decides
-//! what the text means (database, search path, user, time zone, date order). An entry is good for exactly one version of the
-//! catalog ([`Catalog::seen`]): schema changes are rare, and any of them may give a name another meaning. So are new statistics, which may
-//! make another plan the cheapest.
+//! A key is a statement's text without its literals, the types of its parameters, and the *scope*:
+//! everything else that decides what the text means (database, search path, user, time zone, date
+//! order). An entry is good for exactly one version of the catalog ([`Catalog::seen`]): schema
+//! changes are rare, and any of them may give a name another meaning. So are new statistics, which
+//! may make another plan the cheapest.
 
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
@@ -37,7 +39,8 @@ impl Plan {
     pub fn new(prepared: Arc<Prepared>, catalog: &Catalog, names: &Names) -> Plan {
         Plan { prepared, search_path: names.search_path[..].into(), seen: catalog.seen, counted: catalog.counted }
     }
-    /// Whether it was made with this search path and this catalog, or one that no plan can tell from it.
+    /// Whether it was made with this search path and this catalog, or one that no plan can tell
+    /// from it.
     pub fn is_of(&self, catalog: &Catalog, names: &Names) -> bool {
         self.is_of_catalog(catalog) && self.search_path[..] == names.search_path[..]
     }

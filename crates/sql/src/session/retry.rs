@@ -5,13 +5,14 @@ use meridian_base::{Error, ErrorKind, Result, limits};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long unavailability is waited for, from the beginning of the attempt that met it: more than a failover takes (lease and
-/// election together).
+/// How long unavailability is waited for, from the beginning of the attempt that met it: more than
+/// a failover takes (lease and election together).
 const UNAVAILABLE_MAX: Duration = Duration::from_secs(10);
-/// For how long work is tried again however often it was refused: a node may need as long to hear of a new schema.
+/// For how long work is tried again however often it was refused: a node may need as long to hear
+/// of a new schema.
 const REFUSED_MIN: Duration = Duration::from_secs(3);
-/// And for how long at most, unless the work itself takes that long: whoever is refused again and again because of a transaction in
-/// doubt, a second or more each time, is told.
+/// And for how long at most, unless the work itself takes that long: whoever is refused again and
+/// again because of a transaction in doubt, a second or more each time, is told.
 const REFUSED_MAX: Duration = Duration::from_secs(20);
 /// Work that takes longer is tried again so often.
 const RETRIES_MIN: u32 = 3;
@@ -72,7 +73,8 @@ impl Attempts {
     }
 }
 
-/// An error as the client gets it when nobody tries again: retries end as 40001 with a hint, whatever SQLSTATE the layer below chose.
+/// An error as the client gets it when nobody tries again: retries end as 40001 with a hint,
+/// whatever SQLSTATE the layer below chose.
 pub(super) fn final_error(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Retry if error.get_hint().is_none() => error.hint("The transaction might succeed if retried."),

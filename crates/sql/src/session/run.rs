@@ -17,8 +17,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-/// What a transaction that may still fail tells its client is held back until it has committed; more bytes than this and the
-/// statement fails instead.
+/// What a transaction that may still fail tells its client is held back until it has committed;
+/// more bytes than this and the statement fails instead.
 pub(super) const HELD_BYTES_MAX: usize = limits::TXN_BYTES_MAX;
 
 /// 53200: more than [`HELD_BYTES_MAX`].
@@ -57,7 +57,8 @@ impl<E: Environment> Session<E> {
         }
         Ok(true)
     }
-    /// The plan for the values of its parameters, if another one may be better for them than the one that is kept.
+    /// The plan for the values of its parameters, if another one may be better for them than the
+    /// one that is kept.
     pub(super) fn for_values(&mut self, statement: &Statement, kept: Arc<Prepared>, params: &[Datum]) -> Arc<Prepared> {
         if !kept.is_of_values {
             return kept;
@@ -79,8 +80,8 @@ impl<E: Environment> Session<E> {
         plan::prepare(statement, &context, types)
     }
 
-    /// Runs a plan in the open transaction (opening an implicit one), its rows going to `out`. `read_only`: the statement is the
-    /// whole transaction and neither writes nor locks.
+    /// Runs a plan in the open transaction (opening an implicit one), its rows going to `out`.
+    /// `read_only`: the statement is the whole transaction and neither writes nor locks.
     pub(super) async fn run_plan(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -96,7 +97,8 @@ impl<E: Environment> Session<E> {
             Fetched::Suspended { rows } => Ok(Affected { rows }),
         }
     }
-    /// Fetches up to `max_rows` rows of a statement, starting it or going on with it. Without an output they are passed over.
+    /// Fetches up to `max_rows` rows of a statement, starting it or going on with it. Without an
+    /// output they are passed over.
     pub(super) async fn fetch(
         &mut self,
         execution: &mut Option<Execution>,
@@ -165,7 +167,8 @@ impl<E: Environment> Session<E> {
         let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
         ExecOptions { is_home_enforced, is_near_first, reads_past, attempt: self.attempt }
     }
-    /// A setting's present value. The lock is not held when it returns: two in one expression would wait for each other.
+    /// A setting's present value. The lock is not held when it returns: two in one expression would
+    /// wait for each other.
     pub(super) fn setting<T>(&self, of: impl FnOnce(&Values) -> T) -> T {
         of(self.system.settings().now())
     }
@@ -214,7 +217,8 @@ pub(super) fn check_round_trips<T: Transaction>(before: u32, txn: &T, max: Optio
         .hint("EXPLAIN shows which operators leave the region."))
 }
 
-/// An error that may be told: what it rests on was true, or the error is another one (design: transactions, «At the gateway»).
+/// An error that may be told: what it rests on was true, or the error is another one (design:
+/// transactions, «At the gateway»).
 pub(super) async fn confirmed<T: Transaction>(error: Error, txn: &mut T) -> Error {
     match error.kind() {
         ErrorKind::Statement => txn.confirm().await.err().unwrap_or(error),
@@ -231,8 +235,9 @@ pub(super) async fn interruptible<T>(cancel: &super::CancelHandle, work: impl Fu
     }
 }
 
-/// Commits. If the session's stop button is pressed meanwhile, the commit goes on by itself, since it may be certified already, and its
-/// outcome is unknown; what has written nothing has no outcome.
+/// Commits. If the session's stop button is pressed meanwhile, the commit goes on by itself, since
+/// it may be certified already, and its outcome is unknown; what has written nothing has no
+/// outcome.
 pub(super) async fn commit<T: Transaction + 'static>(cancel: &super::CancelHandle, txn: T) -> Result<Option<Timestamp>> {
     let has_writes = txn.has_writes();
     let mut committing = Box::pin(txn.commit());

@@ -1,21 +1,25 @@
 //! `nextval` and its relatives for one session.
 //!
-//! The counter is a row in the sequence's group: the number drawn last and whether any was drawn. A node draws a block at a
-//! time and hands it out from memory, so that `nextval` is seldom a transaction; a block that a stopped node still held is a gap,
-//! as with PostgreSQL's `CACHE`.
+//! The counter is a row in the sequence's group: the number drawn last and whether any was drawn. A
+//! node draws a block at a time and hands it out from memory, so that `nextval` is seldom a
+//! transaction; a block that a stopped node still held is a gap, as with PostgreSQL's `CACHE`.
 //!
-//! A block that is used up within a moment is followed by one of twice its size, so that a bulk load draws seldom and a sequence that is
-//! seldom used leaves small gaps. Of the sessions of a node that find no block, one draws and the others wait for it.
+//! A block that is used up within a moment is followed by one of twice its size, so that a bulk
+//! load draws seldom and a sequence that is seldom used leaves small gaps. Of the sessions of a
+//! node that find no block, one draws and the others wait for it.
 //!
 //! A block is handed out only while the sequence is what it was when the block was drawn:
 //!
-//! * **`ALTER SEQUENCE`**, also one by another node: every `nextval` looks at the newest catalog, even in a block that reads an older one,
-//!   and only when that is known to be up to date ([`Environment::catch_up`]). A block drawn under another definition is not handed out.
-//! * **`RESTART`, `TRUNCATE … RESTART IDENTITY`**: the counter has a new key, and blocks are kept by that.
-//! * **`setval`** is answered when every node has forgotten its block ([`Environment::forget_drawn`]).
+//! * **`ALTER SEQUENCE`**, also one by another node: every `nextval` looks at the newest catalog,
+//!   even in a block that reads an older one, and only when that is known to be up to date
+//!   ([`Environment::catch_up`]). A block drawn under another definition is not handed out.
+//! * **`RESTART`, `TRUNCATE … RESTART IDENTITY`**: the counter has a new key, and blocks are kept
+//!   by that.
+//! * **`setval`** is answered when every node has forgotten its block
+//!   ([`Environment::forget_drawn`]).
 //!
-//! What is left of such a block is given back if the counter still stands at its end, so that `ALTER SEQUENCE` leaves no gap where one
-//! node draws.
+//! What is left of such a block is given back if the counter still stands at its end, so that
+//! `ALTER SEQUENCE` leaves no gap where one node draws.
 
 use super::retry::Attempts;
 use super::shared::Shared;
@@ -36,7 +40,8 @@ use std::time::Duration;
 const BLOCK: i64 = 32;
 /// And at most.
 const BLOCK_MAX: i64 = 4_096;
-/// A block that lasts no longer than this is too small; one that lasts ten times as long is too large.
+/// A block that lasts no longer than this is too small; one that lasts ten times as long is too
+/// large.
 const BLOCK_LASTS: Duration = Duration::from_millis(250);
 
 /// What a node has drawn and not handed out yet, by sequence and counter.
@@ -48,7 +53,8 @@ struct Blocks {
     drawn: BTreeMap<(DescriptorId, u32), Drawn>,
     /// Held by whoever draws a block.
     drawing: BTreeMap<(DescriptorId, u32), Arc<tokio::sync::Mutex<()>>>,
-    /// How often something was forgotten: a block that was being drawn meanwhile may be older than that.
+    /// How often something was forgotten: a block that was being drawn meanwhile may be older than
+    /// that.
     forgets: u64,
 }
 
@@ -111,7 +117,8 @@ impl DrawnBlocks {
         blocks.drawing.retain(|(id, index), _| *id != sequence.id || *index == sequence.index_id);
         blocks.drawing.entry((sequence.id, sequence.index_id)).or_default().clone()
     }
-    /// A new block is about to be drawn: what is left of the one before, and how often something was forgotten.
+    /// A new block is about to be drawn: what is left of the one before, and how often something
+    /// was forgotten.
     fn take_rest(&self, sequence: &Sequence) -> (Option<Drawn>, u64) {
         let mut blocks = self.0.lock();
         (blocks.drawn.remove(&(sequence.id, sequence.index_id)), blocks.forgets)
@@ -169,8 +176,9 @@ impl<E: Environment> SessionSequences<E> {
         drawn.current.insert(sequence, value);
         drawn.last = Some(sequence);
     }
-    /// The sequence as it is now, whatever a transaction block takes it for: it is no part of transactions (PostgreSQL manual, 9.17).
-    /// One that the block itself has made or changed is as the block has it.
+    /// The sequence as it is now, whatever a transaction block takes it for: it is no part of
+    /// transactions (PostgreSQL manual, 9.17). One that the block itself has made or changed is as
+    /// the block has it.
     async fn newest(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<SequenceRef> {
         self.env.catch_up().await?;
         let newest = self.env.catalog();
@@ -279,7 +287,8 @@ impl Counter {
     }
 }
 
-/// The number after the counter and how many may be drawn at once, of `size`; 2200H at the end of the sequence.
+/// The number after the counter and how many may be drawn at once, of `size`; 2200H at the end of
+/// the sequence.
 fn next_block(sequence: &Sequence, counter: Option<Counter>, size: i64) -> Result<(i64, i64)> {
     let exhausted = || {
         let (which, bound) = if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };

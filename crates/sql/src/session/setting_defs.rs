@@ -1,6 +1,6 @@
-//! Which settings there are: PostgreSQL's names, defaults and meanings (manual, chapter 20). A setting that PostgreSQL's
-//! clients set as a matter of course and that has nothing to do here is accepted and says so; a value that would promise something
-//! the database does not do is refused.
+//! Which settings there are: PostgreSQL's names, defaults and meanings (manual, chapter 20). A
+//! setting that PostgreSQL's clients set as a matter of course and that has nothing to do here is
+//! accepted and says so; a value that would promise something the database does not do is refused.
 
 use super::settings::Unit;
 

@@ -1,7 +1,8 @@
 //! Settings: `SET`, `SHOW`, `RESET`, and what they mean (PostgreSQL manual, chapter 20).
 //!
-//! A setting has three values at a time: what it was when the transaction began, what the session will have if the transaction
-//! commits, and what counts now (`SET LOCAL`). Ending a transaction moves between them; see [`Settings::commit`].
+//! A setting has three values at a time: what it was when the transaction began, what the session
+//! will have if the transaction commits, and what counts now (`SET LOCAL`). Ending a transaction
+//! moves between them; see [`Settings::commit`].
 
 use super::setting_defs::{DEFINITIONS, Definition, Kind};
 use crate::catalog::system::Setting;
@@ -142,7 +143,8 @@ fn invalid(definition: &Definition, value: &str) -> Error {
 }
 
 impl Settings {
-    /// A new session's: `fixed` are the values of read-only settings, `startup` come from the client and may be refused.
+    /// A new session's: `fixed` are the values of read-only settings, `startup` come from the
+    /// client and may be refused.
     pub fn new(fixed: &[(&str, String)], startup: &[(String, String)]) -> Result<Settings> {
         let changed = fixed.iter().map(|(n, v)| (n.to_ascii_lowercase(), v.clone())).collect();
         let values = Arc::new(Values::new(changed));

@@ -58,8 +58,8 @@ impl Activity {
 }
 
 impl Shared {
-    /// The next `unique_rowid()`: the time in units of 10 µs, then the node in 15 bits. It runs ahead of the clock while rows come
-    /// faster than that.
+    /// The next `unique_rowid()`: the time in units of 10 µs, then the node in 15 bits. It runs
+    /// ahead of the clock while rows come faster than that.
     pub(super) fn unique_rowid(&self, node: u32, now_micros: u64) -> i64 {
         const NODE_BITS: u32 = 15;
         self.row_ids.fetch_max(now_micros / 10, Ordering::Relaxed);
@@ -73,7 +73,8 @@ impl Shared {
     pub fn sessions(&self) -> Vec<SessionRow> {
         self.sessions.lock().values().map(|e| e.activity.0.lock().clone()).collect()
     }
-    /// Cancels the running statement of a session: for `Environment::cancel`. Whether there is such a session.
+    /// Cancels the running statement of a session: for `Environment::cancel`. Whether there is such
+    /// a session.
     pub fn cancel(&self, session: SessionId) -> bool {
         match self.sessions.lock().get(&session) {
             Some(entry) => {
@@ -87,7 +88,8 @@ impl Shared {
     pub fn forget_drawn(&self, sequence: DescriptorId) {
         self.sequences.forget(sequence);
     }
-    /// Cancels what a session runs, or ends the session, by the number that clients know it by. Whether there is such a session.
+    /// Cancels what a session runs, or ends the session, by the number that clients know it by.
+    /// Whether there is such a session.
     pub(super) fn stop(&self, number: i32, ends: bool) -> bool {
         let sessions = self.sessions.lock();
         let Some((_, entry)) = sessions.iter().find(|(id, _)| pid(**id) == number) else { return false };
@@ -140,7 +142,8 @@ impl CancelHandle {
     pub(crate) fn set_deadline(&self, micros: u64) {
         self.0.deadline_micros.store(micros, Ordering::Release);
     }
-    /// As `check`, for what computes for long without a pause: the timer of `statement_timeout` cannot run meanwhile.
+    /// As `check`, for what computes for long without a pause: the timer of `statement_timeout`
+    /// cannot run meanwhile.
     pub(crate) fn check_at(&self, now_micros: u64) -> Result<()> {
         if now_micros >= self.0.deadline_micros.load(Ordering::Acquire) {
             self.time_out();
@@ -178,7 +181,8 @@ impl CancelHandle {
     pub(crate) fn button(&self) -> &Interrupt {
         &self.0.button
     }
-    /// A new statement begins: a cancel that came between statements is forgotten, a termination is not.
+    /// A new statement begins: a cancel that came between statements is forgotten, a termination is
+    /// not.
     pub(crate) fn rearm(&self) {
         if self.check().is_err() && !self.is_terminated() {
             self.0.button.reset();

@@ -36,7 +36,8 @@ struct Restart {
 pub(super) struct Timer(Option<(tokio::task::JoinHandle<()>, super::CancelHandle)>);
 
 impl Timer {
-    /// `now_micros` by the clock that computations ask, which may keep this timer's task from running.
+    /// `now_micros` by the clock that computations ask, which may keep this timer's task from
+    /// running.
     pub fn start(timeout: Option<Duration>, cancel: &super::CancelHandle, now_micros: u64) -> Timer {
         Timer(timeout.map(|timeout| {
             cancel.set_deadline(now_micros.saturating_add(timeout.as_micros() as u64));
@@ -60,8 +61,8 @@ impl Drop for Timer {
 }
 
 impl<E: Environment> Session<E> {
-    /// A query string of the simple protocol. Everything, errors included, goes to `out`; the caller sends `ReadyForQuery`.
-    /// The error, if there was one, is returned as well.
+    /// A query string of the simple protocol. Everything, errors included, goes to `out`; the
+    /// caller sends `ReadyForQuery`. The error, if there was one, is returned as well.
     pub async fn simple(&mut self, text: &str, out: &mut dyn Output) -> Result<()> {
         self.start_request(text);
         // A simple query ends the unnamed statement and portal (PostgreSQL manual, 55.2.3).
@@ -93,14 +94,15 @@ impl<E: Environment> Session<E> {
         });
     }
 
-    /// What is planned from here on rests on a catalog that is known to be the present one. A block keeps the one it began with.
+    /// What is planned from here on rests on a catalog that is known to be the present one. A block
+    /// keeps the one it began with.
     pub(super) async fn catch_up(&mut self) -> Result<()> {
         let is_settled = self.block.as_ref().is_some_and(|b| b.failed || b.catalog.is_some() || b.past.is_some());
         if is_settled { Ok(()) } else { interruptible(&self.cancel, self.env.catch_up()).await }
     }
 
-    /// The same for a text, unless it needs no catalog, or not the present one: that is looked into only if there is something to
-    /// wait for.
+    /// The same for a text, unless it needs no catalog, or not the present one: that is looked into
+    /// only if there is something to wait for.
     pub(super) async fn catch_up_for(&mut self, text: &str) -> Result<()> {
         if ends_block(text) {
             return Ok(());
@@ -175,8 +177,9 @@ impl<E: Environment> Session<E> {
             }
         }
     }
-    /// After an error: takes everything back to where the transaction (or, with `keep_block`, its first statement) began and waits, if
-    /// the work can and should be done again. Otherwise the transaction fails, and this is the error for the client.
+    /// After an error: takes everything back to where the transaction (or, with `keep_block`, its
+    /// first statement) began and waits, if the work can and should be done again. Otherwise the
+    /// transaction fails, and this is the error for the client.
     pub(super) async fn run_again(
         &mut self,
         error: Error,
@@ -233,7 +236,8 @@ impl<E: Environment> Session<E> {
         let params = self.literals(&print.literals, &plan.prepared)?;
         Some(Simple::Cached { text: text.to_string(), plan, params })
     }
-    /// The values of literals; `None` if one is not valid for its type (then the statement itself is planned and says so).
+    /// The values of literals; `None` if one is not valid for its type (then the statement itself
+    /// is planned and says so).
     fn literals(&self, literals: &[parse::Literal], prepared: &plan::Prepared) -> Option<Vec<Datum>> {
         if literals.len() != prepared.params.len() {
             return None;
@@ -243,7 +247,8 @@ impl<E: Environment> Session<E> {
 
     async fn run_simple(&mut self, simple: &Simple, manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let (plan, params) = match simple {
-            // On the heap: what every kind of statement takes would make the future of those with a plan larger.
+            // On the heap: what every kind of statement takes would make the future of those with a
+            // plan larger.
             Simple::Parsed(statement) => return Box::pin(self.run_statement(statement, manner, out)).await,
             Simple::Cached { plan, params, .. } => (plan, params),
         };
@@ -339,11 +344,11 @@ impl<E: Environment> Session<E> {
         }
         result
     }
-    /// Plans a statement with its literals as parameters, for the cache. `None` if that is not possible; the statement is planned
-    /// as it is then, and its errors are those that count.
+    /// Plans a statement with its literals as parameters, for the cache. `None` if that is not
+    /// possible; the statement is planned as it is then, and its errors are those that count.
     async fn plan_without_literals(&mut self, statement: &Statement) -> Result<Option<(Arc<plan::Prepared>, Vec<Datum>)>> {
-        // A plan without its time would be taken for that of another statement, and one without its notices for one that has none.
-        // A large text is seldom sent twice.
+        // A plan without its time would be taken for that of another statement, and one without its
+        // notices for one that has none. A large text is seldom sent twice.
         if statement.as_of.is_some()
             || !statement.ignored.is_empty()
             || is_large(&statement.text)
@@ -387,9 +392,9 @@ fn literal_types(print: &parse::Fingerprint) -> Vec<u32> {
     print.param_types().iter().map(|t| t.as_ref().map_or(0, |t| t.oid())).collect()
 }
 
-/// Whether the text ends a transaction: that needs no catalog.
-/// Whether a text means the same whatever the catalog has: it begins a transaction, or computes from constants. It is what clients and
-/// pools ask to see whether a node is there. Anything else may name something.
+/// Whether the text ends a transaction: that needs no catalog. Whether a text means the same
+/// whatever the catalog has: it begins a transaction, or computes from constants. It is what
+/// clients and pools ask to see whether a node is there. Anything else may name something.
 fn needs_no_catalog(text: &str) -> bool {
     const WORDS: [&str; 17] = [
         "select",
@@ -431,7 +436,8 @@ pub(super) fn may_run_in_failed_block(kind: &Kind) -> bool {
     }
 }
 
-/// Turns an error's position from bytes of a statement into characters of the query string it stands in.
+/// Turns an error's position from bytes of a statement into characters of the query string it
+/// stands in.
 pub(super) fn in_characters(error: Error, text: &str, offset: usize) -> Error {
     match error.get_position() {
         Some(position) if position > 0 => {

@@ -1,5 +1,5 @@
-//! Transaction blocks: `BEGIN` to `COMMIT`, savepoints, and what a failed statement does to them (PostgreSQL manual, 13.2, and
-//! the reference pages of the statements).
+//! Transaction blocks: `BEGIN` to `COMMIT`, savepoints, and what a failed statement does to them
+//! (PostgreSQL manual, 13.2, and the reference pages of the statements).
 
 use super::as_of::Past;
 use super::ddl::DdlBlock;
@@ -43,21 +43,24 @@ pub(super) struct Block<T> {
     pub statements: u32,
     /// Whether the transaction below read or wrote rows of tables, as opposed to system tables.
     pub has_touched_rows: bool,
-    /// It changes the schema and also touches tables that others can see: both commit together (see [`super::ddl`]).
+    /// It changes the schema and also touches tables that others can see: both commit together (see
+    /// [`super::ddl`]).
     pub is_mixed: bool,
     pub(super) savepoints: Vec<OpenSavepoint>,
     /// Its schema changes.
     pub ddl: Option<DdlBlock>,
 }
 
-/// What the open implicit transaction has told its client so far. It becomes true when the transaction commits, and is taken back
-/// when it fails ([`Session::fail`]): rows and command tags that come before an error count as true.
+/// What the open implicit transaction has told its client so far. It becomes true when the
+/// transaction commits, and is taken back when it fails ([`Session::fail`]): rows and command tags
+/// that come before an error count as true.
 #[derive(Default)]
 pub(super) struct Uncertified {
     /// Where that begins; `None` while no implicit transaction is open.
     from: Option<Mark>,
-    /// What names stood for before the `Parse` and `Close` messages that were answered since, the oldest first. Their answers are
-    /// taken back as well, so these messages must have had no effect.
+    /// What names stood for before the `Parse` and `Close` messages that were answered since, the
+    /// oldest first. Their answers are taken back as well, so these messages must have had no
+    /// effect.
     statements: Vec<(String, Option<Arc<Named>>)>,
 }
 
@@ -84,7 +87,8 @@ pub(super) struct OpenSavepoint {
 }
 
 impl<T: Transaction> Block<T> {
-    /// Whether a statement that touches rows runs in a transaction of its own, ahead of `COMMIT` (see [`super::ddl`]).
+    /// Whether a statement that touches rows runs in a transaction of its own, ahead of `COMMIT`
+    /// (see [`super::ddl`]).
     pub fn runs_ahead(&self) -> bool {
         self.ddl.is_some() && !self.is_mixed
     }
@@ -173,7 +177,8 @@ impl<E: Environment> Session<E> {
             None => self.env.catalog(),
         }
     }
-    /// A new statement: fixes its times, reading the clock once, and the settings that decide what it means.
+    /// A new statement: fixes its times, reading the clock once, and the settings that decide what
+    /// it means.
     pub(super) fn start_statement(&mut self) -> u64 {
         self.refresh();
         let now = self.env.now_micros();
@@ -270,7 +275,8 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    /// Commits the open transaction, whatever it consists of. Afterwards there is none, even after an error.
+    /// Commits the open transaction, whatever it consists of. Afterwards there is none, even after
+    /// an error.
     pub(super) async fn commit_block(&mut self) -> Result<()> {
         let Some(mut block) = self.block.take() else { return Ok(()) };
         let result = match (block.txn.take(), block.ddl.take()) {
@@ -306,8 +312,9 @@ impl<E: Environment> Session<E> {
     pub(super) fn has_uncertified(&self, out: &dyn Output) -> bool {
         self.uncertified.from.is_some_and(|from| out.mark() != from)
     }
-    /// `Flush`: what an implicit transaction has told so far is about to be sent, and cannot be taken back afterwards. What it has
-    /// read is certified before that; its writes are its client's own, who knows that it has not sent `Sync` yet.
+    /// `Flush`: what an implicit transaction has told so far is about to be sent, and cannot be
+    /// taken back afterwards. What it has read is certified before that; its writes are its
+    /// client's own, who knows that it has not sent `Sync` yet.
     pub async fn before_flush(&mut self, out: &mut dyn Output) -> Result<()> {
         if self.has_uncertified(out)
             && let Err(e) = self.confirm_block().await
@@ -318,7 +325,8 @@ impl<E: Environment> Session<E> {
         self.uncertified.sent();
         Ok(())
     }
-    /// The connection ends, whatever the reason: the open transaction comes to nothing, and so does what it has told.
+    /// The connection ends, whatever the reason: the open transaction comes to nothing, and so does
+    /// what it has told.
     pub fn end(&mut self, error: &Error, out: &mut dyn Output) {
         self.fail(error, out);
         self.roll_back();
@@ -332,8 +340,9 @@ impl<E: Environment> Session<E> {
         self.system.settings().rollback();
         self.end_portals();
     }
-    /// A statement, or a message of the extended protocol, failed: what becomes of the transaction. Everything that an implicit one has
-    /// told is taken back, except for what was sent: a result that was certified while it was read, or what a `Flush` asked for.
+    /// A statement, or a message of the extended protocol, failed: what becomes of the transaction.
+    /// Everything that an implicit one has told is taken back, except for what was sent: a result
+    /// that was certified while it was read, or what a `Flush` asked for.
     pub fn fail(&mut self, error: &Error, out: &mut dyn Output) {
         let untrue = std::mem::take(&mut self.uncertified);
         if let Some(from) = untrue.from {

@@ -1,11 +1,13 @@
 //! `ANALYZE`: reads a table as of one moment, and keeps what was counted in the catalog.
 //!
-//! The moment is the statement's own. It is read as `AS OF SYSTEM TIME` is: at the nearest replica that has got there, without an entry
-//! anywhere, so that it locks nothing, certifies nothing and delays nobody. If rows are far away, a near replica is given the time to get
-//! there. What the present transaction has written and not committed does not count.
+//! The moment is the statement's own. It is read as `AS OF SYSTEM TIME` is: at the nearest replica
+//! that has got there, without an entry anywhere, so that it locks nothing, certifies nothing and
+//! delays nobody. If rows are far away, a near replica is given the time to get there. What the
+//! present transaction has written and not committed does not count.
 //!
-//! The result is a descriptor that no transaction can tell the absence of ([`CatalogChange::is_seen`]): it takes part in no schema
-//! lease, and every node has it as soon as its copy of the catalog does.
+//! The result is a descriptor that no transaction can tell the absence of
+//! ([`CatalogChange::is_seen`]): it takes part in no schema lease, and every node has it as soon as
+//! its copy of the catalog does.
 
 use super::collect::Collector;
 use super::{StoredStatistics, TableStatistics};
@@ -19,7 +21,8 @@ use meridian_base::{ColumnMask, DescriptorId, Error, Result, SessionId, Timestam
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How much earlier than the newest one a moment is that every replica has reached: see `session::as_of`.
+/// How much earlier than the newest one a moment is that every replica has reached: see
+/// `session::as_of`.
 const FOLLOWER_LAG: Duration = Duration::from_millis(500);
 /// Rows between two chances for other sessions.
 const PAGE_ROWS: usize = 250;
@@ -115,7 +118,8 @@ pub(crate) async fn read<E: Environment>(
     collector.finish(plan, at).await
 }
 
-/// Keeps statistics of a table. Those of columns that were not read stay as they were. Nothing is kept of a table that is gone.
+/// Keeps statistics of a table. Those of columns that were not read stay as they were. Nothing is
+/// kept of a table that is gone.
 pub(crate) async fn keep<E: Environment>(env: &E, table: DescriptorId, new: &TableStatistics) -> Result<()> {
     for attempt in 0..limits::RETRIES_MAX {
         let catalog = env.catalog();

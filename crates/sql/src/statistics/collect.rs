@@ -1,8 +1,9 @@
 //! Counting the rows of a table as they are read, in bounded memory.
 //!
-//! Every row counts for the number of rows, of NULLs, of bytes and of distinct values (HyperLogLog, Flajolet et al. 2007, over the stored
-//! bytes). Common values and histograms come from a sample: the rows whose key has one of the smallest hashes, which are a random
-//! choice however the rows are ordered, and the same one however often they are read.
+//! Every row counts for the number of rows, of NULLs, of bytes and of distinct values (HyperLogLog,
+//! Flajolet et al. 2007, over the stored bytes). Common values and histograms come from a sample:
+//! the rows whose key has one of the smallest hashes, which are a random choice however the rows
+//! are ordered, and the same one however often they are read.
 
 use super::{ColumnStatistics, TableStatistics};
 use crate::plan::TablePlan;
@@ -25,7 +26,8 @@ const COMMON_TIMES: f64 = 1.25;
 const SPREADS: f64 = 6.0;
 /// A bound is cut after so many bytes; a longer value is not among the common ones.
 const VALUE_BYTES: usize = 64;
-/// What a table's values take in the catalog, over all columns. Columns behind it have numbers only.
+/// What a table's values take in the catalog, over all columns. Columns behind it have numbers
+/// only.
 const VALUES_BYTES: usize = 256 << 10;
 /// Rows between two chances for other sessions.
 const TURN_ROWS: usize = 500;
@@ -220,7 +222,8 @@ impl Distinct {
     }
 }
 
-/// A hash whose bits are all as good as random. Nothing keeps it: it may be another one in the next version.
+/// A hash whose bits are all as good as random. Nothing keeps it: it may be another one in the next
+/// version.
 fn hash(bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut h = (bytes.len() as u64).wrapping_mul(ODD);

@@ -1,9 +1,11 @@
 //! Statistics that are kept without being asked for.
 //!
-//! Every node counts the rows that its own sessions change, by table; when they are 500 and a tenth of what the table had, it reads the
-//! table, with no more than a twentieth of a core, and keeps what it finds if that is much different from before. So the node whose
-//! clients write a table looks after it, which is near the table's home as a rule. If several nodes write it in equal parts, each comes to
-//! that as many times later. What is rolled back counts too: the reading tells.
+//! Every node counts the rows that its own sessions change, by table; when they are 500 and a tenth
+//! of what the table had, it reads the table, with no more than a twentieth of a core, and keeps
+//! what it finds if that is much different from before. So the node whose clients write a table
+//! looks after it, which is near the table's home as a rule. If several nodes write it in equal
+//! parts, each comes to that as many times later. What is rolled back counts too: the reading
+//! tells.
 
 use super::analyze::{self, Pace};
 use super::{ColumnStatistics, TableStatistics};

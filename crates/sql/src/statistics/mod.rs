@@ -1,9 +1,12 @@
-//! What is known about the rows of tables: how many there are, and how the values of their columns are distributed.
+//! What is known about the rows of tables: how many there are, and how the values of their columns
+//! are distributed.
 //!
-//! [`collect`] counts, [`analyze`] reads a table for it and keeps the result, [`TableStatistics`] answers the optimizer
-//! (`plan::estimate`), [`job`] does it without being asked. Statistics are estimates of a moment: what a statement answers never depends on them.
+//! [`collect`] counts, [`analyze`] reads a table for it and keeps the result, [`TableStatistics`]
+//! answers the optimizer (`plan::estimate`), [`job`] does it without being asked. Statistics are
+//! estimates of a moment: what a statement answers never depends on them.
 //!
-//! Values are kept as their bytes in a key (`types::keys`): these compare as the values do, whatever their type.
+//! Values are kept as their bytes in a key (`types::keys`): these compare as the values do,
+//! whatever their type.
 
 pub(crate) mod analyze;
 mod collect;
@@ -51,9 +54,11 @@ pub struct ColumnStatistics {
     pub width: f32,
     /// How many values there are, NULL left out.
     pub distinct: u64,
-    /// Values that are more frequent than others, with the part of all rows that have them; the most frequent one first.
+    /// Values that are more frequent than others, with the part of all rows that have them; the
+    /// most frequent one first.
     pub common: Vec<(Vec<u8>, f32)>,
-    /// Bounds between which equal parts of the other values lie, the smallest and the largest value included.
+    /// Bounds between which equal parts of the other values lie, the smallest and the largest value
+    /// included.
     pub bounds: Vec<Vec<u8>>,
 }
 
@@ -126,7 +131,8 @@ impl ColumnStatistics {
     }
 }
 
-/// Where a key lies between two others, from 0 to 1: as far as the first eight bytes tell in which those differ.
+/// Where a key lies between two others, from 0 to 1: as far as the first eight bytes tell in which
+/// those differ.
 fn between(low: &[u8], key: &[u8], high: &[u8]) -> f64 {
     let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let number = |bytes: &[u8]| {

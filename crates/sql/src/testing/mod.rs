@@ -1,7 +1,9 @@
-//! A database in memory, for tests of this crate and of those above it: one region, one process, no durability.
+//! A database in memory, for tests of this crate and of those above it: one region, one process, no
+//! durability.
 //!
-//! Transactions are certified as the design says (every read entry against every later write of the columns it read), and the
-//! rules that the executor has to keep are asserted: who writes part of a row has read all of it.
+//! Transactions are certified as the design says (every read entry against every later write of the
+//! columns it read), and the rules that the executor has to keep are asserted: who writes part of a
+//! row has read all of it.
 
 mod transaction;
 

@@ -1,6 +1,7 @@
 //! Arrays: shape and text form.
 //!
-//! An array is a list of elements in row-major order and, per dimension, a length and a lower bound. The empty array has no dimensions.
+//! An array is a list of elements in row-major order and, per dimension, a length and a lower
+//! bound. The empty array has no dimensions.
 
 use super::{ArrayValue, Datum, EvalContext, Type};
 use meridian_base::{Error, Result};
@@ -19,7 +20,8 @@ impl ArrayValue {
     pub fn datum(element: Type, items: Vec<Datum>) -> Datum {
         Datum::Array(Arc::new(ArrayValue::new(element, items)))
     }
-    /// `a[i]` for one-dimensional arrays, `a[i][j]` for others: `NULL` outside the bounds or with the wrong number of subscripts.
+    /// `a[i]` for one-dimensional arrays, `a[i][j]` for others: `NULL` outside the bounds or with
+    /// the wrong number of subscripts.
     pub fn subscript(&self, indexes: &[i64]) -> Datum {
         if indexes.len() != self.dims.len() || indexes.is_empty() {
             return Datum::Null;

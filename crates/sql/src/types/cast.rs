@@ -1,7 +1,8 @@
-//! Conversions between types, and in which contexts they happen by themselves (PostgreSQL manual, `CREATE CAST` and 10.2–10.4).
+//! Conversions between types, and in which contexts they happen by themselves (PostgreSQL manual,
+//! `CREATE CAST` and 10.2–10.4).
 //!
-//! The table of casts is `pg_cast`'s; besides, every type converts to a string type in an assignment and from one explicitly, through its
-//! text form.
+//! The table of casts is `pg_cast`'s; besides, every type converts to a string type in an
+//! assignment and from one explicitly, through its text form.
 
 use super::datetime::{self, DAY};
 use super::jsonb::Json;
@@ -59,7 +60,8 @@ fn needed(from: &Type, to: &Type) -> Option<CastContext> {
         (Time, Interval) => Implicit,
         (Interval, Time) => Assignment,
         (Json, Jsonb) | (Jsonb, Json) => Assignment,
-        // PostgreSQL wants an explicit cast; CockroachDB's schemas compute regions by expressions of type text.
+        // PostgreSQL wants an explicit cast; CockroachDB's schemas compute regions by expressions
+        // of type text.
         (Text | Varchar(_), Region) => Assignment,
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_)) => Explicit,
         (Array(f), Array(t)) => return needed(f, t),
@@ -78,7 +80,8 @@ pub fn can_cast(from: &Type, to: &Type, context: CastContext) -> bool {
     needed(from, to).is_some_and(|n| n <= context)
 }
 
-/// Whether a conversion's result depends on its value alone, and not on the time zone, the catalog or the clock.
+/// Whether a conversion's result depends on its value alone, and not on the time zone, the catalog
+/// or the clock.
 pub fn is_immutable_cast(from: &Type, to: &Type) -> bool {
     use Type::*;
     fn reads_context(t: &Type) -> bool {
@@ -100,8 +103,8 @@ fn out_of_range(ty: &Type) -> Error {
     Error::sql("22003", format!("{} out of range", ty.base_name()))
 }
 
-/// Converts a value, the target's modifier included (`varchar(3)`: an assignment of a longer text is 22001, an explicit cast cuts).
-/// 42846 if there is no such conversion.
+/// Converts a value, the target's modifier included (`varchar(3)`: an assignment of a longer text
+/// is 22001, an explicit cast cuts). 42846 if there is no such conversion.
 pub fn cast(value: Datum, from: &Type, to: &Type, context: CastContext, ctx: &EvalContext) -> Result<Datum> {
     if value.is_null() {
         return Ok(Datum::Null);
@@ -262,7 +265,8 @@ fn to_fractional(value: Datum, from: &Type, to: &Type, ctx: &EvalContext) -> Res
     }
 }
 
-/// To a string type; its length is applied afterwards. Blanks at the end of a `char(n)` do not count.
+/// To a string type; its length is applied afterwards. Blanks at the end of a `char(n)` do not
+/// count.
 fn to_string_type(value: Datum, from: &Type, ctx: &EvalContext) -> Result<Datum> {
     Ok(match (value, from) {
         (Datum::Text(t), Type::Char(_)) => Datum::text(t.as_str().trim_end_matches(' ')),
@@ -345,8 +349,9 @@ fn fit_length(t: Text, max: usize, ty: &Type, context: CastContext) -> Result<Te
     Ok(Text::from_stored(Bytes::copy_from_slice(&s.as_bytes()[..end])))
 }
 
-/// The type that several expressions resolve to: `UNION`, `CASE`, `VALUES`, `ARRAY`, `COALESCE`, `IN` (manual, 10.5). 42804 with `what` in
-/// its message («UNION types text and integer cannot be matched»). All unknown: text.
+/// The type that several expressions resolve to: `UNION`, `CASE`, `VALUES`, `ARRAY`, `COALESCE`,
+/// `IN` (manual, 10.5). 42804 with `what` in its message («UNION types text and integer cannot be
+/// matched»). All unknown: text.
 pub fn select_common_type(types: &[Type], what: &str) -> Result<Type> {
     let mut known = types.iter().filter(|t| **t != Type::Unknown);
     let Some(first) = known.next() else { return Ok(Type::Text) };

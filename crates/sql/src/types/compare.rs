@@ -1,8 +1,9 @@
 //! One order over values: sorting, grouping, distinctness and keys agree on it.
 //!
-//! `Datum`'s `Ord`, `Eq` and `Hash` treat `NULL` as equal to itself and larger than every value (as `ORDER BY … ASC` and
-//! `IS NOT DISTINCT FROM` do); three-valued logic is the operators' business. Only values of one type are ever compared; text
-//! compares as bytes (collation `C`). `char(n)` values of different lengths compare through [`trim_blanks`].
+//! `Datum`'s `Ord`, `Eq` and `Hash` treat `NULL` as equal to itself and larger than every value (as
+//! `ORDER BY … ASC` and `IS NOT DISTINCT FROM` do); three-valued logic is the operators' business.
+//! Only values of one type are ever compared; text compares as bytes (collation `C`). `char(n)`
+//! values of different lengths compare through [`trim_blanks`].
 
 use super::{ArrayValue, Datum};
 use std::cmp::Ordering;
@@ -73,7 +74,8 @@ impl PartialOrd for Datum {
     }
 }
 impl Datum {
-    /// Whether nobody can tell the two apart: equal, and written the same (`1.0` and `1.00` are equal, and two constants).
+    /// Whether nobody can tell the two apart: equal, and written the same (`1.0` and `1.00` are
+    /// equal, and two constants).
     pub(crate) fn is_identical(&self, other: &Datum) -> bool {
         match (self, other) {
             (Datum::Float(a), Datum::Float(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
@@ -94,7 +96,8 @@ fn are_identical(a: &[Datum], b: &[Datum]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_identical(b))
 }
 
-/// Values as a key that keeps apart what `=` takes for the same: `1.5` and `1.50`, 0 and −0, a day and 24 hours.
+/// Values as a key that keeps apart what `=` takes for the same: `1.5` and `1.50`, 0 and −0, a day
+/// and 24 hours.
 #[derive(Clone, Debug)]
 pub(crate) struct Exact(pub(crate) Vec<Datum>);
 

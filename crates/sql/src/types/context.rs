@@ -1,7 +1,8 @@
 //! What the evaluation of an expression may ask of the session around it.
 //!
-//! Functions are pure in their arguments and this context: times are fixed when a statement or transaction starts, random
-//! numbers and catalog names come through [`System`]. So an evaluation in the simulator repeats exactly.
+//! Functions are pure in their arguments and this context: times are fixed when a statement or
+//! transaction starts, random numbers and catalog names come through [`System`]. So an evaluation
+//! in the simulator repeats exactly.
 
 use super::zone::Zone;
 use super::{Datum, Type};
@@ -17,7 +18,8 @@ pub const EPOCH_2000_UNIX_MICROS: i64 = 946_684_800_000_000;
 pub struct EvalContext {
     /// `TimeZone`.
     pub zone: Zone,
-    /// Microseconds since 2000-01-01 UTC (as `Datum::Timestamp`): `now()`, `transaction_timestamp()`.
+    /// Microseconds since 2000-01-01 UTC (as `Datum::Timestamp`): `now()`,
+    /// `transaction_timestamp()`.
     pub txn_time: i64,
     /// `statement_timestamp()`.
     pub statement_time: i64,
@@ -40,7 +42,8 @@ pub struct EvalContext {
 /// How values are written as text. The default is PostgreSQL's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// 1 and above: shortest text that reads back exactly; 0 and below: 15 (float4: 6) significant digits and fewer.
+    /// 1 and above: shortest text that reads back exactly; 0 and below: 15 (float4: 6) significant
+    /// digits and fewer.
     pub extra_float_digits: i8,
     /// `bytea_output = escape`.
     pub bytea_escape: bool,
@@ -74,7 +77,8 @@ pub trait System: Send + Sync {
     fn setting(&self, name: &str) -> Option<String>;
     /// `set_config(name, value, is_local)`. Returns the value now in force.
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
-    /// The error that ends the statement, if it is to end: what computes for long asks now and then.
+    /// The error that ends the statement, if it is to end: what computes for long asks now and
+    /// then.
     fn interrupted(&self) -> Result<()> {
         Ok(())
     }
@@ -82,13 +86,14 @@ pub trait System: Send + Sync {
     fn backend_pid(&self) -> i32 {
         0
     }
-    /// `pg_cancel_backend(pid)` and, with `ends`, `pg_terminate_backend(pid)`: whether this node has such a session.
+    /// `pg_cancel_backend(pid)` and, with `ends`, `pg_terminate_backend(pid)`: whether this node
+    /// has such a session.
     fn stop_backend(&self, pid: i32, ends: bool) -> bool {
         let _ = (pid, ends);
         false
     }
-    /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`, quoted and qualified as PostgreSQL does;
-    /// `None` if there is no such object (then the number is shown).
+    /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`, quoted and qualified
+    /// as PostgreSQL does; `None` if there is no such object (then the number is shown).
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String>;
     /// The oid that a name means for a `reg*` type; an error such as 42P01 if there is none.
     fn reg_oid(&self, ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32>;

@@ -1,7 +1,8 @@
 //! Dates, times and intervals.
 //!
-//! The calendar is the proleptic Gregorian one. Dates count days and timestamps microseconds from 2000-01-01, as in PostgreSQL's binary
-//! format; the extreme values are the infinities. A `timestamptz` is an instant in UTC; only its text depends on a zone.
+//! The calendar is the proleptic Gregorian one. Dates count days and timestamps microseconds from
+//! 2000-01-01, as in PostgreSQL's binary format; the extreme values are the infinities. A
+//! `timestamptz` is an instant in UTC; only its text depends on a zone.
 
 pub mod arithmetic;
 pub mod fields;

@@ -1,14 +1,16 @@
 //! JSON: reading, writing, order.
 //!
-//! `json` keeps its text; `jsonb` is a [`Json`] tree. Numbers are exact decimals, an object's keys are unique (the last one given wins)
-//! and ordered as PostgreSQL stores them: shorter keys first, then by bytes.
+//! `json` keeps its text; `jsonb` is a [`Json`] tree. Numbers are exact decimals, an object's keys
+//! are unique (the last one given wins) and ordered as PostgreSQL stores them: shorter keys first,
+//! then by bytes.
 
 use super::numeric::Numeric;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// A JSON value. Numbers are exact; an object's keys are unique and in `jsonb`'s order (length, then bytes).
+/// A JSON value. Numbers are exact; an object's keys are unique and in `jsonb`'s order (length,
+/// then bytes).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Json {
     Null,
@@ -202,7 +204,8 @@ impl Json {
 }
 
 impl Json {
-    /// The order of whole documents: as of their parts, but an empty array comes before all scalars (manual, 8.14.4).
+    /// The order of whole documents: as of their parts, but an empty array comes before all scalars
+    /// (manual, 8.14.4).
     pub fn cmp_documents(&self, other: &Json) -> Ordering {
         let is_empty = |v: &Json| matches!(v, Json::Array(items) if items.is_empty());
         match (self, other) {
@@ -213,7 +216,8 @@ impl Json {
     }
 }
 
-/// PostgreSQL's order of parts of `jsonb`: Object > Array > Boolean > Number > String > Null; containers by size first.
+/// PostgreSQL's order of parts of `jsonb`: Object > Array > Boolean > Number > String > Null;
+/// containers by size first.
 impl Ord for Json {
     fn cmp(&self, other: &Json) -> Ordering {
         match (self, other) {

@@ -1,13 +1,16 @@
-//! Columns as index keys: bytes that compare as the values do, and are equal exactly if the values are.
+//! Columns as index keys: bytes that compare as the values do, and are equal exactly if the values
+//! are.
 //!
-//! Every column starts with a marker (`base::key`); `NULL`'s marker sorts on the side that the index wants. Values that are equal but look
-//! different (`1.0` and `1.00`, `1 day` and `24:00:00`) have one key, so a key gives back *a* value equal to the one that was stored; where
-//! its looks matter ([`keeps_looks`] is false) it has to be read from the row.
+//! Every column starts with a marker (`base::key`); `NULL`'s marker sorts on the side that the
+//! index wants. Values that are equal but look different (`1.0` and `1.00`, `1 day` and `24:00:00`)
+//! have one key, so a key gives back *a* value equal to the one that was stored; where its looks
+//! matter ([`keeps_looks`] is false) it has to be read from the row.
 //!
 //! * numbers: sign class, decimal exponent, digits in pairs; the whole inverted if negative;
 //! * intervals: the sum that their order looks at;
 //! * arrays: each element behind a marker, an end marker, the shape;
-//! * `jsonb`: kind, size, contents; a document that is an empty array is of a kind before all others.
+//! * `jsonb`: kind, size, contents; a document that is an empty array is of a kind before all
+//!   others.
 
 use super::compare::trim_blanks;
 use super::jsonb::Json;
@@ -47,7 +50,8 @@ pub fn has_order(ty: &Type) -> bool {
     }
 }
 
-/// Appends a column to a key. 54000 is the caller's to raise when the whole key gets too long; 42883 if the type has no order.
+/// Appends a column to a key. 54000 is the caller's to raise when the whole key gets too long;
+/// 42883 if the type has no order.
 pub fn encode_key_column(out: &mut Vec<u8>, value: &Datum, ty: &Type, descending: bool, nulls_first: bool) -> Result<()> {
     let from = out.len();
     if value.is_null() {

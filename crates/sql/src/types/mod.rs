@@ -1,12 +1,16 @@
 //! Types and values.
 //!
-//! A [`Datum`] does not carry its type: every place that holds one knows it (a column, a bound expression, a parameter).
-//! Several types share a representation (`int2`, `int4`, `int8` and `oid` are `Datum::Int`).
+//! A [`Datum`] does not carry its type: every place that holds one knows it (a column, a bound
+//! expression, a parameter). Several types share a representation (`int2`, `int4`, `int8` and `oid`
+//! are `Datum::Int`).
 //!
-//! * [`typeinfo`]: oids, names, categories, modifiers. [`context`]: what evaluation may ask of the session.
-//! * [`io`]: PostgreSQL's text and binary formats. [`compare`]: one order for sorting, grouping and keys.
+//! * [`typeinfo`]: oids, names, categories, modifiers. [`context`]: what evaluation may ask of the
+//!   session.
+//! * [`io`]: PostgreSQL's text and binary formats. [`compare`]: one order for sorting, grouping and
+//!   keys.
 //! * [`row`]: rows as they are stored. [`keys`]: columns as index keys.
-//! * [`cast`]: conversions and their contexts. [`functions`]: operators and functions, and which of them a call means.
+//! * [`cast`]: conversions and their contexts. [`functions`]: operators and functions, and which of
+//!   them a call means.
 //! * [`numeric`], [`datetime`], [`zone`], [`jsonb`], [`array`]: what the larger types are made of.
 
 pub mod array;
@@ -69,7 +73,8 @@ pub enum Type {
     Regtype,
     Regproc,
     Regnamespace,
-    /// `crdb_internal_region`: the regions of the database, an enum of CockroachDB's. Its values are stored as their names.
+    /// `crdb_internal_region`: the regions of the database, an enum of CockroachDB's. Its values
+    /// are stored as their names.
     Region,
     Array(Box<Type>),
     /// A literal or parameter whose type is not known yet.
@@ -89,7 +94,8 @@ pub enum Datum {
     /// `float4` (rounded to it) and `float8`.
     Float(f64),
     Numeric(numeric::Numeric),
-    /// `text`, `varchar`, `char`, `name`, `"char"`, `unknown`, `crdb_internal_region`, `json` (as it was written). UTF-8.
+    /// `text`, `varchar`, `char`, `name`, `"char"`, `unknown`, `crdb_internal_region`, `json` (as
+    /// it was written). UTF-8.
     Text(Text),
     Bytea(Bytes),
     /// Days since 2000-01-01.
@@ -116,7 +122,8 @@ impl Text {
         Text(bytes)
     }
     pub fn as_str(&self) -> &str {
-        // Stored text was checked when it entered the database, but a damaged row must not become undefined behaviour.
+        // Stored text was checked when it entered the database, but a damaged row must not become
+        // undefined behaviour.
         std::str::from_utf8(&self.0).unwrap_or("\u{FFFD}")
     }
     pub fn as_bytes(&self) -> &[u8] {

@@ -1,8 +1,9 @@
 //! Exact decimals.
 //!
-//! A value is a mantissa and a *display scale*: how many digits it shows after the point, trailing zeros included. The scale
-//! of a result is not free: `1.10 + 1` is `2.10`, and a quotient has the digits that PostgreSQL's `select_div_scale` gives
-//! it, so that text output agrees digit for digit. Nearly all values fit an `i128`; what does not goes through big integers.
+//! A value is a mantissa and a *display scale*: how many digits it shows after the point, trailing
+//! zeros included. The scale of a result is not free: `1.10 + 1` is `2.10`, and a quotient has the
+//! digits that PostgreSQL's `select_div_scale` gives it, so that text output agrees digit for
+//! digit. Nearly all values fit an `i128`; what does not goes through big integers.
 
 mod math;
 
@@ -13,7 +14,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// PostgreSQL's `numeric`: an `i128` and a scale where that is enough, a big decimal on overflow, and the special values.
+/// PostgreSQL's `numeric`: an `i128` and a scale where that is enough, a big decimal on overflow,
+/// and the special values.
 #[derive(Clone, Debug)]
 pub enum Numeric {
     /// `mantissa × 10^−scale`.
@@ -71,7 +73,8 @@ impl Numeric {
             Err(_) => Numeric::Big(Box::new(BigDecimal::new(mantissa, i64::from(scale)))),
         }
     }
-    /// As `from_big`, refusing what PostgreSQL's format could not hold; a scale beyond its limit is rounded away.
+    /// As `from_big`, refusing what PostgreSQL's format could not hold; a scale beyond its limit is
+    /// rounded away.
     fn checked(mantissa: BigInt, scale: u32) -> Result<Numeric> {
         let (mantissa, scale) = if scale > u32::from(SCALE_MAX) {
             (div_round(&mantissa, &big_pow10(scale - u32::from(SCALE_MAX))), SCALE_MAX)
@@ -106,7 +109,8 @@ impl Numeric {
             _ => None,
         }
     }
-    /// Mantissa as big-endian two's complement, as short as possible, and scale: the stored form. `None` for special values.
+    /// Mantissa as big-endian two's complement, as short as possible, and scale: the stored form.
+    /// `None` for special values.
     pub fn to_parts(&self) -> Option<(Vec<u8>, u16)> {
         let (m, s) = self.big()?;
         Some((m.to_signed_bytes_be(), s))
@@ -121,7 +125,8 @@ impl Numeric {
         }
         Numeric::from_big(BigInt::from_signed_bytes_be(mantissa), scale)
     }
-    /// Decimal digits of the absolute mantissa without leading zeros (empty for 0), whether negative, and scale.
+    /// Decimal digits of the absolute mantissa without leading zeros (empty for 0), whether
+    /// negative, and scale.
     pub fn to_digits(&self) -> Option<(String, bool, u16)> {
         Some(match self {
             Numeric::Small { mantissa, scale } => {
@@ -505,7 +510,8 @@ fn first_digit(n: &Numeric) -> (i64, i64) {
     (weight, first)
 }
 
-/// The scale of a quotient: at least 16 significant digits, and at least the scales of both sides (`select_div_scale`).
+/// The scale of a quotient: at least 16 significant digits, and at least the scales of both sides
+/// (`select_div_scale`).
 fn div_scale(a: &Numeric, b: &Numeric) -> i64 {
     let ((wa, fa), (wb, fb)) = (first_digit(a), first_digit(b));
     let weight = wa - wb - i64::from(fa <= fb);
@@ -591,7 +597,8 @@ impl Hash for Numeric {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Numeric::Small { mantissa, scale } => {
-                // Equal values of different scales hash alike: without trailing zeros after the point.
+                // Equal values of different scales hash alike: without trailing zeros after the
+                // point.
                 let (mut m, mut s) = (*mantissa, *scale);
                 while s > 0 && m % 10 == 0 {
                     (m, s) = (m / 10, s - 1);

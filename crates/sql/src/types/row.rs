@@ -4,10 +4,12 @@
 //! version u8 │ flags u8 │ columns u16 │ null bitmap │ end offset of every column (u16, or u32 if flag 1) │ values
 //! ```
 //!
-//! Everything is big-endian. A value's bytes are PostgreSQL's binary format wherever that is also the cheapest to read, so a binary result
-//! column is a copy, and a text column of a text type too: integers and times have their fixed width, text and bytea are as they are, arrays
-//! are in array format. `numeric` is a kind, a scale and a minimal two's-complement mantissa; `jsonb` is its canonical text. A column at or
-//! beyond the count was added after the row was written and is *missing*.
+//! Everything is big-endian. A value's bytes are PostgreSQL's binary format wherever that is also
+//! the cheapest to read, so a binary result column is a copy, and a text column of a text type too:
+//! integers and times have their fixed width, text and bytea are as they are, arrays are in array
+//! format. `numeric` is a kind, a scale and a minimal two's-complement mantissa; `jsonb` is its
+//! canonical text. A column at or beyond the count was added after the row was written and is
+//! *missing*.
 
 use super::io::{write_bytea, write_int_field, write_uuid};
 use super::numeric::Numeric;
@@ -26,8 +28,8 @@ const NUMERIC_NAN: u8 = 1;
 const NUMERIC_PLUS_INFINITY: u8 = 2;
 const NUMERIC_MINUS_INFINITY: u8 = 3;
 
-/// Encodes a row; `values[i]` is the column of ordinal `i`, of type `types[i]`. Values at the end that are left out are
-/// «missing» (a column added later).
+/// Encodes a row; `values[i]` is the column of ordinal `i`, of type `types[i]`. Values at the end
+/// that are left out are «missing» (a column added later).
 pub fn encode_row(types: &[Type], values: &[Datum]) -> Bytes {
     assert!(values.len() <= types.len() && values.len() <= usize::from(u16::MAX), "a row fits its table");
     let data: usize = values.iter().map(size_hint).sum();
@@ -146,8 +148,8 @@ impl<B: Stored> RowView<B> {
         }
         Ok(RowView { bytes, columns, wide, offsets, data })
     }
-    /// How many columns the table had when the row was written. Columns at and after it are missing: take the column's
-    /// `missing` value.
+    /// How many columns the table had when the row was written. Columns at and after it are
+    /// missing: take the column's `missing` value.
     pub fn column_count(&self) -> usize {
         self.columns
     }
@@ -185,14 +187,16 @@ impl<B: Stored> RowView<B> {
     pub fn stored(&self, ordinal: usize) -> Result<Option<&[u8]>> {
         Ok(self.place(ordinal)?.map(|place| &self.bytes.as_ref()[place]))
     }
-    /// The value; text and bytea share the row's buffer, if it can be shared. A missing column reads as `NULL`.
+    /// The value; text and bytea share the row's buffer, if it can be shared. A missing column
+    /// reads as `NULL`.
     pub fn datum(&self, ordinal: usize, ty: &Type) -> Result<Datum> {
         match self.place(ordinal)? {
             None => Ok(Datum::Null),
             Some(place) => load(&self.bytes, place, ty),
         }
     }
-    /// Appends a field of a DataRow message straight from the stored bytes. A missing column is sent as `NULL`.
+    /// Appends a field of a DataRow message straight from the stored bytes. A missing column is
+    /// sent as `NULL`.
     pub fn write_field(&self, ordinal: usize, ty: &Type, format: Format, ctx: &EvalContext, out: &mut BytesMut) -> Result<()> {
         let Some(place) = self.place(ordinal)? else {
             out.put_i32(-1);
@@ -281,7 +285,8 @@ fn load<B: Stored>(row: &B, place: std::ops::Range<usize>, ty: &Type) -> Result<
         | Type::Region
         | Type::Json
         | Type::Unknown => {
-            // Debug builds check stored text when they make it, so bytes that may be damaged are checked here.
+            // Debug builds check stored text when they make it, so bytes that may be damaged are
+            // checked here.
             if cfg!(debug_assertions) && std::str::from_utf8(stored).is_err() {
                 return Err(damaged());
             }

@@ -71,7 +71,8 @@ const SCALARS: &[(Type, u32, u32, &str, &str, i16)] = &[
     (Type::Uuid, 2950, 2951, "uuid", "uuid", 16),
     (Type::Jsonb, 3802, 3807, "jsonb", "jsonb", -1),
     (Type::Regnamespace, 4089, 4090, "regnamespace", "regnamespace", 4),
-    // PostgreSQL gives oids below 16384 to no type of its users, and those near it to none of its own.
+    // PostgreSQL gives oids below 16384 to no type of its users, and those near it to none of its
+    // own.
     (Type::Region, 16300, 16301, "crdb_internal_region", "crdb_internal_region", 4),
 ];
 
@@ -139,8 +140,8 @@ impl Type {
             t => entry(t).3.to_string(),
         }
     }
-    /// A type by one of its names, without modifier: SQL names, internal names, CockroachDB's aliases, `x[]`. Case and
-    /// a `pg_catalog.` prefix do not matter.
+    /// A type by one of its names, without modifier: SQL names, internal names, CockroachDB's
+    /// aliases, `x[]`. Case and a `pg_catalog.` prefix do not matter.
     pub fn from_name(name: &str) -> Option<Type> {
         let lower = name.trim().to_ascii_lowercase();
         let name = lower.strip_prefix("pg_catalog.").unwrap_or(&lower);
@@ -254,7 +255,8 @@ impl Type {
             _ => None,
         }
     }
-    /// The array type over it; an array's is itself (PostgreSQL's arrays carry their dimensions in the value).
+    /// The array type over it; an array's is itself (PostgreSQL's arrays carry their dimensions in
+    /// the value).
     pub fn array_of(&self) -> Type {
         match self {
             Type::Array(_) => self.clone(),

@@ -19,14 +19,16 @@ enum Kind {
 
 /// Seconds between 1970-01-01 and 2000-01-01.
 const EPOCH_2000: i64 = 946_684_800;
-/// What the zone database covers, in seconds since 1970; instants outside borrow the offset of its edge.
+/// What the zone database covers, in seconds since 1970; instants outside borrow the offset of its
+/// edge.
 const JIFF_MIN: i64 = -377_705_023_201;
 const JIFF_MAX: i64 = 253_402_207_200;
 
 /// The calendar, weekdays included, repeats after 400 years.
 const CYCLE: i64 = 146_097 * 86_400;
 
-/// Seconds since 1970 that the zone database can judge: the far future as its last 400 years, the far past as its start.
+/// Seconds since 1970 that the zone database can judge: the far future as its last 400 years, the
+/// far past as its start.
 fn within_jiff(utc_seconds: i64) -> i64 {
     let unix = utc_seconds.saturating_add(EPOCH_2000);
     let unix = if unix > JIFF_MAX { JIFF_MAX - CYCLE + (unix - JIFF_MAX) % CYCLE } else { unix };
@@ -61,7 +63,8 @@ impl Zone {
             None => Zone::named(text),
         }
     }
-    /// A zone by name (`Europe/Berlin`), abbreviation (`EST`), or POSIX offset (`UTC+3`, `+03`: west is positive).
+    /// A zone by name (`Europe/Berlin`), abbreviation (`EST`), or POSIX offset (`UTC+3`, `+03`:
+    /// west is positive).
     pub fn named(text: &str) -> Result<Zone> {
         let bad = || Error::sql("22023", format!("time zone \"{text}\" not recognized"));
         let t = text.trim();
@@ -105,15 +108,17 @@ impl Zone {
             }
         }
     }
-    /// Seconds east of UTC for a local time, in seconds since 2000-01-01 00:00 local. In a gap the offset before it holds, in
-    /// an overlap the one after it, as in PostgreSQL (`DetermineTimeZoneOffset`).
+    /// Seconds east of UTC for a local time, in seconds since 2000-01-01 00:00 local. In a gap the
+    /// offset before it holds, in an overlap the one after it, as in PostgreSQL
+    /// (`DetermineTimeZoneOffset`).
     pub fn offset_of_local(&self, local_seconds: i64) -> i32 {
         let Kind::Named(_) = &self.kind else { return self.offset_at(0) };
         // Offsets a day before and after bracket any transition near the local time.
         let before = self.offset_at(local_seconds - 86_400);
         let after = self.offset_at(local_seconds + 86_400);
         if before == after {
-            // Usually no transition near; two transitions within two days cancel and are checked like one.
+            // Usually no transition near; two transitions within two days cancel and are checked
+            // like one.
             let here = self.offset_at(local_seconds - i64::from(before));
             return here;
         }

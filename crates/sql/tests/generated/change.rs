@@ -1,5 +1,5 @@
-//! Statements that change rows, each in a transaction that is rolled back. What they return and what the table holds then depends
-//! on no order among the rows.
+//! Statements that change rows, each in a transaction that is rolled back. What they return and
+//! what the table holds then depends on no order among the rows.
 
 use crate::expr::{Col, Generator, Scope};
 use crate::query::{Query, columns};

@@ -1,5 +1,6 @@
-//! Where a generator's decisions come from: a seed, or a list of decisions that was written down. A shorter list, or one of smaller
-//! numbers, makes a simpler query, so that a query is shrunk without knowing what it is made of.
+//! Where a generator's decisions come from: a seed, or a list of decisions that was written down. A
+//! shorter list, or one of smaller numbers, makes a simpler query, so that a query is shrunk
+//! without knowing what it is made of.
 
 /// A source of decisions, and the record of them.
 pub struct Choices {

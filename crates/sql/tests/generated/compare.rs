@@ -46,7 +46,8 @@ pub struct Servers {
     here: Vec<Here>,
 }
 
-/// A query for which PostgreSQL takes longer is not compared: few are as large, and here nothing would end them.
+/// A query for which PostgreSQL takes longer is not compared: few are as large, and here nothing
+/// would end them.
 const TIMEOUT: &str = "set statement_timeout = '2s'";
 
 impl Servers {

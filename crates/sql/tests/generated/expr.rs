@@ -1,5 +1,6 @@
-//! Expressions of a given type over the columns that can be seen. They fail on no value of the tables, so that an answer does not
-//! depend on what is computed first; [`Generator::risky`] makes those that may fail.
+//! Expressions of a given type over the columns that can be seen. They fail on no value of the
+//! tables, so that an answer does not depend on what is computed first; [`Generator::risky`] makes
+//! those that may fail.
 
 use crate::choices::Choices;
 use crate::schema::{TYPES, Ty};
@@ -97,7 +98,8 @@ impl Generator {
         }
         self.literal(ty)
     }
-    /// As it is shown where equal values may be written in several ways, and any of them may be kept.
+    /// As it is shown where equal values may be written in several ways, and any of them may be
+    /// kept.
     pub fn canonical(ty: Ty, e: &str) -> String {
         match ty {
             Ty::Numeric => format!("trim_scale({e})"),

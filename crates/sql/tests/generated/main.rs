@@ -1,13 +1,15 @@
 //! Queries that are generated, and answered as PostgreSQL does.
 //!
-//! A number makes a query, and the thousand it belongs to makes the rows of the tables. Each is asked of a PostgreSQL, and here with
-//! keys alone, with secondary indexes, and with those and statistics. A difference is shrunk, and told with the number that makes it.
+//! A number makes a query, and the thousand it belongs to makes the rows of the tables. Each is
+//! asked of a PostgreSQL, and here with keys alone, with secondary indexes, and with those and
+//! statistics. A difference is shrunk, and told with the number that makes it.
 //!
 //! * `MERIDIAN_QUERIES_SEED`: the first number; else `CI_SLICE` chooses a thousand.
 //! * `MERIDIAN_QUERIES_COUNT`: how many follow.
 //! * `MERIDIAN_QUERIES_SHOW`: writes every query and what came of it.
 //!
-//! As the golden scripts, it needs a PostgreSQL at `MERIDIAN_POSTGRES`; `.ci/run postgres` starts one.
+//! As the golden scripts, it needs a PostgreSQL at `MERIDIAN_POSTGRES`; `.ci/run postgres` starts
+//! one.
 
 mod change;
 mod choices;
@@ -83,7 +85,8 @@ fn generated_queries_are_answered_as_postgres_does() {
     assert!(differences.is_empty(), "{} of {count} queries differ\n\n{}", differences.len(), differences.join("\n"));
 }
 
-/// The simplest query that is found by taking decisions out, or making them smaller, and still differs; and how.
+/// The simplest query that is found by taking decisions out, or making them smaller, and still
+/// differs; and how.
 async fn shrink(servers: &mut Servers, mut list: Vec<u32>) -> String {
     let mut best = String::new();
     let mut left = 600;

@@ -49,7 +49,8 @@ impl Generator {
         format!("select {e} from {name} where id = {}", self.r.below(rows) + 1)
     }
 
-    /// All of the columns, so that only rows that are the same have the same place; and a part of the rows, by that.
+    /// All of the columns, so that only rows that are the same have the same place; and a part of
+    /// the rows, by that.
     fn total_order(&mut self, tys: &[Ty]) -> String {
         let mut places: Vec<usize> = (0..tys.len()).collect();
         for i in 0..places.len() {
@@ -457,7 +458,8 @@ impl Generator {
             .collect();
         format!("select {}{from}", items.join(", "))
     }
-    /// `is_first`: rows that look the same may be told apart. Two calls might tell them apart in different ways.
+    /// `is_first`: rows that look the same may be told apart. Two calls might tell them apart in
+    /// different ways.
     fn window_call(&mut self, ty: Ty, s: &Scope, is_first: bool) -> Option<String> {
         let e = |g: &mut Generator, t: Ty| Self::canonical(t, &g.expr(t, s, 1));
         let call = match self.r.below(6) {

@@ -1,4 +1,5 @@
-//! Readers, the applier and the flusher at once, with a cache too small to hold anything: every read must see one moment.
+//! Readers, the applier and the flusher at once, with a cache too small to hold anything: every
+//! read must see one moment.
 
 use crate::model::*;
 use bytes::Bytes;
@@ -60,7 +61,8 @@ fn read_once(group: &GroupStore, round: u64) {
         rest = page.rest;
     }
     assert_eq!(sum, OPENING * ACCOUNTS as i64, "a scan as of {now} mixes moments");
-    // Point reads of one account at one timestamp agree, however it moves between memory and disk meanwhile.
+    // Point reads of one account at one timestamp agree, however it moves between memory and disk
+    // meanwhile.
     let i = round * 31 % ACCOUNTS;
     let first = balance(group, i, now);
     for _ in 0..20 {

@@ -65,7 +65,8 @@ fn written(options: &Options, times: usize) -> (Place, Vec<PathBuf>) {
     (place, all)
 }
 
-/// Whatever bytes of whatever sorted file are flipped: an error that names the place, or the right answer; never a wrong one.
+/// Whatever bytes of whatever sorted file are flipped: an error that names the place, or the right
+/// answer; never a wrong one.
 #[test]
 fn a_damaged_file_is_noticed_and_named() {
     let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
@@ -112,7 +113,8 @@ fn a_damaged_file_is_noticed_and_named() {
     assert!(place.open(&options).1.get(key(0).as_bytes(), Timestamp(30)).unwrap().is_some());
 }
 
-/// Whatever bit of the files that say which files there are: refused by name. What was written is opened.
+/// Whatever bit of the files that say which files there are: refused by name. What was written is
+/// opened.
 #[test]
 fn a_damaged_list_of_files_is_refused_by_name() {
     let options = Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() };
@@ -178,7 +180,8 @@ fn a_simulated_bad_block_or_full_disk_is_an_error_and_loses_nothing() {
     assert_eq!((group.durable(), store.dirty_bytes()), (at(4), 0));
 }
 
-/// After a crash in the middle of a flush the store may have versions newer than what is being replayed.
+/// After a crash in the middle of a flush the store may have versions newer than what is being
+/// replayed.
 #[test]
 fn a_replay_does_not_hide_newer_versions_that_a_broken_flush_left() {
     let place = Place::memory();

@@ -1,4 +1,5 @@
-//! What a store should answer: every version that was ever applied, in one map, and a log to replay.
+//! What a store should answer: every version that was ever applied, in one map, and a log to
+//! replay.
 
 use bytes::Bytes;
 use meridian_base::id::{GroupId, LogPosition, NodeId, TxnId};
@@ -14,7 +15,8 @@ use std::sync::Arc;
 
 pub const GROUP: GroupId = GroupId(7);
 
-/// Keys that try the order: prefixes of one another, zeros, 0xFF, two indexes, longer than what is inline.
+/// Keys that try the order: prefixes of one another, zeros, 0xFF, two indexes, longer than what is
+/// inline.
 pub fn key(i: usize) -> Key {
     let suffixes: [&[u8]; 10] = [
         b"",
@@ -191,7 +193,8 @@ pub fn check_scan(group: &GroupStore, model: &Model, range: &KeyRange, at: Times
     assert_eq!(rows, model.rows(range, at, reverse), "{range:?} at {} reverse {reverse} {limits:?}", at.0);
 }
 
-/// The rows of a scan, and when they were written, as a visitor that now and then breaks off sees them.
+/// The rows of a scan, and when they were written, as a visitor that now and then breaks off sees
+/// them.
 fn visited(
     group: &GroupStore,
     range: &KeyRange,

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// One log entry: per transaction, the writes (key, column, value or tombstone) and how late its timestamp is.
+    /// One log entry: per transaction, the writes (key, column, value or tombstone) and how late
+    /// its timestamp is.
     Apply(Vec<(Vec<(usize, u32, Option<u8>)>, Option<u8>)>),
     Cut,
     Flush,
@@ -66,7 +67,8 @@ impl World {
         World { place, options, store, group, model: Model::default(), clock: 100 }
     }
 
-    /// A timestamp of interest: `fraction` of the way from the threshold (or a bit below) to a bit above now.
+    /// A timestamp of interest: `fraction` of the way from the threshold (or a bit below) to a bit
+    /// above now.
     fn time(&self, fraction: u8) -> Timestamp {
         let low = self.model.threshold.0.max(100).saturating_sub(3);
         Timestamp(low + (self.clock + 3 - low) * u64::from(fraction) / 255)
@@ -210,8 +212,9 @@ proptest! {
     }
 }
 
-/// A flush fails half-way and what it wrote survives a crash; the replay finds the versions there already. Garbage collection must keep
-/// the tombstone above a version that a second replay begins with, or that version is there again.
+/// A flush fails half-way and what it wrote survives a crash; the replay finds the versions there
+/// already. Garbage collection must keep the tombstone above a version that a second replay begins
+/// with, or that version is there again.
 #[test]
 fn what_was_replayed_and_found_may_be_replayed_again() {
     let delete = |k: usize| (k, 0, None);
@@ -233,7 +236,8 @@ fn what_was_replayed_and_found_may_be_replayed_again() {
     run(Place::memory(), Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() }, ops);
 }
 
-/// Rows of which some are flushed, some are not, and some are both, as pages of every size from both ends.
+/// Rows of which some are flushed, some are not, and some are both, as pages of every size from
+/// both ends.
 #[test]
 fn what_is_in_memory_and_what_is_flushed_are_read_as_one() {
     let entry = |keys: &[usize], value: Option<u8>, late: Option<u8>| {
@@ -242,7 +246,8 @@ fn what_is_in_memory_and_what_is_flushed_are_read_as_one() {
     let all: Vec<usize> = (0..KEYS).collect();
     let mut ops = vec![entry(&all[..12], Some(1), None), entry(&all[4..8], None, None), Op::Cut, Op::Flush];
     ops.extend([entry(&[2, 5, 9, 13, 15], Some(2), None), entry(&[3, 14], None, None), Op::Cut]);
-    // Two of one entry, of which the second is older; then what is flushed while a newer unit stands above it.
+    // Two of one entry, of which the second is older; then what is flushed while a newer unit
+    // stands above it.
     ops.push(Op::Apply(vec![(vec![(2, 0, Some(3)), (16, 1, Some(3))], None), (vec![(5, 2, Some(4)), (2, 1, None)], Some(128))]));
     let mut reads = Vec::new();
     for rows in 1..6 {
@@ -261,7 +266,8 @@ fn what_is_in_memory_and_what_is_flushed_are_read_as_one() {
     run(Place::memory(), Options { cache_bytes_max: 0, ingest_rows_min: 1, ..Options::default() }, ops);
 }
 
-/// Keys among so many others that a walk from the first to the last would look at more than it is to.
+/// Keys among so many others that a walk from the first to the last would look at more than it is
+/// to.
 #[test]
 fn several_keys_are_found_among_few_and_among_many_others() {
     let numbered = |i: u32| Key::new(&[&[0, 0, 0, 1][..], &i.to_be_bytes()].concat());

@@ -146,7 +146,8 @@ fn take_in(target: &Arc<GroupStore>, chunks: impl IntoIterator<Item = Bytes>) {
 fn chunks(source: &Arc<GroupStore>) -> Vec<Bytes> {
     source.export().unwrap().map(Result::unwrap).collect()
 }
-/// Writes what is cut, except for the record that says so, and dies: newer versions are in the spaces than the record knows.
+/// Writes what is cut, except for the record that says so, and dies: newer versions are in the
+/// spaces than the record knows.
 fn break_off(disk: &MemoryDisk, group: &GroupStore) {
     disk.fail_writes_after(4); // The bound, two versions of history, the current one.
     assert!(group.flush_step().is_err());
@@ -187,8 +188,8 @@ fn a_snapshot_brings_its_threshold_of_garbage_collection() {
     }
 }
 
-/// After a flush that broke off, what is exported has versions above its position. Whoever replays the log from there must not
-/// take the replayed ones for the newest.
+/// After a flush that broke off, what is exported has versions above its position. Whoever replays
+/// the log from there must not take the replayed ones for the newest.
 #[test]
 fn a_snapshot_says_how_new_its_versions_may_be() {
     for restart in [false, true] {

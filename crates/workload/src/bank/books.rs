@@ -1,8 +1,9 @@
 //! What a bank's tables must say, judged without a database.
 //!
-//! Accounts are numbered over all regions, so that a ledger row says by itself which two ledgers it belongs in: its payer's
-//! and its payee's region's. A region's ledger explains the balances of its own accounts; a transfer of which one region
-//! has the row and the other does not, or of which one balance moved and the other did not, is found by that.
+//! Accounts are numbered over all regions, so that a ledger row says by itself which two ledgers it
+//! belongs in: its payer's and its payee's region's. A region's ledger explains the balances of its
+//! own accounts; a transfer of which one region has the row and the other does not, or of which one
+//! balance moved and the other did not, is found by that.
 
 use crate::history::Outcome;
 use crate::run::Verdict;
@@ -48,8 +49,8 @@ pub(super) struct Books {
     pub(super) ledgers: Vec<Vec<Transfer>>,
 }
 
-/// What is wrong with the balances of some regions' accounts that a transaction read, in a sentence. Their sum is only
-/// constant if no money crosses the border around these regions.
+/// What is wrong with the balances of some regions' accounts that a transaction read, in a
+/// sentence. Their sum is only constant if no money crosses the border around these regions.
 pub(super) fn wrong_snapshot(
     regions: &[usize],
     accounts_per_region: i64,
@@ -129,7 +130,8 @@ mod tests {
         Transfer { id, from, to, amount: 5 }
     }
 
-    /// Two regions with two accounts each; transfer 1 within the first, 2 between them, 3 the other way and unknown.
+    /// Two regions with two accounts each; transfer 1 within the first, 2 between them, 3 the other
+    /// way and unknown.
     fn healthy() -> (BTreeMap<i64, (Transfer, Outcome)>, Books) {
         let (one, two, three) = (transfer(1, 0, 1), transfer(2, 0, B), transfer(3, B + 1, 1));
         let known = [(one, Outcome::Committed), (two, Outcome::Committed), (three, Outcome::Unknown)];

@@ -3,17 +3,19 @@
 //! What must hold, whatever fails meanwhile:
 //!
 //! * the balances add up to the same sum in every snapshot that a client reads, and at the end;
-//! * every acknowledged transfer is in the ledger exactly once, every refused one is not, and one whose outcome nobody knows
-//!   is there once or not at all;
-//! * the balances are what the ledger says: nothing was applied twice, nothing without its ledger row, and nothing by half.
+//! * every acknowledged transfer is in the ledger exactly once, every refused one is not, and one
+//!   whose outcome nobody knows is there once or not at all;
+//! * the balances are what the ledger says: nothing was applied twice, nothing without its ledger
+//!   row, and nothing by half.
 //!
-//! Each region has its own `accounts` and `transfers` tables in the schema named after it; clients mostly use their own
-//! region's. The ledger row is written in the same transaction as the two balances, so a transfer is one atomic thing to
-//! look for. A transfer between regions writes its row in both ledgers.
+//! Each region has its own `accounts` and `transfers` tables in the schema named after it; clients
+//! mostly use their own region's. The ledger row is written in the same transaction as the two
+//! balances, so a transfer is one atomic thing to look for. A transfer between regions writes its
+//! row in both ledgers.
 //!
-//! As soon as money moves between regions, only a snapshot of all of them has a constant sum. Such snapshots are read in
-//! every way there is: in one statement, in a block that only reads, in a block that might write, in one that does, and as of a
-//! moment of the past.
+//! As soon as money moves between regions, only a snapshot of all of them has a constant sum. Such
+//! snapshots are read in every way there is: in one statement, in a block that only reads, in a
+//! block that might write, in one that does, and as of a moment of the past.
 //!
 //! * [`work`]: the statements.
 //! * [`books`]: what the tables must say.
@@ -52,7 +54,8 @@ pub struct BankConfig {
     pub snapshot_share: f64,
     /// Share of operations on another region's bank.
     pub other_region_share: f64,
-    /// Share of operations on all regions' banks: transfers from one region to another, and snapshots of all of them.
+    /// Share of operations on all regions' banks: transfers from one region to another, and
+    /// snapshots of all of them.
     pub several_regions_share: f64,
     /// Transfers lock the two rows first (`FOR UPDATE`) with this probability.
     pub lock_share: f64,
@@ -202,7 +205,8 @@ impl Bank {
         self.saw(context, worker, &all, invoked, attempted)
     }
 
-    /// Judges and records what a snapshot showed. What was read in a transaction that did not commit promises nothing.
+    /// Judges and records what a snapshot showed. What was read in a transaction that did not
+    /// commit promises nothing.
     fn saw(
         &self,
         context: &Context,
@@ -232,8 +236,9 @@ impl Bank {
         }
     }
 
-    /// Balances and ledgers of all regions. A transfer between regions whose outcome nobody knows may still be on its way,
-    /// so where there are such, all tables are read in one transaction; else each region's is enough.
+    /// Balances and ledgers of all regions. A transfer between regions whose outcome nobody knows
+    /// may still be on its way, so where there are such, all tables are read in one transaction;
+    /// else each region's is enough.
     async fn books(&self, context: &Context, regions: &[String]) -> Result<Books> {
         let all: Vec<usize> = (0..regions.len()).collect();
         let parts: Vec<&[usize]> = match self.config.several_regions_share > 0.0 {
@@ -368,7 +373,8 @@ impl Workload for Bank {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let mut session = context.session(&worker.region, DATABASE);
         let schemas = Schemas::of(&context.connector.regions());
-        // Unique over workers, so that the ledger's primary key tells a transfer that was applied twice.
+        // Unique over workers, so that the ledger's primary key tells a transfer that was applied
+        // twice.
         let mut id = i64::from(worker.id) << 32;
         while !context.stop.is_stopped() {
             let started = context.timer.now_micros();

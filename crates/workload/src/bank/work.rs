@@ -65,7 +65,8 @@ impl View {
     }
 }
 
-/// Moves the money and writes the row of each ledger that it belongs in. Returns the balances if they were asked for.
+/// Moves the money and writes the row of each ledger that it belongs in. Returns the balances if
+/// they were asked for.
 pub(super) async fn transfer(
     statements: &mut Statements<'_>,
     schemas: &Schemas,

@@ -9,14 +9,16 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::time::Duration;
 
-/// How long the jobs may take when nothing fails any more: longer than a job's own patience and a schema lease together.
+/// How long the jobs may take when nothing fails any more: longer than a job's own patience and a
+/// schema lease together.
 const JOBS_TRIES: u32 = 240;
 const JOBS_PAUSE: Duration = Duration::from_secs(1);
 /// What a client does to a job it does often enough to meet the short ones.
 const CONTROL_PAUSE: Duration = Duration::from_millis(700);
 
 impl Localities {
-    /// Makes one change after the other. One that is refused, or whose outcome is unknown, is as good as another.
+    /// Makes one change after the other. One that is refused, or whose outcome is unknown, is as
+    /// good as another.
     pub(super) async fn change_all(&self, context: &Context, session: &mut Session, rng: &mut SmallRng) -> Result<()> {
         let regions = context.connector.regions();
         while !context.stop.is_stopped() {
@@ -86,8 +88,8 @@ fn draw_change(regions: &[String], rng: &mut SmallRng) -> Vec<String> {
     }
 }
 
-/// A change may be refused for what the schema is now, for what is down, or for what others do; not for being no statement, and never
-/// because something in the database contradicts itself.
+/// A change may be refused for what the schema is now, for what is down, or for what others do; not
+/// for being no statement, and never because something in the database contradicts itself.
 fn refuse_nonsense(sql: &str, error: &Error) -> Result<()> {
     match error.sqlstate() {
         "42601" | "0A000" | "XX000" | "XX001" => Err(error.clone().detail(format!("of {sql}"))),
@@ -95,7 +97,8 @@ fn refuse_nonsense(sql: &str, error: &Error) -> Result<()> {
     }
 }
 
-/// Waits until no job is under way; one that hangs, as a sentence. A job that somebody paused is resumed first.
+/// Waits until no job is under way; one that hangs, as a sentence. A job that somebody paused is
+/// resumed first.
 pub(super) async fn until_all_jobs_end(context: &Context, session: &mut Session) -> Option<String> {
     let mut last = "SHOW JOBS was never answered".to_string();
     for _ in 0..JOBS_TRIES {
@@ -126,8 +129,8 @@ pub(super) async fn until_all_jobs_end(context: &Context, session: &mut Session)
     Some(format!("after {} s: {last}", JOBS_TRIES * JOBS_PAUSE.as_secs() as u32))
 }
 
-/// The ids of a table's rows as they are found region by region: each is looked for where its region says, and nowhere else. `None`
-/// for a table whose rows have no homes of their own.
+/// The ids of a table's rows as they are found region by region: each is looked for where its
+/// region says, and nowhere else. `None` for a table whose rows have no homes of their own.
 pub(super) async fn ids_by_region(
     context: &Context,
     session: &mut Session,

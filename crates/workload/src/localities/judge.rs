@@ -88,7 +88,8 @@ impl Books {
         if let Some(thing) = self.things.get_mut(&id)
             && thing.deleted != Told::Yes
         {
-            // After any attempt whose outcome was not known at once, a failure of another one says nothing.
+            // After any attempt whose outcome was not known at once, a failure of another one says
+            // nothing.
             thing.deleted = if told == Told::Yes { Told::Yes } else { Told::Maybe };
         }
     }

@@ -1,10 +1,12 @@
-//! Tables that change where they live, in a database that changes its regions, while they are read and written.
+//! Tables that change where they live, in a database that changes its regions, while they are read
+//! and written.
 //!
-//! One worker changes localities, regions, the primary one and what is survived, and stops, cancels and resumes the jobs that do
-//! it; the others insert, change, move and delete rows that a unique constraint and a foreign key hold together. Whatever is
-//! changed, and whoever dies meanwhile:
+//! One worker changes localities, regions, the primary one and what is survived, and stops, cancels
+//! and resumes the jobs that do it; the others insert, change, move and delete rows that a unique
+//! constraint and a foreign key hold together. Whatever is changed, and whoever dies meanwhile:
 //!
-//! * no row is lost, doubled or misplaced: every row is where its region says, once, with everything that was acknowledged of it;
+//! * no row is lost, doubled or misplaced: every row is where its region says, once, with
+//!   everything that was acknowledged of it;
 //! * a tag belongs to one thing, a thing to an owner who is there, in every snapshot;
 //! * every job ends, when all nodes are back.
 
@@ -100,7 +102,8 @@ impl Localities {
         counted.map(drop)
     }
 
-    /// Gives a thing another home, if things have homes of their own now and the region is one that takes any.
+    /// Gives a thing another home, if things have homes of their own now and the region is one that
+    /// takes any.
     async fn move_away(&self, regions: &[String], session: &mut Session, rng: &mut SmallRng) -> Attempted<()> {
         let Some(id) = self.books().any(rng) else { return Attempted::Committed(()) };
         let to = &regions[rng.random_range(0..regions.len())];

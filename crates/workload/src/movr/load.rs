@@ -1,7 +1,7 @@
 //! The rows to begin with, in INSERTs of many rows.
 //!
-//! The rows follow from the seed, and an INSERT whose rows are there already counts as done, so a load that was interrupted
-//! can be run again.
+//! The rows follow from the seed, and an INSERT whose rows are there already counts as done, so a
+//! load that was interrupted can be run again.
 
 use super::{MovrConfig, names};
 use crate::client::Value;
@@ -12,7 +12,8 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows per INSERT: large enough that a round trip does not show, small enough for a moving progress bar.
+/// Rows per INSERT: large enough that a round trip does not show, small enough for a moving
+/// progress bar.
 const BATCH: usize = 200;
 
 /// One INSERT's target and the text of its rows.

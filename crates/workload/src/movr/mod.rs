@@ -1,9 +1,10 @@
 //! movr: the ride-sharing application of CockroachDB's multi-region paper (§1.1, §7.5.1).
 //!
-//! People in a city rent its vehicles. A city belongs to a region, and so do the rows of everybody in it: the tables are
-//! `REGIONAL BY ROW`, with a region that is computed from the city, and `promo_codes`, which everybody reads, is `GLOBAL`. A
-//! transaction touches one region's rows. Most clients work on their own region's rows; a share of the operations goes to
-//! another region's, which is what makes the difference between the two latencies visible.
+//! People in a city rent its vehicles. A city belongs to a region, and so do the rows of everybody
+//! in it: the tables are `REGIONAL BY ROW`, with a region that is computed from the city, and
+//! `promo_codes`, which everybody reads, is `GLOBAL`. A transaction touches one region's rows. Most
+//! clients work on their own region's rows; a share of the operations goes to another region's,
+//! which is what makes the difference between the two latencies visible.
 //!
 //! * [`tables`]: the statements that create the tables.
 //! * [`names`]: cities, people, streets, from a seed.

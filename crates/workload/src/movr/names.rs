@@ -25,7 +25,8 @@ const CITIES: [(&str, [&str; 3]); 7] = [
     ("australia", ["sydney", "melbourne", "perth"]),
 ];
 
-/// The cities of a region. No two regions share one: the region is part of the name unless the plain one can be given out.
+/// The cities of a region. No two regions share one: the region is part of the name unless the
+/// plain one can be given out.
 pub(super) fn cities(regions: &[String], region: &str) -> Vec<String> {
     let known = |r: &str| CITIES.iter().position(|(prefix, _)| r.starts_with(prefix));
     let Some(index) = known(region) else {

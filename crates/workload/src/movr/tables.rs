@@ -27,7 +27,8 @@ impl Homes {
     pub(super) fn none() -> Homes {
         Homes { region: String::new(), by_row: "", global: "" }
     }
-    /// A row lives where its city is; whoever knows the city knows the region, so no lookup by key and no insert asks anywhere else.
+    /// A row lives where its city is; whoever knows the city knows the region, so no lookup by key
+    /// and no insert asks anywhere else.
     pub(super) fn of(regions: &[String]) -> Homes {
         let text = |s: &str| Value::from(s).literal();
         let of_region = |region: &String| {
@@ -40,7 +41,8 @@ impl Homes {
     }
 }
 
-/// The statements. Every key but a promo code's starts with the city, so that a city's rows lie together.
+/// The statements. Every key but a promo code's starts with the city, so that a city's rows lie
+/// together.
 pub(super) fn statements(homes: &Homes) -> Vec<String> {
     let Homes { region, by_row, global } = homes;
     vec![

@@ -250,8 +250,8 @@ struct StartRide {
     choice: u32,
 }
 
-/// What came of it. Only a commit says that what the transaction read is true: rows of other regions are read at a replica, which may be
-/// behind.
+/// What came of it. Only a commit says that what the transaction read is true: rows of other
+/// regions are read at a replica, which may be behind.
 enum Started {
     Ride(Ride),
     /// None was free: an answer, and nothing to remember.
@@ -286,7 +286,8 @@ impl StartRide {
     }
 }
 
-/// Closes a ride and frees its vehicle; a ride that is closed already is left as it is, since its vehicle may have another.
+/// Closes a ride and frees its vehicle; a ride that is closed already is left as it is, since its
+/// vehicle may have another.
 async fn end_ride(statements: &mut Statements<'_>, ride: &Ride, address: &str, revenue: &str) -> Result<()> {
     let sql = "UPDATE rides SET end_address = $3, end_time = now(), revenue = $4 \
          WHERE city = $1 AND id = $2 AND end_time IS NULL";

@@ -1,9 +1,10 @@
 //! What the counters must say, judged without a database.
 //!
-//! Every write adds one. So a counter has grown by at least as many as were acknowledged to it and at most as many more as
-//! clients are in doubt about, and the sums are bounded in the same way. A transaction in doubt happened everywhere or nowhere: where a
-//! counter shows that all its doubtful writes happened, or that none did, it speaks for each of their transactions, and no
-//! two counters may disagree about one.
+//! Every write adds one. So a counter has grown by at least as many as were acknowledged to it and
+//! at most as many more as clients are in doubt about, and the sums are bounded in the same way. A
+//! transaction in doubt happened everywhere or nowhere: where a counter shows that all its doubtful
+//! writes happened, or that none did, it speaks for each of their transactions, and no two counters
+//! may disagree about one.
 
 use crate::run::Verdict;
 use std::collections::{BTreeMap, BTreeSet};

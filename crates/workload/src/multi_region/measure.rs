@@ -6,8 +6,8 @@ use meridian_base::Error;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Different aborts that are told apart; the rest are counted together, so that a reason with a number in it cannot fill the
-/// memory.
+/// Different aborts that are told apart; the rest are counted together, so that a reason with a
+/// number in it cannot fill the memory.
 const ABORTS_MAX: usize = 64;
 
 /// Why a transaction was aborted.
@@ -45,7 +45,8 @@ impl Measured {
     pub fn aborted(&self) -> u64 {
         self.aborts.values().sum()
     }
-    /// The share of the transactions with a known outcome that ended without effect; `None` if there are none.
+    /// The share of the transactions with a known outcome that ended without effect; `None` if
+    /// there are none.
     pub fn abort_share(&self) -> Option<f64> {
         let known = self.committed() + self.aborted();
         (known > 0).then(|| self.aborted() as f64 / known as f64)

@@ -1,13 +1,14 @@
 //! SunStorm's microbenchmark (VLDB'25, §7.2), made checkable.
 //!
-//! Each region has a table of counters, a small hot set and a large cold one. A transaction accesses eight rows, at least one
-//! of them in the client's region and exactly one of every region's hot set that it touches. A given share of the
-//! transactions touches several regions; how many follows a Zipfian distribution, and the rows are divided evenly among
-//! them. There are no retries: an abort is a result, counted by its SQLSTATE and reason. Everything measured is kept per
-//! number of regions ([`measure`]).
+//! Each region has a table of counters, a small hot set and a large cold one. A transaction
+//! accesses eight rows, at least one of them in the client's region and exactly one of every
+//! region's hot set that it touches. A given share of the transactions touches several regions; how
+//! many follows a Zipfian distribution, and the rows are divided evenly among them. There are no
+//! retries: an abort is a result, counted by its SQLSTATE and reason. Everything measured is kept
+//! per number of regions ([`measure`]).
 //!
-//! The paper writes random bytes. Here every write adds one, so that the sum tells at the end what was lost, made up,
-//! applied twice or applied in one region only ([`judge`]).
+//! The paper writes random bytes. Here every write adds one, so that the sum tells at the end what
+//! was lost, made up, applied twice or applied in one region only ([`judge`]).
 //!
 //! * [`plan`]: which rows a transaction accesses, and how.
 //! * [`judge`]: what the counters must say.
@@ -79,8 +80,8 @@ pub struct MultiRegionConfig {
     /// Pause between two transactions of a worker.
     pub think_time: Duration,
     pub homes: Homes,
-    /// Sends a transaction as one string of statements, each write as one that adds one: nothing of it has reached the client
-    /// before it commits, so the server itself may repeat it.
+    /// Sends a transaction as one string of statements, each write as one that adds one: nothing of
+    /// it has reached the client before it commits, so the server itself may repeat it.
     pub is_one_string: bool,
 }
 
@@ -125,7 +126,8 @@ impl MultiRegion {
         }
         by_regions
     }
-    /// What was measured since the last call, by the regions touched: a warm-up is taken and dropped.
+    /// What was measured since the last call, by the regions touched: a warm-up is taken and
+    /// dropped.
     pub fn take_measured(&self) -> BTreeMap<Route, Measured> {
         std::mem::take(&mut *self.measured.lock().expect("no panic while measuring"))
     }
@@ -138,7 +140,8 @@ impl MultiRegion {
         steps: &Arc<[Step]>,
         rng: &mut SmallRng,
     ) -> Attempted<()> {
-        // A client that runs queries knows that it does; one that happens not to write this time does not.
+        // A client that runs queries knows that it does; one that happens not to write this time
+        // does not.
         if self.config.is_one_string {
             return self.attempt_as_one_string(session, schemas, steps).await;
         }
@@ -209,8 +212,9 @@ impl MultiRegion {
         self.written.lock().expect("no panic while noting")
     }
 
-    /// The counters that are not zero. A transaction over regions whose outcome nobody knows may still be on its way, so
-    /// where there are such, all tables are read in one transaction; else each region's is enough.
+    /// The counters that are not zero. A transaction over regions whose outcome nobody knows may
+    /// still be on its way, so where there are such, all tables are read in one transaction; else
+    /// each region's is enough.
     async fn counters(&self, context: &Context) -> Result<BTreeMap<Row, i64>> {
         let regions = context.connector.regions();
         let all: Vec<usize> = (0..regions.len()).collect();
@@ -345,7 +349,8 @@ impl Workload for MultiRegion {
             let retries = session.take_retries();
             match &attempted {
                 Attempted::Committed(()) => context.stats.success(&key, took, retries),
-                // The loop is closed and the next transaction another one: waiting would only hide the aborts.
+                // The loop is closed and the next transaction another one: waiting would only hide
+                // the aborts.
                 Attempted::Failed(error) if is_retryable(error) => context.stats.failure(&key, retries),
                 Attempted::Failed(error) => {
                     context.stats.note_error(error);

@@ -70,7 +70,8 @@ pub(super) struct Planner<'c> {
     /// The client's region.
     own: usize,
     regions: usize,
-    /// How likely it is, among transactions over several regions, that one touches at most 2, 3, … of them.
+    /// How likely it is, among transactions over several regions, that one touches at most 2, 3, …
+    /// of them.
     cumulative: Vec<f64>,
 }
 

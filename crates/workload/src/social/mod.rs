@@ -1,15 +1,17 @@
 //! S-DUR's social network (§5.1 and 5.6): users follow each other, post, and read timelines.
 //!
-//! A user's rows are at home in one region: whom the user follows (*producers*), who follows the user (*consumers*), and the
-//! user's posts. A post is local; a follow writes a row at both users' homes, half of the time in two regions; a timeline
-//! merges the newest posts of everybody the user follows, wherever they are, and only reads.
+//! A user's rows are at home in one region: whom the user follows (*producers*), who follows the
+//! user (*consumers*), and the user's posts. A post is local; a follow writes a row at both users'
+//! homes, half of the time in two regions; a timeline merges the newest posts of everybody the user
+//! follows, wherever they are, and only reads.
 //!
-//! The paper's timelines read a snapshot that is up to a second old and are never certified ([`Timelines::Past`]). They can also
-//! be strictly serializable ([`Timelines::Fresh`]): then each is one statement, which reads every region's rows at the replicas
-//! beside it and makes one round of checks.
+//! The paper's timelines read a snapshot that is up to a second old and are never certified
+//! ([`Timelines::Past`]). They can also be strictly serializable ([`Timelines::Fresh`]): then each
+//! is one statement, which reads every region's rows at the replicas beside it and makes one round
+//! of checks.
 //!
-//! What must hold at the end: somebody is a follower exactly where somebody is followed, and every acknowledged post and
-//! follow is there ([`judge`]).
+//! What must hold at the end: somebody is a follower exactly where somebody is followed, and every
+//! acknowledged post and follow is there ([`judge`]).
 
 mod judge;
 
@@ -220,7 +222,8 @@ impl Social {
         attempted
     }
 
-    /// Everybody of a region with whom they follow, who follows them, and their posts. Also who has which number.
+    /// Everybody of a region with whom they follow, who follows them, and their posts. Also who has
+    /// which number.
     async fn load_region(
         &self,
         context: &Context,
@@ -337,7 +340,8 @@ impl Workload for Social {
     async fn check(&self, context: &Context) -> Result<Verdict> {
         let homes = self.homes(context);
         let mut session = context.session(&context.connector.regions()[0], self.config.survive.database());
-        // All regions in one transaction: a follow whose outcome nobody knows may still be on its way.
+        // All regions in one transaction: a follow whose outcome nobody knows may still be on its
+        // way.
         let found = until_answered(context, &mut session, |statements| {
             let homes = homes.clone();
             Box::pin(async move {

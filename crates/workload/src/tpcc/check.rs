@@ -1,7 +1,8 @@
-//! Consistency conditions 1 to 4 of the standard (clause 3.3.2), and the books: every acknowledged order and payment is there
-//! once, and nothing that nobody made.
+//! Consistency conditions 1 to 4 of the standard (clause 3.3.2), and the books: every acknowledged
+//! order and payment is there once, and nothing that nobody made.
 //!
-//! All that a condition compares belongs to one warehouse, which is at home in one region; it is read in one transaction.
+//! All that a condition compares belongs to one warehouse, which is at home in one region; it is
+//! read in one transaction.
 
 use super::books::{Before, Books, DistrictId, Orders};
 use super::cents;

@@ -1,4 +1,5 @@
-//! The Delivery transaction (clause 2.7): the oldest undelivered order of each district, all in one transaction.
+//! The Delivery transaction (clause 2.7): the oldest undelivered order of each district, all in one
+//! transaction.
 
 use super::scale::{DISTRICTS, Layout};
 use super::{cents, money};

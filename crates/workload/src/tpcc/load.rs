@@ -1,7 +1,8 @@
 //! The rows to begin with (clause 4.3.3), in INSERTs of many rows.
 //!
-//! They are the same in every run, and an INSERT whose rows are there already counts as done, so a load that was interrupted
-//! can be run again. A warehouse's own row is written last: a warehouse that has it is complete, and may have been worked on.
+//! They are the same in every run, and an INSERT whose rows are there already counts as done, so a
+//! load that was interrupted can be run again. A warehouse's own row is written last: a warehouse
+//! that has it is complete, and may have been worked on.
 
 use super::names;
 use super::scale::{DISTRICTS, Layout};
@@ -15,7 +16,8 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows per INSERT: large enough that a round trip does not show, small enough to be one entry of a log among others.
+/// Rows per INSERT: large enough that a round trip does not show, small enough to be one entry of a
+/// log among others.
 const BATCH: usize = 200;
 /// One customer in ten has bad credit.
 const BAD_CREDIT_SHARE: f64 = 0.1;
@@ -46,7 +48,8 @@ pub(super) async fn load(context: &Context, layout: &Layout, progress: &(dyn Fn(
     futures::future::try_join_all(each).await.map(drop)
 }
 
-/// Who hears how far it is. The number of an order's lines is random, so the total is what is expected.
+/// Who hears how far it is. The number of an order's lines is random, so the total is what is
+/// expected.
 struct Told<'l> {
     rows_done: &'l AtomicU64,
     rows_total: u64,

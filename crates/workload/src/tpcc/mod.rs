@@ -1,18 +1,23 @@
-//! TPC-C over regions: a wholesaler whose warehouses are at home in several regions (TPC-C standard, revision 5.11).
+//! TPC-C over regions: a wholesaler whose warehouses are at home in several regions (TPC-C
+//! standard, revision 5.11).
 //!
-//! Each region has the nine tables for the warehouses that are at home in it; an order or a payment that concerns another
-//! warehouse's stock or customer writes that region's tables in the same transaction. The standard lets one in a hundred order
-//! lines and 15 in a hundred payments go to another warehouse; here that is always one of another region, where there is one.
-//! The catalogue of items, which never changes, is a GLOBAL table: read in every region.
+//! Each region has the nine tables for the warehouses that are at home in it; an order or a payment
+//! that concerns another warehouse's stock or customer writes that region's tables in the same
+//! transaction. The standard lets one in a hundred order lines and 15 in a hundred payments go to
+//! another warehouse; here that is always one of another region, where there is one. The catalogue
+//! of items, which never changes, is a GLOBAL table: read in every region.
 //!
-//! Cardinalities, distributions and transactions are the standard's; [`TpccConfig::scale`] shrinks what belongs to one
-//! warehouse. Keying and think times are left out unless asked for. What differs: amounts the terminal would only display are
-//! read but not added up, and a history row has a number, so that the check can tell whether each payment is there once.
+//! Cardinalities, distributions and transactions are the standard's; [`TpccConfig::scale`] shrinks
+//! what belongs to one warehouse. Keying and think times are left out unless asked for. What
+//! differs: amounts the terminal would only display are read but not added up, and a history row
+//! has a number, so that the check can tell whether each payment is there once.
 //!
-//! * [`scale`]: how many of everything, and who is at home where. * [`tables`]: the schema. * [`load`]: the rows to begin with.
+//! * [`scale`]: how many of everything, and who is at home where. * [`tables`]: the schema. *
+//!   [`load`]: the rows to begin with.
 //! * [`names`]: the standard's random text and its non-uniform numbers.
 //! * [`new_order`], [`payment`], [`order_status`], [`delivery`], [`stock_level`]: the transactions.
-//! * [`books`]: what clients were told. * [`check`]: consistency conditions 1 to 4 (clause 3.3.2), and the books.
+//! * [`books`]: what clients were told. * [`check`]: consistency conditions 1 to 4 (clause 3.3.2),
+//!   and the books.
 
 mod books;
 mod check;
@@ -138,7 +143,8 @@ impl Tpcc {
         Layout::new(&context.connector.regions(), &self.config)
     }
 
-    /// So many new orders, one after the other, of warehouses of the region and without lines from others.
+    /// So many new orders, one after the other, of warehouses of the region and without lines from
+    /// others.
     pub async fn local_orders(&self, context: &Context, region: &str, count: u32) -> Result<()> {
         let layout = self.layout(context);
         let mut rng = context.rng(0);
@@ -178,7 +184,8 @@ impl Tpcc {
                     })
                     .await;
                 let attempted = match attempted {
-                    // The one in a hundred whose last item does not exist has ended as it should (clause 2.4.2.3).
+                    // The one in a hundred whose last item does not exist has ended as it should
+                    // (clause 2.4.2.3).
                     Attempted::Failed(error) if new_order::is_meant(&error) => return Attempted::Committed(()),
                     other => other.map(drop),
                 };

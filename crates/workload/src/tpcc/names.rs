@@ -16,7 +16,8 @@ pub(super) fn last_name(number: i64) -> String {
     [syllable(number / 100), syllable(number / 10 % 10), syllable(number % 10)].concat()
 }
 
-/// How many different last names there are: with few customers fewer, so that every name is somebody's.
+/// How many different last names there are: with few customers fewer, so that every name is
+/// somebody's.
 fn last_names(layout: &Layout) -> i64 {
     LAST_NAMES.min(layout.customers)
 }

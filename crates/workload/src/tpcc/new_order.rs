@@ -1,4 +1,5 @@
-//! The New-Order transaction (clause 2.4): a customer orders five to fifteen items, some from another warehouse.
+//! The New-Order transaction (clause 2.4): a customer orders five to fifteen items, some from
+//! another warehouse.
 
 use super::names::{self, Constants};
 use super::scale::Layout;
@@ -47,7 +48,8 @@ impl NewOrder {
         };
         let count = rng.random_range(5..=15);
         let mut lines: Vec<Line> = (0..count).map(|_| line(rng)).collect();
-        // In one order over all clients, so that two orders of the same items wait for each other once and not in a circle.
+        // In one order over all clients, so that two orders of the same items wait for each other
+        // once and not in a circle.
         lines.sort_unstable();
         let (district, customer) = (names::district(rng), constants.customer(layout, rng));
         NewOrder { warehouse, district, customer, lines, is_invalid: rng.random_bool(0.01) }
@@ -81,7 +83,8 @@ impl NewOrder {
         self.enter(statements, layout, order, &prices, &sold).await
     }
 
-    /// The price of each item in cents; an error that [`is_meant`] where one does not exist and is not to.
+    /// The price of each item in cents; an error that [`is_meant`] where one does not exist and is
+    /// not to.
     async fn prices(&self, statements: &mut Statements<'_>) -> Result<BTreeMap<i64, i64>> {
         let mut items: Vec<i64> = self.lines.iter().map(|line| line.item).collect();
         items.sort_unstable();

@@ -1,4 +1,5 @@
-//! The Payment transaction (clause 2.5): a customer, of this warehouse or another, pays at a district.
+//! The Payment transaction (clause 2.5): a customer, of this warehouse or another, pays at a
+//! district.
 
 use super::names::{self, Constants};
 use super::scale::Layout;
@@ -73,7 +74,8 @@ impl Payment {
              RETURNING d_name, d_street_1, d_street_2, d_city, d_state, d_zip"
         );
         let district = statements.query(&sql, &[w.into(), d.into(), amount.clone()]).await?;
-        // The hottest row comes last: until the payment commits, the warehouse's others wait for it.
+        // The hottest row comes last: until the payment commits, the warehouse's others wait for
+        // it.
         let sql = format!(
             "UPDATE {schema}.warehouse SET w_ytd = w_ytd + $2 WHERE w_id = $1 \
              RETURNING w_name, w_street_1, w_street_2, w_city, w_state, w_zip"

@@ -73,7 +73,8 @@ impl Layout {
         self.warehouses_of(region).start() + turn % self.warehouses_per_region
     }
 
-    /// Another warehouse: of another region if there is one, else another one of this region, else this one.
+    /// Another warehouse: of another region if there is one, else another one of this region, else
+    /// this one.
     pub fn other_warehouse(&self, warehouse: i64, rng: &mut SmallRng) -> i64 {
         let own = match self.regions() {
             1 => warehouse..=warehouse,

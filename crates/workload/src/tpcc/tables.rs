@@ -1,4 +1,5 @@
-//! The nine tables (clause 1.3): the catalogue of items is one GLOBAL table, the others are there once per region.
+//! The nine tables (clause 1.3): the catalogue of items is one GLOBAL table, the others are there
+//! once per region.
 
 use super::scale::Layout;
 use crate::run::Context;
@@ -19,7 +20,8 @@ pub(super) async fn create(context: &Context, layout: &Layout) -> Result<()> {
     schema::run_block(&mut context.session(layout.region(0), super::DATABASE), &all).await
 }
 
-/// The statements for one region. A warehouse's rows lie together: its number is first in every key.
+/// The statements for one region. A warehouse's rows lie together: its number is first in every
+/// key.
 fn statements(schema: &str, home: &str) -> Vec<String> {
     let address = |p: &str| {
         format!(

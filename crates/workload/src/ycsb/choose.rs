@@ -1,14 +1,16 @@
 //! Which row an operation touches: YCSB's choosers (Cooper et al., SoCC'10, §5.1).
 //!
-//! *Zipfian* is Gray's generator («Quickly Generating Billion-Record Synthetic Databases», SIGMOD'94) with θ = 0.99. Scrambled, as
-//! YCSB has it, it is drawn over ten billion items and hashed, so that the popular rows lie anywhere and stay popular when rows
-//! are added. *Latest* draws the distance from the newest row.
+//! *Zipfian* is Gray's generator («Quickly Generating Billion-Record Synthetic Databases»,
+//! SIGMOD'94) with θ = 0.99. Scrambled, as YCSB has it, it is drawn over ten billion items and
+//! hashed, so that the popular rows lie anywhere and stay popular when rows are added. *Latest*
+//! draws the distance from the newest row.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 const THETA: f64 = 0.99;
-/// What the scrambled one is drawn over, and its zeta, which would take minutes to add up: both are YCSB's constants.
+/// What the scrambled one is drawn over, and its zeta, which would take minutes to add up: both are
+/// YCSB's constants.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 

@@ -14,9 +14,9 @@ const CLIENT: u32 = 1_000_000;
 const DRAWS_MAX: u32 = 10_000;
 
 impl Ycsb {
-    /// The round trips between regions of `samples` operations of a client in `region`, one after the other: those that `EXPLAIN
-    /// ANALYZE` has counted, the commit's included. `locality`: of the rows that are touched, as far as there are such. Nobody else
-    /// should be at work.
+    /// The round trips between regions of `samples` operations of a client in `region`, one after
+    /// the other: those that `EXPLAIN ANALYZE` has counted, the commit's included. `locality`: of
+    /// the rows that are touched, as far as there are such. Nobody else should be at work.
     pub async fn count_round_trips(
         &self,
         context: &Context,
@@ -72,7 +72,8 @@ impl Ycsb {
 }
 
 impl crate::session::Session {
-    /// The round trips of a statement, or of several as one transaction, whose last one counts what all have taken.
+    /// The round trips of a statement, or of several as one transaction, whose last one counts what
+    /// all have taken.
     async fn explained(&mut self, rng: &mut rand::rngs::SmallRng, statements: Vec<String>) -> Attempted<u32> {
         let counted = |rows: &Rows| counted(rows).ok_or_else(|| Error::internal("EXPLAIN ANALYZE has counted no round trips"));
         if let [sql] = statements.as_slice() {
@@ -99,7 +100,8 @@ impl crate::session::Session {
     }
 }
 
-/// The sum in `Round Trips Between Regions: 0, to commit 1`; none are counted where there is one region.
+/// The sum in `Round Trips Between Regions: 0, to commit 1`; none are counted where there is one
+/// region.
 fn counted(rows: &Rows) -> Option<u32> {
     let lines = rows.rows.iter().filter_map(|row| row.first()?.as_text());
     let line = lines.filter_map(|line| line.trim().strip_prefix("Round Trips Between Regions: ")).next_back()?;

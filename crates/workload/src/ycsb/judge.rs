@@ -1,4 +1,5 @@
-//! What clients know of the rows, and what the table must look like then, judged without a database.
+//! What clients know of the rows, and what the table must look like then, judged without a
+//! database.
 
 use super::rows::{FIELDS, Key, Write};
 use crate::run::Verdict;
@@ -176,7 +177,8 @@ mod tests {
         (key, (0..FIELDS).map(|field| write.value(key, field)).collect())
     }
 
-    /// Two regions of two rows; one update, one insert that was acknowledged, one that failed and one in doubt.
+    /// Two regions of two rows; one update, one insert that was acknowledged, one that failed and
+    /// one in doubt.
     fn run() -> (Vec<Row>, Known) {
         let mut rows: Vec<Row> = (0..4).map(|n| row(n % 2, n as u64 / 2, Write::LOAD)).collect();
         let mut known = Known::begin(2, &rows);

@@ -1,14 +1,17 @@
-//! YCSB (Cooper et al., SoCC'10) over regions, as CockroachDB's multi-region paper runs it (§7.1 to 7.3).
+//! YCSB (Cooper et al., SoCC'10) over regions, as CockroachDB's multi-region paper runs it (§7.1 to
+//! 7.3).
 //!
-//! One table, `usertable`: a key and ten fields of a hundred letters. Clients read a row (*A*, *B*, *D*), update a field (*A*, *B*) or
-//! insert a row (*D*), each as one statement. The table has the shape that is asked for ([`Table`]): at home in one region, in
-//! every region a part of it, `GLOBAL`, or a copy in each region. A share of the operations, the *locality of access*, is on rows that
-//! were first written in the client's own region.
+//! One table, `usertable`: a key and ten fields of a hundred letters. Clients read a row (*A*, *B*,
+//! *D*), update a field (*A*, *B*) or insert a row (*D*), each as one statement. The table has the
+//! shape that is asked for ([`Table`]): at home in one region, in every region a part of it,
+//! `GLOBAL`, or a copy in each region. A share of the operations, the *locality of access*, is on
+//! rows that were first written in the client's own region.
 //!
-//! What must hold at the end: every acknowledged insert is there once and nothing else, every field has a value that somebody
-//! wrote there, and copies are alike ([`judge`]).
+//! What must hold at the end: every acknowledged insert is there once and nothing else, every field
+//! has a value that somebody wrote there, and copies are alike ([`judge`]).
 //!
-//! * [`choose`]: which row. * [`rows`]: keys and values. * [`tables`]: the statements. * [`count`]: the round trips of one operation.
+//! * [`choose`]: which row. * [`rows`]: keys and values. * [`tables`]: the statements. * [`count`]:
+//!   the round trips of one operation.
 
 mod choose;
 mod count;
@@ -101,7 +104,8 @@ pub enum Table {
     Computed,
     /// Each where every statement says: tables that the application partitions.
     Partitioned,
-    /// A copy in every region, all written together and each read in its own: what CockroachDB called duplicate indexes.
+    /// A copy in every region, all written together and each read in its own: what CockroachDB
+    /// called duplicate indexes.
     Duplicates,
 }
 
@@ -152,9 +156,11 @@ pub struct YcsbConfig {
     pub distribution: Distribution,
     pub reads: Reads,
     pub rows_per_region: u64,
-    /// The share of operations on rows that were first written in the client's region; `None`: all rows are everybody's.
+    /// The share of operations on rows that were first written in the client's region; `None`: all
+    /// rows are everybody's.
     pub own_share: Option<f64>,
-    /// So many clients share no row with each other; `None`: all do. Inserts are nobody's but their client's anyway.
+    /// So many clients share no row with each other; `None`: all do. Inserts are nobody's but their
+    /// client's anyway.
     pub disjoint: Option<u32>,
 }
 

@@ -1,7 +1,8 @@
 //! Keys and values of `usertable`, both of which say what they are.
 //!
-//! A key names the region whose clients wrote it first and its number there. A value names its row, its field, and the write that
-//! made it, so that the check can tell a value that somebody wrote from one that nobody did; letters that follow from the rest fill it up.
+//! A key names the region whose clients wrote it first and its number there. A value names its row,
+//! its field, and the write that made it, so that the check can tell a value that somebody wrote
+//! from one that nobody did; letters that follow from the rest fill it up.
 
 use std::fmt;
 

@@ -121,8 +121,8 @@ impl Statements {
     pub fn copies(&self) -> usize {
         self.tables.len()
     }
-    /// The copies in the order in which every client changes them: clients that queue for the copies of a row in orders of their own
-    /// wait for each other in circles.
+    /// The copies in the order in which every client changes them: clients that queue for the
+    /// copies of a row in orders of their own wait for each other in circles.
     fn to_change(&self) -> impl Iterator<Item = &String> {
         let mut tables: Vec<&String> = self.tables.iter().collect();
         tables.sort();

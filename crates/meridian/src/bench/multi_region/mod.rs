@@ -1,10 +1,12 @@
-//! `meridian bench multi-region`: SunStorm's microbenchmark (VLDB'25, §7.2) over a cluster of three regions in this process, and
-//! the same with other protocols on the same engine, log and transport (`node::txn::protocol`), in turn.
+//! `meridian bench multi-region`: SunStorm's microbenchmark (VLDB'25, §7.2) over a cluster of three
+//! regions in this process, and the same with other protocols on the same engine, log and transport
+//! (`node::txn::protocol`), in turn.
 //!
-//! A cell is a mix, a size of the hot set and a share of transactions over several regions. In each of its rounds every side
-//! works for the same time with as many clients; ratios are of rounds.
+//! A cell is a mix, a size of the hot set and a share of transactions over several regions. In each
+//! of its rounds every side works for the same time with as many clients; ratios are of rounds.
 //!
-//! * [`sides`]: who is compared. * [`run`]: one side's work. * [`report`]: tables, budgets, CSV. * [`plot`]: throughput as SVG.
+//! * [`sides`]: who is compared. * [`run`]: one side's work. * [`report`]: tables, budgets, CSV. *
+//!   [`plot`]: throughput as SVG.
 
 mod plot;
 mod report;

@@ -43,8 +43,9 @@ fn millis(latency: &Histogram, share: f64) -> String {
     latency.quantile(share).map_or("-".to_string(), |d| format!("{:.0}", d.as_secs_f64() * 1e3))
 }
 
-/// The median latency of transactions over `regions` regions as a multiple of the round trip to the farthest primary: the mean
-/// over the routes, each weighed by its commits. `minus` is the local work that is not counted.
+/// The median latency of transactions over `regions` regions as a multiple of the round trip to the
+/// farthest primary: the mean over the routes, each weighed by its commits. `minus` is the local
+/// work that is not counted.
 fn in_round_trips(run: &Run, side: &Side, regions: usize, bench: &Bench<'_>, minus: &dyn Fn(usize) -> Duration) -> Option<f64> {
     let (mut total, mut weight) = (0.0, 0.0);
     for (route, measured) in run.routes.iter().filter(|(route, _)| route.regions() == regions) {
@@ -231,7 +232,8 @@ pub(super) fn budgets(all: &[Compared], bench: &Bench<'_>) -> String {
     for compared in all.iter().filter(|c| c.cell.share > 0) {
         let is_alone = |c: &&Compared| c.cell == Cell { share: 0, ..compared.cell };
         let Some(alone) = all.iter().find(is_alone) else { continue };
-        // Of each round, like all ratios: a round in which the machine was busy with something else is one of several.
+        // Of each round, like all ratios: a round in which the machine was busy with something else
+        // is one of several.
         let p99 = |run: &Run| run.of(|route| route.regions() == 1).latency.quantile(0.99).unwrap_or_default().as_secs_f64();
         let ratio = |at: usize| {
             let rounds = compared.sides[at].1.iter().zip(&alone.sides[at].1);
@@ -253,7 +255,8 @@ pub(super) fn budgets(all: &[Compared], bench: &Bench<'_>) -> String {
     out
 }
 
-/// Lines for every turn: all of it, each number of regions touched, and the clients of each region (from 1).
+/// Lines for every turn: all of it, each number of regions touched, and the clients of each region
+/// (from 1).
 pub(super) fn csv(all: &[Compared]) -> String {
     let mut out = String::from(
         "mix,hot,share_percent,side,round,regions,clients,seconds,committed,aborted,unknown,p50_micros,p99_micros,round_trips\n",

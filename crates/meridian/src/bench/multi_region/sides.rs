@@ -29,7 +29,8 @@ const fn repeating(name: &'static str, learns_from_refusals: bool, reads_fresh_a
     Side { name, protocol, homes: Homes::Each, retries: true }
 }
 
-/// The design and the two other shapes of a geo-distributed database. The first is what the others are held against.
+/// The design and the two other shapes of a geo-distributed database. The first is what the others
+/// are held against.
 pub(super) const BASELINES: [Side; 3] = [
     side("Meridian", DESIGN),
     side("coordinator", Protocol { commit: CommitProtocol::Coordinator, order: PrepareOrder::First, ..DESIGN }),

@@ -1,7 +1,8 @@
 //! `meridian bench pg`: a PostgreSQL and a node, under the same clients, in turn.
 //!
 //! * [`pgbench`]: pgbench's scripts, and its loading. * [`tpcc`]: go-tpc. * [`sysbench`].
-//! * [`queries`]: joins, subqueries and sorts, with equal answers. * [`neighbours`]: point reads beside heavy statements.
+//! * [`queries`]: joins, subqueries and sorts, with equal answers. * [`neighbours`]: point reads
+//!   beside heavy statements.
 
 mod neighbours;
 mod pgbench;
@@ -46,7 +47,8 @@ pub struct Args {
     /// Warehouses of TPC-C.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     warehouses: u32,
-    /// Ends TPC-C with go-tpc's check of the standard's conditions on both sides. PostgreSQL takes minutes for it.
+    /// Ends TPC-C with go-tpc's check of the standard's conditions on both sides. PostgreSQL takes
+    /// minutes for it.
     #[arg(long, requires = "tpcc")]
     check: bool,
     /// Instead of the scripts: sysbench's OLTP scripts.
@@ -61,7 +63,8 @@ pub struct Args {
     /// Instead of the scripts: point reads of some clients while another one runs heavy statements.
     #[arg(long)]
     neighbours: bool,
-    /// Where every run is written. Other subjects than the scripts have files beside it, with their names.
+    /// Where every run is written. Other subjects than the scripts have files beside it, with their
+    /// names.
     #[arg(long, default_value = "bench-pg.csv")]
     csv: PathBuf,
 }

@@ -1,7 +1,8 @@
 //! What point reads of some clients take while another client runs heavy statements.
 //!
-//! The readers send at a steady rate, whether they were answered or not: a read that waits behind others began when it was due.
-//! Both sides have more readers than this machine has cores, so that some share a thread with the heavy client's session.
+//! The readers send at a steady rate, whether they were answered or not: a read that waits behind
+//! others began when it was due. Both sides have more readers than this machine has cores, so that
+//! some share a thread with the heavy client's session.
 
 use super::side::{Side, Sides};
 use super::{Args, csv_of, verdict, write};

@@ -14,7 +14,8 @@ const INIT_LIMIT: Duration = Duration::from_secs(600);
 const RUN_SLACK: Duration = Duration::from_secs(60);
 /// Runs that nobody measures, so that caches and plans are warm.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// Random reads before everything else: until most accounts have been read, it is the filling of caches that would be measured.
+/// Random reads before everything else: until most accounts have been read, it is the filling of
+/// caches that would be measured.
 const FILL_CACHES: Duration = Duration::from_secs(20);
 /// How many times as long as PostgreSQL's loading may take.
 const LOAD_BUDGET: f64 = 6.0;

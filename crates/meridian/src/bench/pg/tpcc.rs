@@ -1,4 +1,5 @@
-//! go-tpc's TPC-C, unmodified, at each side's default isolation: READ COMMITTED there, strict serializability here.
+//! go-tpc's TPC-C, unmodified, at each side's default isolation: READ COMMITTED there, strict
+//! serializability here.
 
 use super::side::{Side, Sides, USER, find_program};
 use super::{Args, csv_of, verdict, write};
@@ -210,7 +211,8 @@ fn go_tpc(args: &Args, side: &Side, program: &Path) -> Command {
     command
 }
 
-/// Reads go-tpc's plain summary: a line per kind of transaction, failed ones by themselves, and tpmC.
+/// Reads go-tpc's plain summary: a line per kind of transaction, failed ones by themselves, and
+/// tpmC.
 fn parse(text: &str) -> Option<Summary> {
     let mut summary = Summary { tpm_c: 0.0, new_orders: 0, transactions: 0, failed: 0, failures: Vec::new() };
     let mut kinds = 0;

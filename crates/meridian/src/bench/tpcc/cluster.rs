@@ -1,4 +1,5 @@
-//! A whole cluster as one process that can be killed: `meridian demo` without clients, on a directory that stays.
+//! A whole cluster as one process that can be killed: `meridian demo` without clients, on a
+//! directory that stays.
 
 use crate::bench::child::{self, Server};
 use crate::client::PgClient;

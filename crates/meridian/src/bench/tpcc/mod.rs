@@ -1,7 +1,9 @@
-//! `meridian bench tpcc`: TPC-C over a cluster of three regions that is a process of its own, so that it can be killed.
+//! `meridian bench tpcc`: TPC-C over a cluster of three regions that is a process of its own, so
+//! that it can be killed.
 //!
-//! The clients work here and in turn: first while nothing happens, then with a `kill -9` of all nodes at once in the middle.
-//! After each the standard's consistency conditions are checked, and that every acknowledged order and payment is there.
+//! The clients work here and in turn: first while nothing happens, then with a `kill -9` of all
+//! nodes at once in the middle. After each the standard's consistency conditions are checked, and
+//! that every acknowledged order and payment is there.
 //!
 //! * [`cluster`]: the process, and its end.
 
@@ -116,7 +118,8 @@ impl Bench<'_> {
         context
     }
 
-    /// Messages to other regions that new orders of local warehouses send, which read the GLOBAL catalogue of items.
+    /// Messages to other regions that new orders of local warehouses send, which read the GLOBAL
+    /// catalogue of items.
     async fn count_messages(&self) -> Result<()> {
         let context = self.context(4);
         // What is planned and learned once is not theirs.

@@ -1,11 +1,14 @@
-//! `meridian bench global`: YCSB-A over the five regions of CockroachDB's multi-region paper (§7.1 and 7.3, Figures 3 and 5).
+//! `meridian bench global`: YCSB-A over the five regions of CockroachDB's multi-region paper (§7.1
+//! and 7.3, Figures 3 and 5).
 //!
-//! Sides: a `GLOBAL` table, a table at home in the first region whose *latest* state is read, the same with *stale* reads (bounded
-//! staleness), and *duplicates*: a table in each region, all written by one transaction and each read by its own region's clients,
-//! in place of the paper's indexes pinned to regions. `GLOBAL` is measured with several bounds on clocks.
+//! Sides: a `GLOBAL` table, a table at home in the first region whose *latest* state is read, the
+//! same with *stale* reads (bounded staleness), and *duplicates*: a table in each region, all
+//! written by one transaction and each read by its own region's clients, in place of the paper's
+//! indexes pinned to regions. `GLOBAL` is measured with several bounds on clocks.
 //!
-//! In the *uncontended* part nobody's rows are another's; in the *contended* one all clients draw from one Zipf distribution, as in
-//! the paper. Budgets are of the first part; in the second what is waited for is bounded by the clocks' bound.
+//! In the *uncontended* part nobody's rows are another's; in the *contended* one all clients draw
+//! from one Zipf distribution, as in the paper. Budgets are of the first part; in the second what
+//! is waited for is bounded by the clocks' bound.
 
 use super::{CSV_HEAD, Claims, Turn, plot, quantiles, spread, staleness};
 use crate::bench::cluster::{Running, Shape, with_cluster, write};
@@ -24,7 +27,8 @@ use std::time::Duration;
 
 /// The regions of Table 1; the first one is primary.
 const REGIONS: &str = "us-east1,us-west1,europe-west2,asia-northeast1,australia-southeast1";
-/// Of the design: a read at a replica beside the client, and how old what it serves is besides the way there.
+/// Of the design: a read at a replica beside the client, and how old what it serves is besides the
+/// way there.
 const READ_BUDGET: Duration = Duration::from_millis(3);
 const STALENESS_BUDGET: Duration = Duration::from_millis(100);
 /// A box of the paper's Figure 3, and its tail.
@@ -43,7 +47,8 @@ pub struct Args {
     /// Rows for each region. The paper has 100,000 in all.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(100..))]
     rows: u64,
-    /// Bounds on the differences of clocks, in milliseconds. Other sides than GLOBAL run with the first.
+    /// Bounds on the differences of clocks, in milliseconds. Other sides than GLOBAL run with the
+    /// first.
     #[arg(long, value_delimiter = ',', default_value = "250,50,10", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     max_offset: Vec<u64>,
     /// Reads in each region whose round trips are counted.
@@ -245,7 +250,8 @@ impl Bench<'_> {
         claims.claim(p99 <= bound, format!("{name}: p99 of reads {}, at most {}", ms(p99), ms(bound)));
     }
 
-    /// A writer waits until its timestamp has passed, which the primary draws a lead ahead when it has the transaction.
+    /// A writer waits until its timestamp has passed, which the primary draws a lead ahead when it
+    /// has the transaction.
     fn claim_writes(&self, claims: &mut Claims, part: &str, region: &str, writes: &Histogram) {
         let p50 = writes.quantile(0.5).unwrap_or_default();
         let bound = self.lead() + self.offset + self.way_from_primary(region);
@@ -264,8 +270,9 @@ impl Bench<'_> {
         let place = |region: &str| Place { region: region.to_string(), zone: "a".to_string() };
         self.running.distances.round_trip(&place(&self.running.regions[0]), &place(region)) / 2
     }
-    /// About what GLOBAL timestamps are ahead by: `max_offset`, the way to the farthest replica, and a tenth of a second for the interval of
-    /// promises and for what is not measured (design: replication, «GLOBAL tables»).
+    /// About what GLOBAL timestamps are ahead by: `max_offset`, the way to the farthest replica,
+    /// and a tenth of a second for the interval of promises and for what is not measured (design:
+    /// replication, «GLOBAL tables»).
     fn lead(&self) -> Duration {
         self.offset + self.farthest() + Duration::from_millis(100)
     }

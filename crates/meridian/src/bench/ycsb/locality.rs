@@ -1,9 +1,11 @@
-//! `meridian bench locality`: YCSB on `REGIONAL BY ROW` tables over three regions (CockroachDB's multi-region paper, §7.2, Figure 4).
+//! `meridian bench locality`: YCSB on `REGIONAL BY ROW` tables over three regions (CockroachDB's
+//! multi-region paper, §7.2, Figure 4).
 //!
-//! YCSB-B with a locality of access: *unoptimized* looks for a row in all regions at once, *default* in the client's own first,
-//! *rehoming* lets rows follow their updates, *baseline* is told by every statement where a row is. YCSB-D: inserts whose region is
-//! *computed* from the key, is the client's by *default*, or is told (*baseline*). Latencies are the machine's and the injected
-//! distances'; what the verdict is about are counts.
+//! YCSB-B with a locality of access: *unoptimized* looks for a row in all regions at once,
+//! *default* in the client's own first, *rehoming* lets rows follow their updates, *baseline* is
+//! told by every statement where a row is. YCSB-D: inserts whose region is *computed* from the key,
+//! is the client's by *default*, or is told (*baseline*). Latencies are the machine's and the
+//! injected distances'; what the verdict is about are counts.
 
 use super::{CSV_HEAD, Claims, PARTS, Turn, plot, spread};
 use crate::bench::cluster::{Running, Shape, with_cluster, write};
@@ -31,7 +33,8 @@ pub struct Args {
     /// Clients in each region.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     clients: u32,
-    /// Rows of each region for each client, whose own they are. Few, so that the time is enough for each to come home.
+    /// Rows of each region for each client, whose own they are. Few, so that the time is enough for
+    /// each to come home.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     rows_per_client: u64,
     /// Localities of access of YCSB-B, in percent.
@@ -223,7 +226,8 @@ impl Done {
         super::csv(prefix, &self.turn.measured, self.turn.time)
     }
 
-    /// For each part of the turn, the share of reads of others' rows that found them in the client's region.
+    /// For each part of the turn, the share of reads of others' rows that found them in the
+    /// client's region.
     fn at_home(&self) -> [Option<f64>; PARTS as usize] {
         std::array::from_fn(|at| {
             let found = self.turn.found.get(at)?;
@@ -263,8 +267,8 @@ fn claim_reads(claims: &mut Claims, side: Side, percent: u8, done: &Done) {
         all_are(&own, 0),
         format!("{name}, {percent} %: an operation on a row of its own region takes {} round trips", spread(&own)),
     );
-    // A read of a replica that has not heard of the row's last change is repeated at the primary: two, now and then. Rows that
-    // follow updates change all the time.
+    // A read of a replica that has not heard of the row's last change is repeated at the primary:
+    // two, now and then. Rows that follow updates change all the time.
     if percent < 100 && side.table != Table::Rehoming {
         claims
             .claim(most_are(&other, 1), format!("{name}, {percent} %: one on a row of another region takes {}", spread(&other)));

@@ -1,4 +1,5 @@
-//! Latencies as cumulative distributions, a line for each side, over a logarithmic axis: CSV and SVG.
+//! Latencies as cumulative distributions, a line for each side, over a logarithmic axis: CSV and
+//! SVG.
 
 use meridian_workload::histogram::Histogram;
 use std::fmt::Write;

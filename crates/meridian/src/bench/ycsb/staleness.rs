@@ -1,4 +1,5 @@
-//! How old what replicas serve is: somebody writes the time all the while, and readers in every region look how long ago it was.
+//! How old what replicas serve is: somebody writes the time all the while, and readers in every
+//! region look how long ago it was.
 
 use crate::bench::cluster::Running;
 use futures::FutureExt;
@@ -14,7 +15,8 @@ const PAUSE: Duration = Duration::from_millis(3);
 /// Readers are told of the table, and of its first row.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The age of what a bounded-staleness read gets, for each region. It includes the time between two writes, a few milliseconds.
+/// The age of what a bounded-staleness read gets, for each region. It includes the time between two
+/// writes, a few milliseconds.
 pub(super) async fn measure(running: &Running, context: &Context, time: Duration) -> Result<Vec<Histogram>> {
     let mut session = context.session(&running.regions[0], DATABASE);
     let create =

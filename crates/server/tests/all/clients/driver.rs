@@ -132,7 +132,8 @@ async fn copy_into_a_table_of_its_block_commits_in_parts() {
     assert_eq!(one(&client, "SELECT sum(v)::int8 FROM n", &[]).await, (0..12_500).sum::<i64>() * 2);
     assert_eq!(one(&client, "SELECT count(*) FROM n", &[]).await, 12_500);
     client.batch_execute("DROP TABLE n").await.unwrap();
-    // A row of the last batch has the key of a row of the first one, or of one that may be on its way still.
+    // A row of the last batch has the key of a row of the first one, or of one that may be on its
+    // way still.
     for twice in [7, 8_990, 9_001] {
         client.batch_execute(TABLE).await.unwrap();
         let refused = load(lines(0..9_000) + &lines(9_001..9_005) + &lines(twice..twice + 1)).await.unwrap_err();

@@ -1,4 +1,5 @@
-//! The server against clients: raw bytes, a driver, and PostgreSQL's own tools, over an environment in memory.
+//! The server against clients: raw bytes, a driver, and PostgreSQL's own tools, over an environment
+//! in memory.
 
 mod driver;
 mod memory;

@@ -279,8 +279,8 @@ async fn told(client: &mut DuplexStream, messages: &[Vec<u8>]) -> String {
     kinds(&until(client, b'Z').await)
 }
 
-/// Rows and command tags that come before an error count as true: those of an implicit transaction that was not certified must not
-/// come.
+/// Rows and command tags that come before an error count as true: those of an implicit transaction
+/// that was not certified must not come.
 #[tokio::test]
 async fn nothing_of_an_implicit_transaction_comes_before_its_error() {
     let (mut client, node) = with_rows().await;

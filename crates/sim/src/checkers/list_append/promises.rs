@@ -1,10 +1,11 @@
-//! Every class of anomaly, planted under every promise: it is told, or it is listed here as left open.
+//! Every class of anomaly, planted under every promise: it is told, or it is listed here as left
+//! open.
 
 use super::*;
 use crate::checkers::{balances, linearizability};
 
-/// Classes that are left open for transactions that touch keys whose order is. Nothing else is left open anywhere, and
-/// [`Kind::LostWrite`] least of all.
+/// Classes that are left open for transactions that touch keys whose order is. Nothing else is left
+/// open anywhere, and [`Kind::LostWrite`] least of all.
 const LEFT_OPEN: [Kind; 5] = [Kind::G0RealTime, Kind::G1cRealTime, Kind::GSingleRealTime, Kind::G2ItemRealTime, Kind::G2RealTime];
 /// Keys whose order is open under [`Promise::OrderOpen`], and keys far from them.
 const OPEN: i64 = 1_000;
@@ -29,7 +30,8 @@ fn txn(ops: &[Op]) -> Record {
     at(0, 1_000, ops)
 }
 
-/// A history over keys from `b` on that shows this class; empty for classes that other checkers find.
+/// A history over keys from `b` on that shows this class; empty for classes that other checkers
+/// find.
 fn planted(kind: Kind, b: i64) -> Vec<Record> {
     match kind {
         Kind::G0 => vec![
@@ -125,7 +127,8 @@ fn a_lost_write_is_told_beside_the_cycle_that_may_be_left_open() {
     assert_eq!(kinds(&history, &open), BTreeSet::from([Kind::LostWrite]));
 }
 
-/// One transaction of the first cycle touches an open key; the second cycle has none that does, and is told.
+/// One transaction of the first cycle touches an open key; the second cycle has none that does, and
+/// is told.
 #[test]
 fn a_cycle_that_is_left_open_hides_no_other() {
     let mut history = planted(Kind::GSingleRealTime, OPEN);

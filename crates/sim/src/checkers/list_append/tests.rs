@@ -132,7 +132,8 @@ fn g2_item_real_time_skew_closed_by_time() {
         at(0, 40, &[append(2, 1)]),
         at(300, 310, &[read(1, &[1]), read(2, &[1])]),
     ];
-    // Time alone makes 2's read stale too, so the single cycle is found first, and the double one beside it.
+    // Time alone makes 2's read stale too, so the single cycle is found first, and the double one
+    // beside it.
     assert!(kinds(&history).contains(&Kind::GSingleRealTime));
     let skew = [
         at(0, 170, &[read(1, &[]), append(2, 1)]),

@@ -1,8 +1,9 @@
 //! Faults that a run has a few of: what happens to a machine, a building or a clock once in years.
 //!
-//! They are drawn from a generator of their own, so that a run without them is what it was before there were any. What each may do is
-//! in `docs/design/faults.md`; in short, nothing acknowledged is lost and nothing wrong is shown, and where a disk or a region is lost for
-//! good, no more of them are lost than the databases promise to survive.
+//! They are drawn from a generator of their own, so that a run without them is what it was before
+//! there were any. What each may do is in `docs/design/faults.md`; in short, nothing acknowledged
+//! is lost and nothing wrong is shown, and where a disk or a region is lost for good, no more of
+//! them are lost than the databases promise to survive.
 
 use super::{End, Faults};
 use crate::cluster::machines::Machines;
@@ -20,7 +21,8 @@ pub struct RareFaults {
     pub blackouts: bool,
     /// Machines are suspended, their clocks are not.
     pub suspensions: bool,
-    /// Clocks run at different speeds, and are set right before they are farther apart than clocks may be.
+    /// Clocks run at different speeds, and are set right before they are farther apart than clocks
+    /// may be.
     pub speeds: bool,
     /// A clock is hours off for a while.
     pub hours: bool,
@@ -28,7 +30,8 @@ pub struct RareFaults {
     pub replaced_disks: bool,
     /// Once, a bit of a disk changes.
     pub bit_rot: bool,
-    /// Once, a disk says that it has synced what it then loses with the power. All links are well in such a run.
+    /// Once, a disk says that it has synced what it then loses with the power. All links are well
+    /// in such a run.
     pub lying_syncs: bool,
     /// Once, a region is lost for good. Databases have to survive that.
     pub lost_regions: bool,
@@ -54,7 +57,8 @@ impl RareFaults {
 
 /// A leader's lease is a fraction of the shorter of these and much less than the longer one.
 const SUSPENDED_MS: std::ops::Range<u64> = 150..5_000;
-/// A disk that lies is believed for so long; everything else in its region is well meanwhile, and until it has heard of what it lost.
+/// A disk that lies is believed for so long; everything else in its region is well meanwhile, and
+/// until it has heard of what it lost.
 const LIES_FOR: Duration = Duration::from_millis(1_500);
 const CATCHES_UP_FOR: Duration = Duration::from_secs(4);
 /// Of the rare faults, those that a run has once, where it has any.
@@ -124,7 +128,8 @@ impl Faults {
         self.ends.push((now + lasts, End::Resume { node }));
     }
 
-    /// Faster or slower for a while, and then the other way for as long. Where clocks may be wrong by more than nodes assume, this one is.
+    /// Faster or slower for a while, and then the other way for as long. Where clocks may be wrong
+    /// by more than nodes assume, this one is.
     fn change_speed<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         let Some(node) = self.pick_any(machines, |_| true) else { return };
         let (percent, most) = match self.plan.beyond.is_some() {
@@ -154,8 +159,8 @@ impl Faults {
         self.ends.push((now + lasts, End::JumpBack { node, micros: -micros }));
     }
 
-    /// A node whose disk may be lost: what it has is elsewhere too, and all of its region is there to take over. (Of a whole run, one
-    /// disk or region is lost.)
+    /// A node whose disk may be lost: what it has is elsewhere too, and all of its region is there
+    /// to take over. (Of a whole run, one disk or region is lost.)
     fn pick_disk<S: Software>(&mut self, machines: &Machines<S>) -> Option<String> {
         let survives = self.plan.rare.survives_region;
         let fits = |n: &str| (survives || machines.topology.zones_beside(n) >= 3) && machines.is_spared(n);
@@ -164,7 +169,8 @@ impl Faults {
         machines.topology.nodes.iter().all(|n| n.region != region || !self.busy.contains(&n.name)).then_some(node)
     }
 
-    /// The machine comes back at its address with an empty disk: a new node, whoever the old one was.
+    /// The machine comes back at its address with an empty disk: a new node, whoever the old one
+    /// was.
     fn replace_disk<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         let Some(node) = self.pick_disk(machines) else { return };
         self.has_lost_disk = true;
@@ -175,7 +181,8 @@ impl Faults {
         self.ends.push((now + down, End::Restart { node }));
     }
 
-    /// While the machine is off, a bit of its disk changes. Its process must not start over that, if it reads it.
+    /// While the machine is off, a bit of its disk changes. Its process must not start over that,
+    /// if it reads it.
     fn rot<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         let Some(node) = self.pick_disk(machines) else { return };
         self.has_lost_disk = true;
@@ -190,7 +197,8 @@ impl Faults {
         self.ends.push((now + down, End::Restart { node }));
     }
 
-    /// A rotten process ended by itself: an operator gives the machine another disk, or does without it.
+    /// A rotten process ended by itself: an operator gives the machine another disk, or does
+    /// without it.
     pub(super) fn replace_rotten<S: Software>(&mut self, machines: &mut Machines<S>, node: String, now: Duration) {
         machines.world.coverage.hit("bit rot detected");
         if self.plan.rare.replaced_disks {
@@ -201,8 +209,9 @@ impl Faults {
         }
     }
 
-    /// For a while a disk makes nothing durable and says otherwise; then the machine loses power. What it said is forgotten is with
-    /// others, who are well and have been for a while: no protocol can do without both. The catalog's voters are in all regions.
+    /// For a while a disk makes nothing durable and says otherwise; then the machine loses power.
+    /// What it said is forgotten is with others, who are well and have been for a while: no
+    /// protocol can do without both. The catalog's voters are in all regions.
     fn lie<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         let is_calm = self.busy.is_empty() && self.ends.is_empty() && now >= self.last_end + CATCHES_UP_FOR;
         if self.plan.links || !is_calm {

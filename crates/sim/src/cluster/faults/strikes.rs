@@ -1,8 +1,9 @@
 //! Faults aimed at the middle of a protocol.
 //!
-//! What is drawn at random seldom falls between two steps that are milliseconds apart. A strike is aimed: it picks a primary, keeps
-//! it for a while in a state in which much is begun and little ends (some machines do not hear it, its disk is slow, its clock runs
-//! ahead), and may then kill it in that state. Which protocol is in the middle of something then is not known here.
+//! What is drawn at random seldom falls between two steps that are milliseconds apart. A strike is
+//! aimed: it picks a primary, keeps it for a while in a state in which much is begun and little
+//! ends (some machines do not hear it, its disk is slow, its clock runs ahead), and may then kill
+//! it in that state. Which protocol is in the middle of something then is not known here.
 
 use super::{End, Faults};
 use crate::cluster::machines::{Link, Machines, link};

@@ -49,7 +49,8 @@ impl Deriver<'_> {
         }
     }
 
-    /// The actions of one statement see the columns that it adds. Everybody else will when their rows have them.
+    /// The actions of one statement see the columns that it adds. Everybody else will when their
+    /// rows have them.
     fn hide_filling(&mut self, mut table: Table) {
         let mut ordinals = std::mem::take(&mut self.filling);
         ordinals.retain(|o| table.columns[*o as usize].state == ColumnState::Public);
@@ -110,7 +111,8 @@ impl Deriver<'_> {
             Op::AddConstraint { constraint, not_valid } => {
                 let constraint = Constraint::from_table(constraint)?;
                 self.add_constraint(&mut table, &constraint, !not_valid)?;
-                // A foreign key changes its parent as well, and a self-reference is in `table` already.
+                // A foreign key changes its parent as well, and a self-reference is in `table`
+                // already.
             }
             Op::DropConstraint { name, if_exists, drop_behavior } => {
                 return self.drop_constraint(table, &fold(name), *if_exists, is_cascade(drop_behavior));
@@ -147,8 +149,9 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// What rows that are there already have in a new column. The default, if it is the same for all of them, without touching them
-    /// (PostgreSQL manual, ALTER TABLE, notes); else a job writes them.
+    /// What rows that are there already have in a new column. The default, if it is the same for
+    /// all of them, without touching them (PostgreSQL manual, ALTER TABLE, notes); else a job
+    /// writes them.
     fn fill_existing_rows(&mut self, table: &mut Table, ordinal: u32, is_key: bool) -> Result<()> {
         let column = &table.columns[ordinal as usize];
         let value = match &column.default {
@@ -179,7 +182,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// 55000 for a table that an earlier statement is giving another primary key: its rows are being copied as they are.
+    /// 55000 for a table that an earlier statement is giving another primary key: its rows are
+    /// being copied as they are.
     fn refuse_new_primary(&self, table: &Table) -> Result<()> {
         let is_own = |id: u32| self.jobs.iter().any(|j| matches!(j, Job::BuildPrimary { index, .. } if *index == id));
         let Some(index) = table.indexes.iter().skip(1).find(|i| i.holds_rows && !is_own(i.id)) else { return Ok(()) };
@@ -431,7 +435,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// Only changes that leave every stored value as it is (PostgreSQL skips the rewrite for the same ones).
+    /// Only changes that leave every stored value as it is (PostgreSQL skips the rewrite for the
+    /// same ones).
     fn alter_type(&mut self, table: &mut Table, ordinal: u32, data_type: &DataType, using: Option<&Expr>) -> Result<()> {
         let new = super::type_from_ast(data_type)?;
         super::locality::refuse_region_column(table, ordinal, "change the type of")?;

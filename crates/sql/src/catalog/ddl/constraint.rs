@@ -1,4 +1,5 @@
-//! Constraints: PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY; declared with a column, with a table, or added later.
+//! Constraints: PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY; declared with a column, with a table, or
+//! added later.
 
 use super::expression::{Facts, resolve_columns};
 use super::{Deriver, Job, free_name};
@@ -80,7 +81,8 @@ impl Constraint {
 }
 
 impl Deriver<'_> {
-    /// Adds a constraint to a table under construction, or to one that exists (`validate`: with the jobs it needs).
+    /// Adds a constraint to a table under construction, or to one that exists (`validate`: with the
+    /// jobs it needs).
     pub(super) fn add_constraint(&mut self, table: &mut Table, constraint: &Constraint, validate: bool) -> Result<()> {
         let name = constraint.name.as_deref();
         match &constraint.kind {
@@ -111,7 +113,8 @@ impl Deriver<'_> {
             return Ok(());
         }
         if table.indexes.len() > 1 {
-            // Entries of the other indexes end with the primary key, so each of them would have to be built again.
+            // Entries of the other indexes end with the primary key, so each of them would have to
+            // be built again.
             return Err(Error::unsupported("adding a primary key to a table that has other indexes is not supported yet")
                 .hint("Drop the other indexes, add the primary key, and create them again."));
         }

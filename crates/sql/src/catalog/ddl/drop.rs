@@ -1,5 +1,5 @@
-//! `DROP` of tables, views and sequences, and `TRUNCATE`. What is dropped leaves keys behind, which a job deletes when nobody
-//! can reach them any more.
+//! `DROP` of tables, views and sequences, and `TRUNCATE`. What is dropped leaves keys behind, which
+//! a job deletes when nobody can reach them any more.
 
 use super::constraint::forget_reference;
 use super::{Deriver, Job};
@@ -241,8 +241,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// Gives a table new, empty indexes: its rows vanish at once, and rows written to it by this transaction block can be
-    /// seen by nobody else before it commits.
+    /// Gives a table new, empty indexes: its rows vanish at once, and rows written to it by this
+    /// transaction block can be seen by nobody else before it commits.
     fn truncate_table(&mut self, id: DescriptorId, restart_identity: bool) -> Result<()> {
         // What was known of the rows that are gone says nothing of those to come.
         if let Some(statistics) = self.catalog.statistics_id(id) {

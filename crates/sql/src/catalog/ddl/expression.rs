@@ -1,8 +1,9 @@
 //! Expressions that the catalog keeps: defaults, checks, generated columns.
 //!
-//! They are kept as SQL text, normalised a little so that psql shows what PostgreSQL shows: a string literal default carries
-//! its type. A sequence is named by its oid (`nextval('16500'::regclass)`), so that renaming it changes nothing; `pg_get_expr`
-//! shows its name.
+//! They are kept as SQL text, normalised a little so that psql shows what PostgreSQL shows: a
+//! string literal default carries its type. A sequence is named by its oid
+//! (`nextval('16500'::regclass)`), so that renaming it changes nothing; `pg_get_expr` shows its
+//! name.
 
 use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::{Column, ColumnState};
@@ -17,7 +18,8 @@ pub fn parse_expression(text: &str) -> Result<Expr> {
     crate::parse::parse_expression(text).map_err(|e| Error::internal(format!("stored expression \"{text}\": {}", e.message())))
 }
 
-/// An expression as `CHECK (…)` and `GENERATED … AS (…)` show it: in parentheses if it is more than a name or a call.
+/// An expression as `CHECK (…)` and `GENERATED … AS (…)` show it: in parentheses if it is more than
+/// a name or a call.
 pub fn constraint_text(expression: &str) -> String {
     match parse_expression(expression) {
         Ok(Expr::Nested(_) | Expr::Identifier(_) | Expr::Function(_)) | Err(_) => expression.to_string(),
@@ -32,7 +34,8 @@ pub(super) struct Facts {
     pub columns: Vec<String>,
     has_subquery: bool,
     has_parameter: bool,
-    /// It names a relation, a type or a function by `regclass` and its kin, which the name may cease to be.
+    /// It names a relation, a type or a function by `regclass` and its kin, which the name may
+    /// cease to be.
     names_object: bool,
 }
 
@@ -202,8 +205,8 @@ pub(crate) fn pinned(oid: u32) -> String {
     format!("'{oid}'::regclass")
 }
 
-/// What every stored expression contains that names a relation: the part of [`pinned`] before the type, which is shown in
-/// either case.
+/// What every stored expression contains that names a relation: the part of [`pinned`] before the
+/// type, which is shown in either case.
 pub(crate) fn pin_mark(oid: u32) -> String {
     format!("'{oid}'::")
 }

@@ -180,8 +180,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// Foreign keys that point at the columns of a removed unique index and have no other one: (child's name, reference,
-    /// constraint's name).
+    /// Foreign keys that point at the columns of a removed unique index and have no other one:
+    /// (child's name, reference, constraint's name).
     fn orphaned_references(&self, table: &Table, removed: &Index) -> Result<Vec<(String, (DescriptorId, DescriptorId), String)>> {
         let covers = |i: &Index, columns: &[u32]| {
             i.unique && i.columns.len() == columns.len() && i.columns.iter().all(|c| columns.contains(&c.ordinal))

@@ -1,8 +1,10 @@
-//! Localities: which groups a table's rows live in, and the column that says which one (CockroachDB's multi-region paper, §2.3).
+//! Localities: which groups a table's rows live in, and the column that says which one
+//! (CockroachDB's multi-region paper, §2.3).
 //!
-//! A `REGIONAL BY ROW` table has a partition in the group of each of its database's regions. The column that names a row's
-//! region is one of the table's own (`AS column`, or a declared `crdb_region`), or a hidden one that new rows fill with the
-//! region of the gateway they come through. A `GLOBAL` table lives in a group of its database's own for such tables.
+//! A `REGIONAL BY ROW` table has a partition in the group of each of its database's regions. The
+//! column that names a row's region is one of the table's own (`AS column`, or a declared
+//! `crdb_region`), or a hidden one that new rows fill with the region of the gateway they come
+//! through. A `GLOBAL` table lives in a group of its database's own for such tables.
 
 use super::regions::being_dropped;
 use super::{Deriver, Job};
@@ -65,7 +67,8 @@ impl Deriver<'_> {
         })
     }
 
-    /// The locality as the descriptor has it. A `REGIONAL BY ROW` table gets its region column if it has none.
+    /// The locality as the descriptor has it. A `REGIONAL BY ROW` table gets its region column if
+    /// it has none.
     pub(super) fn settled_locality(&mut self, table: &mut Table, locality: Option<&Locality>) -> Result<catalog::Locality> {
         Ok(match locality {
             None | Some(Locality::RegionalByTable(None)) => catalog::Locality::RegionalByTable,
@@ -166,7 +169,8 @@ fn check_allowed(database: &Database, locality: Option<&Locality>) -> Result<()>
     }
 }
 
-/// The column of `AS`, or `crdb_region`, which is added if it is not there: with `enable_auto_rehoming`, one that follows updates.
+/// The column of `AS`, or `crdb_region`, which is added if it is not there: with
+/// `enable_auto_rehoming`, one that follows updates.
 fn region_column(table: &mut Table, named: Option<&str>, rehomes: bool) -> Result<u32> {
     let name = named.unwrap_or(REGION_COLUMN);
     let Some((ordinal, column)) = table.column(name) else {
@@ -201,7 +205,8 @@ fn region_column(table: &mut Table, named: Option<&str>, rehomes: bool) -> Resul
 /// The storage parameter that names the foreign key to infer regions by.
 pub(super) const INFERENCE: &str = "infer_rbr_region_col_using_constraint";
 
-/// Sets, or with an empty name takes back, the foreign key whose parents tell the regions of new rows.
+/// Sets, or with an empty name takes back, the foreign key whose parents tell the regions of new
+/// rows.
 pub(super) fn set_inference(table: &mut Table, options: &[SqlOption]) -> Result<()> {
     for option in options {
         let SqlOption::KeyValue { key, value } = option else { continue };

@@ -1,12 +1,15 @@
 //! DDL: a statement and a catalog to a change and the work that follows it.
 //!
-//! [`derive`] is pure. What it returns is one [`CatalogChange`], to be committed as one step, and the [`Job`]s that bring the
-//! database to where the statement promised it: building an index, validating a constraint, deleting what nobody can reach
-//! any more. A new index starts as `DeleteOnly` and a new constraint as not validated; the jobs take the further steps
-//! (`super::jobs`). In a table nobody else can see yet ([`DdlContext::private`]) everything is finished at once.
+//! [`derive`] is pure. What it returns is one [`CatalogChange`], to be committed as one step, and
+//! the [`Job`]s that bring the database to where the statement promised it: building an index,
+//! validating a constraint, deleting what nobody can reach any more. A new index starts as
+//! `DeleteOnly` and a new constraint as not validated; the jobs take the further steps
+//! (`super::jobs`). In a table nobody else can see yet ([`DdlContext::private`]) everything is
+//! finished at once.
 //!
-//! Inside, a statement works on a [`Deriver`]: a copy of the catalog that its own changes are applied to as it goes, so that
-//! the second action of an `ALTER TABLE` sees what the first one did.
+//! Inside, a statement works on a [`Deriver`]: a copy of the catalog that its own changes are
+//! applied to as it goes, so that the second action of an `ALTER TABLE` sees what the first one
+//! did.
 
 mod alter;
 mod column;
@@ -51,8 +54,8 @@ pub struct DdlContext<'a> {
     pub gateway_region: &'a str,
     /// What region names are checked against.
     pub nodes: &'a [NodeLocality],
-    /// Tables created or truncated in the open transaction block: they are empty to everybody, so indexes and constraints on
-    /// them need no job.
+    /// Tables created or truncated in the open transaction block: they are empty to everybody, so
+    /// indexes and constraints on them need no job.
     pub private: &'a BTreeSet<DescriptorId>,
     /// For reading literals, and for what `now()` is when a column is added with it as default.
     pub eval: &'a EvalContext,
@@ -82,38 +85,42 @@ pub struct Notice {
 /// Work after a change: a task of a job (`super::jobs`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Job {
-    /// Takes an index from `DeleteOnly` over `WriteOnly` and its backfill to `Public`. Fails with 23505 and removes it.
+    /// Takes an index from `DeleteOnly` over `WriteOnly` and its backfill to `Public`. Fails with
+    /// 23505 and removes it.
     BuildIndex { table: DescriptorId, index: u32 },
     /// The same for a primary key, which then replaces the table's primary index.
     BuildPrimary { table: DescriptorId, index: u32 },
     /// Looks for a row that breaks a CHECK; marks it validated, or fails with 23514 and removes it.
     /// `keep`: it was there before the statement and stays, whatever comes out.
     ValidateCheck { table: DescriptorId, check: DescriptorId, keep: bool },
-    /// The same for a check `column IS NOT NULL`, which then becomes the column's NOT NULL (23502). A column added by the same
-    /// statement goes with the check if it fails.
+    /// The same for a check `column IS NOT NULL`, which then becomes the column's NOT NULL (23502).
+    /// A column added by the same statement goes with the check if it fails.
     ValidateNotNull { table: DescriptorId, check: DescriptorId, ordinal: u32, added_column: bool },
-    /// Looks for a row without its parent; marks the constraint validated, or fails with 23503 and removes it.
+    /// Looks for a row without its parent; marks the constraint validated, or fails with 23503 and
+    /// removes it.
     ValidateForeignKey { table: DescriptorId, constraint: DescriptorId, keep: bool },
-    /// Takes a table to the homes of another locality, where its indexes have these ids: they tell this move from the table's others. A
-    /// column added for it goes with the change if it fails.
+    /// Takes a table to the homes of another locality, where its indexes have these ids: they tell
+    /// this move from the table's others. A column added for it goes with the change if it fails.
     Move { table: DescriptorId, indexes: Vec<u32>, added_column: Option<u32> },
     /// Deletes the data of indexes that nobody can use any more.
     Discard { group: GroupId, indexes: Vec<u32> },
-    /// Takes a region that is marked as being dropped from its database, or fails with 2BP01 if rows are homed there, and takes
-    /// the mark back.
+    /// Takes a region that is marked as being dropped from its database, or fails with 2BP01 if
+    /// rows are homed there, and takes the mark back.
     DropRegion { database: DescriptorId, region: String },
-    /// Watches the replicas of a database's groups until they are where they belong, however long that takes. Cannot fail.
+    /// Watches the replicas of a database's groups until they are where they belong, however long
+    /// that takes. Cannot fail.
     AwaitPlacement { database: DescriptorId },
-    /// Takes columns from `Filling` to `Filled`: computes their values in every row that has none. Fails with an expression's error,
-    /// or 23502.
+    /// Takes columns from `Filling` to `Filled`: computes their values in every row that has none.
+    /// Fails with an expression's error, or 23502.
     FillColumns { table: DescriptorId, ordinals: Vec<u32> },
-    /// Shows columns that are filled and whose constraints hold. If anything before it failed, they go.
+    /// Shows columns that are filled and whose constraints hold. If anything before it failed, they
+    /// go.
     ShowColumns { table: DescriptorId, ordinals: Vec<u32> },
-    /// Keeps columns that the statement added and everybody sees. If anything before it failed they go, unless somebody has built on
-    /// them meanwhile.
+    /// Keeps columns that the statement added and everybody sees. If anything before it failed they
+    /// go, unless somebody has built on them meanwhile.
     KeepColumns { table: DescriptorId, ordinals: Vec<u32> },
-    /// Deletes groups that are leaving, when no other group has anything prepared or unsettled that names them, however long that
-    /// takes. Cannot fail.
+    /// Deletes groups that are leaving, when no other group has anything prepared or unsettled that
+    /// names them, however long that takes. Cannot fail.
     RemoveGroups { groups: Vec<GroupId> },
 }
 
@@ -393,7 +400,8 @@ impl<'a> Deriver<'a> {
         let table = self.catalog.table_by_id(id).ok_or_else(|| Error::internal("a table of this statement is gone"))?;
         Ok((*table).clone())
     }
-    /// Binds everything a table holds as text, so that an expression of the wrong type fails now and not at the first INSERT.
+    /// Binds everything a table holds as text, so that an expression of the wrong type fails now
+    /// and not at the first INSERT.
     fn check_expressions(&self, table: DescriptorId) -> Result<()> {
         let catalog = Arc::new(self.catalog.clone());
         let Some(table) = catalog.table_by_id(table) else { return Ok(()) };

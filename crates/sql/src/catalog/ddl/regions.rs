@@ -1,12 +1,13 @@
 //! A database's regions: which there are, which is the primary one, what its data survives.
 //!
-//! What holds its rows are groups, and a group belongs to one database; so a change of regions is one step that replaces the
-//! database and all its groups ([`with_groups`]). From then on their primaries move the replicas, by themselves and online, to
-//! where placement wants them; a job watches that, and the statement waits a while with it ([`Job::AwaitPlacement`]). No row
-//! is rewritten: tables that live in the primary region have a group of their own that follows it.
+//! What holds its rows are groups, and a group belongs to one database; so a change of regions is
+//! one step that replaces the database and all its groups ([`with_groups`]). From then on their
+//! primaries move the replicas, by themselves and online, to where placement wants them; a job
+//! watches that, and the statement waits a while with it ([`Job::AwaitPlacement`]). No row is
+//! rewritten: tables that live in the primary region have a group of their own that follows it.
 //!
-//! Only dropping a region takes two steps. It is marked first, so that nothing new is homed there; when nothing is, it goes, and if
-//! something is, the mark goes ([`Job::DropRegion`]).
+//! Only dropping a region takes two steps. It is marked first, so that nothing new is homed there;
+//! when nothing is, it goes, and if something is, the mark goes ([`Job::DropRegion`]).
 //!
 //! Names, conditions and messages are CockroachDB's.
 
@@ -24,7 +25,8 @@ use meridian_placement::Survival;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Design: replication, groups and placement. Losing one of two regions loses a majority or leaves a single copy.
+/// Design: replication, groups and placement. Losing one of two regions loses a majority or leaves
+/// a single copy.
 const REGIONS_TO_SURVIVE_ONE: usize = 3;
 
 impl Deriver<'_> {
@@ -197,7 +199,8 @@ impl Deriver<'_> {
         }
         self.check_nothing_is_homed_in(&database, region)?;
         if database.primary_region == region {
-            // The last one: the database has no regions from then on, and its data stays where it is.
+            // The last one: the database has no regions from then on, and its data stays where it
+            // is.
             self.check_no_column_is_a_region(&database, region)?;
             database.is_multi_region = false;
             database.survival = Survival::Zone;
@@ -232,7 +235,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// 2BP01 if an expression of a table or a view needs the region: without it the table could be neither read nor written.
+    /// 2BP01 if an expression of a table or a view needs the region: without it the table could be
+    /// neither read nor written.
     fn check_nothing_names(&self, database: &Database, region: &str) -> Result<()> {
         let mut without = database.clone();
         without.regions.retain(|r| r != region);
@@ -271,7 +275,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// 2BP01 if a table has a column of regions: where there are none, it could be neither read nor written.
+    /// 2BP01 if a table has a column of regions: where there are none, it could be neither read nor
+    /// written.
     fn check_no_column_is_a_region(&self, database: &Database, region: &str) -> Result<()> {
         for table in self.catalog.tables_of(database.id) {
             let is_region =
@@ -301,9 +306,10 @@ impl Deriver<'_> {
     }
 }
 
-/// The change that gives a database these regions, its groups the homes, regions and goals that follow, and its `REGIONAL BY ROW`
-/// tables a partition in each region. That it is one step is enough: whoever commits with the version before commits below
-/// it, and whoever reads at or above it knows all partitions.
+/// The change that gives a database these regions, its groups the homes, regions and goals that
+/// follow, and its `REGIONAL BY ROW` tables a partition in each region. That it is one step is
+/// enough: whoever commits with the version before commits below it, and whoever reads at or above
+/// it knows all partitions.
 pub(in crate::catalog) fn with_groups(catalog: &Catalog, database: Database, next_id: u32) -> CatalogChange {
     let mut change = CatalogChange { next_id, ..CatalogChange::default() };
     let mut homes: BTreeMap<String, GroupId> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Sequences: `CREATE SEQUENCE`, `ALTER SEQUENCE`, and the ones behind `serial` and identity columns.
+//! Sequences: `CREATE SEQUENCE`, `ALTER SEQUENCE`, and the ones behind `serial` and identity
+//! columns.
 
 use super::{Deriver, Job, free_name};
 use crate::catalog::lookup::{Name, Relation};
@@ -50,8 +51,8 @@ impl Deriver<'_> {
 
     /// The sequence of a `serial` or identity column of a table under construction.
     pub(super) fn owned_sequence(&mut self, table: &Table, ordinal: u32, options: &[SequenceOptions]) -> Result<DescriptorId> {
-        // A counter that rows of several regions draw from lives with the primary region; so does one of a GLOBAL table, whose own
-        // group is made for reading.
+        // A counter that rows of several regions draw from lives with the primary region; so does
+        // one of a GLOBAL table, whose own group is made for reading.
         let database = self.database_of(table.schema)?;
         let own = table.only_group().filter(|group| !self.is_global(*group));
         let group = own.unwrap_or_else(|| self.group_for(&database, &database.primary_region));
@@ -108,7 +109,8 @@ impl Deriver<'_> {
                             sequence.owned_by = parts.as_ref().map_or(Ok(None), |p| self.owner_column(p))?;
                         }
                         SequenceOption::Restart(value) => {
-                            // A counter that was never drawn from starts at `start`: a new key is a new counter.
+                            // A counter that was never drawn from starts at `start`: a new key is a
+                            // new counter.
                             self.jobs.push(Job::Discard { group: sequence.group, indexes: vec![sequence.index_id] });
                             sequence.index_id = self.new_id();
                             sequence.restart = value.unwrap_or(sequence.start);
@@ -178,8 +180,9 @@ fn integer(e: &Expr) -> Result<i64> {
     text.parse().map_err(|_| Error::sql("22003", format!("value \"{text}\" is out of range for type bigint")))
 }
 
-/// Applies options, then checks them together, as PostgreSQL does: what is not named has its default in a new sequence and stays as it
-/// is in one that is altered, the bounds of one that changes its direction included.
+/// Applies options, then checks them together, as PostgreSQL does: what is not named has its
+/// default in a new sequence and stays as it is in one that is altered, the bounds of one that
+/// changes its direction included.
 fn apply(sequence: &mut Sequence, options: &[SequenceOption], is_new: bool) -> Result<()> {
     let mut start = None;
     let default = is_new.then_some(None);

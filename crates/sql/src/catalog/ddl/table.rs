@@ -99,7 +99,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// Appends a column; its constraints go to `constraints`, to be added when all columns are known.
+    /// Appends a column; its constraints go to `constraints`, to be added when all columns are
+    /// known.
     pub(super) fn add_column(
         &mut self,
         table: &mut Table,
@@ -346,7 +347,8 @@ fn refuse_unsupported(create: &ast::CreateTable) -> Result<()> {
     }
 }
 
-/// PostgreSQL's storage parameters describe pages and vacuuming, which do not exist here: accepted, since tools send them.
+/// PostgreSQL's storage parameters describe pages and vacuuming, which do not exist here: accepted,
+/// since tools send them.
 pub(super) fn check_storage_options(options: &[SqlOption]) -> Result<()> {
     for option in options {
         let name = match option {

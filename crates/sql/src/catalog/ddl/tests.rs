@@ -5,7 +5,8 @@ use crate::catalog::{ColumnState, FkAction, IndexState, Locality};
 use crate::types::{System, Type};
 use meridian_base::{NodeId, SchemaVersion, Timestamp};
 
-/// A session that only changes the schema; every statement is committed at once and its jobs are remembered.
+/// A session that only changes the schema; every statement is committed at once and its jobs are
+/// remembered.
 struct Shell {
     catalog: Catalog,
     names: Names,

@@ -1,4 +1,5 @@
-//! Views: the text of a query, with every table name qualified, so that it means the same under every search path.
+//! Views: the text of a query, with every table name qualified, so that it means the same under
+//! every search path.
 
 use super::Deriver;
 use crate::catalog::View;
@@ -99,8 +100,9 @@ impl Deriver<'_> {
     }
 }
 
-/// The names of a query's common table expressions. One that is also a table's name keeps its meaning everywhere in the
-/// query, which is coarse but never wrong by itself: such a name is left as it is.
+/// The names of a query's common table expressions. One that is also a table's name keeps its
+/// meaning everywhere in the query, which is coarse but never wrong by itself: such a name is left
+/// as it is.
 #[derive(Default)]
 struct Ctes(Vec<String>);
 
@@ -137,7 +139,8 @@ impl Qualify<'_, '_> {
             return Ok(());
         }
         let Some(found) = self.deriver.catalog.find_relation(self.deriver.names(), &name)? else {
-            // Set-returning functions in FROM are relations to the parser; the planner reports what is neither.
+            // Set-returning functions in FROM are relations to the parser; the planner reports what
+            // is neither.
             return Ok(());
         };
         let schema = match (&found, found.descriptor()) {

@@ -35,7 +35,8 @@ pub(crate) fn primary_ranges(table: &TableRef) -> Vec<(GroupId, KeyRange)> {
     table.groups().map(|group| (group, KeyRange::prefix(&prefix))).collect()
 }
 
-/// A table bound with the newest catalog; `None` if it, or the index, is gone: then there is nothing left to do.
+/// A table bound with the newest catalog; `None` if it, or the index, is gone: then there is
+/// nothing left to do.
 pub(super) fn bind<E: Environment>(env: &E, table: DescriptorId, context: &JobContext) -> Result<Option<Arc<TablePlan>>> {
     let catalog = env.catalog();
     let Some(table) = catalog.table_by_id(table) else { return Ok(None) };
@@ -76,7 +77,8 @@ async fn page<'e, E: Environment>(
         give_way(n).await;
         txn.write(group, Write { key: entry.key, value: Some(entry.value), columns: ColumnMask::ALL })?;
     }
-    // A page that is shorter than asked for is not the last one for that: the answer says what is left.
+    // A page that is shorter than asked for is not the last one for that: the answer says what is
+    // left.
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
     Ok(Page::of(txn, found.rows.len(), rest))
 }

@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 /// Keys per transaction.
 const BATCH_KEYS: usize = 1_000;
-/// After each transaction the task sleeps for this many times as long as the transaction took. No client waits for the
-/// task, and clients do wait for the disk that it writes to.
+/// After each transaction the task sleeps for this many times as long as the transaction took. No
+/// client waits for the task, and clients do wait for the disk that it writes to.
 const REST: u32 = 3;
 /// The longest rest: a page that took longer was kept waiting by something else.
 const REST_MAX: Duration = Duration::from_millis(100);
 
-/// Deletes in a task of its own: the statement is done without it. If the node stops first, the keys stay, unreachable: index
-/// ids are never used again.
+/// Deletes in a task of its own: the statement is done without it. If the node stops first, the
+/// keys stay, unreachable: index ids are never used again.
 pub(super) fn in_background<E: Environment>(env: &E, group: GroupId, indexes: Vec<u32>, session: SessionId) {
     let env = env.clone();
     tokio::spawn(async move {

@@ -1,24 +1,28 @@
 //! Groups that leave: when their tables, regions or databases are dropped.
 //!
-//! A group that voted in a transaction owes its vote, and the outcome, to the other participants until each of them has the outcome
-//! in its own log: who asks and is answered by nobody is in doubt for ever, with its rows. So a group is not deleted when nothing
-//! is homed there any more, but *leaves*: it keeps its replicas and answers, and nobody plans with it. It goes when every other
-//! group has said, once, that it
+//! A group that voted in a transaction owes its vote, and the outcome, to the other participants
+//! until each of them has the outcome in its own log: who asks and is answered by nobody is in
+//! doubt for ever, with its rows. So a group is not deleted when nothing is homed there any more,
+//! but *leaves*: it keeps its replicas and answers, and nobody plans with it. It goes when every
+//! other group has said, once, that it
 //!
 //! 1. certifies with the version of the catalog in which the group leaves, or a later one; and
-//! 2. has nothing prepared that names the group, nothing certified that is on its way into the log, and nothing committed that
-//!    some participant has not acknowledged.
+//! 2. has nothing prepared that names the group, nothing certified that is on its way into the log,
+//!    and nothing committed that some participant has not acknowledged.
 //!
-//! Said once, that stays true. Who would name the group planned with an older version of a table that has changed since, so its
-//! slice is refused wherever it comes late, by whichever primary: the grant of the version is in the log (counterexample 19). A
-//! transaction that commits together with a schema step is not certified by the grant; there the catalog, which votes last,
-//! answers for the version: it refuses, and a NO is all that such a participant needs.
-//! A late copy of a Prepare is no exception: it is refused, or forgotten (counterexample 5). A late `VoteRequest` comes from a
-//! participant that is prepared, and there is none; from a gateway it may come for as long as that has patience, less than
-//! [`limits::WATERMARK_LAG`], which is how long a group leaves at least. So the group's outcomes outlive everybody who may ask.
+//! Said once, that stays true. Who would name the group planned with an older version of a table
+//! that has changed since, so its slice is refused wherever it comes late, by whichever primary:
+//! the grant of the version is in the log (counterexample 19). A transaction that commits together
+//! with a schema step is not certified by the grant; there the catalog, which votes last, answers
+//! for the version: it refuses, and a NO is all that such a participant needs. A late copy of a
+//! Prepare is no exception: it is refused, or forgotten (counterexample 5). A late `VoteRequest`
+//! comes from a participant that is prepared, and there is none; from a gateway it may come for as
+//! long as that has patience, less than [`limits::WATERMARK_LAG`], which is how long a group leaves
+//! at least. So the group's outcomes outlive everybody who may ask.
 //!
-//! Groups that leave do not wait for each other: a transaction among them alone matters to nobody but its gateway. Nor is the
-//! group itself asked, which may have no primary any more: what it has prepared binds nobody else.
+//! Groups that leave do not wait for each other: a transaction among them alone matters to nobody
+//! but its gateway. Nor is the group itself asked, which may have no primary any more: what it has
+//! prepared binds nobody else.
 
 use super::{JobContext, step_of};
 use crate::catalog::{Catalog, CatalogChange, Descriptor};

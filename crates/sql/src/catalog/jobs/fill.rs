@@ -1,4 +1,5 @@
-//! Adding columns whose values have to be written: those computed from their row, or whose default is another in every row.
+//! Adding columns whose values have to be written: those computed from their row, or whose default
+//! is another in every row.
 //!
 //! | step | statements see it | inserts | updates | rows that were there |
 //! | --- | --- | --- | --- | --- |
@@ -6,12 +7,14 @@
 //! | `Filled`; constraints are validated, indexes built | no | write it | keep it | have it |
 //! | `Public` | yes | write it | keep it | have it |
 //!
-//! Two adjacent steps may be in use at once. When the job begins to write, every writer writes the column, and what the job reads is
-//! certified: a row that has the column is left alone, and one that has not gets its value in the transaction that read it. An
-//! update does not ask whether the row had a value already, since nobody has seen it; that must have ended before anybody can, hence
-//! `Filled`.
+//! Two adjacent steps may be in use at once. When the job begins to write, every writer writes the
+//! column, and what the job reads is certified: a row that has the column is left alone, and one
+//! that has not gets its value in the transaction that read it. An update does not ask whether the
+//! row had a value already, since nobody has seen it; that must have ended before anybody can,
+//! hence `Filled`.
 //!
-//! A job that fails, or is cancelled, drops the column: rows that have it keep it, unreachable, like those of any dropped column.
+//! A job that fails, or is cancelled, drops the column: rows that have it keep it, unreachable,
+//! like those of any dropped column.
 
 use super::backfill::{after, bind, primary_ranges};
 use super::progress::{Page, Part, Size, work_through};
@@ -52,7 +55,8 @@ async fn page<'e, E: Environment>(
     if let Some((id, state)) = context.job {
         record::mine(&catalog, id, env.locality().node, state)?;
     }
-    // A region that was dropped meanwhile had no rows, and those of a table that was emptied since are written with the columns.
+    // A region that was dropped meanwhile had no rows, and those of a table that was emptied since
+    // are written with the columns.
     let has_rows = |t: &Table| t.groups().any(|g| g == group) && t.primary().id == source.primary().id;
     let is_filling = |t: &Table| ordinals.iter().any(|o| t.columns[*o as usize].state == ColumnState::Filling);
     let Some(plan) = bind(env, source.id, context)?.filter(|p| has_rows(p.table()) && is_filling(p.table())) else {
@@ -239,7 +243,8 @@ mod tests {
         s.query_text(write).await.unwrap();
         assert_eq!(rows(&mut s, "select * from t where id = 1001").await, [["1001", "7", "∅"]]);
         let id = table(&env).id;
-        // Its last step is lost with the node that was to make it: another one finds every row filled.
+        // Its last step is lost with the node that was to make it: another one finds every row
+        // filled.
         for _ in 0..2 {
             run(&env, id, &ordinals, &context).await.unwrap();
             assert_eq!(ids(ColumnState::Filled), 4);

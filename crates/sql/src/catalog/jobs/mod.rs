@@ -1,13 +1,15 @@
 //! Running DDL: the change as one step, then its jobs in bounded transactions.
 //!
-//! The steps of an index follow F1's online schema change: `DeleteOnly`, then `WriteOnly` and a backfill, then `Public`. Every
-//! step is committed only when no group can still use the version before it (`Environment::change_catalog`), so when the
-//! backfill begins, every writer maintains the index, and what the backfill reads is certified like any other read.
+//! The steps of an index follow F1's online schema change: `DeleteOnly`, then `WriteOnly` and a
+//! backfill, then `Public`. Every step is committed only when no group can still use the version
+//! before it (`Environment::change_catalog`), so when the backfill begins, every writer maintains
+//! the index, and what the backfill reads is certified like any other read.
 //!
-//! The work after the first step is a *job*: a record in the catalog ([`record`]), written by the first step and carried along by
-//! every further one, so that another node can go on with it ([`runner`]). A job that fails takes back what its statement
-//! added: the index, the constraint, the column. What a statement leaves behind (the keys of a dropped index) is deleted when
-//! the client has its answer.
+//! The work after the first step is a *job*: a record in the catalog ([`record`]), written by the
+//! first step and carried along by every further one, so that another node can go on with it
+//! ([`runner`]). A job that fails takes back what its statement added: the index, the constraint,
+//! the column. What a statement leaves behind (the keys of a dropped index) is deleted when the
+//! client has its answer.
 
 mod backfill;
 mod discard;
@@ -54,7 +56,8 @@ pub struct JobContext {
     pub statement: String,
     /// The job, and the state in which it may be gone on with.
     pub job: Option<(DescriptorId, JobState)>,
-    /// A step of the catalog was sent and is not answered: whoever stops waiting does not know whether it takes place.
+    /// A step of the catalog was sent and is not answered: whoever stops waiting does not know
+    /// whether it takes place.
     pub is_stepping: Arc<AtomicBool>,
 }
 
@@ -109,8 +112,8 @@ pub struct Done {
     pub catalog: Arc<Catalog>,
 }
 
-/// Runs a DDL statement outside a transaction block: derives it, commits the change (deriving again if another change came
-/// first) and does the jobs.
+/// Runs a DDL statement outside a transaction block: derives it, commits the change (deriving again
+/// if another change came first) and does the jobs.
 pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &JobContext) -> Result<Done> {
     let none = BTreeSet::new();
     for _ in 0..limits::RETRIES_MAX {
@@ -141,7 +144,8 @@ pub struct Step {
     pub base: Arc<Catalog>,
     pub change: CatalogChange,
     pub jobs: Vec<Job>,
-    /// Other changes, or rows, are committed with it: its own failure afterwards does not undo them.
+    /// Other changes, or rows, are committed with it: its own failure afterwards does not undo
+    /// them.
     pub is_one_of_many: bool,
 }
 
@@ -155,8 +159,8 @@ pub enum Committed {
     Stale(Error),
 }
 
-/// Commits a step, together with a transaction if there is one, and does its jobs: the end of [`execute`], and of a transaction
-/// block with DDL.
+/// Commits a step, together with a transaction if there is one, and does its jobs: the end of
+/// [`execute`], and of a transaction block with DDL.
 pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn>, context: &JobContext) -> Result<Committed> {
     let Step { base, mut change, jobs: mut tasks, is_one_of_many } = step;
     let placed = tasks.iter().find_map(|task| match task {
@@ -350,7 +354,8 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
     }
 }
 
-/// Drops columns as `DROP COLUMN` does. Where that is refused, because something depends on them by now, they stay.
+/// Drops columns as `DROP COLUMN` does. Where that is refused, because something depends on them by
+/// now, they stay.
 async fn take_back<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
     let (nodes, locality) = (env.nodes(), env.locality());
     let none = BTreeSet::new();
@@ -380,7 +385,8 @@ fn set_state(table: &mut Table, index: u32, state: IndexState) {
     table.indexes.iter_mut().filter(|i| i.id == index).for_each(|i| i.state = state);
 }
 
-/// Changes one table as one step of a job. Nothing to do if it is gone, or if the change changes nothing.
+/// Changes one table as one step of a job. Nothing to do if it is gone, or if the change changes
+/// nothing.
 async fn step<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, change: impl Fn(&mut Table)) -> Result<()> {
     step_of(env, context, 0, |catalog| table_step(catalog, table, &change)).await
 }
@@ -406,8 +412,8 @@ fn changed(catalog: &Catalog, table: Table) -> CatalogChange {
     CatalogChange { put: vec![Descriptor::Table(table)], next_id: catalog.next_id, ..CatalogChange::default() }
 }
 
-/// Makes one step of a job, derived again whenever another one came first, if the job is still to be gone on with here. So many tasks
-/// are done with it, from the present one on.
+/// Makes one step of a job, derived again whenever another one came first, if the job is still to
+/// be gone on with here. So many tasks are done with it, from the present one on.
 async fn step_of<E: Environment>(
     env: &E,
     context: &JobContext,
@@ -470,8 +476,8 @@ const TURN_PATIENCE: Duration = Duration::from_secs(5);
 /// As in a session.
 const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How a job reads rows that others may be changing. Rows that change faster than it can commit would refuse it for ever: so it waits
-/// for its turn after a while.
+/// How a job reads rows that others may be changing. Rows that change faster than it can commit
+/// would refuse it for ever: so it waits for its turn after a while.
 fn locking(attempt: u32) -> Locking {
     match attempt < FREE_ATTEMPTS {
         true => Locking::None,

@@ -7,9 +7,10 @@
 //! | `Leaving`: the homes are exchanged | new | both | both |
 //! | done; what is left behind is deleted | new | new | new |
 //!
-//! Two adjacent steps may be in use at once (as with an index, F1's online schema change): whoever reads the old homes and whoever
-//! reads the new ones write both while that may be. The new homes hold indexes of their own ids, so a group that is an old and a new
-//! home keeps the two apart. Uniqueness is checked in the homes that are read, and follows for the others.
+//! Two adjacent steps may be in use at once (as with an index, F1's online schema change): whoever
+//! reads the old homes and whoever reads the new ones write both while that may be. The new homes
+//! hold indexes of their own ids, so a group that is an old and a new home keeps the two apart.
+//! Uniqueness is checked in the homes that are read, and follows for the others.
 
 use super::backfill::{after, bind, primary_ranges};
 use super::{Job, JobContext, changed, discard, locking, may_try_again, options, pause, step, step_of};
@@ -21,7 +22,8 @@ use parking_lot::Mutex;
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
 const BATCH_ROWS: usize = 128;
 
-/// Takes a table from where it is to its new homes. Gone on with after a crash, it copies again what was copied: that does no harm.
+/// Takes a table from where it is to its new homes. Gone on with after a crash, it copies again
+/// what was copied: that does no harm.
 pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
     step(env, context, table, |t| {
         if t.moving.as_ref().is_some_and(|m| m.state == MoveState::DeleteOnly) {
@@ -37,7 +39,8 @@ pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, indexes: &
     finish(env, table, indexes, context).await
 }
 
-/// Whether a table's move is the one that gives its indexes these ids. A job that is taken back after it was over meets others.
+/// Whether a table's move is the one that gives its indexes these ids. A job that is taken back
+/// after it was over meets others.
 fn is_of(table: &Table, indexes: &[u32]) -> bool {
     table.moving.as_ref().is_some_and(|m| match m.state {
         MoveState::Leaving => table.indexes.iter().map(|i| &i.id).eq(indexes),
@@ -68,7 +71,8 @@ pub(super) fn exchange(table: &mut Table) {
     table.moving = Some(left);
 }
 
-/// Forgets the homes that are not read; what is there is deleted by tasks of the job, after the statement has ended.
+/// Forgets the homes that are not read; what is there is deleted by tasks of the job, after the
+/// statement has ended.
 async fn finish<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
     step_of(env, context, 1, |catalog| {
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
@@ -90,7 +94,8 @@ pub(super) async fn undo<E: Environment>(
     added_column: Option<u32>,
     context: &JobContext,
 ) -> Result<()> {
-    // The homes that the step leaves behind, as it was committed: what they were a moment before may be the ones that are read now.
+    // The homes that the step leaves behind, as it was committed: what they were a moment before
+    // may be the ones that are read now.
     let left = Mutex::new(None);
     step_of(env, context, 0, |catalog| {
         *left.lock() = None;
@@ -247,7 +252,8 @@ mod tests {
         env.change_catalog(catalog.version, change).await.unwrap();
         assert_eq!(table(&env).homes, us.homes, "nothing is read elsewhere yet");
 
-        // A job that is taken back when it has been over for long leaves the table's next move alone.
+        // A job that is taken back when it has been over for long leaves the table's next move
+        // alone.
         undo(&env, id, &[table(&env).primary().id], None, &context).await.unwrap();
         assert!(table(&env).moving.is_some());
 

@@ -1,8 +1,9 @@
-//! How a job works through the rows of a table: in transactions of bounded size, of which some commit while the next one reads.
+//! How a job works through the rows of a table: in transactions of bounded size, of which some
+//! commit while the next one reads.
 //!
-//! What a transaction read is certified when it commits, so pages need not wait for each other: of two that write the same key, the
-//! second to commit is refused and read again. A page that is refused is read again by itself, and smaller, when no other is on
-//! its way.
+//! What a transaction read is certified when it commits, so pages need not wait for each other: of
+//! two that write the same key, the second to commit is refused and read again. A page that is
+//! refused is read again by itself, and smaller, when no other is on its way.
 
 use super::{JobContext, JobRecord, may_try_again, pause, record, step_of};
 use crate::catalog::{CatalogChange, Descriptor};
@@ -16,7 +17,8 @@ use std::collections::BTreeMap;
 const BATCH_ROWS: usize = 1_024;
 /// How many pages commit while the next one is read.
 const ON_THEIR_WAY: usize = 4;
-/// How often the task writes down how far it is: a step costs two round trips, and what is done twice does no harm.
+/// How often the task writes down how far it is: a step costs two round trips, and what is done
+/// twice does no harm.
 const CHECKPOINT_MICROS: u64 = 10_000_000;
 
 /// A part of a table's primary index, in one of its groups.
@@ -57,7 +59,8 @@ impl<'e> Page<'e> {
     }
 }
 
-/// Reads and writes all of the parts, a page at a time, from where an earlier run of the task got to.
+/// Reads and writes all of the parts, a page at a time, from where an earlier run of the task got
+/// to.
 pub(super) async fn work_through<'e, E, P, F>(env: &'e E, parts: Vec<Part>, context: &'e JobContext, page: P) -> Result<()>
 where
     E: Environment,
@@ -82,7 +85,8 @@ where
             };
             match read {
                 Ok(Page { rows, rest, commit }) => {
-                    // What is at hand is read, and commits end, without any wait for long: sessions share this thread.
+                    // What is at hand is read, and commits end, without any wait for long: sessions
+                    // share this thread.
                     tokio::task::yield_now().await;
                     let (group, mut range) = part;
                     if let Some(rest) = rest {
@@ -179,7 +183,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Takes up what was refused. A writer of one of its rows is less likely to meet a smaller page.
+    /// Takes up what was refused. A writer of one of its rows is less likely to meet a smaller
+    /// page.
     fn again(&mut self) {
         self.size = Size { batch: (self.size.batch / 2).max(1), attempt: self.size.attempt + 1 };
         self.todo.extend(std::mem::take(&mut self.refused).into_values().rev());
@@ -238,7 +243,8 @@ mod tests {
         u16::from_be_bytes(key.as_bytes().try_into().expect("two bytes"))
     }
 
-    /// Rows of two groups; some pages are refused while they are read and some when they commit, a few of them often.
+    /// Rows of two groups; some pages are refused while they are read and some when they commit, a
+    /// few of them often.
     #[tokio::test(start_paused = true)]
     async fn every_row_is_done_whatever_is_refused() {
         let env = MemEnvironment::new(&["eu"]);

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Jobs that have ended are shown for a while: so many of them.
 const ENDED_KEPT: usize = 40;
 
-/// A schema change whose work is not done with its first step. It is written by that step, and changed by every further one.
+/// A schema change whose work is not done with its first step. It is written by that step, and
+/// changed by every further one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
     pub id: DescriptorId,
@@ -71,7 +72,8 @@ impl JobState {
 pub(super) const CANCELED: &str = "57014";
 
 impl JobRecord {
-    /// What is left only deletes what nobody can reach, or watches replicas that move by themselves: the statement is done.
+    /// What is left only deletes what nobody can reach, or watches replicas that move by
+    /// themselves: the statement is done.
     pub fn is_in_background(&self) -> bool {
         let is_left_over =
             |task: &Job| matches!(task, Job::Discard { .. } | Job::AwaitPlacement { .. } | Job::RemoveGroups { .. });
@@ -119,8 +121,8 @@ pub(super) fn add(change: &mut CatalogChange, base: &Catalog, new: JobRecord) {
     change.put.push(Descriptor::Job(new));
 }
 
-/// The job, if `node` is to go on with it in this state. Whoever finds that it is not stops where it is: another node has taken
-/// the job over, or somebody paused or cancelled it.
+/// The job, if `node` is to go on with it in this state. Whoever finds that it is not stops where
+/// it is: another node has taken the job over, or somebody paused or cancelled it.
 pub(super) fn mine(catalog: &Catalog, id: DescriptorId, node: NodeId, state: JobState) -> Result<&JobRecord> {
     let job = catalog.job(id).filter(|job| job.node == node && job.state == state);
     job.ok_or_else(|| Error::sql("55000", format!("job {} is not to be gone on with here", id.0)))

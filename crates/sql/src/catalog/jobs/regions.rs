@@ -1,5 +1,5 @@
-//! The part of a change of regions that takes time: looking for rows in a region that is being dropped, and waiting until replicas
-//! are where they belong.
+//! The part of a change of regions that takes time: looking for rows in a region that is being
+//! dropped, and waiting until replicas are where they belong.
 
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause, step_of, validate};

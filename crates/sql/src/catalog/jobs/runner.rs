@@ -1,15 +1,19 @@
 //! Running jobs: on the node whose session made them, and after its death on any other.
 //!
-//! A job runs in a task of its own, so that it outlives its session. Every step it makes carries its record along, and is made only
-//! if the record still names this node and this state: so a node that was taken for dead and is not changes nothing any more.
-//! All work between steps may be done twice.
+//! A job runs in a task of its own, so that it outlives its session. Every step it makes carries
+//! its record along, and is made only if the record still names this node and this state: so a node
+//! that was taken for dead and is not changes nothing any more. All work between steps may be done
+//! twice.
 //!
-//! An error of the job's own (a duplicate key, a row that breaks the constraint) makes it take back what it did. Something that
-//! cannot be reached is waited for first, for a bounded time ([`super::waits`] says what it is). Taking back needs the catalog
-//! alone, so it ends whatever else is down. What only deletes keys that nobody can reach is never given up: its statement is done.
+//! An error of the job's own (a duplicate key, a row that breaks the constraint) makes it take back
+//! what it did. Something that cannot be reached is waited for first, for a bounded time
+//! ([`super::waits`] says what it is). Taking back needs the catalog alone, so it ends whatever
+//! else is down. What only deletes keys that nobody can reach is never given up: its statement is
+//! done.
 //!
-//! Whoever pauses or cancels a job does not wait for what it is doing: the work is dropped where it is. A transaction that was
-//! being committed ends by its votes, and what a cancelled job wrote is unreachable.
+//! Whoever pauses or cancels a job does not wait for what it is doing: the work is dropped where it
+//! is. A transaction that was being committed ends by its votes, and what a cancelled job wrote is
+//! unreachable.
 
 use super::record::{CANCELED, JobRecord, JobState};
 use super::{JobContext, move_table, put_record, run_one, undo, waits};
@@ -28,11 +32,12 @@ use tokio::time::Instant;
 
 /// How often a node looks for jobs that nobody runs.
 const ADOPT_INTERVAL: Duration = Duration::from_secs(2);
-/// How often something that cannot be reached is tried again before the job gives up. Each attempt has patience of its own.
+/// How often something that cannot be reached is tried again before the job gives up. Each attempt
+/// has patience of its own.
 const ATTEMPTS: u32 = 8;
 const ATTEMPT_PAUSE: Duration = Duration::from_secs(1);
-/// How long a job waits for a group that nobody answers for, over all attempts. Longer than a failover or the restart of a node
-/// takes.
+/// How long a job waits for a group that nobody answers for, over all attempts. Longer than a
+/// failover or the restart of a node takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a job looks whether it was paused or cancelled.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
@@ -174,8 +179,8 @@ async fn run<E: Environment>(env: &E, id: DescriptorId, context: &JobContext, te
     }
 }
 
-/// Does the present task, when what it needs is there. A move makes every writer of its table need the new homes, so those have
-/// to answer before it begins; other tasks find out by themselves.
+/// Does the present task, when what it needs is there. A move makes every writer of its table need
+/// the new homes, so those have to answer before it begins; other tasks find out by themselves.
 async fn attempt<E: Environment>(
     env: &E,
     job: &JobRecord,
@@ -245,8 +250,8 @@ async fn revert<E: Environment>(env: &E, job: &JobRecord, context: &JobContext) 
     .await
 }
 
-/// Runs for as long as the node does: takes over the jobs of nodes that are silent, and goes on with this node's own after a
-/// restart.
+/// Runs for as long as the node does: takes over the jobs of nodes that are silent, and goes on
+/// with this node's own after a restart.
 pub async fn adopt<E: Environment>(env: E, shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(ADOPT_INTERVAL).await;
@@ -286,7 +291,8 @@ async fn take_over<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared
 /// The context that the job's statement had.
 fn context_of<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) -> Result<JobContext> {
     let catalog = env.catalog();
-    // A database that is gone has taken with it whatever the job works on: any other will do to find that out.
+    // A database that is gone has taken with it whatever the job works on: any other will do to
+    // find that out.
     let database = catalog.database_by_id(job.database).or_else(|| catalog.databases().next());
     let database = database.ok_or_else(|| Error::internal("a cluster without a database"))?.name.clone();
     let options = SessionOptions {
@@ -338,7 +344,8 @@ fn only_watches(job: &JobRecord) -> bool {
     matches!(job.present_task(), Some(Job::AwaitPlacement { .. }))
 }
 
-/// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`. Waits until it is written, not until the job has noticed.
+/// `PAUSE JOB`, `RESUME JOB`, `CANCEL JOB`. Waits until it is written, not until the job has
+/// noticed.
 pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, shared: &Arc<Shared>) -> Result<()> {
     let me = env.locality().node;
     let catalog = env.catalog();

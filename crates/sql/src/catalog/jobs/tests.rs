@@ -1,4 +1,5 @@
-//! Jobs that are gone on with, paused, resumed, cancelled and taken back, on the in-memory environment.
+//! Jobs that are gone on with, paused, resumed, cancelled and taken back, on the in-memory
+//! environment.
 
 use super::*;
 use crate::catalog::MoveState;
@@ -153,7 +154,8 @@ async fn jobs_are_paused_resumed_and_cancelled() {
     assert_eq!(b.try_run("resume job 4000000").await.expect_err("none").sqlstate(), "42704");
 }
 
-/// Once the new homes are read there is nothing to take back: canceled, the old ones would be left as they are.
+/// Once the new homes are read there is nothing to take back: canceled, the old ones would be left
+/// as they are.
 #[tokio::test]
 async fn a_move_is_not_cancelled_when_the_new_homes_are_read() {
     let mut b = Bench::new().await;

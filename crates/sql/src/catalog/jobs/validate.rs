@@ -1,5 +1,5 @@
-//! Looking for rows that break a new constraint. New and changed rows are checked by their writers already, so each page may be
-//! read at its own time.
+//! Looking for rows that break a new constraint. New and changed rows are checked by their writers
+//! already, so each page may be read at its own time.
 
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause};

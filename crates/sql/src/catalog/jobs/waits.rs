@@ -1,7 +1,8 @@
 //! What a job waits for.
 //!
-//! A job works on rows, and so needs the primaries of the groups that hold them; everything else that it needs is the catalog. What
-//! is missing is computed from the record and from who answers now, on whatever node is asked: nobody has to be alive to tell.
+//! A job works on rows, and so needs the primaries of the groups that hold them; everything else
+//! that it needs is the catalog. What is missing is computed from the record and from who answers
+//! now, on whatever node is asked: nobody has to be alive to tell.
 
 use super::doomed;
 use super::record::{JobRecord, JobState};

@@ -1,4 +1,5 @@
-//! `SHOW JOBS`: the schema changes that are under way, with what they do and what they wait for, and those that ended lately.
+//! `SHOW JOBS`: the schema changes that are under way, with what they do and what they wait for,
+//! and those that ended lately.
 
 use crate::catalog::Catalog;
 use crate::catalog::jobs::{JobRecord, fraction, waits_for};
@@ -44,7 +45,8 @@ pub(super) async fn rows(context: &dyn SystemContext, only: Option<u32>) -> Resu
     Ok(step.into_iter().chain(jobs).collect())
 }
 
-/// A step that waits belongs to a job, or to a statement that is no job yet: nobody but the catalog's primary knows of it.
+/// A step that waits belongs to a job, or to a statement that is no job yet: nobody but the
+/// catalog's primary knows of it.
 fn step_row(catalog: &Catalog, step: &StepRow) -> Vec<Datum> {
     let name = |id: &GroupId| match catalog.group_by_id(*id) {
         Some(group) => format!("{id} in region \"{}\"", group.home),

@@ -1,4 +1,5 @@
-//! `SHOW …`: what exists and what happens, as rows. Column names are CockroachDB's where it has the statement.
+//! `SHOW …`: what exists and what happens, as rows. Column names are CockroachDB's where it has the
+//! statement.
 
 mod jobs;
 mod ranges;

@@ -1,4 +1,5 @@
-//! `SHOW RANGES`, also called `SHOW GROUPS`: where the replicas are, of which types, who leads, and what they wait for.
+//! `SHOW RANGES`, also called `SHOW GROUPS`: where the replicas are, of which types, who leads, and
+//! what they wait for.
 
 use crate::catalog::lookup::Name;
 use crate::catalog::system::SystemContext;

@@ -1,6 +1,7 @@
-//! Which system tables there are, with PostgreSQL 15's columns: `schema.name oid kind: column type[!], …`. `!` is NOT NULL; oid 0 means
-//! that PostgreSQL gives none that is fixed. Types PostgreSQL has and Meridian lacks are shown as the nearest ones:
-//! `pg_node_tree`, `inet`, `aclitem` as text, `xid` as int8, the vectors as arrays.
+//! Which system tables there are, with PostgreSQL 15's columns: `schema.name oid kind: column
+//! type[!], …`. `!` is NOT NULL; oid 0 means that PostgreSQL gives none that is fixed. Types
+//! PostgreSQL has and Meridian lacks are shown as the nearest ones: `pg_node_tree`, `inet`,
+//! `aclitem` as text, `xid` as int8, the vectors as arrays.
 
 /// See the module's essay. A line that starts with a space continues the one before.
 pub(super) const TABLES: &str = "\

@@ -1,5 +1,5 @@
-//! Descriptors back to SQL text: what `pg_get_indexdef`, `pg_get_constraintdef`, `pg_get_expr`, `pg_get_viewdef` and `SHOW CREATE TABLE`
-//! print.
+//! Descriptors back to SQL text: what `pg_get_indexdef`, `pg_get_constraintdef`, `pg_get_expr`,
+//! `pg_get_viewdef` and `SHOW CREATE TABLE` print.
 
 use super::{quote, relations::visible_indexes};
 use crate::catalog::ddl::{REGION_COLUMN, REGION_DEFAULT, constraint_text, parse_expression};
@@ -195,7 +195,8 @@ pub fn view(view: &View) -> String {
     format!(" {};", view.query)
 }
 
-/// `CREATE TABLE …`, with its indexes inside as CockroachDB prints them, so that the text makes the same table again.
+/// `CREATE TABLE …`, with its indexes inside as CockroachDB prints them, so that the text makes the
+/// same table again.
 pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let mut parts = Vec::new();
     // Hidden ones that come with the table are not shown: its row id, and its region.
@@ -325,7 +326,8 @@ pub fn create_database(database: &Database) -> String {
     text
 }
 
-/// The region column that `REGIONAL BY ROW` makes by itself, unless the table has one of its own, with its ordinal.
+/// The region column that `REGIONAL BY ROW` makes by itself, unless the table has one of its own,
+/// with its ordinal.
 fn region_of_itself(table: &Table) -> Option<(u32, &Column)> {
     let ordinal = table.region_column()?;
     let column = &table.columns[ordinal as usize];

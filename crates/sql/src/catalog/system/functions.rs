@@ -1,4 +1,5 @@
-//! Functions about the catalog, and the text forms of `regclass` and its relatives (PostgreSQL manual 9.26.4 and 8.19).
+//! Functions about the catalog, and the text forms of `regclass` and its relatives (PostgreSQL
+//! manual 9.26.4 and 8.19).
 
 use super::cluster::{role_oid, roles};
 use super::{describe, types};
@@ -15,7 +16,8 @@ pub fn names(ctx: &EvalContext) -> Names {
     Names { database: ctx.database.to_string(), search_path: ctx.search_path.to_vec(), user: ctx.user.to_string() }
 }
 
-/// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`; `None` if there is no such object.
+/// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`; `None` if there is no
+/// such object.
 pub fn reg_name(ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
     match ty {
         Type::Regclass => describe::relation_name(&ctx.catalog, &names(ctx), oid),
@@ -75,7 +77,8 @@ fn opt(s: Option<impl AsRef<str>>) -> Result<Datum> {
 fn oid_at(args: &[Datum], i: usize) -> Result<u32> {
     Ok(args.int(i)? as u32)
 }
-/// The comment on something the catalog holds. `number`: of a column, from 1 on; 0 for the thing itself.
+/// The comment on something the catalog holds. `number`: of a column, from 1 on; 0 for the thing
+/// itself.
 fn comment(catalog: &Catalog, oid: u32, number: i64) -> Option<String> {
     let id = super::from_oid(oid)?;
     match catalog.descriptors.get(&id).map(|d| &**d) {
@@ -275,7 +278,8 @@ fn register_privileges(r: &mut Registry) {
     }
 }
 
-/// Sizes are the store's, which the catalog does not see: unknown. A relation that does not exist is an error all the same.
+/// Sizes are the store's, which the catalog does not see: unknown. A relation that does not exist
+/// is an error all the same.
 fn register_sizes(r: &mut Registry) {
     for name in ["pg_relation_size", "pg_table_size", "pg_indexes_size", "pg_total_relation_size"] {
         r.scalar(name, "regclass -> int8", |_, _| Ok(Datum::Null)).stable();
@@ -287,7 +291,8 @@ fn register_sizes(r: &mut Registry) {
     r.scalar("pg_size_pretty", "int8 -> text", |_, a| text(size_pretty(a.int(0)?)));
 }
 
-/// PostgreSQL's `pg_size_pretty`: the largest unit with at least 10 of it, rounded half away from zero.
+/// PostgreSQL's `pg_size_pretty`: the largest unit with at least 10 of it, rounded half away from
+/// zero.
 fn size_pretty(bytes: i64) -> String {
     let mut size = i128::from(bytes);
     if size.abs() < 10 * 1024 {

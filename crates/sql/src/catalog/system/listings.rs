@@ -106,7 +106,8 @@ pub(super) fn pg_sequences(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_sequences");
     let o = objects(context);
     for s in &o.sequences {
-        // `last_value` is in the sequence's group, which system tables do not read: NULL, as where PostgreSQL may not look.
+        // `last_value` is in the sequence's group, which system tables do not read: NULL, as where
+        // PostgreSQL may not look.
         rows.push([
             ("schemaname", text(o.schema_name(s.schema))),
             ("sequencename", text(&s.name)),

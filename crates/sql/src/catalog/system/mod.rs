@@ -1,11 +1,12 @@
 //! System tables: `pg_catalog` and `information_schema`.
 //!
-//! Each is a name, its columns and a function from the catalog to rows; they touch no group. Column names and types are
-//! PostgreSQL 15's ([`columns`]), which is what psql, drivers and tools read; tables about things that do not exist here
-//! (triggers, policies, publications, …) are there and empty.
+//! Each is a name, its columns and a function from the catalog to rows; they touch no group. Column
+//! names and types are PostgreSQL 15's ([`columns`]), which is what psql, drivers and tools read;
+//! tables about things that do not exist here (triggers, policies, publications, …) are there and
+//! empty.
 //!
-//! Objects have the oid «descriptor id + 16384», which never changes; what PostgreSQL itself brings keeps PostgreSQL's oids.
-//! Only the current database's objects are shown, as in PostgreSQL.
+//! Objects have the oid «descriptor id + 16384», which never changes; what PostgreSQL itself brings
+//! keeps PostgreSQL's oids. Only the current database's objects are shown, as in PostgreSQL.
 
 mod cluster;
 mod columns;
@@ -31,7 +32,8 @@ use meridian_base::{DescriptorId, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// What system tables and functions are computed from. Implemented by what a session runs a statement with.
+/// What system tables and functions are computed from. Implemented by what a session runs a
+/// statement with.
 pub trait SystemContext: Send + Sync {
     fn catalog(&self) -> &Arc<Catalog>;
     fn names(&self) -> &Names;

@@ -163,7 +163,8 @@ impl Attribute {
             not_null: c.not_null,
             has_default: c.default.is_some() || c.generated.is_some(),
             has_missing: c.missing.is_some(),
-            // The row id is not there as far as SQL knows, and a gap in the numbers is what a dropped column leaves.
+            // The row id is not there as far as SQL knows, and a gap in the numbers is what a
+            // dropped column leaves.
             is_dropped: c.state != ColumnState::Public || c.is_hidden,
             identity: match &c.identity {
                 None => "",
@@ -299,7 +300,8 @@ pub(super) fn pg_sequence(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     rows.finish()
 }
 
-/// What a sequence belongs to, what an index is of, and what a view reads: the dependencies that tools follow.
+/// What a sequence belongs to, what an index is of, and what a view reads: the dependencies that
+/// tools follow.
 pub(super) fn pg_depend(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_depend");
     let o = objects(context);

@@ -1,4 +1,5 @@
-//! Building the rows of a system table by column name: what is not said is NULL, or the type's zero where PostgreSQL has NOT NULL.
+//! Building the rows of a system table by column name: what is not said is NULL, or the type's zero
+//! where PostgreSQL has NOT NULL.
 
 use super::{SystemTable, table};
 use crate::catalog::lookup::{SequenceRef, TableRef, ViewRef};

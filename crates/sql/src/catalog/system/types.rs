@@ -1,4 +1,5 @@
-//! Types, functions, access methods, collations: what PostgreSQL brings and the catalog does not hold.
+//! Types, functions, access methods, collations: what PostgreSQL brings and the catalog does not
+//! hold.
 
 use super::SystemContext;
 use super::relations::{alignment, collation};
@@ -77,7 +78,8 @@ pub(super) fn pg_enum(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     rows.finish()
 }
 
-/// The oid that a function is shown under: it follows from its name, and from its signature if there are several.
+/// The oid that a function is shown under: it follows from its name, and from its signature if
+/// there are several.
 pub(super) fn function_oid(name: &str) -> u32 {
     // FNV-1a, kept out of the ranges of PostgreSQL's own oids and of the catalog's.
     let hash = name.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));

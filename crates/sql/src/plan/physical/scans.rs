@@ -1,4 +1,5 @@
-//! The scans of a table: the cheapest of its paths, or one for each side of an `OR` that no single path answers.
+//! The scans of a table: the cheapest of its paths, or one for each side of an `OR` that no single
+//! path answers.
 
 use super::super::access::{self, Part, Path, Place, Range};
 use super::super::estimate;
@@ -28,7 +29,8 @@ pub(super) struct TableScan<'t> {
 }
 
 impl Compiler<'_> {
-    /// The rows of a table that meet all conditions; among paths that cost the same, one with the wished order.
+    /// The rows of a table that meet all conditions; among paths that cost the same, one with the
+    /// wished order.
     pub(super) fn table(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: Wish) -> Result<Built> {
         let plan = (self.tables)(of.table)?;
         let first = self.first.take();
@@ -92,8 +94,8 @@ impl Compiler<'_> {
         Ok((path, cost))
     }
 
-    /// The conditions of the scans that together give the rows of an `OR` that a path does not answer, and what they cost. Each
-    /// leaves out what one before it gives, so no row comes twice.
+    /// The conditions of the scans that together give the rows of an `OR` that a path does not
+    /// answer, and what they cost. Each leaves out what one before it gives, so no row comes twice.
     fn sides(
         &self,
         of: &TableScan<'_>,

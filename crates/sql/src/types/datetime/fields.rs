@@ -76,7 +76,8 @@ pub fn day_of_year(days: i32) -> i32 {
     days - days_from_civil(y, 1, 1) + 1
 }
 
-/// A field; `None` for fields of infinities that have no value. 22023 for a name that is no unit, 0A000 for a unit the source lacks.
+/// A field; `None` for fields of infinities that have no value. 22023 for a name that is no unit,
+/// 0A000 for a unit the source lacks.
 pub fn extract(unit: &str, source: &Source<'_>) -> Result<Option<Numeric>> {
     let lower = unit.to_ascii_lowercase();
     let name = canonical(&lower)

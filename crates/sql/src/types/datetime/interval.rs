@@ -46,7 +46,8 @@ fn unit(word: &str) -> Option<Unit> {
 }
 
 impl Sum {
-    /// Adds `whole + fraction` of a unit. Fractions of years go to months, of months to days, of weeks and days to time.
+    /// Adds `whole + fraction` of a unit. Fractions of years go to months, of months to days, of
+    /// weeks and days to time.
     fn add(&mut self, whole: i64, fraction: f64, unit: Unit) {
         match unit {
             Unit::Months(1) => {
@@ -292,7 +293,8 @@ pub fn write(out: &mut String, v: &Interval) {
 }
 
 impl Interval {
-    /// Without what is smaller than a field (`INTERVAL '…' DAY TO HOUR`, PostgreSQL manual, 8.5.4); seconds to so many places.
+    /// Without what is smaller than a field (`INTERVAL '…' DAY TO HOUR`, PostgreSQL manual, 8.5.4);
+    /// seconds to so many places.
     pub fn cut_below(self, field: &str, places: Option<u64>) -> Interval {
         let to = |unit: i64| Interval { micros: self.micros / unit * unit, ..self };
         match field {

@@ -1,5 +1,5 @@
-//! Dates and times from text, as forgiving as PostgreSQL (manual, appendix B): fields in nearly any order, month names, zones, `BC`, `PM`,
-//! `today` and its friends.
+//! Dates and times from text, as forgiving as PostgreSQL (manual, appendix B): fields in nearly any
+//! order, month names, zones, `BC`, `PM`, `today` and its friends.
 
 use super::*;
 use crate::types::context::{DateOrder, EvalContext};

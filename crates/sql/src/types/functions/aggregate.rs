@@ -1,4 +1,5 @@
-//! Aggregates. Each is a small state machine per group; `finish` may be asked again and again (window frames).
+//! Aggregates. Each is a small state machine per group; `finish` may be asked again and again
+//! (window frames).
 
 use super::args::Args;
 use super::registry::Registry;

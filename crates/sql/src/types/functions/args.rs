@@ -1,4 +1,5 @@
-//! Typed access to arguments. The resolver made sure of the types; a mismatch is a bug and becomes an XX000 rather than a panic.
+//! Typed access to arguments. The resolver made sure of the types; a mismatch is a bug and becomes
+//! an XX000 rather than a panic.
 
 use crate::types::datetime::interval;
 use crate::types::jsonb::Json;

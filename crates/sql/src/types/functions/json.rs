@@ -12,7 +12,8 @@ fn datum(j: Json) -> Datum {
     Datum::Jsonb(Arc::new(j))
 }
 
-/// Appends the JSON form of any value, as `to_json` writes it: no blanks but those inside documents.
+/// Appends the JSON form of any value, as `to_json` writes it: no blanks but those inside
+/// documents.
 pub fn write_value(value: &Datum, ty: &Type, ctx: &EvalContext, out: &mut Vec<u8>) {
     match (value, ty) {
         (Datum::Null, _) => out.extend_from_slice(b"null"),
@@ -153,7 +154,8 @@ fn path_of(a: &[Datum], variadic_from: Option<usize>) -> Result<Vec<Datum>> {
     }
 }
 
-/// The stored text of a member of a `json` document: `json` keeps blanks and key order, so members are cut from the text.
+/// The stored text of a member of a `json` document: `json` keeps blanks and key order, so members
+/// are cut from the text.
 fn json_member(text: &str, key: Option<&str>, index: Option<i64>) -> Result<Option<String>> {
     let j = jsonb::parse(text)?;
     let found = match (key, index) {

@@ -1,8 +1,10 @@
-//! Operators and functions: what exists, and which of them a call means (PostgreSQL manual, chapter 10).
+//! Operators and functions: what exists, and which of them a call means (PostgreSQL manual, chapter
+//! 10).
 //!
-//! The planner asks [`resolve_operator`] and [`resolve_function`] with the argument types (`Type::Unknown` for quoted literals
-//! and parameters without a type), casts the arguments to [`Function::args`] with an implicit cast, and calls
-//! [`Function::call`]. `AND`, `OR`, `NOT`, `IS …`, `CASE`, `COALESCE`, `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are
+//! The planner asks [`resolve_operator`] and [`resolve_function`] with the argument types
+//! (`Type::Unknown` for quoted literals and parameters without a type), casts the arguments to
+//! [`Function::args`] with an implicit cast, and calls [`Function::call`]. `AND`, `OR`, `NOT`, `IS
+//! …`, `CASE`, `COALESCE`, `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are
 //! syntax and the planner's own.
 
 mod aggregate;
@@ -82,13 +84,14 @@ pub enum FunctionKind {
     Set,
 }
 
-/// The kind of the functions of a name (lower case, without `pg_catalog.`); `None` if there is none. Window-only functions
-/// (`row_number`, …) are the planner's.
+/// The kind of the functions of a name (lower case, without `pg_catalog.`); `None` if there is
+/// none. Window-only functions (`row_number`, …) are the planner's.
 pub fn kind_of(name: &str) -> Option<FunctionKind> {
     resolve::kind_of(name)
 }
 
-/// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if several do.
+/// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if
+/// several do.
 pub fn resolve_operator(op: &str, args: &[Type]) -> Result<Function> {
     resolve::operator(op, args)
 }
@@ -114,9 +117,11 @@ impl Aggregate {
     }
 }
 
-/// The state of one aggregate over one group. `DISTINCT`, `ORDER BY` and `FILTER` are the executor's.
+/// The state of one aggregate over one group. `DISTINCT`, `ORDER BY` and `FILTER` are the
+/// executor's.
 pub trait Accumulator: Send {
-    /// One row's arguments, cast to [`Aggregate::args`]. Rows with `NULL` are skipped inside where the aggregate says so.
+    /// One row's arguments, cast to [`Aggregate::args`]. Rows with `NULL` are skipped inside where
+    /// the aggregate says so.
     fn add(&mut self, ctx: &EvalContext, args: &[Datum]) -> Result<()>;
     /// The result so far (a window frame asks several times).
     fn finish(&self, ctx: &EvalContext) -> Result<Datum>;

@@ -1,7 +1,7 @@
 //! `LIKE`, `SIMILAR TO` and regular expressions (PostgreSQL's manual, 9.7).
 //!
-//! What an expression matches is decided by the crate `meridian-regex`; what the functions make of it, their options, positions and
-//! empty matches, is here.
+//! What an expression matches is decided by the crate `meridian-regex`; what the functions make of
+//! it, their options, positions and empty matches, is here.
 
 use super::args::Args;
 use super::registry::Registry;
@@ -54,7 +54,8 @@ fn searching<R>(
     outcome.map_err(|Interrupted| reason.expect("only the check interrupts"))
 }
 
-/// `LIKE`: `%` any run, `_` any character, `escape` takes the next one literally. Greedy with one point of return, so linear times the pattern's length.
+/// `LIKE`: `%` any run, `_` any character, `escape` takes the next one literally. Greedy with one
+/// point of return, so linear times the pattern's length.
 pub fn like(text: &str, pattern: &str, escape: Option<char>, ignore_case: bool) -> Result<bool> {
     let fold = |s: &str| if ignore_case { s.to_lowercase() } else { s.to_string() };
     let text: Vec<char> = fold(text).chars().collect();
@@ -105,7 +106,8 @@ fn like_tokens(pattern: &str, escape: Option<char>) -> Vec<Token> {
     out
 }
 
-/// What every match of a `LIKE` pattern with `\` as escape starts with, and whether the pattern is only that: for index ranges.
+/// What every match of a `LIKE` pattern with `\` as escape starts with, and whether the pattern is
+/// only that: for index ranges.
 pub fn like_prefix(pattern: &str) -> (String, bool) {
     let mut prefix = String::new();
     let mut chars = pattern.chars();
@@ -122,12 +124,13 @@ pub fn like_prefix(pattern: &str) -> (String, bool) {
     (prefix, true)
 }
 
-/// A `SIMILAR TO` pattern as a regular expression. The escape character before a double quote separates the part that `substring`
-/// returns; the part before it is then as short as possible.
+/// A `SIMILAR TO` pattern as a regular expression. The escape character before a double quote
+/// separates the part that `substring` returns; the part before it is then as short as possible.
 fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
     let mut out = String::from("^(?:");
     let mut chars = pattern.chars();
-    // How many brackets are open; brackets inside brackets open names, `[:alpha:]`, or nothing, and are closed alike.
+    // How many brackets are open; brackets inside brackets open names, `[:alpha:]`, or nothing, and
+    // are closed alike.
     let mut depth = 0u32;
     let mut separators = 0;
     while let Some(c) = chars.next() {
@@ -505,7 +508,8 @@ pub fn register(r: &mut Registry) {
         r.operator("!~*", &s, |c, a| Ok(Datum::Bool(!is_match(c, a, true)?)));
     }
     r.operator("^@", "text, text -> bool", |_, a| Ok(Datum::Bool(a.text(0)?.starts_with(a.text(1)?))));
-    // With ESCAPE, and for SIMILAR TO, the binder calls a function that makes the pattern one of the operators above.
+    // With ESCAPE, and for SIMILAR TO, the binder calls a function that makes the pattern one of
+    // the operators above.
     for (name, fold) in [("like", false), ("ilike", true)] {
         for s in ["text, text -> bool", "text, text, text -> bool"] {
             if fold {

@@ -1,7 +1,8 @@
 //! The table of functions and operators, written as signatures: `"text, int4 -> text"`.
 //!
-//! Types are PostgreSQL's internal names; `anyelement`, `anyarray`, `anycompatible`, `any` are its pseudo-types; `variadic` before the last
-//! one lets it repeat (`"text, variadic any -> text"`). `setof` before the result makes a set-returning function.
+//! Types are PostgreSQL's internal names; `anyelement`, `anyarray`, `anycompatible`, `any` are its
+//! pseudo-types; `variadic` before the last one lets it repeat (`"text, variadic any -> text"`).
+//! `setof` before the result makes a set-returning function.
 
 use super::{Accumulator, Aggregate, Call, ScalarFn, SetRows, Volatility};
 use crate::types::{Datum, Type};

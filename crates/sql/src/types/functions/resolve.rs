@@ -42,7 +42,8 @@ fn accepts(param: &Param, arg: &Type) -> bool {
     }
 }
 
-/// The type that the polymorphic parameters of a call stand for; `None` if its arguments disagree. Inner `None`: there are none.
+/// The type that the polymorphic parameters of a call stand for; `None` if its arguments disagree.
+/// Inner `None`: there are none.
 fn polymorphic(params: &[&Param], args: &[Type]) -> Option<Option<Type>> {
     let mut element: Option<Type> = None;
     let mut compatible = Vec::new();
@@ -133,7 +134,8 @@ fn keep_best(left: &mut Vec<Candidate>, score: impl Fn(&Candidate) -> usize) {
     left.retain(|c| score(c) == best);
 }
 
-/// 4.e: per unknown argument, the category that the candidates accept; strings win, and preferred types within it.
+/// 4.e: per unknown argument, the category that the candidates accept; strings win, and preferred
+/// types within it.
 fn narrow_by_category<'a>(left: &mut Vec<Candidate<'a>>, args: &[Type]) -> Option<Choice<'a>> {
     let mut plan: Vec<(usize, Category, bool)> = Vec::new();
     for (i, arg) in args.iter().enumerate() {

@@ -68,7 +68,8 @@ pub fn register(r: &mut Registry) {
     r.scalar("rehome_row", "crdb_internal_region -> text", |c, a| {
         let setting = c.ctx.system.setting("auto_rehoming_hysteresis");
         let one_in: u64 = setting.and_then(|n| n.parse().ok()).unwrap_or(1);
-        // A row that several regions update would move to and fro; by chance, it is where it is updated most.
+        // A row that several regions update would move to and fro; by chance, it is where it is
+        // updated most.
         if one_in > 1 && !c.ctx.system.random().is_multiple_of(one_in) {
             return Ok(a[0].clone());
         }

@@ -208,7 +208,8 @@ fn render(template: &str, m: &Moment) -> String {
     out
 }
 
-/// `to_char` of a timestamp; with a zone, of the instant as it reads there. Infinities have no parts, and an empty template shows none.
+/// `to_char` of a timestamp; with a zone, of the instant as it reads there. Infinities have no
+/// parts, and an empty template shows none.
 pub fn timestamp(t: i64, zone: Option<&Zone>, template: &str) -> Option<String> {
     if datetime::is_infinite(t) || template.is_empty() {
         return None;
@@ -527,7 +528,8 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
                         started = true;
                         body.push('0');
                     }
-                    // The last place of a number without whole digits and without a fraction shows its 0.
+                    // The last place of a number without whole digits and without a fraction shows
+                    // its 0.
                     None if place == whole_places && decimals == 0 => {
                         started = true;
                         body.push('0');

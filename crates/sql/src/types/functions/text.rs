@@ -225,7 +225,8 @@ fn format(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     text(out)
 }
 
-/// Words that must be quoted to be names: PostgreSQL's reserved and partly reserved ones (manual, appendix C). Sorted.
+/// Words that must be quoted to be names: PostgreSQL's reserved and partly reserved ones (manual,
+/// appendix C). Sorted.
 pub(crate) const RESERVED: &[&str] = &[
     "all",
     "analyse",

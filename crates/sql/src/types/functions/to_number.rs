@@ -2,9 +2,9 @@
 //!
 //! A template is read from left to right beside the text. A place of a digit takes one character,
 //! whatever it is: a digit counts, and so does the first decimal point if the template has one; any
-//! other character is passed over. Text in the template passes over as many characters of the input,
-//! whatever they are; `L` and `TH` pass over those that are no *data*: digits, signs, points or
-//! commas. The template need not use up the input.
+//! other character is passed over. Text in the template passes over as many characters of the
+//! input, whatever they are; `L` and `TH` pass over those that are no *data*: digits, signs, points
+//! or commas. The template need not use up the input.
 
 use crate::types::numeric::Numeric;
 use meridian_base::{Error, Result};

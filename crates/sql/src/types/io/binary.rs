@@ -1,4 +1,5 @@
-//! Values in PostgreSQL's binary format: big-endian, as the `*_send` and `*_recv` functions define it. Arrays are also stored like this.
+//! Values in PostgreSQL's binary format: big-endian, as the `*_send` and `*_recv` functions define
+//! it. Arrays are also stored like this.
 
 use crate::types::array::DIMENSIONS_MAX;
 use crate::types::datetime::DAY;
@@ -294,7 +295,8 @@ fn numeric(bytes: &Bytes) -> Result<Numeric> {
         }
         digits.push_str(&format!("{d:04}"));
     }
-    // The digits stand for `digits × 10^(4·(weight + 1 − ndigits))`; shift them to the scale, cutting what it does not show.
+    // The digits stand for `digits × 10^(4·(weight + 1 − ndigits))`; shift them to the scale,
+    // cutting what it does not show.
     let shift = 4 * (i64::from(weight) + 1 - ndigits as i64) + i64::from(scale);
     if shift >= 0 {
         if !digits.is_empty() {

@@ -1,5 +1,5 @@
-//! Floats as PostgreSQL prints them: the shortest digits that read back to the same value, in scientific notation outside a
-//! range that depends on the type.
+//! Floats as PostgreSQL prints them: the shortest digits that read back to the same value, in
+//! scientific notation outside a range that depends on the type.
 
 /// Appends a `double precision`. See [`crate::types::Style::extra_float_digits`].
 pub fn write_f64(v: f64, extra_float_digits: i8, out: &mut Vec<u8>) {

@@ -15,8 +15,8 @@ fn syntax(ty: &Type, text: &str) -> Error {
 }
 
 impl Datum {
-    /// Reads a value of a type from text, as a quoted literal or a text parameter is read. Applies the type's modifier as an
-    /// assignment does.
+    /// Reads a value of a type from text, as a quoted literal or a text parameter is read. Applies
+    /// the type's modifier as an assignment does.
     pub fn from_text(text: &str, ty: &Type, ctx: &EvalContext) -> Result<Datum> {
         Ok(match ty {
             Type::Bool => Datum::Bool(boolean(text).ok_or_else(|| syntax(ty, text))?),
@@ -120,7 +120,8 @@ fn oid(text: &str) -> Result<i64> {
     }
 }
 
-/// What Rust's parser takes and C's does not, or the other way round, is settled here: letters only in `e`, `inf`, `infinity`, `nan`.
+/// What Rust's parser takes and C's does not, or the other way round, is settled here: letters only
+/// in `e`, `inf`, `infinity`, `nan`.
 fn float_text<'a>(text: &'a str, ty: &Type) -> Result<&'a str> {
     let t = text.trim_matches(BLANKS);
     if t.is_empty() { Err(syntax(ty, text)) } else { Ok(t) }

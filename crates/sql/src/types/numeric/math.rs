@@ -1,5 +1,5 @@
-//! Roots, powers and logarithms of exact decimals: fixed-point series over big integers, with guard digits, rounded to the scale that
-//! PostgreSQL would show.
+//! Roots, powers and logarithms of exact decimals: fixed-point series over big integers, with guard
+//! digits, rounded to the scale that PostgreSQL would show.
 
 use super::{
     BigInt, DISPLAY_SCALE_MAX, Numeric, SIGNIFICANT_MIN, Sign, big_pow10, div_round, division_by_zero, first_digit, overflow,
@@ -8,7 +8,8 @@ use meridian_base::{Error, Result};
 
 /// Digits computed beyond those that are shown.
 const GUARD: u32 = 12;
-/// Beyond the power of `e` with this exponent everything overflows, or is nothing (numeric.c `exp_var`).
+/// Beyond the power of `e` with this exponent everything overflows, or is nothing (numeric.c
+/// `exp_var`).
 const EXPONENT_MAX: f64 = 6_000.0;
 /// The same for other bases, by their logarithm (numeric.c `power_var`).
 const POWER_MAX: f64 = EXPONENT_MAX * 1.003_333;
@@ -46,7 +47,8 @@ impl<'c> Fixed<'c> {
     fn round_to(&self, v: &BigInt, scale: i64) -> Numeric {
         Numeric::from_big(div_round(&(v * big_pow10(scale as u32)), &self.one), scale as u16)
     }
-    /// `ln(n)` for `n > 0`: halved or doubled into [2/3, 4/3], then the series of `2·atanh((v-1)/(v+1))`.
+    /// `ln(n)` for `n > 0`: halved or doubled into [2/3, 4/3], then the series of
+    /// `2·atanh((v-1)/(v+1))`.
     fn ln(&self, n: &Numeric) -> Result<BigInt> {
         let (m, s) = n.big().unwrap_or_default();
         let ten = big_pow10(u32::from(s));
@@ -107,7 +109,8 @@ fn root(n: &BigInt, check: Check<'_>) -> Result<BigInt> {
         return Ok(n.sqrt());
     }
     check()?;
-    // The upper half of the root's bits, by the upper half of the number's, of which an even number is left out.
+    // The upper half of the root's bits, by the upper half of the number's, of which an even number
+    // is left out.
     let low = n.bits() as usize / 4;
     let high = root(&(n >> (2 * low)), check)?;
     check()?;
@@ -293,7 +296,8 @@ impl Numeric {
         if weight > 131_072.0 {
             return Err(overflow());
         }
-        // A whole exponent shows 16 digits behind the point, any other one 16 significant digits (`power_var`).
+        // A whole exponent shows 16 digits behind the point, any other one 16 significant digits
+        // (`power_var`).
         let scale = if whole {
             SIGNIFICANT_MIN.max(i64::from(self.scale())).min(DISPLAY_SCALE_MAX)
         } else {
@@ -320,12 +324,13 @@ impl Numeric {
         let e = exponent.big().unwrap_or_default();
         let v = f.exp(&div_round(&(f.ln(&magnitude)? * e.0), &big_pow10(u32::from(e.1))))?;
         let r = f.round_to(&v, scale);
-        // A whole exponent that is larger than an integer is; a large enough one is even as often as it is odd.
+        // A whole exponent that is larger than an integer is; a large enough one is even as often
+        // as it is odd.
         let is_odd = whole && exponent.rem(&Numeric::from(2)).is_ok_and(|r| !r.is_zero());
         Ok(if self.signum() < 0 && is_odd { r.neg() } else { r })
     }
-    /// By squaring, in binary numbers that keep as many digits as the result shows (numeric.c `power_var_int`). `weight`: how many
-    /// digits the result has before the point.
+    /// By squaring, in binary numbers that keep as many digits as the result shows (numeric.c
+    /// `power_var_int`). `weight`: how many digits the result has before the point.
     fn power_whole(&self, exponent: i64, scale: i64, weight: f64, check: Check<'_>) -> Result<Numeric> {
         let (m, s) = self.big().unwrap_or_default();
         let n = exponent.unsigned_abs();
@@ -335,7 +340,8 @@ impl Numeric {
             return Ok(Numeric::from_big(div_round(&(numerator * big_pow10(scale as u32)), &denominator), scale as u16));
         }
         let shown = (weight.max(0.0) as u64 + scale as u64) + u64::from(GUARD);
-        // Each of the squarings, and the divisions before and after them, may cost a bit, and doubles what is lost before.
+        // Each of the squarings, and the divisions before and after them, may cost a bit, and
+        // doubles what is lost before.
         let bits = bits_of(shown) as u64 + 2 * u64::from(n.ilog2()) + 64;
         let base = Float::quotient(m.magnitude().clone().into(), &big_pow10(u32::from(s)), bits);
         let mut power = Float { mantissa: BigInt::from(1), exponent: 0 };

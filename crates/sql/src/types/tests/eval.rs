@@ -1,5 +1,5 @@
-//! Just enough of SQL's expressions to write golden tables: literals, casts, operators, calls, arrays, and
-//! `(SELECT agg(x) FROM unnest(…) AS x)`, `ARRAY(SELECT x FROM f(…) AS x)`.
+//! Just enough of SQL's expressions to write golden tables: literals, casts, operators, calls,
+//! arrays, and `(SELECT agg(x) FROM unnest(…) AS x)`, `ARRAY(SELECT x FROM f(…) AS x)`.
 
 use crate::types::functions::{self, FunctionKind};
 use crate::types::numeric::Numeric;
@@ -67,7 +67,8 @@ fn tokens(s: &str) -> Vec<Token> {
                 while i < chars.len() && "+-*/<>=~!@#%^&|?".contains(chars[i]) {
                     i += 1;
                 }
-                // `2*-3` is two operators: a trailing sign belongs to what follows, unless the operator has one of these.
+                // `2*-3` is two operators: a trailing sign belongs to what follows, unless the
+                // operator has one of these.
                 while i > start + 1 && "+-".contains(chars[i - 1]) && !chars[start..i].iter().any(|c| "~!@#%^&|?".contains(*c)) {
                     i -= 1;
                 }
@@ -152,7 +153,8 @@ impl Eval<'_> {
             && op != "::"
         {
             self.at += 1;
-            // The sign of a number belongs to the literal, so that the smallest integer can be written.
+            // The sign of a number belongs to the literal, so that the smallest integer can be
+            // written.
             if let ("-", Some(Token::Number(n))) = (op.as_str(), self.peek().cloned())
                 && self.tokens.get(self.at + 1) != Some(&Token::Operator("::".into()))
             {

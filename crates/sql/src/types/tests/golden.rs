@@ -1,9 +1,10 @@
 //! Golden tables: `expression => result`, one per line, in `tests/types/*.txt`.
 //!
-//! `\zone Name` sets the time zone for the lines after it. `.ci/run postgres` asks the same tables of a real PostgreSQL,
-//! through `psql`; it is at `MERIDIAN_POSTGRES` (`host:port` or `socket directory:port`, user `postgres`, trusted). With
-//! `MERIDIAN_GOLDEN=rewrite` its answers replace what the files say. Lines that start with `!` differ from PostgreSQL on
-//! purpose and are only run here.
+//! `\zone Name` sets the time zone for the lines after it. `.ci/run postgres` asks the same tables
+//! of a real PostgreSQL, through `psql`; it is at `MERIDIAN_POSTGRES` (`host:port` or `socket
+//! directory:port`, user `postgres`, trusted). With `MERIDIAN_GOLDEN=rewrite` its answers replace
+//! what the files say. Lines that start with `!` differ from PostgreSQL on purpose and are only run
+//! here.
 
 use super::eval::eval;
 use crate::types::EvalContext;

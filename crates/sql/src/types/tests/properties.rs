@@ -208,7 +208,8 @@ proptest! {
 
     #[test]
     fn small_and_large_decimals_agree(a in finite(), b in finite()) {
-        // (a + b) − b = a, and a·b / b = a where it is exact; both cross the border between the representations.
+        // (a + b) − b = a, and a·b / b = a where it is exact; both cross the border between the
+        // representations.
         prop_assert_eq!(a.add(&b).and_then(|s| s.sub(&b)).expect("in range"), a.clone());
         if !b.is_zero() {
             let q = a.div_trunc(&b).expect("not zero");

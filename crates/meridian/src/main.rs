@@ -18,6 +18,11 @@ use meridian_server::background_workers;
 use meridian_server::node::base::Result;
 use std::process::ExitCode;
 
+/// A row on its way is a dozen small allocations, and another thread frees some of them: glibc's
+/// allocator took a third of the session's time in a `COPY` (docs/dependencies.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Meridian: a geo-distributed SQL database that speaks PostgreSQL's protocol.
 #[derive(Parser)]
 #[command(name = "meridian", version, about, max_term_width = 110)]

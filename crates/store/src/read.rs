@@ -91,8 +91,9 @@ impl GroupStore {
                 // the new one.
                 is_replaced |= before.as_ref().is_some_and(|(spaces, _)| !Arc::ptr_eq(spaces, &inner.spaces));
                 before.get_or_insert_with(|| (inner.spaces.clone(), inner.table.epoch));
+                let is_gap = inner.table.is_gap(chunk);
                 for (key, place) in chunk.iter().zip(first..) {
-                    let row = inner.table.row(key.as_bytes()).inspect(|row| row.touch());
+                    let row = if is_gap { None } else { inner.table.row(key.as_bytes()).inspect(|row| row.touch()) };
                     match row.and_then(|row| row.visible(at)) {
                         Some(slot) => found[place] = Some(slot.version()),
                         None if row.is_none() && inner.table.has_never_held(key.as_bytes()) => {}

@@ -222,6 +222,15 @@ impl Table {
     pub fn row(&self, key: &[u8]) -> Option<&Row> {
         self.rows.get(key)
     }
+    /// Whether these keys are in order and no row is between the first and the last of them: new
+    /// rows often come so. Two searches instead of one for each key.
+    pub fn is_gap(&self, keys: &[Key]) -> bool {
+        let [first, .., last] = keys else { return false };
+        keys.is_sorted() && {
+            let (low, high) = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
+            self.rows.range::<[u8], _>((low, high)).next().is_none()
+        }
+    }
     /// The rows between two keys; `reverse` from the end.
     pub fn range(&self, low: Bound<&[u8]>, high: Bound<&[u8]>, reverse: bool) -> impl Iterator<Item = (&Key, &Row)> {
         let mut range = self.rows.range::<[u8], _>((low, high));

@@ -308,9 +308,10 @@ pub fn fit_modifier(value: Datum, ty: &Type, context: CastContext) -> Result<Dat
             if missing == 0 {
                 return Ok(Datum::Text(t));
             }
-            let mut s = t.as_str().to_string();
-            s.extend(std::iter::repeat_n(' ', missing));
-            Ok(Datum::text(s))
+            let mut padded = Vec::with_capacity(t.as_bytes().len() + missing);
+            padded.extend_from_slice(t.as_bytes());
+            padded.resize(padded.len() + missing, b' ');
+            Ok(Datum::Text(Text::from_stored(Bytes::from(padded))))
         }
         (Type::Name, Datum::Text(t)) => Ok(Datum::Text(cut_bytes(t, 63))),
         (Type::InternalChar, Datum::Text(t)) => {

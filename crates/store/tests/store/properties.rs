@@ -279,13 +279,23 @@ fn several_keys_are_found_among_few_and_among_many_others() {
     assert!(group.flush_step().unwrap());
     group.apply(at(2), &[txn(20, vec![put(numbered(8), "newer"), put(numbered(9), "new")])]).unwrap();
     for step in [1, 2, 3, 50, 199] {
-        let keys: Vec<Key> = (0..40).map(|i| numbered(i * step)).rev().collect();
+        let mut keys: Vec<Key> = (0..40).map(|i| numbered(i * step)).rev().collect();
         for time in [9, 10, 19, 20] {
-            let one_by_one: Vec<_> = keys.iter().map(|k| group.get(k.as_bytes(), Timestamp(time)).unwrap()).collect();
-            assert_eq!(group.get_many(&keys, Timestamp(time)).unwrap(), one_by_one, "every {step}th at {time}");
+            for _ in 0..2 {
+                let one_by_one: Vec<_> = keys.iter().map(|k| group.get(k.as_bytes(), Timestamp(time)).unwrap()).collect();
+                assert_eq!(group.get_many(&keys, Timestamp(time)).unwrap(), one_by_one, "every {step}th at {time}");
+                keys.reverse();
+            }
         }
     }
     assert!(group.get_many(&[], Timestamp(20)).unwrap().is_empty());
+
+    // In order, with a row in the row table at either end or between them only.
+    for (low, high) in [(8, 12), (4, 8), (7, 10), (9, 9), (10, 14)] {
+        let keys: Vec<Key> = (low..=high).map(numbered).collect();
+        let one_by_one: Vec<_> = keys.iter().map(|k| group.get(k.as_bytes(), Timestamp(20)).unwrap()).collect();
+        assert_eq!(group.get_many(&keys, Timestamp(20)).unwrap(), one_by_one, "{low} to {high}");
+    }
 }
 
 #[test]

@@ -195,6 +195,9 @@ impl Environment for Env {
     async fn catch_up(&self) -> Result<()> {
         self.0.catch_up().await
     }
+    fn lapses(&self) -> u64 {
+        self.0.freshness.lapses()
+    }
 
     async fn transactions(&self) -> Result<Vec<TransactionRow>> {
         Ok(in_doubt::everywhere(&self.0).await)
@@ -317,8 +320,8 @@ impl Environment for Env {
             loop {
                 let e = match shared.rpc.call(node, Request::ForgetDrawn { sequence }, CALL_TIMEOUT).await {
                     Ok(_) => return Ok(()),
-                    // Its sessions cannot plan for long: no primary confirms the catalog to a node
-                    // that has no pings.
+                    // No primary confirms the catalog to a node that has no pings. Once one does
+                    // again, it has forgotten what it had drawn (`Environment::lapses`).
                     Err(_) if !shared.is_live(node) => return Ok(()),
                     Err(e) => e,
                 };

@@ -49,17 +49,27 @@ pub(crate) struct Freshness {
     heard: AtomicU64,
     /// Nanoseconds after `base` until which the last confirmation is good.
     until: AtomicU64,
+    /// How often one came when the one before was good no more.
+    lapses: AtomicU64,
 }
 
 impl Freshness {
     pub fn new() -> Freshness {
-        Freshness { base: Instant::now(), heard: AtomicU64::new(0), until: AtomicU64::new(0) }
+        Freshness { base: Instant::now(), heard: AtomicU64::new(0), until: AtomicU64::new(0), lapses: AtomicU64::new(0) }
     }
     /// At `when`, there was no version newer than this that had been acknowledged.
     pub fn confirm(&self, version: SchemaVersion, when: Instant) {
         self.heard.fetch_max(version.0, Ordering::AcqRel);
-        let until = (when + CONFIRMED_FOR).saturating_duration_since(self.base).as_nanos() as u64;
-        self.until.fetch_max(until, Ordering::AcqRel);
+        let nanos = |at: Instant| at.saturating_duration_since(self.base).as_nanos() as u64;
+        let before = self.until.fetch_max(nanos(when + CONFIRMED_FOR), Ordering::AcqRel);
+        if before < nanos(when) {
+            self.lapses.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+    /// The number of the present time without a gap between confirmations. In a gap, others may have
+    /// taken this node for dead.
+    pub fn lapses(&self) -> u64 {
+        self.lapses.load(Ordering::Acquire)
     }
     fn is_confirmed(&self) -> bool {
         (self.base.elapsed().as_nanos() as u64) < self.until.load(Ordering::Acquire)
@@ -188,9 +198,14 @@ mod tests {
         tokio::time::advance(CONFIRMED_FOR / 2).await;
         freshness.confirm(SchemaVersion(3), asked);
         assert!(freshness.is_confirmed() && freshness.covers(SchemaVersion(3)) && !freshness.covers(SchemaVersion(2)));
-        tokio::time::advance(CONFIRMED_FOR / 2).await;
+        let lapses = freshness.lapses();
+        freshness.confirm(SchemaVersion(3), Instant::now());
+        assert_eq!(freshness.lapses(), lapses, "the one before was still good");
+        tokio::time::advance(CONFIRMED_FOR).await;
         assert!(!freshness.is_confirmed(), "it counts from the question, not from the answer");
+        tokio::time::advance(Duration::from_millis(1)).await;
         freshness.confirm(SchemaVersion(2), Instant::now());
+        assert_eq!(freshness.lapses(), lapses + 1);
         freshness.confirm(SchemaVersion(4), Instant::now());
         assert!(freshness.is_confirmed() && !freshness.covers(SchemaVersion(3)));
     }

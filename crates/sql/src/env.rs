@@ -34,6 +34,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn catch_up(&self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
+    /// How often it was not known for a while, up to the last [`Environment::catch_up`]: what others
+    /// told this node meanwhile may be lost.
+    fn lapses(&self) -> u64 {
+        0
+    }
     /// The transactions over several groups that are prepared and not decided, in the whole
     /// cluster: `SHOW TRANSACTIONS`.
     fn transactions(&self) -> impl Future<Output = Result<Vec<TransactionRow>>> + Send {
@@ -90,7 +95,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// state, query).
     fn sessions(&self) -> Vec<SessionRow>;
     /// Every node forgets the numbers that it has drawn of a sequence and not handed out. When this
-    /// returns, none hands them out any more.
+    /// returns, none hands them out any more; one that cannot be reached has [`Environment::lapses`]
+    /// before it does.
     fn forget_drawn(&self, sequence: DescriptorId) -> impl Future<Output = Result<()>> + Send {
         let _ = sequence;
         async { Ok(()) }

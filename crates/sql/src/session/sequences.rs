@@ -15,8 +15,10 @@
 //!   ([`Environment::catch_up`]). A block drawn under another definition is not handed out.
 //! * **`RESTART`, `TRUNCATE … RESTART IDENTITY`**: the counter has a new key, and blocks are kept
 //!   by that.
-//! * **`setval`** is answered when every node has forgotten its block
-//!   ([`Environment::forget_drawn`]).
+//! * **`setval`** is answered when every node in reach has forgotten its block
+//!   ([`Environment::forget_drawn`]). One that was out of reach, or suspended, hands nothing out
+//!   that it drew before ([`Environment::lapses`]). A node that reaches a primary all the while, and
+//!   is out of reach only for the one that runs `setval`, goes on with its block.
 //!
 //! What is left of such a block is given back if the counter still stands at its end, so that
 //! `ALTER SEQUENCE` leaves no gap where one node draws.
@@ -69,6 +71,8 @@ struct Drawn {
     size: i64,
     /// When it was drawn.
     at_micros: u64,
+    /// [`Environment::lapses`] then.
+    lapses: u64,
 }
 
 impl Drawn {
@@ -100,10 +104,10 @@ impl Shape {
 
 impl DrawnBlocks {
     /// The next number of a block, if the sequence is still what it was.
-    fn take(&self, sequence: &Sequence) -> Option<i64> {
+    fn take(&self, sequence: &Sequence, lapses: u64) -> Option<i64> {
         let mut blocks = self.0.lock();
         let drawn = blocks.drawn.get_mut(&(sequence.id, sequence.index_id))?;
-        if drawn.left == 0 || drawn.shape != Shape::of(sequence) {
+        if drawn.left == 0 || drawn.shape != Shape::of(sequence) || drawn.lapses != lapses {
             return None;
         }
         let value = drawn.next;
@@ -244,7 +248,7 @@ impl<E: Environment> SessionSequences<E> {
     async fn draw(&self, sequence: &Sequence) -> Result<i64> {
         let blocks = &self.shared.sequences;
         let (rest, forgets) = blocks.take_rest(sequence);
-        let at_micros = self.env.now_micros();
+        let (at_micros, lapses) = (self.env.now_micros(), self.env.lapses());
         let size = rest.as_ref().map_or(BLOCK, |rest| rest.next_size(at_micros));
         let draw = self.env.random() | 1;
         let (first, count) = self
@@ -255,7 +259,8 @@ impl<E: Environment> SessionSequences<E> {
             })
             .await?;
         let next = first.wrapping_add(sequence.increment);
-        blocks.keep(sequence, Drawn { next, left: count - 1, shape: Shape::of(sequence), draw, size, at_micros }, forgets);
+        let shape = Shape::of(sequence);
+        blocks.keep(sequence, Drawn { next, left: count - 1, shape, draw, size, at_micros, lapses }, forgets);
         Ok(first)
     }
 }
@@ -320,12 +325,12 @@ impl<E: Environment> Sequences for SessionSequences<E> {
     async fn nextval(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<i64> {
         let sequence = &*self.newest(sequence, catalog).await?;
         let blocks = &self.shared.sequences;
-        let value = match blocks.take(sequence) {
+        let value = match blocks.take(sequence, self.env.lapses()) {
             Some(value) => value,
             None => {
                 let drawing = blocks.drawing(sequence);
                 let _drawing = drawing.lock().await;
-                match blocks.take(sequence) {
+                match blocks.take(sequence, self.env.lapses()) {
                     Some(value) => value,
                     None => self.draw(sequence).await?,
                 }
@@ -374,7 +379,7 @@ mod tests {
     fn blocks_grow_with_demand_and_shrink_without() {
         let block = |size, left| {
             let shape = Shape { increment: 1, min: 1, max: i64::MAX, cycle: false };
-            Drawn { next: 1, left, shape, draw: 1, size, at_micros: 1_000_000 }
+            Drawn { next: 1, left, shape, draw: 1, size, at_micros: 1_000_000, lapses: 0 }
         };
         for (size, left, lasted_millis, next) in [
             (BLOCK, 0, 10, 2 * BLOCK),

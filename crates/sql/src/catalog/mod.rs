@@ -19,6 +19,7 @@ pub use descriptor::*;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// One version of the catalog.
@@ -47,6 +48,9 @@ pub struct Catalog {
     statistics: BTreeMap<DescriptorId, (DescriptorId, Option<Arc<TableStatistics>>)>,
     /// The version that changed any of that last: plans are made with it.
     pub counted: SchemaVersion,
+    /// With changes of a transaction that has not committed and may never do: whatever is derived
+    /// from it holds for the next statement of that transaction at most.
+    pub is_private: bool,
 }
 
 /// A step: what to write, derived from one version.
@@ -97,6 +101,7 @@ impl Catalog {
         let mut next = self.clone();
         next.version = version;
         next.committed_at = committed_at;
+        next.is_private = false;
         if change.is_seen() {
             (next.seen, next.seen_at) = (version, committed_at);
         }
@@ -107,13 +112,17 @@ impl Catalog {
         for d in &change.put {
             next.put(d.clone(), version);
         }
+        let is_found =
+            |d: &Descriptor| d.name().is_none_or(|name| next.by_name.get(&(d.parent(), name.to_string())) == Some(&d.id()));
+        debug_assert!(change.put.iter().all(is_found), "two descriptors of one name in {change:?}");
         next
     }
 
     /// The same version with changes that one transaction makes: for everybody else it is as it
     /// was.
     pub fn with(&self, change: &CatalogChange) -> Catalog {
-        Catalog { seen: self.seen, seen_at: self.seen_at, ..self.apply(change, self.version, self.committed_at) }
+        let changed = self.apply(change, self.version, self.committed_at);
+        Catalog { seen: self.seen, seen_at: self.seen_at, is_private: true, ..changed }
     }
 
     /// Builds a version from what is stored. `seen`: [`Catalog::seen`], and when.
@@ -154,13 +163,20 @@ impl Catalog {
         self.changed_in.insert(id, version);
     }
 
+    /// What another descriptor has taken over in the same step, such as its name, stays with that one.
     fn remove(&mut self, id: DescriptorId, version: SchemaVersion) {
         if let Some(old) = self.descriptors.remove(&id) {
-            if let Some(name) = old.name() {
-                self.by_name.remove(&(old.parent(), name.to_string()));
+            if let Some(name) = old.name()
+                && let Entry::Occupied(named) = self.by_name.entry((old.parent(), name.to_string()))
+                && *named.get() == id
+            {
+                named.remove();
             }
-            if let Descriptor::Statistics(stored) = &*old {
-                self.statistics.remove(&stored.table);
+            if let Descriptor::Statistics(stored) = &*old
+                && let Entry::Occupied(known) = self.statistics.entry(stored.table)
+                && known.get().0 == id
+            {
+                known.remove();
             }
         }
         self.changed_in.insert(id, version);

@@ -1,7 +1,7 @@
 //! `ANALYZE`, and the part of `VACUUM` that is one: see [`crate::statistics::analyze`].
 //!
-//! It is no part of a transaction: in a block it counts what is committed, and keeps what it has
-//! found whatever becomes of the block.
+//! It is no part of a transaction: in a block, or after other statements of a query string, it
+//! counts what is committed, and keeps what it has found whatever becomes of them.
 
 use super::Session;
 use super::output::Output;
@@ -19,7 +19,7 @@ impl<E: Environment> Session<E> {
             return Err(Error::unsupported("ANALYZE in a transaction block with schema changes is not supported")
                 .hint("Run it when the block has committed."));
         }
-        if !self.block.as_ref().is_some_and(|b| b.explicit) {
+        if self.block.as_ref().is_some_and(|b| !b.explicit && b.statements == 0) {
             self.commit_block().await?;
         }
         // A table that somebody has just made is not to be missed.

@@ -117,9 +117,7 @@ impl<E: Environment> Session<E> {
             let plan = super::plans::Plan::new(prepared, &catalog, &self.names);
             let named = Arc::new(Named { statement: query, declared: Vec::new(), plan: Some(plan) });
             let formats = if declaration.binary == Some(true) { Formats::AllBinary } else { Formats::AllText };
-            let portal =
-                Portal { named, params: Vec::new(), formats, state: PortalState::Running(execution), place: Place::default() };
-            self.portals.insert(name, portal);
+            self.add_portal(&name, named, Vec::new(), formats, PortalState::Running(execution));
         }
         Ok(())
     }

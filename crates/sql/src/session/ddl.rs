@@ -335,20 +335,23 @@ pub(super) fn stopped(reason: Error, is_stepping: bool) -> Error {
     )
 }
 
-/// Moves changes whose rows are written already to a newer catalog, if nobody changed what they
-/// change.
+/// Moves changes whose rows are written already to a newer catalog, if nobody changed anything that
+/// was there before: they may rest on it. What others made meanwhile is in nobody's way.
 fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
-    let conflict = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
+    let is_new = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
+    let mut before = changes.base.descriptors.iter().filter(|(id, _)| is_new(id));
+    let is_changed = before.any(|(_, d)| !matches!(**d, Descriptor::Job(_) | Descriptor::Statistics(_)));
+    let put = &changes.change.put;
+    // What the block changes has the names that it left it with.
+    let is_left = |id: &DescriptorId| changes.change.delete.contains(id) || put.iter().any(|p| p.id() == *id);
     let is_name_taken = |d: &Descriptor| {
         let taken = d.name().and_then(|name| newest.by_name.get(&(d.parent(), name.to_string())));
-        taken.is_some_and(|id| *id != d.id() && !changes.change.delete.contains(id))
+        taken.is_some_and(|id| !is_left(id))
     };
-    let put = &changes.change.put;
-    if put.iter().any(|d| conflict(&d.id()) || conflict(&d.parent()) || is_name_taken(d))
-        || changes.change.delete.iter().any(conflict)
-    {
-        return Err(Error::sql("40001", "another transaction changed the schema of the same objects")
-            .hint("The transaction might succeed if retried."));
+    if is_changed || put.iter().any(is_name_taken) {
+        return Err(
+            Error::sql("40001", "another transaction changed the schema").hint("The transaction might succeed if retried.")
+        );
     }
     let mut change = changes.change.clone();
     change.next_id = change.next_id.max(newest.next_id);

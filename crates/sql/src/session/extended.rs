@@ -50,6 +50,8 @@ pub(super) struct Portal {
     pub formats: Formats,
     pub state: PortalState,
     pub place: Place,
+    /// Its number among the portals of the session: `ROLLBACK TO` ends those made since.
+    pub number: u64,
 }
 
 /// Where a cursor stands.
@@ -146,21 +148,13 @@ impl<E: Environment> Session<E> {
                 return Err(Error::sql("08P01", message));
             }
         }
-        let portal =
-            Portal { named, params, formats: arguments.result_formats, state: PortalState::Ready, place: Place::default() };
-        match self.portals.get_mut(name) {
-            Some(place) => *place = portal,
-            None => {
-                self.portals.insert(name.to_string(), portal);
-            }
-        }
+        self.add_portal(name, named, params, arguments.result_formats, PortalState::Ready);
         Ok(())
     }
     /// A prepared statement with a plan that fits the catalog and the search path as they are now.
     async fn current(&mut self, name: &str, named: Arc<Named>) -> Result<Arc<Named>> {
         let Some(plan) = &named.plan else { return Ok(named) };
-        let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-        if !has_changes && plan.is_of(&self.catalog(), &self.names) {
+        if plan.is_of(&self.catalog(), &self.names) {
             return Ok(named);
         }
         let again = self.named(named.statement.clone(), &named.declared).await?;
@@ -307,8 +301,7 @@ impl<E: Environment> Session<E> {
             PortalState::Ready => {
                 let statement = portal.named.statement.clone();
                 self.read_as_of(&statement, now).await?;
-                let has_changes = self.block.as_ref().is_some_and(|b| b.ddl.is_some());
-                if has_changes || !plan.is_of(&self.catalog(), &self.names) {
+                if !plan.is_of(&self.catalog(), &self.names) {
                     Box::pin(self.plan_portal_again(portal)).await?;
                 }
                 let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
@@ -365,6 +358,16 @@ impl<E: Environment> Session<E> {
         }
         self.report_settings(out);
         self.end_request();
+    }
+    pub(super) fn add_portal(&mut self, name: &str, named: Arc<Named>, params: Vec<Datum>, formats: Formats, state: PortalState) {
+        self.portals_made += 1;
+        let portal = Portal { named, params, formats, state, place: Place::default(), number: self.portals_made };
+        match self.portals.get_mut(name) {
+            Some(place) => *place = portal,
+            None => {
+                self.portals.insert(name.to_string(), portal);
+            }
+        }
     }
     /// A transaction ended: so do its portals and cursors.
     pub(super) fn end_portals(&mut self) {

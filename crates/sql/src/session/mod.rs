@@ -50,6 +50,8 @@ mod settings;
 mod shared;
 mod simple;
 mod system;
+#[cfg(test)]
+mod tests;
 mod text;
 mod transaction;
 
@@ -132,6 +134,8 @@ pub struct Session<E: Environment> {
     statements: BTreeMap<String, Arc<Named>>,
     /// Portals and cursors: one namespace.
     portals: BTreeMap<String, Portal>,
+    /// How many there have been.
+    portals_made: u64,
 }
 
 impl<E: Environment> Session<E> {
@@ -197,6 +201,7 @@ impl<E: Environment> Session<E> {
             uncertified: Uncertified::default(),
             statements: BTreeMap::new(),
             portals: BTreeMap::new(),
+            portals_made: 0,
         };
         session.refresh();
         session.reported = session.reported_settings();

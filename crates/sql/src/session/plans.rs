@@ -33,11 +33,15 @@ pub(crate) struct Plan {
     seen: SchemaVersion,
     /// [`Catalog::counted`].
     counted: SchemaVersion,
+    /// [`Catalog::is_private`]: it is good for once.
+    is_private: bool,
 }
 
 impl Plan {
     pub fn new(prepared: Arc<Prepared>, catalog: &Catalog, names: &Names) -> Plan {
-        Plan { prepared, search_path: names.search_path[..].into(), seen: catalog.seen, counted: catalog.counted }
+        let search_path = names.search_path[..].into();
+        let Catalog { seen, counted, is_private, .. } = *catalog;
+        Plan { prepared, search_path, seen, counted, is_private }
     }
     /// Whether it was made with this search path and this catalog, or one that no plan can tell
     /// from it.
@@ -45,7 +49,7 @@ impl Plan {
         self.is_of_catalog(catalog) && self.search_path[..] == names.search_path[..]
     }
     fn is_of_catalog(&self, catalog: &Catalog) -> bool {
-        self.seen == catalog.seen && self.counted == catalog.counted
+        self.seen == catalog.seen && self.counted == catalog.counted && !self.is_private && !catalog.is_private
     }
 }
 

@@ -84,6 +84,8 @@ pub(super) struct OpenSavepoint {
     settings: SavedSettings,
     ddl: Option<DdlBlock>,
     read_only: bool,
+    /// How many portals the session had had.
+    portals_made: u64,
 }
 
 impl<T: Transaction> Block<T> {
@@ -393,11 +395,12 @@ impl<E: Environment> Session<E> {
     /// `SAVEPOINT`.
     pub(super) fn savepoint(&mut self, name: &str) -> Result<()> {
         let settings = self.system.settings().save();
+        let portals_made = self.portals_made;
         let block = self.explicit_block("SAVEPOINT")?;
         let place = block.txn.as_mut().map(|txn| txn.savepoint());
         let ddl = block.ddl.clone();
         let read_only = block.read_only;
-        block.savepoints.push(OpenSavepoint { name: name.to_string(), place, settings, ddl, read_only });
+        block.savepoints.push(OpenSavepoint { name: name.to_string(), place, settings, ddl, read_only, portals_made });
         Ok(())
     }
     /// `RELEASE SAVEPOINT`: forgets it and those after it.
@@ -433,8 +436,9 @@ impl<E: Environment> Session<E> {
             (None, None) => block.catalog.take(),
         };
         block.failed = false;
-        let saved = savepoint.settings.clone();
+        let (saved, portals_made) = (savepoint.settings.clone(), savepoint.portals_made);
         self.system.settings().restore(&saved);
+        self.portals.retain(|_, portal| portal.number <= portals_made);
         Ok(())
     }
     fn explicit_block(&mut self, what: &str) -> Result<&mut Block<E::Txn>> {

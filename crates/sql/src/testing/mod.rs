@@ -84,6 +84,16 @@ impl MemEnvironment {
     }
 }
 
+/// Nodes that start read the catalog as it is stored: it is to be the one that the others have come
+/// to step by step.
+fn checked(catalog: Catalog) -> Catalog {
+    let stored = catalog.descriptors.values().map(|d| ((**d).clone(), catalog.version));
+    let seen = (catalog.seen, catalog.seen_at);
+    let again = Catalog::from_stored(stored, catalog.next_id, catalog.version, catalog.committed_at, seen);
+    assert_eq!(again.by_name, catalog.by_name, "names");
+    catalog
+}
+
 impl Environment for MemEnvironment {
     type Txn = MemTransaction;
 
@@ -99,7 +109,7 @@ impl Environment for MemEnvironment {
             return Err(Error::retry("the schema changed"));
         }
         let at = Timestamp::from_micros(self.now_micros());
-        *catalog = Arc::new(catalog.apply(&change, SchemaVersion(base.0 + 1), at));
+        *catalog = Arc::new(checked(catalog.apply(&change, SchemaVersion(base.0 + 1), at)));
         Ok(catalog.clone())
     }
     async fn change_catalog_with(&self, txn: &mut MemTransaction, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
@@ -109,7 +119,7 @@ impl Environment for MemEnvironment {
         }
         txn.apply(&catalog)?;
         let at = Timestamp::from_micros(self.now_micros());
-        *catalog = Arc::new(catalog.apply(&change, SchemaVersion(base.version.0 + 1), at));
+        *catalog = Arc::new(checked(catalog.apply(&change, SchemaVersion(base.version.0 + 1), at)));
         Ok(Ok(()))
     }
     fn now_micros(&self) -> u64 {

@@ -318,7 +318,12 @@ impl ListAppend {
         };
         for sql in changes {
             match session.execute(&sql).await {
-                Ok(_) => {}
+                Ok(_) => context.stats.note(match () {
+                    () if sql.contains("DROP REGION") => "region dropped under load",
+                    () if sql.starts_with("DROP TABLE") => "table dropped under load",
+                    () if sql.starts_with("UPDATE") => "rows moved to another region",
+                    () => "schema changed under load",
+                }),
                 Err(e) if matches!(e.sqlstate(), "42601" | "0A000" | "XX000" | "XX001") => {
                     return Err(e.detail(format!("of {sql}")));
                 }

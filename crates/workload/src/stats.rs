@@ -47,6 +47,7 @@ pub struct Stats(Arc<Shared>);
 struct Shared {
     operations: Mutex<BTreeMap<StatsKey, OperationStats>>,
     last_error: Mutex<Option<Error>>,
+    happened: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Stats {
@@ -96,6 +97,15 @@ impl Stats {
     /// The error noted last.
     pub fn last_error(&self) -> Option<Error> {
         self.0.last_error.lock().expect("no panic while noting").clone()
+    }
+
+    /// Counts something that a run is to have seen, by its name.
+    pub fn note(&self, what: &'static str) {
+        *self.0.happened.lock().expect("no panic while noting").entry(what).or_default() += 1;
+    }
+    /// How often each of these happened.
+    pub fn happened(&self) -> BTreeMap<&'static str, u64> {
+        self.0.happened.lock().expect("no panic while noting").clone()
     }
 
     fn with(&self, key: &StatsKey, change: impl FnOnce(&mut OperationStats)) {

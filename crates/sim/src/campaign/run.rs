@@ -345,6 +345,9 @@ impl<S: Software> Run<S> {
         if report.unknown > 0 {
             self.machines.world.coverage.hit("outcome unknown to a client");
         }
+        for (what, count) in self.clients.stats.happened() {
+            self.machines.world.coverage.add(what, count);
+        }
         report.seconds = self.machines.elapsed().as_secs();
         report.coverage = self.machines.world.coverage.counts();
         (report.trace, report.events) = self.machines.world.trace.sum();

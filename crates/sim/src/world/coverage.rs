@@ -11,7 +11,11 @@ pub struct Coverage(Mutex<BTreeMap<&'static str, u64>>);
 impl Coverage {
     /// It happened once more.
     pub fn hit(&self, what: &'static str) {
-        *self.0.lock().entry(what).or_default() += 1;
+        self.add(what, 1);
+    }
+    /// It happened so often.
+    pub fn add(&self, what: &'static str, count: u64) {
+        *self.0.lock().entry(what).or_default() += count;
     }
     /// All counts.
     pub fn counts(&self) -> BTreeMap<String, u64> {

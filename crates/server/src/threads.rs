@@ -16,6 +16,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+/// The stack of a session's thread. A level of a plan takes some 20 KiB of it when it runs, several
+/// times of what it took when it was planned, and planning may use 640 KiB (`plan::stack`). What is
+/// not touched takes no memory.
+const STACK_BYTES: usize = 32 << 20;
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -71,7 +76,7 @@ impl Thread {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let scheduler = runtime.handle().clone();
         let (alive, ended) = oneshot::channel();
-        let thread = std::thread::Builder::new().name(format!("sessions-{number}"));
+        let thread = std::thread::Builder::new().name(format!("sessions-{number}")).stack_size(STACK_BYTES);
         thread.spawn(move || {
             // Nothing is ever sent.
             let _ = runtime.block_on(ended);

@@ -43,6 +43,8 @@ pub(crate) enum Missing {
         work: Work,
         args: Vec<Datum>,
     },
+    /// The items of a large array, to look values up in: for [`Memo::know`].
+    Members(Arc<ArrayValue>),
     Sequence {
         slot: u32,
         op: SequenceOp,
@@ -130,13 +132,19 @@ impl Memo {
         list: &Arc<L>,
         rows: impl FnOnce(&L) -> Result<Vec<Vec<Datum>>>,
     ) -> Result<Arc<Members>> {
-        let address = Arc::as_ptr(list).cast::<()>() as usize;
-        if let Some((_, members)) = self.lists.lock().get(&address) {
-            return Ok(members.clone());
+        if let Some(members) = self.known(list) {
+            return Ok(members);
         }
         let members = Arc::new(Members::new(rows(list)?));
-        self.lists.lock().insert(address, (list.clone(), members.clone()));
+        self.know(list, members.clone());
         Ok(members)
+    }
+    fn known<L>(&self, list: &Arc<L>) -> Option<Arc<Members>> {
+        self.lists.lock().get(&(Arc::as_ptr(list).cast::<()>() as usize)).map(|(_, members)| members.clone())
+    }
+    /// Keeps what was made of a list.
+    pub(crate) fn know<L: Send + Sync + 'static>(&self, list: &Arc<L>, members: Arc<Members>) {
+        self.lists.lock().insert(Arc::as_ptr(list).cast::<()>() as usize, (list.clone(), members));
     }
 }
 
@@ -168,12 +176,15 @@ impl Rows {
 }
 
 /// Rows of one width, to look rows up in.
-struct Members {
+pub(crate) struct Members {
     whole: HashSet<Vec<Datum>>,
     with_nulls: Vec<Vec<Datum>>,
 }
 
 impl Members {
+    pub(crate) fn of_items(array: &ArrayValue) -> Members {
+        Members::new(array.items.iter().map(|i| vec![i.clone()]).collect())
+    }
     fn new(rows: Vec<Vec<Datum>>) -> Members {
         let (with_nulls, whole): (Vec<_>, Vec<_>) = rows.into_iter().partition(|r| r.iter().any(Datum::is_null));
         Members { whole: whole.into_iter().collect(), with_nulls }
@@ -207,7 +218,7 @@ pub(crate) fn finish<V>(r: Result<V, Stop>) -> Result<V> {
         Stop::Error(e) => e,
         Stop::Missing(Missing::Subquery { .. }) => Error::unsupported("subqueries are not allowed here"),
         Stop::Missing(Missing::Sequence { .. }) => Error::unsupported("sequences are not allowed here"),
-        Stop::Missing(Missing::Value { .. }) => Error::internal("nobody computes aside here"),
+        Stop::Missing(Missing::Value { .. } | Missing::Members(_)) => Error::internal("nobody computes aside here"),
     })
 }
 
@@ -251,7 +262,7 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
                 }
                 values.push(v);
             }
-            match env.memo.computes_aside && are_large(&values) {
+            match env.memo.computes_aside && f.is_dear(&values) {
                 true => computed_aside(Work::Call(f.clone()), values, env)?,
                 false => f.call(env.ctx, &values)?,
             }
@@ -504,7 +515,11 @@ fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
         && a.items.len() > SHORT_LIST_MAX
         && is_settled(&q.array)
     {
-        let members = env.memo.members(a, |a| Ok(a.items.iter().map(|i| vec![i.clone()]).collect()))?;
+        let members = match env.memo.known(a) {
+            Some(members) => members,
+            None if env.memo.computes_aside && array.is_large() => return Err(Stop::Missing(Missing::Members(a.clone()))),
+            None => env.memo.members(a, |a| Ok(a.items.iter().map(|i| vec![i.clone()]).collect()))?,
+        };
         return Ok(known(members.have(std::slice::from_ref(&*l)).map(|there| there == holds)));
     }
     Ok(fold(a.items.iter().map(|r| meets(&q.meets, &l, r, env.ctx)), q.all)?)

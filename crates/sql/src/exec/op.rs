@@ -1,6 +1,6 @@
 //! Operators: the state of a running plan.
 
-use super::eval::{Env, Memo, Missing, Rows, Stop, are_large, eval, holds, is_true};
+use super::eval::{Env, Members, Memo, Missing, Rows, Stop, are_large, eval, holds, is_true};
 use super::{BATCH, Runtime, aggregate, dml, join, lock_rows, scan, window};
 use crate::env::Transaction;
 use crate::plan::expr::{Expr, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
@@ -458,6 +458,11 @@ pub(crate) async fn eval_scalar<T: Transaction>(
                 let (draws, values) = (std::mem::take(&mut memo.draws), std::mem::take(&mut memo.values));
                 run_subquery(&subquery, args, rt).await?;
                 (rt.shared.memo.draws, rt.shared.memo.values) = (draws, values);
+            }
+            Missing::Members(array) => {
+                let list = array.clone();
+                let members = rt.aside(move || Arc::new(Members::of_items(&list))).await?;
+                rt.shared.memo.know(&array, members);
             }
             // Computed again, its arguments would be others.
             Missing::Value { .. } if e.expr.is_volatile() => rt.shared.memo.computes_aside = false,

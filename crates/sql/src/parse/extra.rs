@@ -545,7 +545,7 @@ fn vacuum(c: &mut Cursor) -> Result<Kind> {
     let is_verbose = c.take(&["verbose"]) || said("verbose");
     let is_asked = c.take(&["analyze"]) || c.take(&["analyse"]) || said("analyze");
     let tables = analyzed(c)?;
-    Ok(Kind::Vacuum { analyze: is_asked.then_some(Analyze { is_verbose, tables }) })
+    Ok(Kind::Vacuum { of: Analyze { is_verbose, tables }, analyzes: is_asked })
 }
 
 /// Tables, with columns if some are named.

@@ -101,7 +101,7 @@ pub enum Kind {
     /// `SET TRANSACTION …` (`session`: `SET SESSION CHARACTERISTICS AS TRANSACTION …`).
     SetTransaction { session: bool, modes: TransactionModes },
     /// `VACUUM` in all its forms: nothing to do but to `ANALYZE`, if it says so.
-    Vacuum { analyze: Option<Analyze> },
+    Vacuum { of: Analyze, analyzes: bool },
     /// `ANALYZE` in all its forms.
     Analyze(Analyze),
     /// `CHECKPOINT`, `CLUSTER`, `REINDEX`: maintenance that has no meaning here. The command tag.

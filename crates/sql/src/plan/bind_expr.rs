@@ -640,6 +640,7 @@ fn row_is_not_null(row: Expr) -> Expr {
         result: Type::Bool,
         strict: false,
         volatility: functions::Volatility::Immutable,
+        dear_above: i64::MAX,
     };
     Expr::Call(Arc::new(f), vec![row])
 }

@@ -16,6 +16,10 @@ use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
+/// How many common table expressions a statement may come to, written out: each is planned where it
+/// is named.
+const CTE_WEIGHT_MAX: usize = 2_000;
+
 impl Binder<'_> {
     /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
     pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
@@ -219,7 +223,14 @@ impl Binder<'_> {
             let ids: Vec<ColId> = (0..cte.cols.len() as u32).map(|i| base + i).collect();
             let out = cte.cols.into_iter().zip(&ids).map(|((name, ty), id)| OutCol { id: *id, name, ty, origin: None }).collect();
             let rel = match cte.kind {
-                CteKind::Bound(cte) => Rel::Cte { cte, cols: ids },
+                CteKind::Bound(cte) => {
+                    self.cte_weight += cte.weight;
+                    if self.cte_weight > CTE_WEIGHT_MAX {
+                        return Err(Error::sql("54001", "common table expressions name each other too often")
+                            .detail(format!("Written out they are more than {CTE_WEIGHT_MAX}.")));
+                    }
+                    Rel::Cte { cte, cols: ids }
+                }
                 CteKind::Work(id) => Rel::WorkTable { id, cols: ids },
             };
             return Ok((rel, scope_cols(&shown, out)));

@@ -240,14 +240,16 @@ impl Binder<'_> {
         let name = fold(&cte.alias.name);
         let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold(&c.name)).collect();
         let id = self.slot();
-        let bound = if recursive && mentions(&cte.query, &name) {
+        let before = self.cte_weight;
+        let (mut bound, cols) = if recursive && mentions(&cte.query, &name) {
             self.recursive_cte(cte, &name, &renames, id)?
         } else {
             let (body, cols) = self.query(&cte.query)?;
             let cols = renamed(cols, &renames, &name)?;
-            (Cte { id, name: name.clone(), body, step: None }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
+            (Cte { id, name: name.clone(), body, step: None, weight: 1 }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
         };
-        self.ctes.push(CteBinding { name, cols: bound.1, kind: CteKind::Bound(Arc::new(bound.0)) });
+        bound.weight += self.cte_weight - before;
+        self.ctes.push(CteBinding { name, cols, kind: CteKind::Bound(Arc::new(bound)) });
         Ok(())
     }
 
@@ -284,6 +286,7 @@ impl Binder<'_> {
         let step = self.set_expr(right);
         self.ctes.truncate(mark);
         let (step, step_cols) = step?;
+        super::recursion::check(&step, id, name)?;
         if step_cols.len() != cols.len() {
             return Err(Error::sql("42601", "each UNION query must have the same number of columns"));
         }
@@ -302,7 +305,7 @@ impl Binder<'_> {
         let types: Vec<Type> = cols.iter().map(|c| c.1.clone()).collect();
         let step = self.cast_cols(step, &step_cols, &types)?;
         let distinct = *set_quantifier != ast::SetQuantifier::All;
-        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)) }, cols))
+        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)), weight: 1 }, cols))
     }
 
     fn select(&mut self, s: &ast::Select, order: &[ast::OrderByExpr], locks: &Locks) -> Result<(Rel, Vec<OutCol>)> {

@@ -95,6 +95,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) writes: bool,
     pub(crate) cacheable: bool,
     pub(crate) depth: u32,
+    /// See [`Cte::weight`](super::rel::Cte): of those that were named so far.
+    pub(crate) cte_weight: usize,
     pub(crate) row_locks: crate::parse::RowLocks,
     pub(crate) known: super::estimate::Known,
     /// Where the stack was when binding began.
@@ -119,6 +121,7 @@ impl<'a> Binder<'a> {
             writes: false,
             cacheable: true,
             depth: 0,
+            cte_weight: 0,
             row_locks: Default::default(),
             known: Default::default(),
             stack: super::stack::mark(),
@@ -249,7 +252,12 @@ impl<'a> Binder<'a> {
             return e;
         }
         // What takes for long is computed when the statement runs, and can be interrupted there.
-        if e.any(&|e| matches!(e, Expr::Const(d) if d.is_large())) {
+        let is_dear = |e: &Expr| match e {
+            Expr::Const(d) => d.is_large(),
+            Expr::Call(f, args) => args.iter().any(|a| matches!(a, Expr::Const(d) if f.is_dear(std::slice::from_ref(d)))),
+            _ => false,
+        };
+        if e.any(&is_dear) {
             return e;
         }
         match eval_constant(&e, self.ctx.eval) {

@@ -26,6 +26,7 @@ mod fast;
 mod locks;
 mod optimize;
 pub(crate) mod physical;
+mod recursion;
 pub(crate) mod rel;
 mod scalars;
 pub(crate) mod stack;

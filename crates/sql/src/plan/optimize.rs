@@ -122,7 +122,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             }
             let body = push(cte.body.clone(), Vec::new(), uses);
             let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
-            let cte = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
+            let cte = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step, weight: cte.weight });
             above_of(Rel::Cte { cte, cols }, conds, uses)
         }
         Rel::Limit { input, limit, offset } => {

@@ -226,6 +226,9 @@ pub(crate) struct Cte {
     pub(crate) body: Rel,
     /// The recursive term, if it is a recursive one; `UNION` without `ALL`.
     pub(crate) step: Option<(Rel, bool)>,
+    /// How many common table expressions it comes to, written out: itself, and this of each that it
+    /// names.
+    pub(crate) weight: usize,
 }
 
 impl Rel {

@@ -3,7 +3,8 @@
 //!
 //! The parser bounds the depth of what it accepts; what a level costs afterwards differs between
 //! builds and kinds of statements, so the recursions of binding and planning measure it. (Execution
-//! cannot: it may continue on another thread. It costs less per level than planning did.)
+//! cannot: it may continue on another thread. It takes several times as much, so the threads of
+//! sessions have a larger stack: `server::threads`.)
 
 use meridian_base::Result;
 

@@ -48,7 +48,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// The tables that are named, or all of the database, with the ordinals of their columns.
-    fn to_analyze(&self, what: &Analyze, out: &mut dyn Output) -> Result<Vec<(TableRef, Vec<u32>)>> {
+    pub(super) fn to_analyze(&self, what: &Analyze, out: &mut dyn Output) -> Result<Vec<(TableRef, Vec<u32>)>> {
         let catalog = self.env.catalog();
         if what.tables.is_empty() {
             let database = catalog.database(&self.names.database)?.id;

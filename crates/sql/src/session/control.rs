@@ -81,11 +81,15 @@ impl<E: Environment> Session<E> {
                 }
                 out.command_complete(TAG);
             }
-            Kind::Vacuum { analyze } => {
+            Kind::Vacuum { of, analyzes } => {
                 self.refuse_in_block("VACUUM")?;
                 // Old versions are collected without being asked.
-                if let Some(what) = analyze {
-                    self.run_analyze(what, out).await?;
+                match analyzes {
+                    true => self.run_analyze(of, out).await?,
+                    false => {
+                        self.catch_up().await?;
+                        self.to_analyze(of, out)?;
+                    }
                 }
                 out.command_complete("VACUUM");
             }
@@ -93,7 +97,10 @@ impl<E: Environment> Session<E> {
                 self.run_analyze(what, out).await?;
                 out.command_complete("ANALYZE");
             }
-            Kind::Maintenance(tag) => out.command_complete(tag),
+            Kind::Maintenance(tag) => {
+                self.notice(out, "NOTICE", "00000", format!("{tag} has nothing to do: indexes and files are kept in order"));
+                out.command_complete(tag);
+            }
             Kind::Unsupported(what) => return Err(Error::unsupported(format!("{what} is not supported"))),
             Kind::Empty => out.empty_query(),
             Kind::CreateTable { .. } => return Err(Error::unsupported("CREATE TABLE AS is not supported yet")),

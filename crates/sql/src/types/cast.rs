@@ -232,7 +232,7 @@ fn to_fractional(value: Datum, from: &Type, to: &Type, ctx: &EvalContext) -> Res
         Type::Float4 => Datum::from_text(&n.to_string(), to, ctx),
         _ => {
             let v = n.to_f64();
-            if v.is_infinite() && n.is_finite() {
+            if n.is_finite() && (v.is_infinite() || (v == 0.0 && !n.is_zero())) {
                 return Err(Error::sql("22003", format!("\"{n}\" is out of range for type double precision")));
             }
             Ok(Datum::Float(v))

@@ -185,6 +185,7 @@ impl Datum {
             Datum::Bytea(b) => b.len() > LARGE_BYTES,
             Datum::Array(a) => a.items.len() > LARGE_ITEMS,
             Datum::Jsonb(j) => j.has_more_than(LARGE_ITEMS),
+            Datum::Numeric(n) => n.is_large(),
             _ => false,
         }
     }

@@ -56,6 +56,15 @@ fn overflow() -> Error {
     Error::sql("22003", "value overflows numeric format")
 }
 
+/// Whether it has more digits before the point than PostgreSQL's format holds.
+fn is_too_wide(mantissa: &BigInt, scale: u16) -> bool {
+    let digits = INTEGER_DIGITS_MAX + u64::from(scale);
+    // A digit is 3.32193 bits: far from the limit nothing has to be compared.
+    let bits = mantissa.bits();
+    bits > digits * 3322 / 1000 + 1
+        || (bits >= digits * 3321 / 1000 && mantissa.magnitude() >= big_pow10(digits as u32).magnitude())
+}
+
 /// `n / d`, rounded half away from zero.
 fn div_round(n: &BigInt, d: &BigInt) -> BigInt {
     let two_n = n * 2u8;
@@ -81,19 +90,21 @@ impl Numeric {
         } else {
             (mantissa, scale as u16)
         };
-        // A digit is 3.32193 bits: at most a few digits beyond the limit pass.
-        if mantissa.bits() > (INTEGER_DIGITS_MAX + u64::from(scale)) * 3322 / 1000 + 1 {
-            return Err(overflow());
+        match is_too_wide(&mantissa, scale) {
+            true => Err(overflow()),
+            false => Ok(Numeric::from_big(mantissa, scale)),
         }
-        Ok(Numeric::from_big(mantissa, scale))
+    }
+    /// Whether computing with it may take long.
+    pub(crate) fn is_large(&self) -> bool {
+        const LARGE_BITS: u64 = 16_000;
+        matches!(self, Numeric::Big(b) if b.as_bigint_and_scale().0.bits() > LARGE_BITS)
     }
     /// 22003 if it has more digits before the point than PostgreSQL's format holds.
     pub fn check_size(&self) -> Result<()> {
         let Numeric::Big(_) = self else { return Ok(()) };
         let Some((mantissa, scale)) = self.big() else { return Ok(()) };
-        let digits = INTEGER_DIGITS_MAX + u64::from(scale);
-        // Far below the limit nothing has to be compared.
-        if mantissa.bits() < digits * 3321 / 1000 || mantissa.magnitude() < big_pow10(digits as u32).magnitude() {
+        if !is_too_wide(&mantissa, scale) {
             return Ok(());
         }
         Err(overflow())

@@ -309,3 +309,35 @@ async fn schema_changes_in_a_block_are_one_step() {
     assert_eq!(code(&client.batch_execute("COMMIT").await.unwrap_err()), "40001");
     assert_eq!(code(&other.query("SELECT * FROM e", &[]).await.unwrap_err()), "42P01");
 }
+
+/// Deep plans are answered or refused; the process, and its other sessions, go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deep_plans_do_not_end_the_process() {
+    let running = start().await;
+    let client = with_table(&running).await;
+    let joins = |kind: &str, n: usize| {
+        let more = (1..n).map(|i| format!(" {kind} t t{i} ON t{i}.id = t{}.id", i - 1));
+        format!("SELECT count(*) FROM t t0{}", more.collect::<String>())
+    };
+    let chain = |n: usize| {
+        let more = (1..n).map(|i| format!(", c{i} AS (SELECT x.id FROM c{} x, t LIMIT 1)", i - 1));
+        let uses: Vec<String> = (0..n).map(|i| format!("c{i} t{i}")).collect();
+        let more: String = more.collect();
+        format!("WITH c0 AS (SELECT id FROM t LIMIT 1){more} SELECT count(*) FROM {}", uses.join(" CROSS JOIN "))
+    };
+    let tests = |n: usize| {
+        let all: Vec<String> = (0..n).map(|i| format!("id IN (SELECT id FROM t WHERE v > {i})")).collect();
+        format!("SELECT count(*) FROM t WHERE {}", all.join(" AND "))
+    };
+    let mut answered = 0;
+    for n in [20, 80, 160, 320] {
+        for sql in [joins("JOIN", n), joins("LEFT JOIN", n), chain(n / 4), tests(n)] {
+            match client.query_one(&sql, &[]).await {
+                Ok(_) => answered += 1,
+                Err(e) => assert_eq!(code(&e), "54001", "{n}: {e}"),
+            }
+        }
+    }
+    assert!(answered >= 6, "{answered}");
+    assert_eq!(one(&client, "SELECT count(*) FROM t", &[]).await, 2);
+}

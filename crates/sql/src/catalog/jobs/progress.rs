@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Rows per transaction. Others change rows meanwhile: a large page is refused more often.
 const BATCH_ROWS: usize = 1_024;
 /// How many pages commit while the next one is read.
-const ON_THEIR_WAY: usize = 8;
+const ON_THEIR_WAY: usize = 4;
 /// How often the task writes down how far it is: a step costs two round trips, and what is done
 /// twice does no harm.
 const CHECKPOINT_MICROS: u64 = 10_000_000;

@@ -288,7 +288,7 @@ fn decimals(r: &mut Registry) {
         Ok(if n.is_finite() { Datum::Int(i64::from(n.min_scale())) } else { Datum::Null })
     });
     r.scalar("trim_scale", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.trim_scale())));
-    r.scalar("factorial", "int8 -> numeric", factorial);
+    r.scalar("factorial", "int8 -> numeric", factorial).dear_above(500);
     r.scalar("width_bucket", "numeric, numeric, numeric, int4 -> int4", |_, a| {
         let (v, low, high, n) = (a.numeric(0)?, a.numeric(1)?, a.numeric(2)?, a.int(3)?);
         bucket(v.to_f64(), low.to_f64(), high.to_f64(), n)

@@ -200,7 +200,7 @@ pub fn register(r: &mut Registry) {
         Ok(ArrayValue::datum(Type::Int4, found))
     })
     .sees_null();
-    r.scalar("array_fill", "anyelement, int4[] -> anyarray", fill).sees_null();
+    r.scalar("array_fill", "anyelement, int4[] -> anyarray", fill).sees_null().dear_above(10_000);
     r.scalar("trim_array", "anyarray, int4 -> anyarray", |_, a| {
         let (v, n) = (a.array(0)?, a.int(1)?);
         let len = v.dims.first().map_or(0, |d| d.0 as i64);

@@ -59,9 +59,20 @@ pub struct Function {
     /// `NULL` if an argument is.
     pub strict: bool,
     pub volatility: Volatility,
+    /// [`registry::Def::dear_above`].
+    pub dear_above: i64,
 }
 
 impl Function {
+    /// Whether a call with these may take for long: see `session::aside`.
+    pub(crate) fn is_dear(&self, args: &[Datum]) -> bool {
+        let is_above = |d: &Datum| match d {
+            Datum::Int(n) => *n > self.dear_above,
+            Datum::Array(a) => a.items.iter().any(|d| matches!(d, Datum::Int(n) if *n > self.dear_above)),
+            _ => false,
+        };
+        args.iter().any(Datum::is_large) || (self.dear_above < i64::MAX && args.iter().any(is_above))
+    }
     /// Whether it is the same overload.
     pub(crate) fn is_same(&self, other: &Function) -> bool {
         self.name == other.name && self.args == other.args && self.result == other.result

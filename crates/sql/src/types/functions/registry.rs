@@ -45,6 +45,8 @@ pub struct Def {
     pub body: Body,
     /// Column names of a set-returning function with several columns, and their types.
     pub columns: Vec<(String, Type)>,
+    /// See [`Def::dear_above`].
+    pub dear_above: i64,
 }
 
 impl Def {
@@ -60,6 +62,12 @@ impl Def {
     /// May differ from call to call.
     pub fn volatile(&mut self) -> &mut Def {
         self.volatility = Volatility::Volatile;
+        self
+    }
+    /// Takes long, or makes much, of an integer above this although its arguments are small: it is
+    /// computed aside then, as what has large arguments is.
+    pub fn dear_above(&mut self, limit: i64) -> &mut Def {
+        self.dear_above = limit;
         self
     }
     /// Wants to see `NULL` arguments.
@@ -120,6 +128,7 @@ fn push<'a>(table: &'a mut BTreeMap<&'static str, Vec<Def>>, name: &'static str,
         volatility: Volatility::Immutable,
         body,
         columns: Vec::new(),
+        dear_above: i64::MAX,
     });
     overloads.last_mut().expect("just pushed")
 }

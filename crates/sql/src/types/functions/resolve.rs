@@ -206,7 +206,15 @@ fn instantiate(def: &Def, args: &[Type]) -> (Vec<Type>, Type) {
 fn function_of(def: &Def, args: &[Type]) -> Result<Function> {
     let Body::Scalar(body) = def.body else { return Err(Error::internal(format!("{} is not a scalar function", def.name))) };
     let (args, result) = instantiate(def, args);
-    Ok(Function { name: def.name, body, args, result, strict: def.strict, volatility: def.volatility })
+    Ok(Function {
+        name: def.name,
+        body,
+        args,
+        result,
+        strict: def.strict,
+        volatility: def.volatility,
+        dear_above: def.dear_above,
+    })
 }
 
 fn list(args: &[Type]) -> String {
@@ -268,7 +276,7 @@ fn cast_call(name: &str, args: &[Type]) -> Option<Function> {
         cast(args[0].clone(), &call.args[0], call.result, CastContext::Explicit, call.ctx)
     }
     let volatility = if is_immutable_cast(from, &to) { Volatility::Immutable } else { Volatility::Stable };
-    Some(Function { name: "cast", body, args: vec![from.clone()], result: to, strict: true, volatility })
+    Some(Function { name: "cast", body, args: vec![from.clone()], result: to, strict: true, volatility, dear_above: i64::MAX })
 }
 
 /// See [`super::resolve_function`].

@@ -570,8 +570,8 @@ fn strings(r: &mut Registry) {
     r.scalar("left", "text, int4 -> text", left);
     r.scalar("right", "text, int4 -> text", right);
     for s in ["text, int4 -> text", "text, int4, text -> text"] {
-        r.scalar("lpad", s, |_, a| pad(a, true));
-        r.scalar("rpad", s, |_, a| pad(a, false));
+        r.scalar("lpad", s, |_, a| pad(a, true)).dear_above(100_000);
+        r.scalar("rpad", s, |_, a| pad(a, false)).dear_above(100_000);
     }
     for s in ["text -> text", "text, text -> text"] {
         r.scalar("btrim", s, |_, a| trim(a, true, true));
@@ -586,7 +586,7 @@ fn strings(r: &mut Registry) {
     });
     r.scalar("split_part", "text, text, int4 -> text", split_part);
     r.scalar("starts_with", "text, text -> bool", |_, a| Ok(Datum::Bool(a.text(0)?.starts_with(a.text(1)?))));
-    r.scalar("repeat", "text, int4 -> text", repeat);
+    r.scalar("repeat", "text, int4 -> text", repeat).dear_above(10_000);
     r.scalar("translate", "text, text, text -> text", translate);
     r.scalar("overlay", "text, text, int4 -> text", overlay);
     r.scalar("overlay", "text, text, int4, int4 -> text", overlay);

@@ -48,7 +48,7 @@ pub const PROMISED_RARE: [&str; 7] = [
 ];
 const PROMISED_RARE_FROM_SEEDS: u64 = 100;
 /// And one of [`PROMISED_LATER_FROM_SEEDS`].
-pub const PROMISED_LATER: [&str; 9] = [
+pub const PROMISED_LATER: [&str; 8] = [
     "region lost for good",
     "node lost for good",
     "sync that lied",
@@ -56,7 +56,6 @@ pub const PROMISED_LATER: [&str; 9] = [
     "clock beyond max_offset",
     "node decommissioned",
     "node isolated",
-    "region dropped under load",
     "table dropped under load",
 ];
 const PROMISED_LATER_FROM_SEEDS: u64 = 1_000;

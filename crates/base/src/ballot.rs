@@ -30,9 +30,9 @@ pub struct Prepare {
     /// where others have queued for what it writes: what is read at a replica and committed from
     /// afar must not overtake them for ever.
     pub has_queued: bool,
-    /// The transaction has been refused before. It waits for the outcome of prepared ones that have
-    /// not, which wait for nobody's: so nobody waits in a circle, and who has waited for a turn
-    /// does not lose it to those who never do.
+    /// The transaction has been refused before. It waits for the outcomes of prepared transactions
+    /// that have not been refused. Those wait for no outcome, so no circle of waits forms, and a
+    /// transaction that has waited does not lose its turn to one that never waits.
     pub is_late: bool,
     /// The receiver certifies when every other participant has voted YES, and refuses when it would
     /// have to vote before that. It is the catalog: its descriptors are never in doubt because of a

@@ -75,8 +75,8 @@ pub const LEASE_AHEAD: Duration = Duration::from_millis(2_000);
 pub const BEHIND_MAX: Duration = Duration::from_secs(8);
 /// Age at which old versions may be collected.
 pub const GC_TTL_DEFAULT: Duration = Duration::from_secs(25 * 60);
-/// How long an open transaction keeps old versions from being collected: a session that somebody
-/// forgot must not fill the disk.
+/// How long an open transaction keeps old versions from being collected. The limit keeps a session
+/// that was left open from filling the disk.
 pub const PROTECTED_FOR_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Idle groups promise a closed timestamp this often.
 pub const CLOSED_INTERVAL: Duration = Duration::from_millis(50);
@@ -96,7 +96,7 @@ pub const PREPARE_WAIT_MAX: Duration = Duration::from_millis(1_000);
 /// is held and delayed by.
 pub const VOTE_REQUEST_AFTER: Duration = Duration::from_millis(2_000);
 /// How long a participant waits for the others' acknowledgements of an outcome before it asks for
-/// them. Nobody waits for those but the space that the outcome takes.
+/// them. Acknowledgements only allow the record of the outcome to be removed; no client waits.
 pub const OUTCOME_ACK_AFTER: Duration = Duration::from_secs(5);
 /// How long a gateway waits for a vote before it sends the Prepare again; the answer costs nothing
 /// if the vote was only lost.
@@ -115,8 +115,8 @@ pub const FRESH_MAX: usize = 64;
 /// Largest rows, at one group, of a reserving read: they are in memory there and at the gateway,
 /// and travel in one message.
 pub const RESERVED_BYTES_MAX: usize = 4 << 20;
-/// Most keys and ranges that a reserving read reserves: every one is looked at by whoever writes at
-/// the group meanwhile.
+/// Most keys and ranges that a reserving read reserves. Each write at the group compares its keys
+/// with all of them.
 pub const RESERVED_TARGETS_MAX: usize = 4_096;
 
 /// The longest time that this many bytes need on a link between nodes, at

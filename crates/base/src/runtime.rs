@@ -120,8 +120,8 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Makes the file at least as long, with all of its room on the disk taken. After an error it
     /// may have got a part of that.
     fn allocate(&self, len: u64) -> io::Result<()>;
-    /// Makes everything written so far durable (`fdatasync`). Blocks its thread in the server;
-    /// takes simulated time in the simulator.
+    /// Makes everything written so far durable (`fdatasync`). The call blocks its thread in the
+    /// server and takes simulated time in the simulator.
     fn sync(&self) -> BoxFuture<'_, io::Result<()>>;
     #[allow(missing_docs)]
     fn is_empty(&self) -> io::Result<bool> {

@@ -71,8 +71,8 @@ impl Coordination {
         self.prepares.keys().filter(|g| !self.votes.contains_key(g)).copied()
     }
 
-    /// What became of it, once that is known. The client is told at once: nobody has to acknowledge
-    /// anything to the gateway.
+    /// The outcome of the transaction, once it is known. The gateway tells the client at once,
+    /// without waiting for acknowledgements.
     pub fn verdict(&self) -> Option<Verdict> {
         let refusals = self.votes.iter().filter_map(|(group, vote)| match vote {
             Vote::No(refusal) => Some((*group, refusal.clone())),

@@ -518,7 +518,11 @@ fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
         let members = match env.memo.known(a) {
             Some(members) => members,
             None if env.memo.computes_aside && array.is_large() => return Err(Stop::Missing(Missing::Members(a.clone()))),
-            None => env.memo.members(a, |a| Ok(a.items.iter().map(|i| vec![i.clone()]).collect()))?,
+            None => {
+                let members = Arc::new(Members::of_items(a));
+                env.memo.know(a, members.clone());
+                members
+            }
         };
         return Ok(known(members.have(std::slice::from_ref(&*l)).map(|there| there == holds)));
     }

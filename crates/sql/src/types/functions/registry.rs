@@ -64,8 +64,8 @@ impl Def {
         self.volatility = Volatility::Volatile;
         self
     }
-    /// Takes long, or makes much, of an integer above this although its arguments are small: it is
-    /// computed aside then, as what has large arguments is.
+    /// An integer argument above this makes the call long, or its result large. Such a call is
+    /// computed aside, as calls with large arguments are.
     pub fn dear_above(&mut self, limit: i64) -> &mut Def {
         self.dear_above = limit;
         self

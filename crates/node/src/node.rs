@@ -170,6 +170,12 @@ impl Node {
             holdings,
             outbox,
         );
+        let serving = Arc::downgrade(&shared);
+        shared.store.on_damage(move |e| {
+            if let Some(shared) = serving.upgrade() {
+                shared.fail(e);
+            }
+        });
         shared.spawn(crate::outbox::work_loop(shared.clone(), work));
         shared.spawn(room::keep(shared.clone(), config.room));
         let node = Node { shared, addr: addr.clone() };

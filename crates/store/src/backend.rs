@@ -4,9 +4,9 @@
 //! implementations: [`crate::fjall`] on disk and [`crate::memory`] in the simulator. A third (the
 //! design names redb) would be one more file.
 
-use crate::codec::Collectable;
+use crate::codec::{self, Collectable};
 use bytes::Bytes;
-use meridian_base::error::Result;
+use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +75,12 @@ pub(crate) trait Spaces: Send + Sync {
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()>;
     /// How a message to an operator names this place.
     fn describe(&self) -> String;
+    /// The disk is damaged: the next start has to refuse it.
+    fn distrust(&self, _why: &Error) {}
+    /// What was read is no entry.
+    fn malformed(&self) -> Error {
+        codec::damaged(&self.describe(), "an entry that cannot be read")
+    }
 }
 
 /// A moment of a pair of spaces.

@@ -37,6 +37,8 @@ const BATCH_ROWS: usize = 1_024;
 const WORKER_THREADS: usize = 2;
 const MARKER: &str = "meridian-store";
 const RECORDS: &str = "records";
+/// The file that says what damage was found.
+const DAMAGED: &str = "damaged";
 
 /// A node's database on disk.
 pub(crate) struct FjallDisk {
@@ -51,6 +53,7 @@ impl FjallDisk {
     /// Opens the folder or creates it.
     pub fn open(path: &Path, block_cache_bytes: usize, ingest_rows_min: usize) -> Result<FjallDisk> {
         check_marker(path)?;
+        check_not_damaged(path)?;
         manifest::check(&path.join("data"))?;
         let collectable = Arc::new(CollectableByGroup::default());
         let assign = collectable.clone();
@@ -113,6 +116,7 @@ impl Disk for FjallDisk {
             current: open(Space::Current).map_err(self.fail("open"))?,
             history: open(Space::History).map_err(self.fail("open"))?,
             database: self.database.clone(),
+            path: self.path.clone(),
             ingest_rows_min: self.ingest_rows_min,
         }))
     }
@@ -156,6 +160,7 @@ struct FjallSpaces {
     database: db::Database,
     current: db::Keyspace,
     history: db::Keyspace,
+    path: PathBuf,
     ingest_rows_min: usize,
 }
 
@@ -200,6 +205,12 @@ impl Spaces for FjallSpaces {
     }
     fn describe(&self) -> String {
         self.current.path().display().to_string()
+    }
+    fn distrust(&self, why: &Error) {
+        // It only spares the next start what this one has met.
+        if let Err(e) = std::fs::write(self.path.join(DAMAGED), format!("{}\n", why.message())) {
+            tracing::warn!("the store in {} could not be marked as damaged: {e}", self.path.display());
+        }
     }
 }
 
@@ -345,6 +356,24 @@ fn check_marker(path: &Path) -> Result<()> {
     }
 }
 
+/// Refuses a folder in which damage was found when it was read.
+fn check_not_damaged(path: &Path) -> Result<()> {
+    let file = path.join(DAMAGED);
+    match std::fs::read_to_string(&file) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        found => {
+            let found = found.unwrap_or_default();
+            Err(codec::damaged(&path.display().to_string(), "an earlier start could not read it").detail(found.trim()).hint(
+                format!(
+                    "Start the node with an empty directory: it is a new one, and the others replace the old one. \
+                 To start from the damaged files all the same, remove {}.",
+                    file.display()
+                ),
+            ))
+        }
+    }
+}
+
 /// Says what was attempted where, and what is wrong.
 fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
     let place = path.display().to_string();
@@ -353,9 +382,14 @@ fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
             Error::fatal(format!("cannot {doing} the store in {place}: {e}"))
         }
         db::Error::Locked => Error::fatal(format!("the store in {place} is in use by another process")),
-        db::Error::Poisoned => Error::fatal(format!("cannot {doing} the store in {place}: an earlier write failed"))
-            .hint("Restart the node; it replays its log."),
-        db::Error::KeyspaceDeleted => Error::fatal(format!("cannot {doing} the store in {place}: the group was dropped")),
+        db::Error::Poisoned => {
+            Error::fatal(format!("cannot {doing} the store in {place}: a write or a compaction failed before")).hint(
+                "Restart the node: it replays its log. If that happens again, a file is damaged: start the node with an \
+                 empty directory, and the others replace the old one.",
+            )
+        }
+        // Nobody has a use for what is left of it.
+        db::Error::KeyspaceDeleted => Error::retry(format!("cannot {doing} the store in {place}: the group was dropped")),
         db::Error::InvalidVersion(Some(v)) => Error::fatal(format!("the store in {place} was written by another version: {v:?}"))
             .hint("Start the version of meridian that wrote it, or a newer one."),
         db::Error::Storage(db::LsmError::ChecksumMismatch { .. }) => {

@@ -33,6 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod version;
+mod watched;
 
 pub use group::GroupStore;
 pub use memory::MemoryDisk;

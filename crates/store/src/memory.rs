@@ -40,6 +40,7 @@ struct Platter {
     owner: u64,
     writes_left: Option<u64>,
     reads_fail: bool,
+    rows_fail: bool,
 }
 
 #[derive(Clone)]
@@ -60,6 +61,10 @@ impl Platter {
     fn check_read(&self, owner: u64) -> Result<()> {
         self.check(owner)?;
         if self.reads_fail { Err(codec::damaged("the simulated disk", "checksum mismatch")) } else { Ok(()) }
+    }
+    fn check_row(&self, owner: u64) -> Result<()> {
+        self.check_read(owner)?;
+        if self.rows_fail { Err(codec::damaged("the simulated disk", "checksum mismatch")) } else { Ok(()) }
     }
     fn check_write(&mut self, owner: u64) -> Result<()> {
         self.check(owner)?;
@@ -129,11 +134,16 @@ impl MemoryDisk {
     pub fn fail_reads(&self) {
         self.0.lock().reads_fail = true;
     }
+    /// The same for rows alone: what a start reads is well.
+    pub fn fail_rows(&self) {
+        self.0.lock().rows_fail = true;
+    }
     /// Ends the faults.
     pub fn heal(&self) {
         let mut p = self.0.lock();
         p.writes_left = None;
         p.reads_fail = false;
+        p.rows_fail = false;
     }
 
     /// Takes the disk over for a new store.
@@ -212,12 +222,12 @@ struct MemorySpaces {
 impl Spaces for MemorySpaces {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
         let p = self.platter.lock();
-        p.check_read(self.owner)?;
+        p.check_row(self.owner)?;
         Ok(p.pair(self.id).and_then(|pair| pair[space as usize].get(key).cloned()))
     }
     fn view(&self) -> Box<dyn View> {
         let p = self.platter.lock();
-        let content = p.check_read(self.owner).map(|()| p.pair(self.id).cloned().unwrap_or_default());
+        let content = p.check_row(self.owner).map(|()| p.pair(self.id).cloned().unwrap_or_default());
         Box::new(MemoryView { content })
     }
     fn write(&self, _rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {

@@ -392,7 +392,7 @@ impl<T: Held> Step<T> {
 }
 
 fn decode_current(spaces: &dyn Spaces, raw: &[u8]) -> Result<Version> {
-    codec::current(Bytes::copy_from_slice(raw)).ok_or_else(|| codec::damaged(&spaces.describe(), "an entry that cannot be read"))
+    codec::current(Bytes::copy_from_slice(raw)).ok_or_else(|| spaces.malformed())
 }
 
 /// A row as a page meets it.

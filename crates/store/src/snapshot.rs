@@ -162,7 +162,7 @@ impl GroupStore {
         let of_group = disk.list_spaces()?.into_iter().filter(|id| id.group == self.id());
         let incarnation = of_group.map(|id| id.incarnation).max().unwrap_or(0) + 1;
         let id = SpacesId { group: self.id(), incarnation };
-        let spaces = disk.open_spaces(id)?;
+        let spaces = self.shared.open_spaces(id)?;
         Ok(Import { group: self.clone(), id, spaces, head: None, tail: None, taken: 0, finished: false })
     }
 }

@@ -4,18 +4,14 @@ use crate::backend::{RawRange, Space, Spaces, View};
 use crate::codec;
 use crate::version::Version;
 use bytes::Bytes;
-use meridian_base::error::{Error, Result};
+use meridian_base::error::Result;
 use meridian_base::time::Timestamp;
 use std::ops::{Bound, ControlFlow};
-
-fn malformed(spaces: &dyn Spaces) -> Error {
-    codec::damaged(&spaces.describe(), "an entry that cannot be read")
-}
 
 /// The newest version of a key.
 pub(crate) fn current(spaces: &dyn Spaces, key: &[u8]) -> Result<Option<Version>> {
     match spaces.get(Space::Current, key)? {
-        Some(raw) => codec::current(raw).map(Some).ok_or_else(|| malformed(spaces)),
+        Some(raw) => codec::current(raw).map(Some).ok_or_else(|| spaces.malformed()),
         None => Ok(None),
     }
 }
@@ -48,7 +44,7 @@ pub(crate) fn current_of_many(spaces: &dyn Spaces, view: &dyn View, keys: &[&[u8
             while keys.get(next).is_some_and(|key| *key == there) {
                 match codec::current(Bytes::copy_from_slice(raw)) {
                     Some(version) => found.push((next, version)),
-                    None => outcome = Err(malformed(spaces)),
+                    None => outcome = Err(spaces.malformed()),
                 }
                 next += 1;
             }
@@ -92,7 +88,7 @@ fn scan_history(
             }
         }
     })?;
-    if bad { Err(malformed(spaces)) } else { Ok(()) }
+    if bad { Err(spaces.malformed()) } else { Ok(()) }
 }
 
 /// The version in `history` that a reader at `at` sees, if `current` has only a newer one.

@@ -1,13 +1,14 @@
 //! A node's store: the backend, the budgets, and the groups.
 
-use crate::backend::{Disk, SpacesId};
+use crate::backend::{Disk, Spaces, SpacesId};
 use crate::codec::{self, Collectable, GroupRecord, RecordKind, damaged};
 use crate::fjall::FjallDisk;
 use crate::group::GroupStore;
 use crate::options::{Backend, Options};
 use crate::table::Totals;
+use crate::watched::{Alarm, Watched};
 use bytes::Bytes;
-use meridian_base::error::Result;
+use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
 use meridian_base::time::Timestamp;
 use parking_lot::Mutex;
@@ -21,8 +22,15 @@ pub(crate) struct Shared {
     pub disk: Arc<dyn Disk>,
     pub options: Options,
     pub totals: Totals,
+    pub alarm: Arc<Alarm>,
     /// How many groups share the budgets; at least 1.
     pub groups: AtomicUsize,
+}
+
+impl Shared {
+    pub fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>> {
+        Ok(Watched::new(self.disk.open_spaces(id)?, &self.alarm))
+    }
 }
 
 /// A node's store. Clones are the same store.
@@ -45,7 +53,8 @@ impl Store {
             }
             Backend::Memory(disk) => (disk.open(), "the simulated disk".to_owned()),
         };
-        let shared = Arc::new(Shared { disk, options, totals: Totals::default(), groups: AtomicUsize::new(1) });
+        let shared =
+            Arc::new(Shared { disk, options, totals: Totals::default(), alarm: Arc::default(), groups: AtomicUsize::new(1) });
         let store = Store { shared, groups: Arc::default(), place: place.into() };
         store.recover()?;
         Ok(store)
@@ -77,7 +86,7 @@ impl Store {
             let threshold = self.timestamp(&records, RecordKind::Threshold, id)?;
             // Tombstones wait for the next collection, when the log has been replayed.
             disk.collect(id, Collectable { replaced: threshold, ..Collectable::NOTHING })?;
-            let spaces = disk.open_spaces(spaces)?;
+            let spaces = self.shared.open_spaces(spaces)?;
             groups.insert(id, Arc::new(GroupStore::new(self.shared.clone(), id, spaces, Some(record), bound, threshold)));
         }
         self.shared.groups.store(groups.len().max(1), Ordering::Relaxed);
@@ -89,6 +98,12 @@ impl Store {
     }
     fn timestamp(&self, records: &BTreeMap<Vec<u8>, Bytes>, kind: RecordKind, id: GroupId) -> Result<Timestamp> {
         records.get(&codec::record_name(kind, id)).map_or(Ok(Timestamp::MIN), |raw| self.record(raw))
+    }
+
+    /// Tells of the first damage that a read has found. The node has to end: others have what it
+    /// cannot read any more.
+    pub fn on_damage(&self, tell: impl Fn(Error) + Send + Sync + 'static) {
+        self.shared.alarm.tell(tell);
     }
 
     /// The groups that are here, in order.
@@ -111,7 +126,7 @@ impl Store {
             disk.drop_spaces(spaces)?;
         }
         disk.collect(id, Collectable { replaced: threshold, ..Collectable::NOTHING })?;
-        let spaces = disk.open_spaces(SpacesId { group: id, incarnation: 1 })?;
+        let spaces = self.shared.open_spaces(SpacesId { group: id, incarnation: 1 })?;
         let group = Arc::new(GroupStore::new(self.shared.clone(), id, spaces, None, Timestamp::MIN, threshold));
         groups.insert(id, group.clone());
         self.shared.groups.store(groups.len(), Ordering::Relaxed);

@@ -198,6 +198,13 @@ impl<S: Software> Machines<S> {
         }
     }
 
+    /// Bits of the rows on the disk of a machine that is off have changed.
+    pub fn rot_rows(&mut self, name: &str) {
+        self.host(name).event("rot in rows", 0);
+        self.software.rot(&self.spec(name));
+        self.world.coverage.hit("bit rot in rows");
+    }
+
     /// A machine that is off gets an empty disk.
     pub fn replace_disk(&mut self, name: &str) {
         self.host(name).event("disk replaced", 0);

@@ -174,6 +174,10 @@ impl Software for Meridian {
         }
     }
 
+    fn rot(&self, spec: &NodeSpec) {
+        self.disk(&spec.name).fail_rows();
+    }
+
     fn replace_disk(&self, spec: &NodeSpec) {
         self.disks.lock().remove(&spec.name);
     }

@@ -34,6 +34,8 @@ pub trait Software: 'static {
     fn process_died(&self, spec: &NodeSpec);
     /// There is no room (or again room) for state kept outside the simulated files.
     fn set_full(&self, spec: &NodeSpec, full: bool);
+    /// Bits of the rows that are kept outside the simulated files have changed.
+    fn rot(&self, spec: &NodeSpec);
     /// The machine has an empty disk.
     fn replace_disk(&self, spec: &NodeSpec);
     /// What is durable now of the state outside the simulated files is what a disk that lies will

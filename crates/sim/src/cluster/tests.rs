@@ -53,6 +53,7 @@ impl Software for Counter {
     fn lose_power(&self, _: &NodeSpec, _: u64) {}
     fn process_died(&self, _: &NodeSpec) {}
     fn set_full(&self, _: &NodeSpec, _: bool) {}
+    fn rot(&self, _: &NodeSpec) {}
     fn replace_disk(&self, _: &NodeSpec) {}
     fn remember_disk(&self, _: &NodeSpec) {}
     fn recall_disk(&self, _: &NodeSpec) {}

@@ -2,11 +2,12 @@
 
 use crate::model::*;
 use bytes::Bytes;
-use meridian_base::error::ErrorKind;
+use meridian_base::error::{Error, ErrorKind};
 use meridian_base::id::GroupId;
 use meridian_base::time::Timestamp;
 use meridian_store::{GroupStore, Options, Store};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 fn write_some(group: &GroupStore) {
     for n in 1..=3u64 {
@@ -74,7 +75,7 @@ fn a_damaged_file_is_noticed_and_named() {
     let Place::Fjall(folder) = &place else { unreachable!() };
     let tables: Vec<PathBuf> = all.into_iter().filter(|p| p.parent().is_some_and(|p| p.ends_with("tables"))).collect();
     assert!(!tables.is_empty());
-    let mut noticed = 0;
+    let (mut noticed, mut refused) = (0, 0);
     for file in &tables {
         let good = std::fs::read(file).unwrap();
         let mut bad = good.clone();
@@ -108,8 +109,16 @@ fn a_damaged_file_is_noticed_and_named() {
             }
         }
         std::fs::write(file, &good).unwrap();
+        // What a read has found is not started from again, unless somebody says so.
+        let mark = folder.path().join("damaged");
+        if mark.exists() {
+            let Err(e) = Store::open(place.backend(), options.clone()) else { panic!("started over a damaged store") };
+            assert!(e.kind() == ErrorKind::Fatal && e.get_hint().is_some_and(|h| h.contains(mark.to_str().unwrap())), "{e}");
+            std::fs::remove_file(mark).unwrap();
+            refused += 1;
+        }
     }
-    assert!(noticed > 0, "some damage must have been in what was read");
+    assert!(noticed > 0 && refused > 0, "some damage must have been in what was read");
     assert!(place.open(&options).1.get(key(0).as_bytes(), Timestamp(30)).unwrap().is_some());
 }
 
@@ -167,8 +176,16 @@ fn a_simulated_bad_block_or_full_disk_is_an_error_and_loses_nothing() {
     let Place::Memory(disk) = &place else { unreachable!() };
     let (store, group) = place.open(&Options { cache_bytes_max: 0, ..Options::default() });
     write_some(&group);
+    let told: Arc<Mutex<Vec<Error>>> = Arc::default();
+    store.on_damage({
+        let told = told.clone();
+        move |e| told.lock().unwrap().push(e)
+    });
     disk.fail_reads();
+    assert!(told.lock().unwrap().is_empty());
     assert_eq!(group.get(key(1).as_bytes(), Timestamp(10)).unwrap_err().kind(), ErrorKind::Fatal);
+    assert!(group.get(key(1).as_bytes(), Timestamp(10)).is_err());
+    assert_eq!(told.lock().unwrap().len(), 1, "the node hears of the first damage, and ends");
     disk.heal();
     group.apply(at(4), &[txn(40, vec![put(key(1), "new")])]).unwrap();
     group.cut(Bytes::new());

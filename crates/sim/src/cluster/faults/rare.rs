@@ -181,14 +181,17 @@ impl Faults {
         self.ends.push((now + down, End::Restart { node }));
     }
 
-    /// While the machine is off, a bit of its disk changes. Its process must not start over that,
-    /// if it reads it.
+    /// While the machine is off, a bit of its disk changes, or rows become unreadable. Its process
+    /// must not start over that, if it reads it, and has to end when it meets such rows later.
     fn rot<S: Software>(&mut self, machines: &mut Machines<S>, now: Duration) {
         let Some(node) = self.pick_disk(machines) else { return };
         self.has_lost_disk = true;
         machines.kill(&node);
         let down = Duration::from_millis(self.rare_rng.random_range(100..2_000));
-        if let Some(file) = machines.host(&node).rot() {
+        if self.rare_rng.random_bool(0.5) {
+            machines.rot_rows(&node);
+            self.rotten.insert(node.clone());
+        } else if let Some(file) = machines.host(&node).rot() {
             machines.world.coverage.hit("bit rot");
             machines.host(&node).event(&format!("rot in {file}"), 0);
             self.rotten.insert(node.clone());

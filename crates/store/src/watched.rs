@@ -1,0 +1,87 @@
+//! A group's spaces, watched: whoever finds that they are damaged, or cannot be read, tells the
+//! node. It must not go on serving from them while intact replicas follow it.
+
+use crate::backend::{RawRange, Sink, Space, Spaces, View, Visit};
+use crate::codec;
+use bytes::Bytes;
+use meridian_base::error::{Error, ErrorKind, Result};
+use std::sync::{Arc, OnceLock};
+
+/// Who is told of damage, and the first that was found.
+#[derive(Default)]
+pub(crate) struct Alarm {
+    found: OnceLock<Error>,
+    hears: OnceLock<Box<dyn Fn(Error) + Send + Sync>>,
+}
+
+impl Alarm {
+    /// From now on this is told: once, of the first damage, even if that was found before.
+    pub fn tell(&self, hears: impl Fn(Error) + Send + Sync + 'static) {
+        if self.hears.set(Box::new(hears)).is_ok()
+            && let Some(found) = self.found.get()
+        {
+            self.pass_on(found);
+        }
+    }
+    fn pass_on(&self, found: &Error) {
+        if let Some(hears) = self.hears.get() {
+            hears(found.clone());
+        }
+    }
+    fn watch<T>(&self, result: Result<T>, spaces: &dyn Spaces) -> Result<T> {
+        if let Err(e) = &result
+            && e.kind() == ErrorKind::Fatal
+            && self.found.set(e.clone()).is_ok()
+        {
+            tracing::error!("{e}");
+            spaces.distrust(e);
+            self.pass_on(e);
+        }
+        result
+    }
+}
+
+pub(crate) struct Watched {
+    spaces: Arc<dyn Spaces>,
+    alarm: Arc<Alarm>,
+}
+
+impl Watched {
+    pub fn new(spaces: Arc<dyn Spaces>, alarm: &Arc<Alarm>) -> Arc<dyn Spaces> {
+        Arc::new(Watched { spaces, alarm: alarm.clone() })
+    }
+}
+
+impl Spaces for Watched {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        self.alarm.watch(self.spaces.get(space, key), &*self.spaces)
+    }
+    fn view(&self) -> Box<dyn View> {
+        Box::new(WatchedView { view: self.spaces.view(), spaces: self.spaces.clone(), alarm: self.alarm.clone() })
+    }
+    fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
+        self.spaces.write(rows, fill)
+    }
+    fn describe(&self) -> String {
+        self.spaces.describe()
+    }
+    fn distrust(&self, why: &Error) {
+        self.spaces.distrust(why);
+    }
+    fn malformed(&self) -> Error {
+        let damaged = Err::<(), _>(codec::damaged(&self.describe(), "an entry that cannot be read"));
+        self.alarm.watch(damaged, &*self.spaces).expect_err("it is damaged")
+    }
+}
+
+struct WatchedView {
+    view: Box<dyn View>,
+    spaces: Arc<dyn Spaces>,
+    alarm: Arc<Alarm>,
+}
+
+impl View for WatchedView {
+    fn scan(&self, space: Space, range: RawRange<'_>, reverse: bool, visit: Visit<'_>) -> Result<()> {
+        self.alarm.watch(self.view.scan(space, range, reverse, visit), &*self.spaces)
+    }
+}

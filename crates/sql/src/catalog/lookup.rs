@@ -10,6 +10,7 @@
 
 use super::{Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
 use crate::catalog::system::{self, SystemTable};
+use crate::parse::IndexName;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{Ident, ObjectName};
 use std::fmt;
@@ -341,6 +342,25 @@ impl Catalog {
             Relation::Table(t) => Ok(t),
             Relation::System(t) => Err(Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name))),
             _ => Err(Error::sql("42809", format!("\"{name}\" is not a table"))),
+        }
+    }
+    /// An index by name: its table and its id; or 42P01 or 42704, or 42809 if it is something else.
+    pub fn index(&self, names: &Names, index: &IndexName) -> Result<(TableRef, u32)> {
+        let name = Name::from_ast(&index.name)?;
+        let Some(table) = &index.table else {
+            return match self.relation(names, &name)? {
+                Relation::Index(table, id) => Ok((table, id)),
+                _ => Err(Error::sql("42809", format!("\"{name}\" is not an index"))),
+            };
+        };
+        let table = self.table(names, &Name::from_ast(table)?)?;
+        let found = table.indexes.iter().find(|i| i.name == name.name && !super::is_implicit_primary(&table, i)).map(|i| i.id);
+        match found {
+            Some(id) => Ok((table, id)),
+            None => {
+                let message = format!("index \"{}\" for table \"{}\" does not exist", name.name, table.name);
+                Err(Error::sql("42704", message))
+            }
         }
     }
     /// A sequence by name, or 42P01, or 42809 if it is something else.

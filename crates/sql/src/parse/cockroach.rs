@@ -20,6 +20,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What was cut out.
@@ -33,13 +34,13 @@ pub(super) struct Said {
     /// The new index is not visible.
     pub(super) hides_index: bool,
     /// What means nothing here: messages.
-    pub(super) ignored: Vec<&'static str>,
+    pub(super) ignored: Vec<Cow<'static, str>>,
 }
 
 impl Said {
     fn ignores(&mut self, what: &'static str) {
-        if !self.ignored.contains(&what) {
-            self.ignored.push(what);
+        if !self.ignored.iter().any(|said| said == what) {
+            self.ignored.push(what.into());
         }
     }
 }

@@ -4,17 +4,20 @@ use super::{Place, parse_expression};
 use meridian_base::Result;
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::borrow::Cow;
 
 /// Tokens of one statement, without white space.
 pub(super) struct Cursor<'a> {
     tokens: &'a [TokenWithSpan],
     at: usize,
     place: &'a Place<'a>,
+    /// What was read that means nothing here: messages.
+    pub(super) ignored: Vec<Cow<'static, str>>,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(tokens: &'a [TokenWithSpan], place: &'a Place<'a>) -> Cursor<'a> {
-        Cursor { tokens, at: 0, place }
+        Cursor { tokens, at: 0, place, ignored: Vec::new() }
     }
     pub(super) fn peek(&self) -> Option<&'a Token> {
         self.tokens.get(self.at).map(|t| &t.token)

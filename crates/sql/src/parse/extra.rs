@@ -51,9 +51,9 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
             let is_verbose = c.take(&["verbose"]) || options.iter().any(|o| o == "verbose");
             Kind::Analyze(Analyze { is_verbose, tables: analyzed(c)? })
         }
-        _ if c.take(&["checkpoint"]) => Kind::Maintenance("CHECKPOINT"),
-        _ if c.take(&["reindex"]) => return Ok(Some(Kind::Maintenance("REINDEX"))),
-        _ if c.take(&["cluster"]) => return Ok(Some(Kind::Maintenance("CLUSTER"))),
+        _ if c.take(&["checkpoint"]) => Kind::Maintenance { tag: "CHECKPOINT", tables: Vec::new(), indexes: Vec::new() },
+        _ if c.take(&["reindex"]) => reindex(c)?,
+        _ if c.take(&["cluster"]) => cluster(c)?,
         _ => return Ok(unsupported(c)),
     };
     if matches!(kind, Kind::Unsupported(_)) {
@@ -118,19 +118,47 @@ fn create_database(c: &mut Cursor) -> Result<Kind> {
             owner = Some(c.name()?);
         } else if c.take(&["connection", "limit"]) {
             let _ = c.take_token(&Token::Eq);
-            c.integer()?;
-        } else if ["template", "encoding", "strategy", "locale", "lc_collate", "lc_ctype", "tablespace", "allow_connections"]
-            .iter()
-            .chain(&["is_template", "locale_provider", "icu_locale", "collation_version", "oid"])
-            .any(|w| c.take(&[w]))
-        {
-            let _ = c.take_token(&Token::Eq);
-            c.value()?;
+            if c.integer()? != -1 {
+                c.ignored.push("CONNECTION LIMIT is ignored: connections are limited for each node".into());
+            }
         } else {
-            return c.fail();
+            database_option(c)?;
         }
     }
     Ok(Kind::CreateDatabase { name, if_not_exists, owner, regions })
+}
+
+/// What PostgreSQL's databases differ in and these do not.
+fn database_option(c: &mut Cursor) -> Result<()> {
+    const OPTIONS: [(&str, &[&str]); 13] = [
+        ("template", &["template0", "template1", "default"]),
+        ("encoding", &["utf8", "utf-8", "unicode", "default", "-1", "6"]),
+        ("locale", &["c", "posix", "c.utf-8", "c.utf8"]),
+        ("lc_collate", &["c", "posix", "c.utf-8", "c.utf8", "default"]),
+        ("lc_ctype", &["c", "posix", "c.utf-8", "c.utf8", "default"]),
+        ("locale_provider", &["libc"]),
+        ("icu_locale", &[]),
+        ("collation_version", &[]),
+        ("tablespace", &["pg_default", "default"]),
+        ("allow_connections", &["true", "on", "1"]),
+        ("is_template", &["false", "off", "0"]),
+        ("strategy", &["wal_log", "file_copy"]),
+        ("oid", &[]),
+    ];
+    let Some((name, meant)) = OPTIONS.into_iter().find(|(name, _)| c.take(&[name])) else { return c.fail() };
+    let _ = c.take_token(&Token::Eq);
+    let value = c.value()?;
+    let shown = name.to_uppercase();
+    match name {
+        _ if meant.contains(&value.to_ascii_lowercase().as_str()) => {}
+        "encoding" => return Err(Error::unsupported(format!("encoding \"{value}\" is not supported")).hint("Text is UTF8.")),
+        "template" | "tablespace" | "allow_connections" | "is_template" => {
+            return Err(Error::unsupported(format!("{shown} {value} is not supported")));
+        }
+        "oid" => c.ignored.push("OID is ignored: a database gets the next number".into()),
+        _ => c.ignored.push(format!("{shown} is ignored: text is ordered by its bytes").into()),
+    }
+    Ok(())
 }
 
 /// A job's number.
@@ -540,12 +568,55 @@ fn vacuum(c: &mut Cursor) -> Result<Kind> {
     ];
     let options = options(c, "VACUUM", &OPTIONS)?;
     let said = |option: &str| options.iter().any(|o| o == option);
-    let _ = c.take(&["full"]);
-    let _ = c.take(&["freeze"]);
+    let is_full = c.take(&["full"]) || said("full");
+    let is_frozen = c.take(&["freeze"]) || said("freeze");
+    if is_full || is_frozen {
+        c.ignored.push("FULL and FREEZE are ignored: old versions and free space are collected without being asked".into());
+    }
     let is_verbose = c.take(&["verbose"]) || said("verbose");
     let is_asked = c.take(&["analyze"]) || c.take(&["analyse"]) || said("analyze");
     let tables = analyzed(c)?;
+    if !is_asked && tables.iter().any(|(_, columns)| !columns.is_empty()) {
+        return Err(Error::unsupported("ANALYZE option must be specified when a column list is provided"));
+    }
     Ok(Kind::Vacuum { of: Analyze { is_verbose, tables }, analyzes: is_asked })
+}
+
+/// `REINDEX`: what it names has to be there.
+fn reindex(c: &mut Cursor) -> Result<Kind> {
+    let _ = options(c, "REINDEX", &["concurrently", "tablespace", "verbose"])?;
+    let (mut tables, mut indexes) = (Vec::new(), Vec::new());
+    let kind = ["index", "table", "schema", "database", "system"].into_iter().find(|kind| c.take(&[kind]));
+    let _ = c.take(&["concurrently"]);
+    match kind {
+        Some("index") => indexes.push(IndexName { table: None, name: c.object_name()? }),
+        Some("table") => tables.push(c.object_name()?),
+        Some("schema") => drop(c.name()?),
+        Some(_) if c.is_done() => {}
+        Some(_) => drop(c.name()?),
+        None => return c.fail(),
+    }
+    Ok(Kind::Maintenance { tag: "REINDEX", tables, indexes })
+}
+
+/// `CLUSTER`, the same: `[table [USING index]]`, or `index ON table`.
+fn cluster(c: &mut Cursor) -> Result<Kind> {
+    let _ = options(c, "CLUSTER", &["verbose"])?;
+    let _ = c.take(&["verbose"]);
+    let (mut tables, mut indexes) = (Vec::new(), Vec::new());
+    if !c.is_done() {
+        let first = c.object_name()?;
+        if c.take(&["on"]) {
+            let table = c.object_name()?;
+            indexes.push(IndexName { table: Some(table), name: first });
+        } else {
+            if c.take(&["using"]) {
+                indexes.push(IndexName { table: Some(first.clone()), name: c.object_name()? });
+            }
+            tables.push(first);
+        }
+    }
+    Ok(Kind::Maintenance { tag: "CLUSTER", tables, indexes })
 }
 
 /// Tables, with columns if some are named.

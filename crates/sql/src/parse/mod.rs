@@ -17,6 +17,7 @@ mod cockroach;
 mod cursor;
 mod extra;
 mod fingerprint;
+mod foreign;
 mod rewrite;
 mod statement;
 
@@ -53,7 +54,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let tokens = tokens_of(&dialect, text)?;
     let mut statements = Vec::new();
     let mut offsets = Offsets::new(text);
-    let solid: Vec<TokenWithSpan> = tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let solid = without_space(tokens);
     for part in solid.split(|t| t.token == Token::SemiColon) {
         let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
         let start = offsets.of(first.span.start);
@@ -90,6 +91,26 @@ fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpa
         without_signs(dialect, token, &mut apart).map_err(failed)?;
     }
     Ok(apart)
+}
+
+/// Leaves white space out. String literals on several lines are one (PostgreSQL, 4.1.2.1).
+fn without_space(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut solid: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for mut t in tokens {
+        if matches!(t.token, Token::Whitespace(_)) {
+            continue;
+        }
+        if let (Token::SingleQuotedString(more), Some(last)) = (&mut t.token, solid.last_mut())
+            && let Token::SingleQuotedString(begun) = &mut last.token
+            && last.span.end.line < t.span.start.line
+        {
+            begun.push_str(more);
+            last.span.end = t.span.end;
+            continue;
+        }
+        solid.push(t);
+    }
+    solid
 }
 
 /// `a >-1` is a comparison with a negative number: an operator of several characters ends in a sign
@@ -205,9 +226,12 @@ fn rebased(tokens: &[TokenWithSpan], start: Location) -> Vec<TokenWithSpan> {
 
 fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rewrite::Cut)> {
     let as_of = rewrite::cut_as_of(&mut tokens, place)?;
-    if let Some(kind) = extra::parse(&mut Cursor::new(&tokens, place))? {
-        return Ok((kind, rewrite::Cut { as_of, ..rewrite::Cut::default() }));
+    let mut cursor = Cursor::new(&tokens, place);
+    if let Some(kind) = extra::parse(&mut cursor)? {
+        let said = cockroach::Said { ignored: cursor.ignored, ..Default::default() };
+        return Ok((kind, rewrite::Cut { as_of, said, ..rewrite::Cut::default() }));
     }
+    foreign::refuse_options(&tokens, place)?;
     let (tokens, mut cut) = rewrite::rewrite(tokens, place)?;
     cut.as_of = as_of;
     let dialect = PostgreSqlDialect {};
@@ -217,6 +241,7 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rew
     if rest.token != Token::EOF {
         return Err(place.near(rest.span.start));
     }
+    foreign::refuse(&parsed)?;
     cut.restore(&mut parsed);
     let kind = match (parsed, cut.locality.take()) {
         (ast::Statement::CreateTable(table), locality) => {

@@ -74,6 +74,7 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         sort_options(&mut tokens[start..]);
     }
     if sees(&tokens, 0, &["copy"]) {
+        refuse_copy(&tokens)?;
         copy_booleans(&mut tokens);
         every_column(&mut tokens);
     }
@@ -91,6 +92,22 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
         if sees(&tokens, i, &["insert", "into", "local"]) {
             // A name; sqlparser takes it for Hive's LOCAL DIRECTORY.
             tokens[i + 2].token = Token::make_word("local", Some('"'));
+        }
+        if i > 0 && ends_operand(&tokens[i - 1]) && (is(&tokens[i], "isnull") || is(&tokens[i], "notnull")) {
+            // Operators, though sqlparser takes them for names.
+            let (span, not) = (tokens[i].span, is(&tokens[i], "notnull"));
+            let words = [("IS", Keyword::IS), ("NOT", Keyword::NOT), ("NULL", Keyword::NULL)];
+            let words = words.into_iter().filter(|(w, _)| not || *w != "NOT");
+            tokens.splice(i..=i, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
+        }
+        if is(&tokens[i], "trim") && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen) {
+            // Of blanks, where nothing else is said.
+            let side = ["both", "leading", "trailing"].iter().any(|side| sees(&tokens, i + 2, &[side]));
+            let from = i + 2 + usize::from(side);
+            if sees(&tokens, from, &["from"]) {
+                let span = tokens[from].span;
+                tokens.insert(from, TokenWithSpan { token: Token::SingleQuotedString(" ".into()), span });
+            }
         }
         if sees(&tokens, i, &["overriding", "system", "value"]) {
             cut.overriding = Some(Overriding::SystemValue);
@@ -184,6 +201,28 @@ pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Resul
         return Err(Error::unsupported(format!("{what} are not supported in AS OF SYSTEM TIME")).at(position));
     }
     Ok(Some(AsOfSystemTime { position, time: Box::new(time) }))
+}
+
+/// Whether an operand may end with a token: a name, a value, a bracket.
+fn ends_operand(t: &TokenWithSpan) -> bool {
+    match &t.token {
+        Token::Word(w) => {
+            w.quote_style.is_some() || matches!(w.keyword, Keyword::NoKeyword | Keyword::NULL | Keyword::TRUE | Keyword::FALSE)
+        }
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::RParen | Token::RBracket => true,
+        _ => false,
+    }
+}
+
+/// What sqlparser takes for a syntax error.
+fn refuse_copy(tokens: &[TokenWithSpan]) -> Result<()> {
+    if (0..tokens.len()).any(|i| sees(tokens, i, &["header", "match"])) {
+        return Err(Error::unsupported("COPY HEADER MATCH is not supported"));
+    }
+    if find_at_top(tokens, |t, i| is(&t[i], "where")).is_some() {
+        return Err(Error::unsupported("COPY … WHERE is not supported").hint("Copy into another table and INSERT … SELECT."));
+    }
+    Ok(())
 }
 
 /// sqlparser takes TRUE and FALSE for COPY's options; PostgreSQL takes ON and OFF as well (manual,

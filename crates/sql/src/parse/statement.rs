@@ -3,6 +3,7 @@
 
 use crate::catalog::jobs::Control;
 use sqlparser::ast;
+use std::borrow::Cow;
 
 /// One statement of a query string.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub struct Statement {
     pub overriding: Option<Overriding>,
     pub row_locks: RowLocks,
     /// What it says that means nothing here: a notice each.
-    pub ignored: Vec<&'static str>,
+    pub ignored: Vec<Cow<'static, str>>,
 }
 
 /// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR
@@ -104,8 +105,13 @@ pub enum Kind {
     Vacuum { of: Analyze, analyzes: bool },
     /// `ANALYZE` in all its forms.
     Analyze(Analyze),
-    /// `CHECKPOINT`, `CLUSTER`, `REINDEX`: maintenance that has no meaning here. The command tag.
-    Maintenance(&'static str),
+    /// `CHECKPOINT`, `CLUSTER`, `REINDEX`: maintenance that has no meaning here.
+    Maintenance {
+        tag: &'static str,
+        /// The tables that it names, and the indexes.
+        tables: Vec<ast::ObjectName>,
+        indexes: Vec<IndexName>,
+    },
     /// Recognised and refused with 0A000: what it is called.
     Unsupported(&'static str),
     /// Nothing but white space and comments.

@@ -2,11 +2,12 @@
 //! cursors, and what is accepted because there is nothing to do.
 
 use super::run::interruptible;
+use super::settings;
 use super::simple::Manner;
 use super::system::StatementSystem;
 use super::{Output, OutputColumn, Session};
 use crate::catalog::jobs::{self, Control};
-use crate::catalog::lookup::fold;
+use crate::catalog::lookup::{Name, fold};
 use crate::catalog::show::Show;
 use crate::env::Environment;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
@@ -97,7 +98,14 @@ impl<E: Environment> Session<E> {
                 self.run_analyze(what, out).await?;
                 out.command_complete("ANALYZE");
             }
-            Kind::Maintenance(tag) => {
+            Kind::Maintenance { tag, tables, indexes } => {
+                let catalog = self.catalog();
+                for table in tables {
+                    catalog.table(&self.names, &Name::from_ast(table)?)?;
+                }
+                for index in indexes {
+                    catalog.index(&self.names, index)?;
+                }
                 self.notice(out, "NOTICE", "00000", format!("{tag} has nothing to do: indexes and files are kept in order"));
                 out.command_complete(tag);
             }
@@ -222,7 +230,16 @@ impl<E: Environment> Session<E> {
                     return Ok(());
                 }
                 let is_list = name.eq_ignore_ascii_case("search_path");
-                self.set(&name, setting_value(values, is_list)?.as_deref(), local)
+                let value = setting_value(values, is_list)?;
+                self.set(&name, value.as_deref(), local)?;
+                if let Some(value) = value
+                    && let Some(inert) = settings::definition(&name.to_ascii_lowercase()).filter(|d| d.is_inert)
+                    && !value.eq_ignore_ascii_case(inert.default)
+                {
+                    let message = format!("setting \"{}\" has no effect. {}", inert.name, inert.description);
+                    self.notice(out, "NOTICE", "01000", message);
+                }
+                Ok(())
             }
             Set::SetTimeZone { local, value } => self.set("TimeZone", time_zone(value)?.as_deref(), *local),
             Set::SetNames { charset_name, .. } => self.set("client_encoding", Some(&charset_name.value), false),

@@ -149,6 +149,12 @@ fn read_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<C
     {
         return Err(Error::sql("22023", format!("COPY delimiter cannot be \"{}\"", format.delimiter as char)));
     }
+    if format.null.as_bytes().contains(&format.delimiter) {
+        return Err(Error::unsupported("COPY delimiter must not appear in the NULL specification"));
+    }
+    if is_csv && format.null.as_bytes().contains(&format.quote) {
+        return Err(Error::unsupported("CSV quote character must not appear in the NULL specification"));
+    }
     if is_csv && format.delimiter == format.quote {
         return Err(Error::sql("22023", "COPY delimiter and quote must be different"));
     }

@@ -14,6 +14,9 @@ pub(crate) struct Definition {
     pub kind: Kind,
     /// Whether clients are told of changes (`ParameterStatus`).
     pub is_reported: bool,
+    /// Accepted for PostgreSQL's clients, with a notice that says why nothing depends on it: the
+    /// description.
+    pub is_inert: bool,
     pub description: &'static str,
 }
 
@@ -61,7 +64,7 @@ const fn reported(
     kind: Kind,
     description: &'static str,
 ) -> Definition {
-    Definition { name, key, default, kind, is_reported: true, description }
+    Definition { name, key, default, kind, is_reported: true, is_inert: false, description }
 }
 const fn quiet(
     name: &'static str,
@@ -70,7 +73,17 @@ const fn quiet(
     kind: Kind,
     description: &'static str,
 ) -> Definition {
-    Definition { name, key, default, kind, is_reported: false, description }
+    Definition { name, key, default, kind, is_reported: false, is_inert: false, description }
+}
+
+const fn inert(
+    name: &'static str,
+    key: &'static str,
+    default: &'static str,
+    kind: Kind,
+    description: &'static str,
+) -> Definition {
+    Definition { is_inert: true, ..quiet(name, key, default, kind, description) }
 }
 
 /// Every setting, sorted by lower-case name.
@@ -180,70 +193,16 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Kind::Bool,
         "Whether rows of new REGIONAL BY ROW tables move to the region that updates them.",
     ),
-    quiet(
-        "enable_bitmapscan",
-        "enable_bitmapscan",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_hashagg",
-        "enable_hashagg",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_hashjoin",
-        "enable_hashjoin",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_indexonlyscan",
-        "enable_indexonlyscan",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_indexscan",
-        "enable_indexscan",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_material",
-        "enable_material",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_mergejoin",
-        "enable_mergejoin",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_nestloop",
-        "enable_nestloop",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet(
-        "enable_seqscan",
-        "enable_seqscan",
-        "on",
-        Kind::Bool,
-        "Accepted for PostgreSQL's clients; the planner chooses by itself.",
-    ),
-    quiet("enable_sort", "enable_sort", "on", Kind::Bool, "Accepted for PostgreSQL's clients; the planner chooses by itself."),
+    inert("enable_bitmapscan", "enable_bitmapscan", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_hashagg", "enable_hashagg", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_hashjoin", "enable_hashjoin", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_indexonlyscan", "enable_indexonlyscan", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_indexscan", "enable_indexscan", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_material", "enable_material", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_mergejoin", "enable_mergejoin", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_nestloop", "enable_nestloop", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_seqscan", "enable_seqscan", "on", Kind::Bool, "The planner chooses by itself."),
+    inert("enable_sort", "enable_sort", "on", Kind::Bool, "The planner chooses by itself."),
     quiet(
         "enforce_home_region",
         "enforce_home_region",
@@ -289,13 +248,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "The display format for interval values.",
     ),
     reported("is_superuser", "is_superuser", "on", Kind::ReadOnly, "Whether the current user is a superuser."),
-    quiet("jit", "jit", "off", Kind::Bool, "Accepted for PostgreSQL's clients; there is no just-in-time compilation."),
+    inert("jit", "jit", "off", Kind::Bool, "There is no just-in-time compilation."),
     quiet("lc_collate", "lc_collate", "C.UTF-8", Kind::ReadOnly, "The collation order locale."),
     quiet("lc_ctype", "lc_ctype", "C.UTF-8", Kind::ReadOnly, "The character classification and case conversion locale."),
-    quiet("lc_messages", "lc_messages", "C", Kind::Text, "The language in which messages are displayed."),
-    quiet("lc_monetary", "lc_monetary", "C", Kind::Text, "The locale for formatting monetary amounts."),
-    quiet("lc_numeric", "lc_numeric", "C", Kind::Text, "The locale for formatting numbers."),
-    quiet("lc_time", "lc_time", "C", Kind::Text, "The locale for formatting date and time values."),
+    inert("lc_messages", "lc_messages", "C", Kind::Text, "Messages, names and numbers are written as in English."),
+    inert("lc_monetary", "lc_monetary", "C", Kind::Text, "Messages, names and numbers are written as in English."),
+    inert("lc_numeric", "lc_numeric", "C", Kind::Text, "Messages, names and numbers are written as in English."),
+    inert("lc_time", "lc_time", "C", Kind::Text, "Messages, names and numbers are written as in English."),
     quiet(
         "locality_optimized_partitioned_index_scan",
         "locality_optimized_partitioned_index_scan",
@@ -304,7 +263,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "Whether rows of REGIONAL BY ROW tables are looked for in the gateway's region before the others.",
     ),
     quiet("lock_timeout", "lock_timeout", "0", MILLIS, "The maximum allowed duration of any wait for a lock."),
-    quiet("maintenance_work_mem", "maintenance_work_mem", "64MB", KILO_BYTES, "Accepted for PostgreSQL's clients."),
+    inert("maintenance_work_mem", "maintenance_work_mem", "64MB", KILO_BYTES, "Nothing depends on it."),
     quiet(
         "max_cross_region_round_trips",
         "max_cross_region_round_trips",
@@ -328,13 +287,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Kind::Bool,
         "When generating SQL fragments, quote all identifiers.",
     ),
-    quiet(
-        "random_page_cost",
-        "random_page_cost",
-        "4",
-        Kind::Float { min: 0.0, max: 1e300 },
-        "Accepted for PostgreSQL's clients; the planner has its own costs.",
-    ),
+    inert("random_page_cost", "random_page_cost", "4", Kind::Float { min: 0.0, max: 1e300 }, "The planner has its own costs."),
     quiet("row_security", "row_security", "on", Kind::Bool, "Enable row security."),
     quiet(
         "search_path",
@@ -343,13 +296,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Kind::List,
         "The schema search order for names that are not schema-qualified.",
     ),
-    quiet(
-        "seq_page_cost",
-        "seq_page_cost",
-        "1",
-        Kind::Float { min: 0.0, max: 1e300 },
-        "Accepted for PostgreSQL's clients; the planner has its own costs.",
-    ),
+    inert("seq_page_cost", "seq_page_cost", "1", Kind::Float { min: 0.0, max: 1e300 }, "The planner has its own costs."),
     reported("server_encoding", "server_encoding", "UTF8", Kind::ReadOnly, "The server (database) character set encoding."),
     reported("server_version", "server_version", "15.0", Kind::ReadOnly, "The server version."),
     quiet("server_version_num", "server_version_num", "150000", Kind::ReadOnly, "The server version as an integer."),
@@ -370,20 +317,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "Causes '...' strings to treat backslashes literally.",
     ),
     quiet("statement_timeout", "statement_timeout", "0", MILLIS, "The maximum allowed duration of any statement."),
-    quiet("synchronize_seqscans", "synchronize_seqscans", "on", Kind::Bool, "Accepted for PostgreSQL's clients."),
-    quiet(
+    inert("synchronize_seqscans", "synchronize_seqscans", "on", Kind::Bool, "Nothing depends on it."),
+    inert(
         "synchronous_commit",
         "synchronous_commit",
         "on",
         Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
-        "Accepted for PostgreSQL's clients; every commit is durable on a quorum.",
+        "Every commit is durable on a quorum.",
     ),
-    quiet(
+    inert(
         "tcp_keepalives_idle",
         "tcp_keepalives_idle",
         "0",
         Kind::Integer { min: 0, max: i32::MAX as i64, unit: None },
-        "Accepted for PostgreSQL's clients.",
+        "Nothing depends on it.",
     ),
     reported("TimeZone", "timezone", "UTC", Kind::TimeZone, "The time zone for displaying and interpreting time stamps."),
     quiet("timezone_abbreviations", "timezone_abbreviations", "Default", Kind::Text, "The file of time zone abbreviations."),
@@ -394,13 +341,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Kind::Only { accepted: &["off", "false", "0"], shown: "off" },
         "Treats expr=NULL as expr IS NULL.",
     ),
-    quiet(
-        "work_mem",
-        "work_mem",
-        "4MB",
-        KILO_BYTES,
-        "Accepted for PostgreSQL's clients; statements have one memory bound of their own.",
-    ),
+    inert("work_mem", "work_mem", "4MB", KILO_BYTES, "Statements have one memory bound of their own."),
     quiet("xmlbinary", "xmlbinary", "base64", Kind::Enum(&["base64", "hex"]), "How binary values are encoded in XML."),
     quiet(
         "xmloption",

@@ -130,7 +130,8 @@ pub(crate) fn severity_rank(severity: &str) -> u8 {
     }
 }
 
-fn definition(lower: &str) -> Option<&'static Definition> {
+/// A setting by its name in lower case.
+pub(super) fn definition(lower: &str) -> Option<&'static Definition> {
     DEFINITIONS.binary_search_by(|d| d.key().cmp(lower)).ok().map(|i| &DEFINITIONS[i])
 }
 

@@ -313,7 +313,7 @@ impl<E: Environment> Session<E> {
     /// A notice for each clause of a statement that means nothing here.
     pub(super) fn say_ignored(&self, statement: &Statement, out: &mut dyn Output) {
         for message in &statement.ignored {
-            self.notice(out, "NOTICE", "01000", *message);
+            self.notice(out, "NOTICE", "01000", message.as_ref());
         }
     }
     async fn run_plannable(

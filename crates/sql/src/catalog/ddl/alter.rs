@@ -120,7 +120,7 @@ impl Deriver<'_> {
             Op::ValidateConstraint { name } => self.validate_constraint(&table, &fold(name))?,
             Op::OwnerTo { new_owner } => table.owner = self.owner(new_owner)?,
             Op::SetOptionsParens { options } => {
-                super::table::check_storage_options(options)?;
+                self.table_parameters(options)?;
                 super::locality::set_inference(&mut table, options)?;
             }
             // Settings of mechanisms that do not exist here, in the state they already have.

@@ -6,6 +6,7 @@ use super::{Deriver, free_name};
 use crate::catalog::lookup::{Name, Relation, fold};
 use crate::catalog::{Index, IndexColumn, IndexState, Table, is_implicit_primary};
 use crate::parse::{AlterIndex, IndexName, NewIndex};
+use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, CreateIndex, Expr, Ident, IndexType, OrderBySort};
 
@@ -13,6 +14,7 @@ impl Deriver<'_> {
     pub(super) fn create_index(&mut self, new: &NewIndex) -> Result<()> {
         let create = &new.create;
         refuse_unsupported(create)?;
+        self.index_parameters(&create.with)?;
         let table = self.table(&create.table_name)?;
         let mut table = (*table).clone();
         let columns = self.key_of(&table, create)?;
@@ -53,6 +55,21 @@ impl Deriver<'_> {
         Ok(())
     }
 
+    /// Storage parameters of an index describe pages, which do not exist here.
+    fn index_parameters(&mut self, options: &[Expr]) -> Result<()> {
+        for option in options {
+            let (name, value) = match option {
+                Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, right } => (left.to_string(), right.to_string()),
+                other => (other.to_string(), String::new()),
+            };
+            if !matches!(name.to_ascii_lowercase().as_str(), "fillfactor" | "deduplicate_items") {
+                return Err(Error::sql("22023", format!("unrecognized parameter \"{name}\"")));
+            }
+            self.ignore_parameter(&name, &value);
+        }
+        Ok(())
+    }
+
     fn key_of(&self, table: &Table, create: &CreateIndex) -> Result<Vec<IndexColumn>> {
         let mut columns = Vec::with_capacity(create.columns.len());
         for part in &create.columns {
@@ -63,16 +80,13 @@ impl Deriver<'_> {
                         .hint("Add a column GENERATED ALWAYS AS (…) STORED and index that."));
                 }
             };
-            if let Some(class) = &part.operator_class {
-                let class = Name::from_ast(class)?.name;
-                if !class.ends_with("_ops") || class.contains("pattern") {
-                    return Err(Error::unsupported(format!("operator class \"{class}\" is not supported")));
-                }
-            }
             super::alter::refuse_being_added(table, &name)?;
             let (ordinal, column) =
                 table.column(&name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" does not exist")))?;
             check_indexable(&column.ty)?;
+            if let Some(class) = &part.operator_class {
+                check_operator_class(&Name::from_ast(class)?.name, &column.ty)?;
+            }
             let descending = match &part.column.options.sort {
                 None | Some(OrderBySort::Asc) => false,
                 Some(OrderBySort::Desc) => true,
@@ -183,14 +197,11 @@ impl Deriver<'_> {
     /// Foreign keys that point at the columns of a removed unique index and have no other one:
     /// (child's name, reference, constraint's name).
     fn orphaned_references(&self, table: &Table, removed: &Index) -> Result<Vec<(String, (DescriptorId, DescriptorId), String)>> {
-        let covers = |i: &Index, columns: &[u32]| {
-            i.unique && i.columns.len() == columns.len() && i.columns.iter().all(|c| columns.contains(&c.ordinal))
-        };
         let mut orphans = Vec::new();
         for (child_id, constraint) in &table.referenced_by {
             let child = if *child_id == table.id { table.clone() } else { self.table_by_id(*child_id)? };
             let Some(fk) = child.foreign_keys.iter().find(|f| f.id == *constraint) else { continue };
-            if covers(removed, &fk.parent_columns) && !table.indexes.iter().any(|i| covers(i, &fk.parent_columns)) {
+            if removed.will_be_key(&fk.parent_columns) && !table.indexes.iter().any(|i| i.is_key(&fk.parent_columns)) {
                 orphans.push((child.name.clone(), (*child_id, *constraint), fk.name.clone()));
             }
         }
@@ -221,16 +232,27 @@ fn refuse_unsupported(create: &CreateIndex) -> Result<()> {
     if !create.index_options.is_empty() || !create.alter_options.is_empty() {
         return Err(Error::unsupported("these index options are not supported"));
     }
-    for option in &create.with {
-        let name = match option {
-            Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, .. } => left.to_string(),
-            other => other.to_string(),
-        };
-        if !matches!(name.to_ascii_lowercase().as_str(), "fillfactor" | "deduplicate_items") {
-            return Err(Error::sql("22023", format!("unrecognized parameter \"{name}\"")));
-        }
-    }
     Ok(())
+}
+
+/// The operator classes of B-trees that order a type as it is ordered here (PostgreSQL manual,
+/// 11.10). Text is ordered by its bytes: those of patterns are the same order.
+fn check_operator_class(class: &str, ty: &Type) -> Result<()> {
+    let of_pattern = class.strip_suffix("_pattern_ops").filter(|of| matches!(*of, "text" | "varchar" | "bpchar"));
+    let of = of_pattern.or_else(|| class.strip_suffix("_ops")).unwrap_or_default();
+    let accepts = match of {
+        "text" | "varchar" => matches!(ty, Type::Text | Type::Varchar(_)),
+        "array" => ty.element().is_some(),
+        of => ty.internal_name() == of,
+    };
+    if accepts {
+        return Ok(());
+    }
+    let is_known = of == "array" || Type::all().iter().any(|t| check_indexable(t).is_ok() && t.internal_name() == of);
+    Err(match is_known {
+        true => Error::sql("42804", format!("operator class \"{class}\" does not accept data type {}", ty.name())),
+        false => Error::sql("42704", format!("operator class \"{class}\" does not exist for access method \"btree\"")),
+    })
 }
 
 /// An index of a table by its name, implicit ones left out.

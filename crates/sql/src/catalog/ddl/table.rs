@@ -21,6 +21,11 @@ impl Deriver<'_> {
     /// Whether it was created, and was not there before.
     pub(super) fn create_table(&mut self, create: &ast::CreateTable, locality: Option<&Locality>) -> Result<bool> {
         refuse_unsupported(create)?;
+        match &create.table_options {
+            CreateTableOptions::None => {}
+            CreateTableOptions::With(options) | CreateTableOptions::Options(options) => self.table_parameters(options)?,
+            _ => return Err(Error::unsupported("these table options are not supported")),
+        }
         let name = Name::from_ast(&create.name)?;
         let schema = self.catalog.schema_for_new(self.names(), &name)?.id;
         if self.catalog.is_relation_name_taken(schema, &name.name) {
@@ -227,6 +232,37 @@ impl Deriver<'_> {
         }
     }
 
+    /// PostgreSQL's storage parameters describe pages and vacuuming, which do not exist here:
+    /// accepted with a notice, since tools send them.
+    pub(super) fn table_parameters(&mut self, options: &[SqlOption]) -> Result<()> {
+        for option in options {
+            let (name, value) = match option {
+                SqlOption::KeyValue { key, value } => (fold(key), value.to_string()),
+                SqlOption::Ident(name) => (fold(name), String::new()),
+                other => return Err(Error::unsupported(format!("the table option {other} is not supported"))),
+            };
+            if name == super::locality::INFERENCE {
+                continue;
+            }
+            let is_known = ["autovacuum_", "toast", "vacuum_"].iter().any(|of| name.starts_with(of))
+                || matches!(
+                    name.as_str(),
+                    "fillfactor" | "parallel_workers" | "log_autovacuum_min_duration" | "user_catalog_table"
+                );
+            if !is_known {
+                return Err(Error::sql("22023", format!("unrecognized parameter \"{name}\"")));
+            }
+            self.ignore_parameter(&name, &value);
+        }
+        Ok(())
+    }
+    /// A notice, unless the value is what holds anyway.
+    pub(super) fn ignore_parameter(&mut self, name: &str, value: &str) {
+        if !(name.eq_ignore_ascii_case("fillfactor") && value == "100") {
+            self.notice("01000", format!("parameter \"{name}\" is ignored: rows and indexes are not kept in pages"));
+        }
+    }
+
     /// Generated columns may use every column but generated ones (PostgreSQL manual 5.3).
     pub(super) fn check_generated(&self, table: &Table) -> Result<()> {
         for column in table.columns.iter().filter(|c| c.state == ColumnState::Public) {
@@ -339,36 +375,6 @@ fn refuse_unsupported(create: &ast::CreateTable) -> Result<()> {
     ];
     if let Some((_, message)) = refusals.into_iter().find(|(refused, _)| *refused) {
         return Err(Error::unsupported(message));
-    }
-    match &create.table_options {
-        CreateTableOptions::None => Ok(()),
-        CreateTableOptions::With(options) | CreateTableOptions::Options(options) => check_storage_options(options),
-        _ => Err(Error::unsupported("these table options are not supported")),
-    }
-}
-
-/// PostgreSQL's storage parameters describe pages and vacuuming, which do not exist here: accepted,
-/// since tools send them.
-pub(super) fn check_storage_options(options: &[SqlOption]) -> Result<()> {
-    for option in options {
-        let name = match option {
-            SqlOption::KeyValue { key, .. } => fold(key),
-            SqlOption::Ident(name) => fold(name),
-            other => return Err(Error::unsupported(format!("the table option {other} is not supported"))),
-        };
-        let known = name.starts_with("autovacuum_") || name.starts_with("toast") || name.starts_with("vacuum_");
-        if !known
-            && !matches!(
-                name.as_str(),
-                super::locality::INFERENCE
-                    | "fillfactor"
-                    | "parallel_workers"
-                    | "log_autovacuum_min_duration"
-                    | "user_catalog_table"
-            )
-        {
-            return Err(Error::sql("22023", format!("unrecognized parameter \"{name}\"")));
-        }
     }
     Ok(())
 }

@@ -331,6 +331,20 @@ pub struct Index {
     pub comment: Option<String>,
 }
 
+impl Index {
+    /// Whether no two rows of the table have the same values in these columns, given in any order.
+    pub fn is_key(&self, columns: &[u32]) -> bool {
+        self.state == IndexState::Public && self.will_be_key(columns)
+    }
+    /// The same once it is built.
+    pub fn will_be_key(&self, columns: &[u32]) -> bool {
+        self.unique
+            && self.predicate.is_none()
+            && self.columns.len() == columns.len()
+            && self.columns.iter().all(|c| columns.contains(&c.ordinal))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexColumn {
     pub ordinal: u32,

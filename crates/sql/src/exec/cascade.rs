@@ -215,10 +215,8 @@ async fn replaced<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<bool> {
     let index = keys.parents.get(&child.table.id).into_iter().flatten().find(|(f, _, _)| f.id == fk.id).map(|(_, _, i)| *i);
-    let covers = |i: &crate::catalog::Index| {
-        i.unique && i.columns.len() == fk.parent_columns.len() && i.columns.iter().all(|c| fk.parent_columns.contains(&c.ordinal))
-    };
-    let Some(index) = index.or_else(|| parent.table.indexes.iter().position(covers)) else { return Ok(false) };
+    let is_key = |i: &crate::catalog::Index| i.is_key(&fk.parent_columns);
+    let Some(index) = index.or_else(|| parent.table.indexes.iter().position(is_key)) else { return Ok(false) };
     is_there(parent, index, fk, row, rt).await
 }
 

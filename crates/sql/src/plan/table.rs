@@ -262,15 +262,19 @@ fn mirror_of(plan: &TablePlan) -> Option<Mirror> {
     Some(Mirror { plan: Arc::new(TablePlan { table, ..plan.clone() }), inserts })
 }
 
-/// The position of the unique index over exactly these columns.
+/// The position of the unique index over exactly these columns; 55006 while it is being built.
 fn unique_index(table: &TableRef, columns: &[u32]) -> Result<usize> {
-    let covers = |i: &crate::catalog::Index| {
-        i.unique
-            && i.columns.len() == columns.len()
-            && i.columns.iter().all(|c| columns.contains(&c.ordinal))
-            && i.predicate.is_none()
-    };
-    table.indexes.iter().position(covers).ok_or_else(|| {
-        Error::sql("42830", format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name))
+    if let Some(at) = table.indexes.iter().position(|i| i.is_key(columns)) {
+        return Ok(at);
+    }
+    let name = &table.name;
+    Err(match table.indexes.iter().find(|i| i.will_be_key(columns)) {
+        Some(index) => {
+            Error::sql("55006", format!("index \"{}\", which a foreign key to \"{name}\" needs, is being built", index.name))
+        }
+        None => {
+            let message = format!("there is no unique constraint matching given keys for referenced table \"{name}\"");
+            Error::sql("42830", message)
+        }
     })
 }

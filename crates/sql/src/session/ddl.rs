@@ -210,6 +210,7 @@ impl<E: Environment> Session<E> {
             gateway_region: &locality.region,
             nodes: &nodes,
             private: &empty,
+            jobs: &changes.jobs,
             eval: &self.eval.with_catalog(&changes.catalog),
         };
         ddl::derive(statement, &changes.catalog, &context)

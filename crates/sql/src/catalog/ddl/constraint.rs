@@ -222,12 +222,13 @@ impl Deriver<'_> {
         let parent_name = Name::from_ast(&declaration.foreign_table)?;
         let is_self = self.is_self_reference(table, &parent_name)?;
         let mut parent = if is_self { table.clone() } else { (*self.catalog.table(self.names(), &parent_name)?).clone() };
-        let parent_columns = referred_columns(&parent, &declaration.referred_columns)?;
+        let parent_columns = self.referred_columns(&parent, &declaration.referred_columns)?;
         let joined = columns.join("_");
         let name = self.constraint_name(table, name, &joined, "fkey")?;
         check_key_types(table, &name, &ordinals, &parent, &parent_columns)?;
         let id = self.new_descriptor_id();
-        let validated = self.is_private(table.id);
+        // If its key is built by the same block, and that fails, this is taken back with it.
+        let validated = self.is_private(table.id) && parent.indexes.iter().any(|i| i.is_key(&parent_columns));
         let action = |a: &Option<ReferentialAction>| match a {
             None | Some(ReferentialAction::NoAction) => FkAction::NoAction,
             Some(ReferentialAction::Restrict) => FkAction::Restrict,
@@ -262,6 +263,40 @@ impl Deriver<'_> {
             self.jobs.push(Job::ValidateForeignKey { table: table.id, constraint: id, keep: false });
         }
         Ok(())
+    }
+
+    /// The parent's columns of a foreign key, which a unique constraint must cover exactly.
+    fn referred_columns(&self, parent: &Table, names: &[ast::Ident]) -> Result<Vec<u32>> {
+        if names.is_empty() {
+            if crate::catalog::is_implicit_primary(parent, parent.primary()) {
+                return Err(Error::sql("42704", format!("there is no primary key for referenced table \"{}\"", parent.name)));
+            }
+            return Ok(parent.primary().columns.iter().map(|c| c.ordinal).collect());
+        }
+        let mut ordinals = Vec::with_capacity(names.len());
+        for name in names.iter().map(fold) {
+            let (ordinal, _) = parent.column(&name).ok_or_else(|| {
+                Error::sql("42703", format!("column \"{name}\" referenced in foreign key constraint does not exist"))
+            })?;
+            ordinals.push(ordinal);
+        }
+        // One that another statement is building may come to nothing.
+        let is_built = |i: &Index| i.is_key(&ordinals) || (i.will_be_key(&ordinals) && self.builds(parent.id, i.id));
+        match parent.indexes.iter().any(is_built) {
+            true => Ok(ordinals),
+            false => Err(Error::sql(
+                "42830",
+                format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name),
+            )),
+        }
+    }
+    /// Whether an index is built when the open transaction block commits.
+    fn builds(&self, of: DescriptorId, id: u32) -> bool {
+        let is_it = |j: &Job| match j {
+            Job::BuildIndex { table, index } | Job::BuildPrimary { table, index } => (*table, *index) == (of, id),
+            _ => false,
+        };
+        self.context.jobs.iter().chain(&self.jobs).any(is_it)
     }
 
     fn is_self_reference(&self, table: &Table, parent: &Name) -> Result<bool> {
@@ -373,36 +408,6 @@ pub(in crate::catalog) fn replace_primary(table: &mut Table, at: usize) {
 fn mark_not_null(table: &mut Table, index: &Index) {
     for c in &index.columns {
         table.columns[c.ordinal as usize].not_null = true;
-    }
-}
-
-/// The parent's columns of a foreign key, which a unique constraint must cover exactly.
-fn referred_columns(parent: &Table, names: &[ast::Ident]) -> Result<Vec<u32>> {
-    if names.is_empty() {
-        if crate::catalog::is_implicit_primary(parent, parent.primary()) {
-            return Err(Error::sql("42704", format!("there is no primary key for referenced table \"{}\"", parent.name)));
-        }
-        return Ok(parent.primary().columns.iter().map(|c| c.ordinal).collect());
-    }
-    let mut ordinals = Vec::with_capacity(names.len());
-    for name in names.iter().map(fold) {
-        let (ordinal, _) = parent.column(&name).ok_or_else(|| {
-            Error::sql("42703", format!("column \"{name}\" referenced in foreign key constraint does not exist"))
-        })?;
-        ordinals.push(ordinal);
-    }
-    let covers = |i: &&Index| {
-        i.unique
-            && i.predicate.is_none()
-            && i.columns.len() == ordinals.len()
-            && i.columns.iter().all(|c| ordinals.contains(&c.ordinal))
-    };
-    match parent.indexes.iter().find(covers) {
-        Some(_) => Ok(ordinals),
-        None => Err(Error::sql(
-            "42830",
-            format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name),
-        )),
     }
 }
 

@@ -57,6 +57,8 @@ pub struct DdlContext<'a> {
     /// Tables created or truncated in the open transaction block: they are empty to everybody, so
     /// indexes and constraints on them need no job.
     pub private: &'a BTreeSet<DescriptorId>,
+    /// What the open transaction block will do when its change is committed.
+    pub jobs: &'a [Job],
     /// For reading literals, and for what `now()` is when a column is added with it as default.
     pub eval: &'a EvalContext,
 }

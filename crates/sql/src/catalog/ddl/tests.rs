@@ -64,8 +64,14 @@ impl Shell {
             assert!(is_ddl(&statement), "not DDL: {sql}");
             let (catalog, database) = (Arc::new(self.catalog.clone()), self.names.database.as_str().into());
             let eval = EvalContext { system: Arc::new(Expressions), catalog, database, ..EvalContext::default() };
-            let context =
-                DdlContext { names: &self.names, gateway_region: "eu", nodes: &self.nodes, private: &self.private, eval: &eval };
+            let context = DdlContext {
+                names: &self.names,
+                gateway_region: "eu",
+                nodes: &self.nodes,
+                private: &self.private,
+                jobs: &[],
+                eval: &eval,
+            };
             let ddl = derive(&statement, &self.catalog, &context)?;
             let version = SchemaVersion(self.catalog.version.0 + 1);
             self.catalog = self.catalog.apply(&ddl.change, version, Timestamp::from_micros(version.0));
@@ -394,4 +400,15 @@ fn long_names_are_cut_as_postgresql_cuts_them() {
     let name = object_name(&long, &long, "key");
     assert_eq!(name.len(), 63);
     assert!(name.ends_with("_key") && name.starts_with(&"x".repeat(29)));
+}
+
+/// A unique index that is being built knows only some of the rows, and may come to nothing.
+#[test]
+fn foreign_keys_do_not_rest_on_an_index_that_is_being_built() {
+    let mut s = Shell::new();
+    s.run("create table t (k int, a int unique); create unique index tu on t (k)");
+    assert_eq!(s.table("t").indexes.last().unwrap().state, IndexState::DeleteOnly, "its job has not begun");
+    assert_eq!(s.fail("create table c (p int references t (k))").0, "42830");
+    s.run("create table c (p int references t (a)); create unique index ta on t (a)");
+    assert_eq!(s.fail("drop index t_a_key").0, "2BP01");
 }

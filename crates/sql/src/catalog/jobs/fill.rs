@@ -226,6 +226,7 @@ mod tests {
             gateway_region: "eu",
             nodes: &nodes,
             private: &private,
+            jobs: &[],
             eval: &context.eval.with_catalog(&catalog),
         };
         let derived = crate::catalog::ddl::derive(&statement, &catalog, &ddl).unwrap();

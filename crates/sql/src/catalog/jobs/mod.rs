@@ -124,6 +124,7 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
             gateway_region: &locality.region,
             nodes: &nodes,
             private: &none,
+            jobs: &[],
             eval: &context.eval.with_catalog(&catalog),
         };
         let Ddl { tag, notices, change, jobs, .. } = super::ddl::derive(statement, &catalog, &ddl_context)?;
@@ -374,6 +375,7 @@ async fn take_back<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32
             gateway_region: &locality.region,
             nodes: &nodes,
             private: &none,
+            jobs: &[],
             eval: &context.eval,
         };
         super::ddl::derive(&statement, catalog, &ddl).ok().map(|derived| derived.change)

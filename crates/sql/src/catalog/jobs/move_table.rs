@@ -246,6 +246,7 @@ mod tests {
             gateway_region: "eu",
             nodes: &nodes,
             private: &private,
+            jobs: &[],
             eval: &context.eval,
         };
         let change = crate::catalog::ddl::derive(&statement, &catalog, &ddl).unwrap().change;

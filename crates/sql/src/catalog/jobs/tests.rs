@@ -40,8 +40,14 @@ impl Bench {
         let context = self.session.job_context(sql);
         let nodes = self.env.nodes();
         let none = BTreeSet::new();
-        let ddl =
-            DdlContext { names: &context.names, gateway_region: "us-east1", nodes: &nodes, private: &none, eval: &context.eval };
+        let ddl = DdlContext {
+            names: &context.names,
+            gateway_region: "us-east1",
+            nodes: &nodes,
+            private: &none,
+            jobs: &[],
+            eval: &context.eval,
+        };
         let Ddl { mut change, jobs, .. } = crate::catalog::ddl::derive(&statement, &catalog, &ddl).expect("a schema change");
         let id = DescriptorId(change.next_id);
         change.next_id += 1;

@@ -64,6 +64,8 @@ pub(crate) struct Scope {
     /// Why they may not stand in the part of it that is being bound.
     pub(crate) no_sets: Option<&'static str>,
     pub(crate) allow_windows: bool,
+    /// Why window functions may not stand in the part of it that is being bound.
+    pub(crate) no_windows: Option<Error>,
     pub(crate) named_windows: Vec<(String, ast::WindowSpec)>,
 }
 
@@ -95,8 +97,6 @@ pub(crate) struct Binder<'a> {
     pub(crate) writes: bool,
     pub(crate) cacheable: bool,
     pub(crate) depth: u32,
-    /// See [`Cte::weight`](super::rel::Cte): of those that were named so far.
-    pub(crate) cte_weight: usize,
     pub(crate) row_locks: crate::parse::RowLocks,
     pub(crate) known: super::estimate::Known,
     /// Where the stack was when binding began.
@@ -121,7 +121,6 @@ impl<'a> Binder<'a> {
             writes: false,
             cacheable: true,
             depth: 0,
-            cte_weight: 0,
             row_locks: Default::default(),
             known: Default::default(),
             stack: super::stack::mark(),
@@ -178,6 +177,16 @@ impl<'a> Binder<'a> {
         let before = scope.no_sets.replace(message);
         let bound = bind(self);
         self.scope().no_sets = before;
+        bound
+    }
+
+    /// Binds what must not contain window functions.
+    pub(crate) fn without_windows<R>(&mut self, refusal: Error, bind: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let Some(scope) = self.scopes.last_mut() else { return bind(self) };
+        let before = (std::mem::take(&mut scope.allow_windows), scope.no_windows.replace(refusal));
+        let bound = bind(self);
+        let scope = self.scope();
+        (scope.allow_windows, scope.no_windows) = before;
         bound
     }
 
@@ -368,9 +377,10 @@ pub(crate) fn is_noop(from: &Type, to: &Type) -> bool {
         (Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace, Type::Oid) => true,
         (Type::Oid, Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace) => true,
         (Type::Numeric(_), Type::Numeric(None)) | (Type::Varchar(_), Type::Varchar(None)) => true,
+        (Type::Char(_), Type::Char(0)) => true,
         (a, Type::Text | Type::Varchar(None)) if text(a) => true,
         // An array knows the type of its elements.
-        (Type::Array(a), Type::Array(b)) => a == b,
+        (Type::Array(a), Type::Array(b)) => a == b || a.without_modifier() == **b,
         (a, b) => matches!((int(a), int(b)), (Some(x), Some(y)) if x <= y),
     }
 }

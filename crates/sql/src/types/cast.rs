@@ -381,7 +381,5 @@ pub fn select_common_type(types: &[Type], what: &str) -> Result<Type> {
             return Err(Error::sql("42846", message));
         }
     }
-    // A modifier that all share survives.
-    let shared = types.iter().filter(|t| **t != Type::Unknown).all(|t| t == first);
-    Ok(if shared && first.same_base(&chosen) { first.clone() } else { chosen })
+    Ok(chosen)
 }

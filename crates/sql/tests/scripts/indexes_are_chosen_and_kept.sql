@@ -228,7 +228,7 @@ explain select * from ch where k = 'ab';
 ----
 QUERY PLAN
 Point Lookup using ch_pkey on ch
-  Index Cond: (k = 'ab   ')
+  Index Cond: (k = 'ab')
 Regions: us-east1
 (EXPLAIN)
 

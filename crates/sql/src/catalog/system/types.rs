@@ -107,6 +107,7 @@ fn param_name(p: &Param) -> String {
     match p {
         Param::Type(t) => t.name(),
         Param::AnyElement => "anyelement".into(),
+        Param::AnyNonArray => "anynonarray".into(),
         Param::AnyArray => "anyarray".into(),
         Param::AnyCompatible => "anycompatible".into(),
         Param::AnyCompatibleArray => "anycompatiblearray".into(),
@@ -118,6 +119,7 @@ fn param_oid(p: &Param) -> u32 {
     match p {
         Param::Type(t) => t.oid(),
         Param::AnyElement => 2283,
+        Param::AnyNonArray => 2776,
         Param::AnyArray => 2277,
         Param::AnyCompatible => 5077,
         Param::AnyCompatibleArray => 5078,

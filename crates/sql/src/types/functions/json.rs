@@ -176,6 +176,14 @@ fn compact(j: &Json, source: &str) -> String {
     if source.contains(&tight) { tight } else { canonical }
 }
 
+/// `jsonb -> integer`: a scalar is kept as an array of one (PostgreSQL, `jsonb_array_element`).
+fn element(j: &Json, index: i64) -> Option<&Json> {
+    match j {
+        Json::Array(_) | Json::Object(_) => j.at(index),
+        scalar => matches!(index, 0 | -1).then_some(scalar),
+    }
+}
+
 fn access(r: &mut Registry) {
     for t in ["json", "jsonb"] {
         r.operator("->", &format!("{t}, text -> {t}"), |c, a| match &a[0] {
@@ -183,11 +191,16 @@ fn access(r: &mut Registry) {
             _ => Ok(json_member(a.text(0)?, Some(a.text(1)?), None)?.map_or(Datum::Null, Datum::text)),
         });
         r.operator("->", &format!("{t}, int4 -> {t}"), |c, a| match &a[0] {
-            Datum::Jsonb(j) => Ok(result(c, j.at(a.int(1)?))),
+            Datum::Jsonb(j) => Ok(result(c, element(j, a.int(1)?))),
             _ => Ok(json_member(a.text(0)?, None, Some(a.int(1)?))?.map_or(Datum::Null, Datum::text)),
         });
         r.operator("->>", &format!("{t}, text -> text"), |_, a| Ok(scalar_text(document(a, 0)?.get(a.text(1)?))));
-        r.operator("->>", &format!("{t}, int4 -> text"), |_, a| Ok(scalar_text(document(a, 0)?.at(a.int(1)?))));
+        r.operator("->>", &format!("{t}, int4 -> text"), |_, a| {
+            Ok(match &a[0] {
+                Datum::Jsonb(j) => scalar_text(element(j, a.int(1)?)),
+                _ => scalar_text(document(a, 0)?.at(a.int(1)?)),
+            })
+        });
         r.operator("#>", &format!("{t}, text[] -> {t}"), |c, a| at_path(c, a, &path_of(a, None)?));
         r.operator("#>>", &format!("{t}, text[] -> text"), |_, a| Ok(scalar_text(path(&document(a, 0)?, &path_of(a, None)?))));
     }
@@ -442,7 +455,7 @@ fn build_object(c: &Call<'_>, a: &[Datum]) -> Result<String> {
     let mut out = vec![b'{'];
     for i in (0..a.len()).step_by(2) {
         if a[i].is_null() {
-            return Err(Error::sql("22004", format!("argument {} cannot be null", i + 1)).hint("Object keys should be text."));
+            return Err(Error::sql("22023", format!("argument {}: key must not be null", i + 1)));
         }
         if i > 0 {
             out.extend_from_slice(b", ");

@@ -16,6 +16,8 @@ pub enum Param {
     Type(Type),
     /// All `AnyElement`s and the elements of all `AnyArray`s of a call are one type.
     AnyElement,
+    /// The same, but no array.
+    AnyNonArray,
     AnyArray,
     /// As `AnyElement`, but the arguments are converted to their common type.
     AnyCompatible,
@@ -135,7 +137,8 @@ fn push<'a>(table: &'a mut BTreeMap<&'static str, Vec<Def>>, name: &'static str,
 
 fn param(text: &str) -> Param {
     match text {
-        "anyelement" | "anynonarray" => Param::AnyElement,
+        "anyelement" => Param::AnyElement,
+        "anynonarray" => Param::AnyNonArray,
         "anyarray" => Param::AnyArray,
         "anycompatible" => Param::AnyCompatible,
         "anycompatiblearray" => Param::AnyCompatibleArray,

@@ -38,6 +38,7 @@ fn accepts(param: &Param, arg: &Type) -> bool {
     match param {
         Param::Type(t) => can_cast(arg, t, CastContext::Implicit),
         Param::AnyArray | Param::AnyCompatibleArray => matches!(arg, Type::Array(_) | Type::Unknown),
+        Param::AnyNonArray => !matches!(arg, Type::Array(_)),
         Param::AnyElement | Param::AnyCompatible | Param::Any => true,
     }
 }
@@ -52,7 +53,7 @@ fn polymorphic(params: &[&Param], args: &[Type]) -> Option<Option<Type>> {
         any |= !matches!(p, Param::Type(_) | Param::Any);
         let e = match (p, a) {
             (Param::Type(_) | Param::Any, _) | (_, Type::Unknown) => continue,
-            (Param::AnyElement, t) => t.clone(),
+            (Param::AnyElement | Param::AnyNonArray, t) => t.clone(),
             (Param::AnyArray, t) => t.element()?.clone(),
             (Param::AnyCompatible, t) => {
                 compatible.push(t.clone());
@@ -185,11 +186,12 @@ fn narrow_by_category<'a>(left: &mut Vec<Candidate<'a>>, args: &[Type]) -> Optio
 fn concrete(param: &Param, arg: &Type, element: &Option<Type>) -> Type {
     let element = || element.clone().filter(|e| *e != Type::Unknown).unwrap_or(Type::Text);
     match param {
-        Param::Type(t) if t.same_base(arg) => arg.clone(),
+        // Parameters have no modifiers: `numeric(10,2) = '5.123'` rounds nothing.
+        Param::Type(t) if t.same_base(arg) => arg.without_modifier(),
         Param::Type(t) => t.clone(),
         Param::Any if *arg == Type::Unknown => Type::Text,
         Param::Any => arg.clone(),
-        Param::AnyElement | Param::AnyCompatible => element(),
+        Param::AnyElement | Param::AnyNonArray | Param::AnyCompatible => element(),
         Param::AnyArray | Param::AnyCompatibleArray => element().array_of(),
     }
 }

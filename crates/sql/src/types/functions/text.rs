@@ -116,9 +116,9 @@ fn initcap(s: &str) -> String {
     let mut inside = false;
     for c in s.chars() {
         if inside {
-            out.extend(c.to_lowercase());
+            out.push(lower(c));
         } else {
-            out.extend(c.to_uppercase());
+            out.push(upper(c));
         }
         inside = c.is_alphanumeric();
     }
@@ -508,10 +508,23 @@ fn overlay(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     text(format!("{}{by}{}", substring(s, 1, Some(from - 1))?, substring(s, from.saturating_add(len), None)?))
 }
 
+/// One character for one, as in PostgreSQL: `ß` stays as it is.
+fn one(mut mapped: impl Iterator<Item = char> + ExactSizeIterator, c: char) -> char {
+    if mapped.len() == 1 { mapped.next().unwrap_or(c) } else { c }
+}
+
+fn lower(c: char) -> char {
+    if c == 'İ' { 'i' } else { one(c.to_lowercase(), c) }
+}
+
+fn upper(c: char) -> char {
+    one(c.to_uppercase(), c)
+}
+
 fn chr(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     match a.int(0)? {
         0 => Err(Error::sql("54000", "null character not permitted")),
-        n if n < 0 => Err(Error::sql("54000", "character number must be positive")),
+        n if n < 0 => Err(Error::sql("22023", "character number must be positive")),
         n => match u32::try_from(n).ok().and_then(char::from_u32) {
             Some(c) => text(c.to_string()),
             None => Err(Error::sql("54000", format!("requested character too large for encoding: {n}"))),
@@ -553,8 +566,8 @@ fn strings(r: &mut Registry) {
     r.scalar("octet_length", "bytea -> int4", |_, a| count(a.bytes(0)?.len()));
     r.scalar("bit_length", "text -> int4", |_, a| count(a.text(0)?.len() * 8));
     r.scalar("bit_length", "bytea -> int4", |_, a| count(a.bytes(0)?.len() * 8));
-    r.scalar("lower", "text -> text", |_, a| text(a.text(0)?.to_lowercase()));
-    r.scalar("upper", "text -> text", |_, a| text(a.text(0)?.to_uppercase()));
+    r.scalar("lower", "text -> text", |_, a| text(a.text(0)?.chars().map(lower).collect::<String>()));
+    r.scalar("upper", "text -> text", |_, a| text(a.text(0)?.chars().map(upper).collect::<String>()));
     r.scalar("initcap", "text -> text", |_, a| text(initcap(a.text(0)?)));
     r.scalar("reverse", "text -> text", |_, a| text(a.text(0)?.chars().rev().collect::<String>()));
     for name in ["substring", "substr"] {

@@ -1,5 +1,6 @@
 //! Grouping.
 
+use super::bulk::Bulk;
 use super::op::{Frame, Op, Row, all_true, at_once, compare_keys, eval_all, eval_scalar, sort_by};
 use super::{BATCH, Runtime};
 use crate::env::Transaction;
@@ -14,13 +15,13 @@ use std::sync::Arc;
 struct Cell {
     state: Box<dyn Accumulator>,
     /// Arguments seen, for `DISTINCT`.
-    seen: BTreeSet<Row>,
+    seen: Bulk<BTreeSet<Row>>,
     /// Sort key and arguments, for `ORDER BY`: added at the end.
-    waiting: Vec<(Row, Row)>,
+    waiting: Bulk<Vec<(Row, Row)>>,
 }
 
 fn start(aggs: &[AggPlan]) -> Vec<Cell> {
-    aggs.iter().map(|a| Cell { state: a.aggregate.start(), seen: BTreeSet::new(), waiting: Vec::new() }).collect()
+    aggs.iter().map(|a| Cell { state: a.aggregate.start(), seen: Bulk::default(), waiting: Bulk::default() }).collect()
 }
 
 /// A row per group: keys, then results.
@@ -31,7 +32,7 @@ pub(crate) async fn rows<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    let mut groups: BTreeMap<Row, Vec<Cell>> = BTreeMap::new();
+    let mut groups: Bulk<BTreeMap<Row, Vec<Cell>>> = Bulk::default();
     if keys.is_empty() {
         groups.insert(Vec::new(), start(aggs));
     }
@@ -55,11 +56,11 @@ pub(crate) async fn rows<T: Transaction>(
         }
     }
     let mut out = Vec::with_capacity(groups.len());
-    for (key, mut cells) in groups {
+    for (key, mut cells) in groups.take() {
         rt.step().await?;
         let mut row = key;
         for (a, cell) in aggs.iter().zip(&mut cells) {
-            let mut waiting = std::mem::take(&mut cell.waiting);
+            let mut waiting = std::mem::take(&mut cell.waiting).take();
             if !waiting.is_empty() {
                 waiting = sort_by(waiting, |x, y| compare_keys(&x.0, &y.0, &a.order), rt).await?;
             }

@@ -5,6 +5,8 @@
 //! value, and the evaluation starts again with it in hand. That keeps SQL's rules about what is not
 //! evaluated (`CASE`, `COALESCE`, `AND`) without a second evaluator.
 
+use super::bulk::Bulk;
+use super::op::Kept;
 use crate::plan::expr::*;
 use crate::types::cast::cast;
 use crate::types::compare::Exact;
@@ -151,25 +153,40 @@ impl Memo {
 /// Rows of a subquery.
 #[derive(Default)]
 pub(crate) struct Rows {
-    pub(crate) rows: Vec<Vec<Datum>>,
+    pub(crate) rows: Kept,
     /// For `IN`.
     members: OnceLock<Members>,
     /// For `ARRAY`.
-    array: OnceLock<Arc<ArrayValue>>,
+    array: OnceLock<Result<Datum>>,
 }
 
 impl Rows {
-    pub(crate) fn new(rows: Vec<Vec<Datum>>) -> Rows {
+    pub(crate) fn new(rows: Kept) -> Rows {
         Rows { rows, ..Rows::default() }
     }
-    fn members(&self) -> &Members {
-        self.members.get_or_init(|| Members::new(self.rows.clone()))
+    /// Makes what evaluations look at: slow, if they are many.
+    pub(crate) fn prepare(&self, kind: &SubqueryKind) {
+        match kind {
+            SubqueryKind::Quantified { meets, quantifier, .. } if sought(meets, *quantifier).is_some() => {
+                self.members();
+            }
+            SubqueryKind::Array(element) => {
+                let _ = self.array(element);
+            }
+            _ => {}
+        }
     }
-    fn array(&self, element: &Type) -> Arc<ArrayValue> {
+    fn members(&self) -> &Members {
+        self.members.get_or_init(|| Members::new(self.rows.to_vec()))
+    }
+    /// Arrays become the rows of one of more dimensions.
+    fn array(&self, element: &Type) -> Result<Datum> {
         let make = || {
             let items: Vec<Datum> = self.rows.iter().map(|r| r[0].clone()).collect();
-            let dims = if items.is_empty() { Vec::new() } else { vec![(items.len(), 1)] };
-            Arc::new(ArrayValue { element: element.clone(), dims, items })
+            match items.iter().any(|item| matches!(item, Datum::Array(_))) {
+                true => ArrayValue::nest(element.clone(), &items),
+                false => Ok(ArrayValue::datum(element.clone(), items)),
+            }
         };
         self.array.get_or_init(make).clone()
     }
@@ -177,7 +194,7 @@ impl Rows {
 
 /// Rows of one width, to look rows up in.
 pub(crate) struct Members {
-    whole: HashSet<Vec<Datum>>,
+    whole: Bulk<HashSet<Vec<Datum>>>,
     with_nulls: Vec<Vec<Datum>>,
 }
 
@@ -187,7 +204,7 @@ impl Members {
     }
     fn new(rows: Vec<Vec<Datum>>) -> Members {
         let (with_nulls, whole): (Vec<_>, Vec<_>) = rows.into_iter().partition(|r| r.iter().any(Datum::is_null));
-        Members { whole: whole.into_iter().collect(), with_nulls }
+        Members { whole: whole.into_iter().collect::<HashSet<_>>().into(), with_nulls }
     }
     /// Whether one of them equals a row; `None`: a `NULL` keeps that from being known.
     fn have(&self, row: &[Datum]) -> Option<bool> {
@@ -539,6 +556,15 @@ fn membership(how: &Meets, all: bool) -> Option<bool> {
     }
 }
 
+/// The same of a subquery's rows.
+fn sought(how: &Meets, quantifier: Quantifier) -> Option<bool> {
+    if quantifier == Quantifier::Sole { None } else { membership(how, quantifier == Quantifier::All) }
+}
+
+fn too_many_rows() -> Error {
+    Error::sql("21000", "more than one row returned by a subquery used as an expression")
+}
+
 /// Whether an array is the same one as long as the statement runs.
 fn is_settled(array: &Expr) -> bool {
     match array {
@@ -562,19 +588,24 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
         SubqueryKind::Scalar => match rows.rows.as_slice() {
             [] => Datum::Null,
             [row] => row[0].clone(),
-            _ => return Err(Error::sql("21000", "more than one row returned by a subquery used as an expression").into()),
+            _ => return Err(too_many_rows().into()),
         },
-        SubqueryKind::Array(element) => Datum::Array(rows.array(element)),
-        SubqueryKind::Quantified { left, meets: how, all } => {
+        SubqueryKind::Array(element) => rows.array(element)?,
+        SubqueryKind::Quantified { left, meets: how, quantifier } => {
             let left = left.iter().map(|l| eval(l, env)).collect::<Result<Vec<_>, Stop>>()?;
-            if let Some(holds) = membership(how, *all) {
+            if let Some(holds) = sought(how, *quantifier) {
                 return Ok(known(rows.members().have(&left).map(|there| there == holds)));
             }
             let outcome = |right: &Vec<Datum>| match how {
                 Meets::Row(row) => row_meets(row, &left, right, env.ctx),
                 one => meets(one, &left[0], &right[0], env.ctx),
             };
-            fold(rows.rows.iter().map(outcome), *all)?
+            match (quantifier, rows.rows.as_slice()) {
+                (Quantifier::Sole, []) => Datum::Null,
+                (Quantifier::Sole, [row]) => known(outcome(row)?),
+                (Quantifier::Sole, _) => return Err(too_many_rows().into()),
+                (_, rows) => fold(rows.iter().map(outcome), *quantifier == Quantifier::All)?,
+            }
         }
     })
 }

@@ -41,6 +41,7 @@ pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
             written: BTreeSet::new(),
             touched: BTreeSet::new(),
             is_anywhere: false,
+            shown: BTreeSet::new(),
         };
         let mut took = None;
         if analyze {
@@ -139,6 +140,8 @@ struct Tree<'t> {
     touched: BTreeSet<GroupId>,
     /// One of them may touch rows anywhere.
     is_anywhere: bool,
+    /// The common table expressions whose insides are shown already.
+    shown: BTreeSet<usize>,
 }
 
 impl Tree<'_> {
@@ -257,6 +260,10 @@ impl Tree<'_> {
             }
             Node::Cte { name, body, step, .. } => {
                 self.line(depth, head(&format!("CTE {name}")));
+                // What it is made of is shown where it is named first.
+                if !self.shown.insert(Arc::as_ptr(body) as usize) {
+                    return;
+                }
                 self.node(body, depth + 1);
                 if let Some((s, _)) = step {
                     self.node(s, depth + 1);

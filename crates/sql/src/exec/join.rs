@@ -5,8 +5,9 @@
 //!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
 //!   for a whole batch of left rows at once: one round trip if the group is far away.
 
+use super::bulk::Bulk;
 use super::groups::{self, Groups};
-use super::op::{Frame, Op, Row, State, all_true, collect, dispose, eval_all};
+use super::op::{Frame, Kept, Op, Row, State, all_true, collect, eval_all};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
 use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
@@ -24,7 +25,7 @@ pub(crate) struct JoinState {
     /// Joined rows not yet handed on.
     out: VecDeque<Row>,
     /// The right side, if it is kept; whether each of its rows found a partner.
-    right: Option<Arc<Vec<Row>>>,
+    right: Option<Arc<Kept>>,
     matched: Vec<bool>,
     table: Table,
 }
@@ -33,27 +34,15 @@ pub(crate) struct JoinState {
 #[derive(Default)]
 struct Table {
     /// The first and the last row of each key. Only looked up in: its order means nothing.
-    ends: HashMap<Row, (usize, usize)>,
+    ends: Bulk<HashMap<Row, (usize, usize)>>,
     /// For each row the next one of the same key.
     next: Vec<Option<usize>>,
-}
-
-impl Drop for JoinState {
-    /// A million rows take longer to be given back than other sessions can wait.
-    fn drop(&mut self) {
-        let Table { ends, next } = std::mem::take(&mut self.table);
-        dispose(ends);
-        drop(next);
-        if let Some(rows) = self.right.take().and_then(Arc::into_inner) {
-            dispose(rows);
-        }
-    }
 }
 
 impl Table {
     /// Room for so many rows: to grow step by step would move all of them at once, again and again.
     fn with_capacity(rows: usize) -> Table {
-        Table { ends: HashMap::with_capacity(rows), next: Vec::with_capacity(rows) }
+        Table { ends: HashMap::with_capacity(rows).into(), next: Vec::with_capacity(rows) }
     }
     /// Adds the next row; one without a key has no partner.
     fn add(&mut self, key: Option<Row>) {
@@ -126,11 +115,11 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         table: Table::default(),
     };
     if let Some(right) = right {
-        let rows = collect(right, frame, rt).await?;
+        let rows = Kept::from(collect(right, frame, rt).await?);
         state.matched = vec![false; rows.len()];
         if let Some(keys) = keys {
             state.table = Table::with_capacity(rows.len());
-            for row in &rows {
+            for row in rows.iter() {
                 rt.step().await?;
                 let key = eval_all(keys, row, frame, rt).await?;
                 // NULL equals nothing.
@@ -180,7 +169,7 @@ async fn step<T: Transaction>(
                 return Ok(());
             }
             let mut frames: Vec<Frame> = Vec::with_capacity(rows.len());
-            for row in &rows {
+            for row in rows.iter() {
                 frames.push(eval_all(args, row, frame, rt).await?.into());
             }
             let mut found = match &**right {

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod api;
+mod bulk;
 mod cascade;
 mod dml;
 pub(crate) mod entries;
@@ -36,12 +37,14 @@ use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
 use eval::Memo;
 use meridian_base::{Error, Result};
-use op::{Op, Row};
+use op::{Kept, Op, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Rows handled at a time.
 pub(crate) const BATCH: usize = 256;
+/// And fewer, as soon as what is computed for them has so many bytes.
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// After so many steps (expressions computed, rows moved) the clock is looked at.
 const STEPS: u32 = 64;
 /// After so many microseconds the other sessions of the thread have their turn.
@@ -62,8 +65,8 @@ pub(crate) struct Runtime<'r, T> {
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) memo: Memo,
-    pub(crate) work_tables: BTreeMap<u32, Arc<Vec<Row>>>,
-    pub(crate) ctes: HashMap<(u32, Exact), Arc<Vec<Row>>>,
+    pub(crate) work_tables: BTreeMap<u32, Arc<Kept>>,
+    pub(crate) ctes: HashMap<(u32, Exact), Arc<Kept>>,
     pub(crate) memory: usize,
     /// Rows and microseconds by node, for `EXPLAIN ANALYZE`.
     pub(crate) stats: Option<BTreeMap<usize, Stat>>,

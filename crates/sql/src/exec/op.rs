@@ -1,9 +1,10 @@
 //! Operators: the state of a running plan.
 
+use super::bulk::Bulk;
 use super::eval::{Env, Members, Memo, Missing, Rows, Stop, are_large, eval, holds, is_true};
-use super::{BATCH, Runtime, aggregate, dml, join, lock_rows, scan, window};
+use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, scan, size, window};
 use crate::env::Transaction;
-use crate::plan::expr::{Expr, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
+use crate::plan::expr::{Expr, Quantifier, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
 use crate::types::compare::Exact;
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub(crate) type Row = Vec<Datum>;
+/// Rows that a statement holds.
+pub(crate) type Kept = Bulk<Vec<Row>>;
 /// The values a correlated plan was started with.
 pub(crate) type Frame = Arc<[Datum]>;
 
@@ -29,8 +32,15 @@ pub(crate) struct Op {
 pub(crate) enum State {
     New,
     /// Rows that are all there.
-    Rows(VecDeque<Row>),
+    Rows(Bulk<VecDeque<Row>>),
+    /// Rows that are all there, and that others read too; so many of them are read.
+    Shared(Arc<Kept>, usize),
     Input(Box<Op>),
+    /// Rows of the input that are not computed from yet.
+    Project {
+        input: Box<Op>,
+        rows: VecDeque<Row>,
+    },
     Scan(scan::ScanState),
     Limit {
         input: Box<Op>,
@@ -39,7 +49,7 @@ pub(crate) enum State {
     },
     Distinct {
         input: Box<Op>,
-        seen: BTreeSet<Row>,
+        seen: Bulk<BTreeSet<Row>>,
         last: Option<Row>,
     },
     Join(Box<join::JoinState>),
@@ -90,19 +100,41 @@ impl Op {
                 self.state = State::Input(op);
                 Ok(r)
             }
-            Node::Project { input, exprs } => {
-                let mut op = self.input(input);
-                let rows = op.next(rt, want).await?;
-                self.state = State::Input(op);
-                let Some(rows) = rows else { return Ok(None) };
-                Ok(Some(project(rows, exprs, &self.frame, rt).await?))
-            }
+            Node::Project { input, exprs } => self.project(input, exprs, rt, want).await,
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
             Node::LockRows { input, plan } => lock_rows::next(self, input, plan, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
             _ => self.computed(&node, rt).await,
         }
+    }
+
+    /// Rows of large values are few at a time: whoever asked has room for [`BATCH`] usual ones.
+    async fn project<T: Transaction>(
+        &mut self,
+        input: &Arc<Node>,
+        exprs: &[Scalar],
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<Option<Vec<Row>>> {
+        if matches!(self.state, State::New) {
+            self.state = State::Project { input: self.child(input), rows: VecDeque::new() };
+        }
+        let frame = self.frame.clone();
+        let State::Project { input, rows } = &mut self.state else { return Ok(None) };
+        if rows.is_empty() {
+            let Some(next) = input.next(rt, want).await? else { return Ok(None) };
+            *rows = next.into();
+        }
+        let (mut out, mut bytes) = (Vec::with_capacity(rows.len()), 0);
+        while bytes < BATCH_BYTES
+            && let Some(row) = rows.pop_front()
+        {
+            let row = eval_all(exprs, &row, &frame, rt).await?;
+            bytes += row.iter().map(size).sum::<usize>();
+            out.push(row);
+        }
+        Ok(Some(out))
     }
 
     /// The only input, opened when first needed.
@@ -116,11 +148,28 @@ impl Op {
     /// Operators that compute everything first.
     async fn computed<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
         if matches!(self.state, State::New) {
-            self.state = State::Rows(self.all_rows(node, rt).await?.into());
+            self.state = match node {
+                Node::Cte { id, body, step, args, .. } => {
+                    let args = eval_all(args, &[], &self.frame, rt).await?;
+                    State::Shared(cte(*id, body, step.as_ref(), args, rt).await?, 0)
+                }
+                Node::WorkTable { id } => State::Shared(rt.shared.work_tables.get(id).cloned().unwrap_or_default(), 0),
+                _ => State::Rows(VecDeque::from(self.all_rows(node, rt).await?).into()),
+            };
         }
-        let State::Rows(rows) = &mut self.state else { return Ok(None) };
-        let take = rows.len().min(BATCH);
-        Ok((take > 0).then(|| rows.drain(..take).collect()))
+        let next: Vec<Row> = match &mut self.state {
+            State::Rows(rows) => {
+                let take = rows.len().min(BATCH);
+                rows.drain(..take).collect()
+            }
+            State::Shared(rows, read) => {
+                let from = *read;
+                *read = rows.len().min(from + BATCH);
+                rows[from..*read].to_vec()
+            }
+            _ => Vec::new(),
+        };
+        Ok((!next.is_empty()).then_some(next))
     }
 
     async fn all_rows<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
@@ -151,7 +200,9 @@ impl Op {
                     for row in rows {
                         for more in set_rows(calls, &row, &frame, rt).await? {
                             rt.step().await?;
-                            out.push(row.iter().cloned().chain(one_value_each(calls, more)).collect());
+                            let row: Row = row.iter().cloned().chain(one_value_each(calls, more)).collect();
+                            rt.keep(std::slice::from_ref(&row))?;
+                            out.push(row);
                         }
                     }
                 }
@@ -172,17 +223,12 @@ impl Op {
                 let (l, r) = (collect(left, &frame, rt).await?, collect(right, &frame, rt).await?);
                 set_operation(*op, *all, l, r, rt).await
             }
-            Node::Cte { id, body, step, args, .. } => {
-                let args = eval_all(args, &[], &frame, rt).await?;
-                cte(*id, body, step.as_ref(), args, rt).await
-            }
             Node::First { before, input } => {
                 for b in before {
                     collect(b, &frame, rt).await?;
                 }
                 collect(input, &frame, rt).await
             }
-            Node::WorkTable { id } => Ok(rt.shared.work_tables.get(id).map(|r| r.to_vec()).unwrap_or_default()),
             Node::Dml(plan) => dml::rows(plan, &frame, rt).await,
             _ => Err(Error::internal("an operator cannot be run")),
         }
@@ -226,7 +272,7 @@ impl Op {
         want: usize,
     ) -> Result<Option<Vec<Row>>> {
         if matches!(self.state, State::New) {
-            self.state = State::Distinct { input: self.child(input), seen: BTreeSet::new(), last: None };
+            self.state = State::Distinct { input: self.child(input), seen: Bulk::default(), last: None };
         }
         let frame = self.frame.clone();
         let State::Distinct { input, seen, last } = &mut self.state else { return Ok(None) };
@@ -288,34 +334,12 @@ impl Most {
 /// All rows of a plan.
 pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
     let mut op = Op::new(node, frame);
-    let mut out = Vec::new();
+    let mut out = Kept::default();
     while let Some(rows) = op.next(rt, usize::MAX).await? {
         rt.keep(&rows)?;
         out.extend(rows);
     }
-    Ok(out)
-}
-
-/// So many items are given back at once.
-const DISPOSED_AT_ONCE: usize = 1_024;
-
-/// Gives back what may be millions of items, in pieces between which other sessions have the
-/// thread.
-pub(crate) fn dispose<C>(items: C)
-where
-    C: IntoIterator<IntoIter: ExactSizeIterator + Send + 'static>,
-{
-    let mut items = items.into_iter();
-    if items.len() > DISPOSED_AT_ONCE
-        && let Ok(scheduler) = tokio::runtime::Handle::try_current()
-    {
-        scheduler.spawn(async move {
-            while items.len() > 0 {
-                items.by_ref().take(DISPOSED_AT_ONCE).for_each(drop);
-                tokio::task::yield_now().await;
-            }
-        });
-    }
+    Ok(out.take())
 }
 
 pub(crate) async fn filter<T: Transaction>(
@@ -353,14 +377,6 @@ pub(crate) async fn all_true<T: Transaction>(
         }
     }
     Ok(true)
-}
-
-async fn project<T: Transaction>(rows: Vec<Row>, exprs: &[Scalar], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
-    let mut out = Vec::with_capacity(rows.len());
-    for row in rows {
-        out.push(eval_all(exprs, &row, frame, rt).await?);
-    }
-    Ok(out)
 }
 
 pub(crate) async fn eval_all<T: Transaction>(
@@ -493,11 +509,11 @@ async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut R
     let frame: Frame = args.clone().into();
     let enough = match s.kind {
         SubqueryKind::Exists => 1,
-        SubqueryKind::Scalar => 2,
+        SubqueryKind::Scalar | SubqueryKind::Quantified { quantifier: Quantifier::Sole, .. } => 2,
         _ => usize::MAX,
     };
     let mut op = Op::new(&plan.node, &frame);
-    let mut rows = Vec::new();
+    let mut rows = Kept::default();
     while rows.len() < enough {
         match op.next(rt, enough - rows.len()).await? {
             Some(more) => rows.extend(more),
@@ -505,13 +521,18 @@ async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut R
         }
     }
     rt.keep(&rows)?;
+    let rows = Arc::new(Rows::new(rows));
+    if rows.rows.len() > 4 * BATCH {
+        let (made, kind) = (rows.clone(), s.kind.clone());
+        rt.aside(move || made.prepare(&kind)).await?;
+    }
     let memo = &mut rt.shared.memo;
     memo.size += 1;
     if memo.size > MEMO_MAX {
         memo.subqueries.clear();
         memo.size = 1;
     }
-    memo.subqueries.insert((s.slot, Exact(args)), Arc::new(Rows::new(rows)));
+    memo.subqueries.insert((s.slot, Exact(args)), rows);
     Ok(())
 }
 
@@ -644,7 +665,12 @@ pub(crate) async fn sort<T: Transaction>(
         keyed.push((sort_key(keys, &row, frame, rt).await?, row));
     }
     let sorted = sort_by(keyed, |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
-    Ok(sorted.into_iter().map(|(_, r)| r).collect())
+    let mut rows = Vec::with_capacity(sorted.len());
+    for (_, row) in sorted {
+        rt.step().await?;
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 async fn sort_key<T: Transaction>(keys: &[SortPlan], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
@@ -743,11 +769,11 @@ async fn set_operation<T: Transaction>(
     r: Vec<Row>,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    let mut out = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut out = Kept::default();
+    let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
     if op == SetOp::Union {
         if all {
-            out = l;
+            let mut out = l;
             out.extend(r);
             return Ok(out);
         }
@@ -757,9 +783,9 @@ async fn set_operation<T: Transaction>(
                 out.push(row);
             }
         }
-        return Ok(out);
+        return Ok(out.take());
     }
-    let mut right: BTreeMap<Row, usize> = BTreeMap::new();
+    let mut right: Bulk<BTreeMap<Row, usize>> = Bulk::default();
     for row in r {
         rt.step().await?;
         *right.entry(row).or_default() += 1;
@@ -778,7 +804,7 @@ async fn set_operation<T: Transaction>(
             out.push(row);
         }
     }
-    Ok(out)
+    Ok(out.take())
 }
 
 /// A common table expression, computed once per statement and frame.
@@ -788,19 +814,20 @@ async fn cte<T: Transaction>(
     step: Option<&(Arc<Node>, bool)>,
     args: Row,
     rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
+) -> Result<Arc<Kept>> {
     let key = (id, Exact(args));
     if let Some(rows) = rt.shared.ctes.get(&key) {
-        return Ok(rows.to_vec());
+        return Ok(rows.clone());
     }
     let frame: Frame = key.1.0.clone().into();
-    let mut rows = collect(body, &frame, rt).await?;
+    let mut rows = Kept::from(collect(body, &frame, rt).await?);
     if let Some((step, distinct)) = step {
-        let mut seen: BTreeSet<Row> = BTreeSet::new();
+        let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
         if *distinct {
-            rows.retain(|r| seen.insert(r.clone()));
+            rows = unseen(rows, &mut seen, rt).await?;
         }
-        let mut work = rows.clone();
+        // Each round works on the rows that the one before it added.
+        let mut work = copies(&rows, rt).await?;
         while !work.is_empty() {
             rt.pause().await?;
             let outer = rt.shared.work_tables.insert(id, Arc::new(work));
@@ -809,16 +836,38 @@ async fn cte<T: Transaction>(
                 Some(w) => rt.shared.work_tables.insert(id, w),
                 None => rt.shared.work_tables.remove(&id),
             };
-            work = next?;
+            work = Kept::from(next?);
             // Subqueries over the work table must not answer for the next round.
             rt.shared.memo.subqueries.clear();
             if *distinct {
-                work.retain(|r| seen.insert(r.clone()));
+                work = unseen(work, &mut seen, rt).await?;
             }
             rt.keep(&work)?;
-            rows.extend(work.iter().cloned());
+            rows.extend(copies(&work, rt).await?.take());
         }
     }
-    rt.shared.ctes.insert(key, Arc::new(rows.clone()));
+    let rows = Arc::new(rows);
+    rt.shared.ctes.insert(key, rows.clone());
     Ok(rows)
+}
+
+/// The rows that were not seen before.
+async fn unseen<T: Transaction>(rows: Kept, seen: &mut BTreeSet<Row>, rt: &mut Runtime<'_, T>) -> Result<Kept> {
+    let mut out = Kept::default();
+    for row in rows.take() {
+        rt.step().await?;
+        if seen.insert(row.clone()) {
+            out.push(row);
+        }
+    }
+    Ok(out)
+}
+
+async fn copies<T: Transaction>(rows: &[Row], rt: &mut Runtime<'_, T>) -> Result<Kept> {
+    let mut out = Kept::from(Vec::with_capacity(rows.len()));
+    for row in rows {
+        rt.step().await?;
+        out.push(row.clone());
+    }
+    Ok(out)
 }

@@ -2,6 +2,7 @@
 //! at a frame of rows around each.
 
 use super::Runtime;
+use super::bulk::Bulk;
 use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar, sort_by};
 use crate::env::Transaction;
 use crate::plan::physical::{BoundPlan, Node, WindowPlan};
@@ -87,7 +88,7 @@ async fn partition<T: Transaction>(
         rt.step().await?;
         last[i] = if peer(i, i + 1) { last[i + 1] } else { i + 1 };
     }
-    let mut args = Vec::with_capacity(n);
+    let mut args = Bulk::from(Vec::with_capacity(n));
     for r in rows {
         rt.step().await?;
         args.push(eval_all(&call.args, &r.row, frame, rt).await?);

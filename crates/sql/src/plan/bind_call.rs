@@ -67,6 +67,22 @@ impl Binder<'_> {
             "nextval" | "currval" | "lastval" | "setval" => return self.sequence_call(&name, &args),
             _ => {}
         }
+        const WINDOW_FUNCTIONS: [&str; 11] = [
+            "row_number",
+            "rank",
+            "dense_rank",
+            "percent_rank",
+            "cume_dist",
+            "ntile",
+            "lag",
+            "lead",
+            "first_value",
+            "last_value",
+            "nth_value",
+        ];
+        if WINDOW_FUNCTIONS.contains(&name.as_str()) {
+            return Err(Error::sql("42809", format!("window function {name} requires an OVER clause")));
+        }
         match kind(&name) {
             Some(FunctionKind::Aggregate) => self.aggregate(f, &name, list, &args),
             Some(FunctionKind::Set) => self.set_returning(&name, &args),
@@ -131,6 +147,7 @@ impl Binder<'_> {
         // As the comparison takes it: of `NULLIF(3, 2.5)` the three is numeric.
         let (_, ty, _) = self.meets("=", &l.ty, &r.ty).map_err(|e| self.at_operator(e, a))?;
         let equal = self.operator_typed("=", l.clone(), r, a)?;
+        let ty = if l.ty.same_base(&ty) { l.ty.clone() } else { ty };
         let l = self.coerce(l, &ty, CastContext::Implicit)?;
         Ok(Typed::new(Expr::Case(vec![(equal.expr, Expr::NULL)], Some(Box::new(l))), ty))
     }
@@ -184,8 +201,10 @@ impl Binder<'_> {
         // Nothing inside an aggregate's arguments may be an aggregate.
         let saved = self.scope().no_aggregates.replace("aggregate function calls");
         let bound = self.without_sets("aggregate function calls cannot contain set-returning function calls", |b| {
-            let args: Vec<Typed> = args.iter().map(|a| b.expr(a)).collect::<Result<_>>()?;
-            let filter = f.filter.as_ref().map(|e| b.condition(e, "FILTER")).transpose()?;
+            let windows = Error::sql("42803", "aggregate function calls cannot contain window function calls");
+            let args: Vec<Typed> = b.without_windows(windows, |b| args.iter().map(|a| b.expr(a)).collect::<Result<_>>())?;
+            let windows = Error::sql("42P20", "window functions are not allowed in FILTER");
+            let filter = b.without_windows(windows, |b| f.filter.as_ref().map(|e| b.condition(e, "FILTER")).transpose())?;
             let mut order = Vec::new();
             for clause in &list.clauses {
                 match clause {
@@ -275,6 +294,9 @@ impl Binder<'_> {
     }
 
     fn window_call(&mut self, f: &ast::Function, name: &str, list: &ast::FunctionArgumentList, args: &[&Ast]) -> Result<Typed> {
+        if let Some(refusal) = self.scopes.last().and_then(|s| s.no_windows.clone()) {
+            return Err(refusal);
+        }
         if !self.scopes.last().is_some_and(|s| s.allow_windows) {
             return Err(Error::sql("42P20", "window functions are not allowed here"));
         }
@@ -282,8 +304,10 @@ impl Binder<'_> {
             return Err(Error::unsupported("DISTINCT is not implemented for window functions"));
         }
         let (mut args, filter) = self.without_sets("window function calls cannot contain set-returning function calls", |b| {
-            let args: Vec<Typed> = args.iter().map(|a| b.expr(a)).collect::<Result<_>>()?;
-            Ok((args, f.filter.as_ref().map(|e| b.condition(e, "FILTER")).transpose()?))
+            b.without_windows(Error::sql("42P20", "window function calls cannot be nested"), |b| {
+                let args: Vec<Typed> = args.iter().map(|a| b.expr(a)).collect::<Result<_>>()?;
+                Ok((args, f.filter.as_ref().map(|e| b.condition(e, "FILTER")).transpose()?))
+            })
         })?;
         let ranking = |f| Ok::<_, Error>((f, Type::Int8, Vec::new()));
         let (function, ty, args) = match (name, args.len()) {
@@ -299,11 +323,14 @@ impl Binder<'_> {
             ("lag" | "lead", 1..=3) => {
                 let value = args.remove(0);
                 let value = self.settle(value)?;
-                let mut exprs = vec![value.expr];
-                for (a, to) in args.into_iter().zip([Type::Int4, value.ty.clone()]) {
+                // The value and what stands for a missing one have a type in common.
+                let types: Vec<Type> = std::iter::once(&value.ty).chain(args.get(1).map(|a| &a.ty)).cloned().collect();
+                let ty = select_common_type(&types, "function arguments")?;
+                let mut exprs = vec![self.coerce(value, &ty, CastContext::Implicit)?];
+                for (a, to) in args.into_iter().zip([Type::Int4, ty.clone()]) {
                     exprs.push(self.coerce(a, &to, CastContext::Implicit)?);
                 }
-                (if name == "lag" { WindowFunction::Lag } else { WindowFunction::Lead }, value.ty, exprs)
+                (if name == "lag" { WindowFunction::Lag } else { WindowFunction::Lead }, ty, exprs)
             }
             ("first_value" | "last_value", 1) => {
                 let value = args.remove(0);
@@ -328,8 +355,10 @@ impl Binder<'_> {
         let spec = self.window_spec(over)?;
         let (partition, order) =
             self.without_sets("set-returning functions in the definition of a window are not supported", |b| {
-                let partition = spec.partition_by.iter().map(|e| Ok(b.expr(e)?.expr)).collect::<Result<Vec<_>>>()?;
-                Ok((partition, spec.order_by.iter().map(|k| b.sort_key(k)).collect::<Result<Vec<_>>>()?))
+                b.without_windows(Error::sql("42P20", "window functions are not allowed in window definitions"), |b| {
+                    let partition = spec.partition_by.iter().map(|e| Ok(b.expr(e)?.expr)).collect::<Result<Vec<_>>>()?;
+                    Ok((partition, spec.order_by.iter().map(|k| b.sort_key(k)).collect::<Result<Vec<_>>>()?))
+                })
             })?;
         let frame = self.frame(spec.window_frame.as_ref(), !order.is_empty())?;
         let id = self.fresh();
@@ -352,10 +381,21 @@ impl Binder<'_> {
                 None => Ok(spec.clone()),
                 Some(name) => {
                     let mut base = find(self, name)?;
+                    let name = fold(name);
+                    if !spec.partition_by.is_empty() {
+                        return Err(Error::sql("42P20", format!("cannot override PARTITION BY clause of window \"{name}\"")));
+                    }
+                    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+                        return Err(Error::sql("42P20", format!("cannot override ORDER BY clause of window \"{name}\"")));
+                    }
+                    if base.window_frame.is_some() {
+                        let message = format!("cannot copy window \"{name}\" because it has a frame clause");
+                        return Err(Error::sql("42P20", message).hint("Omit the parentheses in this OVER clause."));
+                    }
                     if !spec.order_by.is_empty() {
                         base.order_by = spec.order_by.clone();
                     }
-                    base.window_frame = spec.window_frame.clone().or(base.window_frame);
+                    base.window_frame = spec.window_frame.clone();
                     Ok(base)
                 }
             },
@@ -374,6 +414,18 @@ impl Binder<'_> {
         };
         let start = self.bound(&f.start_bound)?;
         let end = f.end_bound.as_ref().map_or(Ok(Bound::CurrentRow), |b| self.bound(b))?;
+        let refused = match (&start, &end) {
+            (Bound::UnboundedFollowing, _) => Some("frame start cannot be UNBOUNDED FOLLOWING"),
+            (_, Bound::UnboundedPreceding) => Some("frame end cannot be UNBOUNDED PRECEDING"),
+            (Bound::CurrentRow, Bound::Preceding(_)) => Some("frame starting from current row cannot have preceding rows"),
+            (Bound::Following(_), Bound::CurrentRow | Bound::Preceding(_)) => {
+                Some("frame starting from following row cannot end with preceding or current row")
+            }
+            _ => None,
+        };
+        if let Some(message) = refused {
+            return Err(Error::sql("42P20", message));
+        }
         let offset = |b: &Bound| matches!(b, Bound::Preceding(_) | Bound::Following(_));
         if !rows && (offset(&start) || offset(&end)) {
             return Err(Error::unsupported("RANGE frames with an offset are not supported"));

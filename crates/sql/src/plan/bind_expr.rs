@@ -82,7 +82,7 @@ impl Binder<'_> {
             }
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             Ast::InSubquery { expr, subquery, negated } => {
-                let e = self.quantified_subquery(expr, "=", subquery, false)?;
+                let e = self.quantified_subquery(expr, "=", subquery, Quantifier::Any)?;
                 Ok(boolean(if *negated { not(e) } else { e }))
             }
             Ast::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false),
@@ -294,6 +294,9 @@ impl Binder<'_> {
         {
             return self.compare_rows(&a, cmp, &b, left).map(boolean);
         }
+        if let (Some(_), Ast::Subquery(q)) = (fields(left), unnest(right)) {
+            return self.quantified_subquery(left, &name, q, Quantifier::Sole).map(boolean);
+        }
         let (l, r) = (self.expr(left)?, self.expr(right)?);
         self.operator_typed(&name, l, r, left)
     }
@@ -434,12 +437,13 @@ impl Binder<'_> {
     fn quantified(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast, all: bool) -> Result<Typed> {
         let name = operator_name(op)?;
         if let Ast::Subquery(q) = unnest(right) {
-            return self.quantified_subquery(left, &name, q, all).map(boolean);
+            let quantifier = if all { Quantifier::All } else { Quantifier::Any };
+            return self.quantified_subquery(left, &name, q, quantifier).map(boolean);
         }
         let l = self.expr(left)?;
         let mut array = self.expr(right)?;
         if array.ty == Type::Unknown {
-            let element = if l.ty == Type::Unknown { Type::Text } else { l.ty.clone() };
+            let element = if l.ty == Type::Unknown { Type::Text } else { l.ty.without_modifier() };
             let ty = element.array_of();
             let expr = self.coerce(array, &ty, CastContext::Implicit).map_err(|e| self.at(e, right.span()))?;
             array = Typed::new(expr, ty);
@@ -453,7 +457,7 @@ impl Binder<'_> {
         Ok(boolean(Expr::Quantified(Box::new(Quantified { left, meets, array, all }))))
     }
 
-    fn quantified_subquery(&mut self, left: &Ast, op: &str, q: &ast::Query, all: bool) -> Result<Expr> {
+    fn quantified_subquery(&mut self, left: &Ast, op: &str, q: &ast::Query, quantifier: Quantifier) -> Result<Expr> {
         let (rel, cols) = self.subquery(q)?;
         let lefts: Vec<Typed> = match fields(left) {
             Some(items) => items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?,
@@ -494,7 +498,7 @@ impl Binder<'_> {
             None => how.remove(0),
         };
         let rel = super::rel::Rel::Project { input: Box::new(rel), exprs: casts };
-        Ok(self.make_subquery(SubqueryKind::Quantified { left: left_exprs, meets, all }, rel))
+        Ok(self.make_subquery(SubqueryKind::Quantified { left: left_exprs, meets, quantifier }, rel))
     }
 
     pub(crate) fn make_subquery(&mut self, kind: SubqueryKind, rel: super::rel::Rel) -> Expr {

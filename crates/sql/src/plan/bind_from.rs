@@ -16,10 +16,6 @@ use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
-/// How many common table expressions a statement may come to, written out: each is planned where it
-/// is named.
-const CTE_WEIGHT_MAX: usize = 2_000;
-
 impl Binder<'_> {
     /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
     pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
@@ -46,7 +42,12 @@ impl Binder<'_> {
     pub(crate) fn joined(&mut self, item: &ast::TableWithJoins, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
         let (mut rel, mut cols, mut tables) = self.table_factor(&item.relation, locks)?;
         for j in &item.joins {
-            let sight = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() };
+            use ast::JoinOperator as J;
+            // Rows of the right side that have no partner are there too, and depend on none.
+            let sight = match &j.join_operator {
+                J::Right(_) | J::RightOuter(_) | J::FullOuter(_) => Scope { no_aggregates: Some("FROM"), ..Scope::default() },
+                _ => Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() },
+            };
             let ((r, c, t), _) = self.in_scope(sight, |b| b.table_factor(&j.relation, locks))?;
             for name in &t {
                 if tables.contains(name) {
@@ -153,6 +154,9 @@ impl Binder<'_> {
 
     fn table_factor(&mut self, f: &ast::TableFactor, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
         match f {
+            ast::TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
+                Err(Error::sql("42601", format!("table hints are not supported: WITH ({})", with_hints[0])))
+            }
             ast::TableFactor::Table { name, alias, args: None, sample: None, with_ordinality: false, .. } => {
                 if let [ast::ObjectNamePart::Identifier(shown)] = &name.0[..]
                     && shown.quote_style == Some(crate::parse::SHOWN)
@@ -223,14 +227,7 @@ impl Binder<'_> {
             let ids: Vec<ColId> = (0..cte.cols.len() as u32).map(|i| base + i).collect();
             let out = cte.cols.into_iter().zip(&ids).map(|((name, ty), id)| OutCol { id: *id, name, ty, origin: None }).collect();
             let rel = match cte.kind {
-                CteKind::Bound(cte) => {
-                    self.cte_weight += cte.weight;
-                    if self.cte_weight > CTE_WEIGHT_MAX {
-                        return Err(Error::sql("54001", "common table expressions name each other too often")
-                            .detail(format!("Written out they are more than {CTE_WEIGHT_MAX}.")));
-                    }
-                    Rel::Cte { cte, cols: ids }
-                }
+                CteKind::Bound(cte) => Rel::Cte { cte, cols: ids },
                 CteKind::Work(id) => Rel::WorkTable { id, cols: ids },
             };
             return Ok((rel, scope_cols(&shown, out)));

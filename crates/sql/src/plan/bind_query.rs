@@ -44,7 +44,11 @@ impl Binder<'_> {
     fn query_inner(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
         let mut changing = Vec::new();
         if let Some(with) = &q.with {
-            for cte in &with.cte_tables {
+            for (i, cte) in with.cte_tables.iter().enumerate() {
+                let name = fold(&cte.alias.name);
+                if with.cte_tables[..i].iter().any(|other| fold(&other.alias.name) == name) {
+                    return Err(Error::sql("42712", format!("WITH query name \"{name}\" specified more than once")));
+                }
                 self.cte(cte, with.recursive)?;
                 changing.extend(self.changing_cte());
             }
@@ -240,15 +244,13 @@ impl Binder<'_> {
         let name = fold(&cte.alias.name);
         let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold(&c.name)).collect();
         let id = self.slot();
-        let before = self.cte_weight;
-        let (mut bound, cols) = if recursive && mentions(&cte.query, &name) {
+        let (bound, cols) = if recursive && mentions(&cte.query, &name) {
             self.recursive_cte(cte, &name, &renames, id)?
         } else {
             let (body, cols) = self.query(&cte.query)?;
             let cols = renamed(cols, &renames, &name)?;
-            (Cte { id, name: name.clone(), body, step: None, weight: 1 }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
+            (Cte { id, name: name.clone(), body, step: None }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
         };
-        bound.weight += self.cte_weight - before;
         self.ctes.push(CteBinding { name, cols, kind: CteKind::Bound(Arc::new(bound)) });
         Ok(())
     }
@@ -292,7 +294,7 @@ impl Binder<'_> {
         }
         for (i, (a, b)) in cols.iter().zip(&step_cols).enumerate() {
             let common = select_common_type(&[a.1.clone(), b.ty.clone()], "UNION")?;
-            if common != a.1 && !common.same_base(&a.1) {
+            if common != a.1 {
                 let message = format!(
                     "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
                     i + 1,
@@ -305,7 +307,7 @@ impl Binder<'_> {
         let types: Vec<Type> = cols.iter().map(|c| c.1.clone()).collect();
         let step = self.cast_cols(step, &step_cols, &types)?;
         let distinct = *set_quantifier != ast::SetQuantifier::All;
-        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)), weight: 1 }, cols))
+        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)) }, cols))
     }
 
     fn select(&mut self, s: &ast::Select, order: &[ast::OrderByExpr], locks: &Locks) -> Result<(Rel, Vec<OutCol>)> {
@@ -320,7 +322,11 @@ impl Binder<'_> {
                 ast::NamedWindowExpr::WindowSpec(spec) => spec.clone(),
                 ast::NamedWindowExpr::NamedWindow(_) => return Err(Error::unsupported("WINDOW a AS b is not supported")),
             };
-            scope.named_windows.push((fold(&w.0), spec));
+            let name = fold(&w.0);
+            if scope.named_windows.iter().any(|(other, _)| *other == name) {
+                return Err(Error::sql("42P20", format!("window \"{name}\" is already defined")));
+            }
+            scope.named_windows.push((name, spec));
         }
         let from_cols: BTreeSet<ColId> = scope.cols.iter().map(|c| c.id).collect();
         let ((rel, out), _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks))?;
@@ -809,7 +815,9 @@ fn figure(e: &Ast) -> Option<String> {
         Ast::Nested(e) | Ast::Collate { expr: e, .. } => return figure(e),
         Ast::Function(f) => fold(f.name.0.last()?.as_ident()?),
         Ast::Cast { expr, data_type, .. } => {
-            return named(expr).or_else(|| crate::catalog::ddl::type_from_ast(data_type).ok().map(|t| t.internal_name()));
+            return named(expr).or_else(|| {
+                crate::catalog::ddl::type_from_ast(data_type).ok().map(|t| t.element().unwrap_or(&t).internal_name())
+            });
         }
         Ast::TypedString(t) => crate::catalog::ddl::type_from_ast(&t.data_type).ok()?.internal_name(),
         Ast::Value(ast::ValueWithSpan { value: ast::Value::Boolean(_), .. }) => "bool".into(),

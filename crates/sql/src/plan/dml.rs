@@ -368,7 +368,10 @@ impl Binder<'_> {
             None => Vec::new(),
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let name = Name::from_ast(name)?.name;
-                let at = table.indexes.iter().position(|i| i.name == name && i.unique);
+                let at = table
+                    .indexes
+                    .iter()
+                    .position(|i| i.name == name && i.unique && i.state == crate::catalog::IndexState::Public);
                 vec![at.ok_or_else(|| {
                     Error::sql("42704", format!("constraint \"{name}\" for table \"{}\" does not exist", table.name))
                 })?]
@@ -380,12 +383,8 @@ impl Binder<'_> {
                 }
                 wanted.sort_unstable();
                 wanted.dedup();
-                let matches = |i: &crate::catalog::Index| {
-                    let mut have: Vec<u32> = i.columns.iter().map(|c| c.ordinal).collect();
-                    have.sort_unstable();
-                    i.unique && i.predicate.is_none() && have == wanted
-                };
-                let found: Vec<usize> = (0..table.indexes.len()).filter(|i| matches(&table.indexes[*i])).collect();
+                // One that is being built does not know every row yet.
+                let found: Vec<usize> = (0..table.indexes.len()).filter(|i| table.indexes[*i].is_key(&wanted)).collect();
                 if found.is_empty() {
                     let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
                     return Err(Error::sql("42P10", message));
@@ -598,7 +597,9 @@ impl Binder<'_> {
     fn change(&mut self, t: Target, kind: DmlKind, returning: Option<&[ast::SelectItem]>) -> Result<(Rel, Vec<OutCol>)> {
         let keys = Arc::new(self.foreign_keys(&t.plan, true)?);
         let returning = self.returning(returning, t.cols, &t.from_cols, t.tables)?;
-        let dml = Dml { table: t.plan, keys, input: t.input, kind, base: t.base, returning: Vec::new() };
+        // Rows that a condition on others leaves out are not locked.
+        let input = super::locks::lock_rows(t.input);
+        let dml = Dml { table: t.plan, keys, input, kind, base: t.base, returning: Vec::new() };
         self.finish(dml, returning)
     }
 

@@ -257,16 +257,25 @@ pub(crate) struct Subquery {
     pub(crate) body: SubqueryBody,
 }
 
+/// Which rows of a subquery a value is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantifier {
+    Any,
+    All,
+    /// The only one: `(a, b) = (SELECT …)`.
+    Sole,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum SubqueryKind {
     /// One column of at most one row.
     Scalar,
     Exists,
-    /// `left op ANY (…)`; with `all`, `ALL`. Several left values make a row.
+    /// `left op ANY (…)`. Several left values make a row.
     Quantified {
         left: Vec<Expr>,
         meets: Meets,
-        all: bool,
+        quantifier: Quantifier,
     },
     /// `ARRAY(SELECT …)`, its element type.
     Array(Type),

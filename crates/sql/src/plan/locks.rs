@@ -233,6 +233,8 @@ pub(crate) fn check_nullable(rel: &Rel, of: &[LockedTable], is_nullable: bool) -
             check_nullable(left, of, is_nullable || *kind == JoinKind::Full)?;
             check_nullable(right, of, is_nullable || matches!(kind, JoinKind::Left | JoinKind::Full))
         }
+        // Rows of a table expression are not locked from outside.
+        Rel::Cte { .. } => Ok(()),
         rel => rel.inputs().into_iter().try_for_each(|input| check_nullable(input, of, is_nullable)),
     }
 }

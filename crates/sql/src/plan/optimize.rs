@@ -4,12 +4,20 @@ use super::access;
 use super::estimate::{self, Known};
 use super::expr::{Cmp, ColId, Expr, SubqueryBody};
 use super::rel::{Cte, JoinKind, Rel};
+use crate::env::OnLocked;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The same relation, cheaper.
 pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
-    let mut uses = Uses { counts: BTreeMap::new(), stack: super::stack::mark(), known };
+    let mut uses = Uses {
+        counts: BTreeMap::new(),
+        pushed: RefCell::default(),
+        locks_above: Cell::default(),
+        stack: super::stack::mark(),
+        known,
+    };
     rel.visit(&mut |r| {
         if let Rel::Cte { cte, .. } = r {
             *uses.counts.entry(cte.id).or_insert(0usize) += 1;
@@ -21,6 +29,10 @@ pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
 /// How often each common table expression is used, and what else is known.
 struct Uses<'k> {
     counts: BTreeMap<u32, usize>,
+    /// What became of each.
+    pushed: RefCell<BTreeMap<u32, Arc<Cte>>>,
+    /// Rows that are to be locked are locked by an operator above.
+    locks_above: Cell<bool>,
     stack: usize,
     known: &'k Known,
 }
@@ -32,7 +44,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     }
     match rel {
         Rel::Filter { input, conds: more } => {
-            let (input, more) = super::unnest::unnest(*input, more, uses.known);
+            let (input, more) = super::unnest::unnest(*input, more, uses.known, uses.locks_above.get());
             conds.extend(more);
             push(input, conds, uses)
         }
@@ -76,6 +88,23 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
             above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
         }
+        Rel::Join { kind: JoinKind::Full, left, right, on } => {
+            // Conditions above that no row without one of the sides can pass.
+            let of = |side: &Rel| -> BTreeSet<ColId> { side.cols().into_iter().collect() };
+            let (left_cols, right_cols) = (of(&left), of(&right));
+            let needs = |cols: &BTreeSet<ColId>| conds.iter().any(|c| rejects_nulls(c, cols));
+            let (kind, left, right) = match (needs(&left_cols), needs(&right_cols)) {
+                (true, true) => (JoinKind::Inner, left, right),
+                (true, false) => (JoinKind::Left, left, right),
+                (false, true) => (JoinKind::Left, right, left),
+                (false, false) => {
+                    let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+                    let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
+                    return above_of(Rel::Join { kind: JoinKind::Full, left, right, on }, conds, uses);
+                }
+            };
+            push(Rel::Join { kind, left, right, on }, conds, uses)
+        }
         Rel::Join { kind, left, right, on } => {
             let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
             let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
@@ -96,8 +125,15 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let exprs = exprs.into_iter().map(|(c, e)| (c, subqueries(e, uses))).collect();
             above_of(Rel::Project { input, exprs }, above, uses)
         }
-        Rel::Sort { input, keys } => Rel::Sort { input: Box::new(push(*input, conds, uses)), keys },
-        Rel::LockRows { input, of, is_limited } => Rel::LockRows { input: Box::new(push(*input, conds, uses)), of, is_limited },
+        Rel::Sort { input, keys } => own_subqueries(Rel::Sort { input: Box::new(push(*input, conds, uses)), keys }, uses),
+        Rel::LockRows { input, of, is_limited } => {
+            // Workers that skip what others hold read as few rows as they can, from the start on.
+            let skips = of.iter().any(|t| t.locking.if_busy() == Some(OnLocked::Skip));
+            let before = uses.locks_above.replace(!skips);
+            let input = Box::new(push(*input, conds, uses));
+            uses.locks_above.set(before);
+            Rel::LockRows { input, of, is_limited }
+        }
         Rel::Distinct { input, on: None } => Rel::Distinct { input: Box::new(push(*input, conds, uses)), on: None },
         Rel::Aggregate { input, keys, aggs } => {
             // A condition on keys alone drops whole groups: it may drop their rows first.
@@ -111,7 +147,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
                 c
             });
             let input = Box::new(push(*input, down.collect(), uses));
-            above_of(Rel::Aggregate { input, keys, aggs }, above, uses)
+            above_of(own_subqueries(Rel::Aggregate { input, keys, aggs }, uses), above, uses)
         }
         Rel::Cte { cte, cols } => {
             if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !has_dml(&cte.body) {
@@ -120,31 +156,37 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
                 let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
                 return push(Rel::Project { input: Box::new(cte.body.clone()), exprs }, conds, uses);
             }
-            let body = push(cte.body.clone(), Vec::new(), uses);
-            let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
-            let cte = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step, weight: cte.weight });
+            let known = uses.pushed.borrow().get(&cte.id).cloned();
+            let cte = known.unwrap_or_else(|| {
+                let body = push(cte.body.clone(), Vec::new(), uses);
+                let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
+                let pushed = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
+                uses.pushed.borrow_mut().insert(cte.id, pushed.clone());
+                pushed
+            });
             above_of(Rel::Cte { cte, cols }, conds, uses)
         }
         Rel::Limit { input, limit, offset } => {
-            above_of(Rel::Limit { input: Box::new(push(*input, Vec::new(), uses)), limit, offset }, conds, uses)
+            let input = Box::new(push(*input, Vec::new(), uses));
+            above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }
         Rel::Distinct { input, on } => {
-            above_of(Rel::Distinct { input: Box::new(push(*input, Vec::new(), uses)), on }, conds, uses)
+            let input = Box::new(push(*input, Vec::new(), uses));
+            above_of(own_subqueries(Rel::Distinct { input, on }, uses), conds, uses)
         }
         Rel::Window { input, calls } => {
-            above_of(Rel::Window { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses)
+            let input = Box::new(push(*input, Vec::new(), uses));
+            above_of(own_subqueries(Rel::Window { input, calls }, uses), conds, uses)
         }
         Rel::ProjectSet { input, calls } => {
-            above_of(Rel::ProjectSet { input: Box::new(push(*input, Vec::new(), uses)), calls }, conds, uses)
+            let input = Box::new(push(*input, Vec::new(), uses));
+            above_of(own_subqueries(Rel::ProjectSet { input, calls }, uses), conds, uses)
         }
         Rel::SetOp { op, all, left, right, cols } => {
             let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
             above_of(Rel::SetOp { op, all, left, right, cols }, conds, uses)
         }
-        Rel::Values { cols, rows } => {
-            let rows = rows.into_iter().map(|r| r.into_iter().map(|e| subqueries(e, uses)).collect()).collect();
-            above_of(Rel::Values { cols, rows }, conds, uses)
-        }
+        Rel::Values { cols, rows } => above_of(own_subqueries(Rel::Values { cols, rows }, uses), conds, uses),
         Rel::Dml { dml, cols } => {
             let mut dml = (*dml).clone();
             dml.input = push(dml.input, Vec::new(), uses);
@@ -158,8 +200,14 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let ctes = ctes.into_iter().map(|c| push(c, Vec::new(), uses)).collect();
             Rel::First { ctes, input: Box::new(push(*input, conds, uses)) }
         }
-        other => above_of(other, conds, uses),
+        other => above_of(own_subqueries(other, uses), conds, uses),
     }
+}
+
+/// Optimizes the bodies of the subqueries in a node's own expressions.
+fn own_subqueries(mut rel: Rel, uses: &Uses) -> Rel {
+    rel.each_expr_mut(&mut |e| *e = subqueries(std::mem::replace(e, Expr::NULL), uses));
+    rel
 }
 
 fn above_of(rel: Rel, conds: Vec<Expr>, uses: &Uses) -> Rel {
@@ -171,7 +219,9 @@ fn subqueries(mut e: Expr, uses: &Uses) -> Expr {
     if let Expr::Subquery(s) = &mut e
         && let SubqueryBody::Logical(rel) = &mut s.body
     {
+        let before = uses.locks_above.replace(false);
         *rel = Arc::new(push((**rel).clone(), Vec::new(), uses));
+        uses.locks_above.set(before);
     }
     for c in e.children_mut() {
         let child = std::mem::replace(c, Expr::NULL);
@@ -188,11 +238,20 @@ fn has_dml(rel: &Rel) -> bool {
 
 /// Whether a condition is never true when all these columns are `NULL`.
 fn rejects_nulls(c: &Expr, cols: &BTreeSet<ColId>) -> bool {
-    let is_col = |e: &Expr| matches!(e, Expr::Column(id) if cols.contains(id));
     match c {
-        Expr::Compare(_, p) => is_col(&p.0) || is_col(&p.1),
-        Expr::In(e, _) => is_col(e),
-        Expr::Not(e) => matches!(&**e, Expr::IsNull(e) if is_col(e)),
+        Expr::In(e, _) => is_null_with(e, cols),
+        Expr::Not(e) => matches!(&**e, Expr::IsNull(e) if is_null_with(e, cols)),
+        e => is_null_with(e, cols),
+    }
+}
+
+/// Whether an expression is NULL when all these columns are.
+fn is_null_with(e: &Expr, cols: &BTreeSet<ColId>) -> bool {
+    match e {
+        Expr::Column(id) => cols.contains(id),
+        Expr::Compare(_, p) => is_null_with(&p.0, cols) || is_null_with(&p.1, cols),
+        Expr::Cast(cast) => is_null_with(&cast.expr, cols),
+        Expr::Call(f, args) => f.strict && args.iter().any(|a| is_null_with(a, cols)),
         _ => false,
     }
 }

@@ -18,7 +18,8 @@ use crate::types::{Datum, Type};
 pub(crate) use locks::{LockPlan, LockedPlan};
 use meridian_base::{ColumnMask, Error, Result};
 use scans::TableScan;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An expression over an operator's input row.
@@ -309,7 +310,8 @@ pub(crate) fn compile(
     known: &Known,
     tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
 ) -> Result<(Arc<Node>, f64)> {
-    let mut c = Compiler { args: Vec::new(), tables, stack: super::stack::mark(), known, first: None, cost: 0.0 };
+    let (stack, ctes) = (super::stack::mark(), RefCell::default());
+    let mut c = Compiler { args: Vec::new(), tables, ctes: &ctes, written: None, stack, known, first: None, cost: 0.0 };
     let need: BTreeSet<ColId> = out.iter().copied().collect();
     let built = c.rel(rel, &need, None)?;
     Ok((c.exactly(built, out)?, c.cost))
@@ -319,6 +321,9 @@ struct Compiler<'c> {
     /// The columns in the frame.
     args: Vec<ColId>,
     tables: &'c mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
+    ctes: &'c RefCell<BTreeMap<u32, CompiledCte>>,
+    /// The table whose rows are changed, by its first column: they are read whole.
+    written: Option<ColId>,
     /// Where the stack was at the start.
     stack: usize,
     known: &'c Known,
@@ -328,7 +333,43 @@ struct Compiler<'c> {
     cost: f64,
 }
 
+/// A common table expression, planned once however often it is named.
+#[derive(Clone)]
+struct CompiledCte {
+    free: Vec<ColId>,
+    body: Arc<Node>,
+    step: Option<(Arc<Node>, bool)>,
+    rows: f64,
+}
+
 impl Compiler<'_> {
+    /// For a plan with a frame of its own.
+    fn inner(&mut self, args: Vec<ColId>) -> Compiler<'_> {
+        let Compiler { tables, ctes, written, stack, known, .. } = self;
+        let (written, stack) = (*written, *stack);
+        Compiler { args, tables: &mut **tables, ctes, written, stack, known, first: None, cost: 0.0 }
+    }
+    fn cte(&mut self, cte: &Cte) -> Result<CompiledCte> {
+        let known = self.ctes.borrow().get(&cte.id).cloned();
+        if let Some(compiled) = known {
+            return Ok(compiled);
+        }
+        let mut free = cte.body.free_columns();
+        if let Some((step, _)) = &cte.step {
+            free.extend(step.free_columns());
+        }
+        free.sort_unstable();
+        free.dedup();
+        let mut inner = self.inner(free.clone());
+        let (body, rows) = inner.whole(&cte.body)?;
+        let step = match &cte.step {
+            Some((s, distinct)) => Some((inner.whole(s)?.0, *distinct)),
+            None => None,
+        };
+        let compiled = CompiledCte { free, body, step, rows };
+        self.ctes.borrow_mut().insert(cte.id, compiled.clone());
+        Ok(compiled)
+    }
     fn scalar(&mut self, e: &Expr, layout: &[ColId]) -> Result<Scalar> {
         let mut expr = e.clone();
         self.resolve(&mut expr, layout)?;
@@ -372,8 +413,7 @@ impl Compiler<'_> {
         let free = rel.free_columns();
         let args = free.iter().map(|c| self.place(*c, layout)).collect::<Result<Vec<_>>>()?;
         let out = if no_columns { Vec::new() } else { rel.cols() };
-        let mut inner =
-            Compiler { args: free, tables: self.tables, stack: self.stack, known: self.known, first: None, cost: 0.0 };
+        let mut inner = self.inner(free);
         let need = out.iter().copied().collect();
         let built = inner.rel(rel, &need, None)?;
         let node = inner.exactly(built, &out)?;
@@ -471,20 +511,8 @@ impl Compiler<'_> {
                 Ok(Built::plain(Node::SetOp { op: *op, all: *all, left: l.0, right: r.0 }, cols.clone(), rows))
             }
             Rel::Cte { cte, cols } => {
-                let mut free = cte.body.free_columns();
-                if let Some((step, _)) = &cte.step {
-                    free.extend(step.free_columns());
-                }
-                free.sort_unstable();
-                free.dedup();
+                let CompiledCte { free, body, step, rows } = self.cte(cte)?;
                 let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &[])).collect::<Result<_>>()?;
-                let mut inner =
-                    Compiler { args: free, tables: self.tables, stack: self.stack, known: self.known, first: None, cost: 0.0 };
-                let (body, rows) = inner.whole(&cte.body)?;
-                let step = match &cte.step {
-                    Some((s, distinct)) => Some((inner.whole(s)?.0, *distinct)),
-                    None => None,
-                };
                 Ok(Built::plain(Node::Cte { id: cte.id, name: cte.name.clone(), body, step, args }, cols.clone(), rows))
             }
             Rel::WorkTable { id, cols } => Ok(Built::plain(Node::WorkTable { id: *id }, cols.clone(), 10.0)),
@@ -809,8 +837,7 @@ impl Compiler<'_> {
         let is_correlated = free.iter().any(|c| l.layout.contains(c));
         let (args, r) = if is_correlated {
             let args = free.iter().map(|c| self.scalar(&Expr::Column(*c), &l.layout)).collect::<Result<Vec<_>>>()?;
-            let mut inner =
-                Compiler { args: free, tables: self.tables, stack: self.stack, known: self.known, first: None, cost: 0.0 };
+            let mut inner = self.inner(free);
             let r = inner.rel(right, need, None)?;
             self.cost += l.rows * inner.cost;
             (args, r)
@@ -848,7 +875,9 @@ impl Compiler<'_> {
             _ => {
                 let mut need = with_columns(&BTreeSet::new(), dml.exprs().into_iter());
                 need.extend(&target);
+                let before = self.written.replace(dml.base);
                 let b = self.rel(&dml.input, &need, None)?;
+                self.written = before;
                 let rest = b.layout.iter().copied().filter(|c| !target.contains(c));
                 let row: Vec<ColId> = target.iter().copied().chain(rest).collect();
                 (self.exactly(b, &row)?, row)

@@ -3,6 +3,7 @@
 
 use super::rel::{JoinKind, Rel, SetOp};
 use meridian_base::{Error, Result};
+use std::collections::BTreeSet;
 
 /// 42P19 if a term uses its work table, of this id, in another way.
 pub(super) fn check(term: &Rel, id: u32, name: &str) -> Result<()> {
@@ -10,10 +11,10 @@ pub(super) fn check(term: &Rel, id: u32, name: &str) -> Result<()> {
         |appear: &str| Err(Error::sql("42P19", format!("recursive reference to query \"{name}\" must not appear {appear}")));
     let mut everywhere = 0;
     term.visit(&mut |rel| everywhere += usize::from(is_work_table(rel, id)));
-    if everywhere > count(term, id) {
+    if everywhere > count(term, id, &mut BTreeSet::new()) {
         return must_not("within a subquery");
     }
-    if let Some(place) = refused(term, id) {
+    if let Some(place) = refused(term, id, &mut BTreeSet::new()) {
         return match place {
             Place::Aggregate => {
                 Err(Error::sql("42P19", "aggregate functions are not allowed in a recursive query's recursive term"))
@@ -36,8 +37,12 @@ fn is_work_table(rel: &Rel, id: u32) -> bool {
 }
 
 /// How often it is used, but for subqueries in expressions.
-fn count(rel: &Rel, id: u32) -> usize {
-    usize::from(is_work_table(rel, id)) + rel.inputs().into_iter().map(|input| count(input, id)).sum::<usize>()
+fn count(rel: &Rel, id: u32, ctes: &mut BTreeSet<u32>) -> usize {
+    let here = usize::from(is_work_table(rel, id));
+    if !rel.is_first_of_cte(ctes) {
+        return here;
+    }
+    here + rel.inputs().into_iter().map(|input| count(input, id, ctes)).sum::<usize>()
 }
 
 /// Whether it is in the `FROM` of the same `SELECT`.
@@ -50,13 +55,14 @@ fn is_in_from(rel: &Rel, id: u32) -> bool {
 }
 
 /// The first place where it must not be.
-fn refused(rel: &Rel, id: u32) -> Option<Place> {
-    let uses = |rel: &Rel| count(rel, id) > 0;
+fn refused(rel: &Rel, id: u32, ctes: &mut BTreeSet<u32>) -> Option<Place> {
+    let uses = |rel: &Rel| count(rel, id, &mut BTreeSet::new()) > 0;
     match rel {
         Rel::Aggregate { input, aggs, .. } if !aggs.is_empty() && is_in_from(input, id) => Some(Place::Aggregate),
         Rel::Join { kind: JoinKind::Left, right, .. } if uses(right) => Some(Place::OuterJoin),
         Rel::Join { kind: JoinKind::Full, left, right, .. } if uses(left) || uses(right) => Some(Place::OuterJoin),
         Rel::SetOp { op: SetOp::Except, right, .. } if uses(right) => Some(Place::Except),
-        rel => rel.inputs().into_iter().find_map(|input| refused(input, id)),
+        rel if !rel.is_first_of_cte(ctes) => None,
+        rel => rel.inputs().into_iter().find_map(|input| refused(input, id, ctes)),
     }
 }

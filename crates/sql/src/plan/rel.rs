@@ -226,9 +226,6 @@ pub(crate) struct Cte {
     pub(crate) body: Rel,
     /// The recursive term, if it is a recursive one; `UNION` without `ALL`.
     pub(crate) step: Option<(Rel, bool)>,
-    /// How many common table expressions it comes to, written out: itself, and this of each that it
-    /// names.
-    pub(crate) weight: usize,
 }
 
 impl Rel {
@@ -327,6 +324,13 @@ impl Rel {
     /// Changes every expression of the tree. Common table expressions and DML are shared and never
     /// depend on what is replaced.
     pub(crate) fn visit_exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        self.each_expr_mut(f);
+        for input in self.inputs_mut() {
+            input.visit_exprs_mut(f);
+        }
+    }
+    /// The same for the expressions of this node itself.
+    pub(crate) fn each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match self {
             Rel::Values { rows, .. } => rows.iter_mut().flatten().for_each(&mut *f),
             Rel::Table { filters, .. } => filters.iter_mut().for_each(&mut *f),
@@ -348,6 +352,11 @@ impl Rel {
                 for (_, c) in calls {
                     c.args.iter_mut().chain(c.filter.as_mut()).chain(&mut c.partition).for_each(&mut *f);
                     c.order.iter_mut().for_each(|k| f(&mut k.expr));
+                    for bound in [&mut c.frame.start, &mut c.frame.end] {
+                        if let Bound::Preceding(e) | Bound::Following(e) = bound {
+                            f(e);
+                        }
+                    }
                 }
             }
             Rel::ProjectSet { calls, .. } => calls.iter_mut().flat_map(|(_, _, a)| a).for_each(&mut *f),
@@ -359,9 +368,6 @@ impl Rel {
             | Rel::Dml { .. }
             | Rel::First { .. } => {}
         }
-        for input in self.inputs_mut() {
-            input.visit_exprs_mut(f);
-        }
     }
     /// Whether a column is one of a projection's that has its name from elsewhere: perhaps from
     /// outside, where it is all that a subquery gives.
@@ -372,13 +378,13 @@ impl Rel {
     /// Columns it uses and does not make: what a correlated one takes from outside.
     pub(crate) fn free_columns(&self) -> Vec<ColId> {
         let (mut used, mut made) = (Vec::new(), BTreeSet::new());
-        self.add_columns(&mut used, &mut made);
+        self.add_columns(&mut used, &mut made, &mut BTreeSet::new());
         used.retain(|c| !made.contains(c));
         used.sort_unstable();
         used.dedup();
         used
     }
-    fn add_columns(&self, used: &mut Vec<ColId>, made: &mut BTreeSet<ColId>) {
+    fn add_columns(&self, used: &mut Vec<ColId>, made: &mut BTreeSet<ColId>, ctes: &mut BTreeSet<u32>) {
         let below: BTreeSet<ColId> = self.inputs().into_iter().flat_map(Rel::cols).collect();
         made.extend(self.cols().into_iter().filter(|c| !below.contains(c) && !self.hands_on(*c)));
         if let Rel::Dml { dml, .. } = self {
@@ -388,30 +394,48 @@ impl Rel {
         for e in self.exprs() {
             e.add_columns(used);
         }
-        for i in self.inputs() {
-            i.add_columns(used, made);
+        if self.is_first_of_cte(ctes) {
+            for i in self.inputs() {
+                i.add_columns(used, made, ctes);
+            }
         }
     }
-    /// Calls `f` on this and everything below, subqueries in expressions included.
+    /// Whether what is below has not been seen yet: a common table expression is below everything
+    /// that names it, and those may name each other. `ctes` are those that were seen.
+    pub(crate) fn is_first_of_cte(&self, ctes: &mut BTreeSet<u32>) -> bool {
+        if let Rel::Cte { cte, .. } = self { ctes.insert(cte.id) } else { true }
+    }
+    /// Calls `f` on this and everything below, subqueries in expressions included. What is inside
+    /// of a common table expression is visited once.
     pub(crate) fn visit(&self, f: &mut dyn FnMut(&Rel)) {
+        self.visit_but(&mut BTreeSet::new(), f);
+    }
+    fn visit_but(&self, ctes: &mut BTreeSet<u32>, f: &mut dyn FnMut(&Rel)) {
         f(self);
         for e in self.exprs() {
-            visit_subqueries(e, f);
+            subqueries_of(e, &mut |rel| rel.visit_but(ctes, f));
         }
-        for i in self.inputs() {
-            i.visit(f);
+        if self.is_first_of_cte(ctes) {
+            for i in self.inputs() {
+                i.visit_but(ctes, f);
+            }
         }
     }
 }
 
+/// [`Rel::visit`] for the subqueries in an expression.
 pub(crate) fn visit_subqueries(e: &Expr, f: &mut dyn FnMut(&Rel)) {
+    subqueries_of(e, &mut |rel| rel.visit(f));
+}
+
+fn subqueries_of(e: &Expr, f: &mut dyn FnMut(&Rel)) {
     if let Expr::Subquery(s) = e
         && let SubqueryBody::Logical(rel) = &s.body
     {
-        rel.visit(f);
+        f(rel);
     }
     for c in e.children() {
-        visit_subqueries(c, f);
+        subqueries_of(c, f);
     }
 }
 

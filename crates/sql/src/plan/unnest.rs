@@ -5,15 +5,15 @@
 //! `HAVING`): there, NULL and false are the same, so that `IN` is the join over its equalities.
 //! `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
 //! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and
-//! those of rows that are locked: a join reads, and locks, rows before it knows whether they match.
-//! And so do those of which an index finds the rows that belong to the outer one: how many outer
+//! those of rows that are locked where they are read: a join reads, and would lock, rows before it
+//! knows whether they match. (A [`Rel::LockRows`] above the join locks those that do.) And so do those of which an index finds the rows that belong to the outer one: how many outer
 //! rows there are is not known without statistics, and a join would read, and keep, all of a large
 //! table for a few. With statistics they become joins too, which look up their partners, or not, as
 //! is cheaper.
 
 use super::access;
 use super::estimate::Known;
-use super::expr::{Cmp, ColId, Expr, Meets, Subquery, SubqueryBody, SubqueryKind};
+use super::expr::{Cmp, ColId, Expr, Meets, Quantifier, Subquery, SubqueryBody, SubqueryKind};
 use super::rel::{JoinKind, Rel};
 use crate::env::Locking;
 use std::collections::BTreeSet;
@@ -26,8 +26,8 @@ const ROWS_MIN: f64 = 50.0;
 const SMALLER: f64 = 4.0;
 
 /// A relation and conditions on it, with as many of them as can be made joins.
-pub(super) fn unnest(input: Rel, conds: Vec<Expr>, known: &Known) -> (Rel, Vec<Expr>) {
-    if is_locked(&input) {
+pub(super) fn unnest(input: Rel, conds: Vec<Expr>, known: &Known, locks_above: bool) -> (Rel, Vec<Expr>) {
+    if !locks_above && is_locked(&input) {
         return (input, conds);
     }
     let mut flat = Vec::new();
@@ -52,7 +52,9 @@ fn test(c: &Expr) -> Option<(JoinKind, &Subquery)> {
     match c {
         Expr::Subquery(s) => match &s.kind {
             SubqueryKind::Exists => Some((JoinKind::Semi, s)),
-            SubqueryKind::Quantified { meets, all: false, .. } if meets.is_identity() => Some((JoinKind::Semi, s)),
+            SubqueryKind::Quantified { meets, quantifier: Quantifier::Any, .. } if meets.is_identity() => {
+                Some((JoinKind::Semi, s))
+            }
             _ => None,
         },
         Expr::Not(e) => match &**e {
@@ -115,6 +117,13 @@ impl Partner {
     fn join(self, left: Rel, conds: &[Expr], known: &Known) -> Rel {
         let Partner { kind, rel, equal, mut on, .. } = self;
         let same = |(l, r): &(Expr, Expr)| Expr::compare(Cmp::Eq, l.clone(), r.clone());
+        // What an EXISTS says of both sides, if that is equalities alone, is what an IN says.
+        let mut equal = equal;
+        let right: BTreeSet<ColId> = rel.cols().into_iter().collect();
+        if let Some(more) = on.iter().map(|c| sides(c, &right)).collect::<Option<Vec<_>>>() {
+            equal.extend(more);
+            on.clear();
+        }
         let columns: Option<Vec<ColId>> =
             equal.iter().map(|(_, r)| if let Expr::Column(c) = r { Some(*c) } else { None }).collect();
         if let (JoinKind::Semi, true, Some(columns)) = (kind, on.is_empty(), columns)
@@ -136,6 +145,18 @@ impl Partner {
             return Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on };
         }
         Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on }
+    }
+}
+
+/// The sides of an equality of something with a column on the right.
+fn sides(c: &Expr, right: &BTreeSet<ColId>) -> Option<(Expr, Expr)> {
+    let Expr::Compare(Cmp::Eq, p) = c else { return None };
+    let is_right = |e: &Expr| matches!(e, Expr::Column(id) if right.contains(id));
+    let is_left = |e: &Expr| !e.columns().iter().any(|id| right.contains(id));
+    match (&p.0, &p.1) {
+        (l, r) if is_left(l) && is_right(r) => Some((l.clone(), r.clone())),
+        (r, l) if is_left(l) && is_right(r) => Some((l.clone(), r.clone())),
+        _ => None,
     }
 }
 

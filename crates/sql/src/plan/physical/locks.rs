@@ -90,12 +90,13 @@ impl Compiler<'_> {
                 Ok((id - t.base, slot))
             });
             let own = used.iter().filter(|id| (t.base..t.base + t.table.columns.len() as u32).contains(id));
+            let whole = (c.written == Some(t.base)).then_some(ColumnMask::ALL);
             Ok::<_, Error>(LockedPlan {
                 place: place.collect::<Result<_>>()?,
                 plan: (c.tables)(&t.table)?,
                 alias: t.alias.clone(),
                 locking: t.locking,
-                mask: own.fold(ColumnMask::EXISTENCE, |mask, id| mask | ColumnMask::column(id - t.base)),
+                mask: whole.unwrap_or_else(|| own.fold(ColumnMask::EXISTENCE, |mask, id| mask | ColumnMask::column(id - t.base))),
             })
         };
         let locked = of.iter().map(|t| locked(t, self)).collect::<Result<Vec<_>>>()?;

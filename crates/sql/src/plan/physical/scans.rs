@@ -182,7 +182,7 @@ impl Compiler<'_> {
         let mut read: Vec<u32> = columns.clone();
         read.extend(filters.iter().flat_map(Expr::columns).filter(|c| own.contains(c)).map(|c| c - base));
         read.iter().for_each(|o| mask |= ColumnMask::column(*o));
-        if locking.is_to_write() && columns.len() == table.columns.len() {
+        if (locking.is_to_write() || self.written == Some(base)) && columns.len() == table.columns.len() {
             // Who writes a row counts as reading all of it.
             mask = ColumnMask::ALL;
         }

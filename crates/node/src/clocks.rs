@@ -31,7 +31,7 @@ use crate::small_file;
 use crate::wire::{ClockReport, NodeStatus, Request, Response};
 use meridian_base::limits::BEHIND_MAX;
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, NodeId, Result, SteadyClock};
+use meridian_base::{Error, GroupId, NodeId, Result, SteadyClock, Timestamp};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -212,6 +212,22 @@ pub(crate) async fn ask(shared: &Arc<Shared>, node: NodeId) {
 // --- behind what was promised
 
 impl Shared {
+    /// What this node's clock shows, for who takes that for the present. A machine that was
+    /// suspended finds its clock where it was, until it leaps; the node's does not follow, and is
+    /// behind everybody's until the node stops.
+    pub(crate) fn present(&self) -> Result<Timestamp> {
+        let now = Timestamp::from_micros(self.runtime.physical_micros());
+        match self.has_clock_stepped() {
+            false => Ok(now),
+            true => Err(Error::unavailable("the clock of this machine jumped ahead: this node stops")),
+        }
+    }
+
+    /// Whether the clock jumped ahead: known after it was read.
+    pub(crate) fn has_clock_stepped(&self) -> bool {
+        self.runtime.steady_clock().stepped().is_some()
+    }
+
     /// The group that was promised most, if this node's clock is so far behind that that it is no
     /// ordinary wait.
     pub(crate) fn clock_behind(&self) -> Option<(GroupId, Duration)> {

@@ -135,7 +135,9 @@ impl Shared {
 
     /// Whether the present copy may be planned with.
     pub(crate) fn is_fresh(&self) -> bool {
-        if self.catalog_ahead().is_some() {
+        // It reads the clock. A machine that was suspended measures no time by which a confirmation
+        // is good.
+        if self.catalog_ahead().is_some() || self.has_clock_stepped() {
             return false;
         }
         if !self.freshness.is_confirmed() {

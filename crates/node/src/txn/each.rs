@@ -106,7 +106,7 @@ impl Txn {
             }
             let at = self.part(group)?;
             if self.parts[at].is_global {
-                self.global_snapshot();
+                self.global_snapshot()?;
             }
             assert!(!places.contains(&at), "a group is read in one branch only");
             places.push(at);

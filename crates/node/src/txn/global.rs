@@ -48,23 +48,26 @@ impl Txn {
 
     /// The clock and the snapshot of all reads of GLOBAL rows. Over values that are reserved at a
     /// commit timestamp: as of that.
-    pub(super) fn global_snapshot(&mut self) -> (Timestamp, Timestamp) {
+    pub(super) fn global_snapshot(&mut self) -> Result<(Timestamp, Timestamp)> {
         if let Some(taken) = self.global.taken {
-            return taken;
+            return Ok(taken);
         }
-        let now = self.reserved.as_ref().map_or_else(|| self.physical(), |reserved| reserved.at);
+        let now = match &self.reserved {
+            Some(reserved) => reserved.at,
+            None => self.shared.present()?,
+        };
         let ahead = match self.shared.bugs.has(PlantedBug::UncertaintySkipped) {
             true => Duration::ZERO,
             false => self.shared.clock.max_offset(),
         };
         let taken = (now, now.plus(ahead).max(self.options.schema_committed_at));
         self.global.taken = Some(taken);
-        taken
+        Ok(taken)
     }
 
     /// One read of GLOBAL rows.
     pub(super) async fn ask_global(&mut self, at: usize, op: ReadOp) -> Result<Found> {
-        let (now, snapshot) = self.global_snapshot();
+        let (now, snapshot) = self.global_snapshot()?;
         let view = GlobalView { now, at: snapshot, schema: self.schema.clone() };
         let group = self.parts[at].group;
         let (mut answer, round_trips) = match self.shared.read_global(group, &view, std::slice::from_ref(&op)).await {

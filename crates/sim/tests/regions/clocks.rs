@@ -259,3 +259,26 @@ fn a_node_that_waits_for_the_catalog_notices_that_its_clock_was_set_right() {
     c.try_sql_at("n1", "defaultdb", "INSERT INTO t VALUES (2)").expect("two of three serve");
     assert_eq!(c.try_sql_at("n3", "defaultdb", "SELECT count(*) FROM t").expect("two of three serve"), [["2"]]);
 }
+
+/// A machine that slept finds its clock where it was, and what it reads of GLOBAL rows at such a
+/// time is of the past, until its node has noticed and stops.
+#[test]
+fn a_node_that_slept_shows_nothing_of_the_past() {
+    for (seed, asleep) in [(81, 600), (82, 1_700), (83, 4_000)] {
+        let mut c = Cluster::start(1, 3, seed, Tuning::default());
+        c.sql(US, "defaultdb", &format!("CREATE DATABASE us PRIMARY REGION \"{US}\""));
+        c.sql(US, "us", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8) LOCALITY GLOBAL; INSERT INTO t VALUES (1, 0)");
+        c.settled(US, "us");
+        c.pass(Duration::from_secs(3));
+        assert_eq!(c.try_sql_at("n3", "us", "SELECT v FROM t").expect("it serves"), [["0"]]);
+        c.sleep("n3");
+        c.pass(Duration::from_millis(asleep));
+        c.try_sql_at("n1", "us", "UPDATE t SET v = 1").expect("two of three serve");
+        c.wake("n3");
+        for _ in 0..20 {
+            if let Ok(rows) = c.try_sql_at("n3", "us", "SELECT v FROM t") {
+                assert_eq!(rows, [["1"]], "after {asleep} ms");
+            }
+        }
+    }
+}

@@ -405,6 +405,15 @@ impl Cluster {
         self.machines.host(node).jump_clock(by_micros);
     }
 
+    /// The machine sleeps, and its clocks with it, until [`Cluster::wake`].
+    pub fn sleep(&mut self, node: &str) {
+        self.machines.host(node).suspend(true);
+    }
+    /// It goes on, and its wall clock is set right.
+    pub fn wake(&mut self, node: &str) {
+        self.machines.host(node).resume();
+    }
+
     pub fn accept_clock(&mut self, of: &str) -> Result<meridian_node::Accepted> {
         let addr = format!("{of}:{NODE_PORT}");
         self.on_client(

@@ -936,7 +936,9 @@ async fn await_gateways(shared: &Arc<Shared>, version: SchemaVersion, told: &BTr
     let unaware = gateways(shared).into_iter().filter(|n| !told.contains(n)).count();
     if unaware > 0 {
         tracing::info!("{unaware} nodes may not know schema version {} yet", version.0);
-        tokio::time::sleep(CONFIRMED_FOR + SPREAD_MARGIN).await;
+        // A machine that slept measured no time. If it was for longer than `max_offset`, its clock
+        // has stepped, and its node plans nothing any more.
+        tokio::time::sleep(CONFIRMED_FOR + shared.clock.max_offset() + SPREAD_MARGIN).await;
         // On the slowest clock, too, the version's time has come then.
         let everywhere = shared.catalog.newest().committed_at.plus(shared.clock.max_offset());
         while Timestamp::from_micros(shared.runtime.physical_micros()) <= everywhere {

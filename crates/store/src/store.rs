@@ -6,7 +6,7 @@ use crate::fjall::FjallDisk;
 use crate::group::GroupStore;
 use crate::options::{Backend, Options};
 use crate::table::Totals;
-use crate::watched::{Alarm, Watched};
+use crate::watched::{Alarm, watched};
 use bytes::Bytes;
 use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>> {
-        Ok(Watched::new(self.disk.open_spaces(id)?, &self.alarm))
+        Ok(watched(self.disk.open_spaces(id)?, &self.alarm))
     }
 }
 

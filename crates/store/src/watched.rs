@@ -41,15 +41,14 @@ impl Alarm {
     }
 }
 
-pub(crate) struct Watched {
+struct Watched {
     spaces: Arc<dyn Spaces>,
     alarm: Arc<Alarm>,
 }
 
-impl Watched {
-    pub fn new(spaces: Arc<dyn Spaces>, alarm: &Arc<Alarm>) -> Arc<dyn Spaces> {
-        Arc::new(Watched { spaces, alarm: alarm.clone() })
-    }
+/// The same spaces, watched.
+pub(crate) fn watched(spaces: Arc<dyn Spaces>, alarm: &Arc<Alarm>) -> Arc<dyn Spaces> {
+    Arc::new(Watched { spaces, alarm: alarm.clone() })
 }
 
 impl Spaces for Watched {

@@ -179,6 +179,24 @@ impl Cluster {
         })
     }
 
+    /// Asks a node the same again and again, on one connection, until that fails: what it answered.
+    pub fn watch(&mut self, node: &str, database: &str, sql: &str) -> Arc<Mutex<Vec<Vec<Vec<String>>>>> {
+        let regions = self.regions();
+        let (region, _) = regions.iter().find(|(_, nodes)| nodes.iter().any(|n| n == node)).expect("a node of this cluster");
+        let only = Arc::new(vec![(region.clone(), vec![node.to_string()])]);
+        let answers: Arc<Mutex<Vec<Vec<Vec<String>>>>> = Arc::default();
+        let (seen, to, database, sql) = (answers.clone(), region.clone(), database.to_string(), sql.to_string());
+        self.spawn(region, move |host, _| async move {
+            let connector = SimConnector::new(host, only);
+            let Ok(mut client) = connect(&connector, &to, &database).await else { return };
+            while let Ok(rows) = client.execute(&sql).await {
+                seen.lock().push(texts(rows));
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        });
+        answers
+    }
+
     /// Opens a connection.
     pub fn converse(&mut self, region: &str, database: &str) -> Conversation {
         const LISTENS_EVERY: Duration = Duration::from_millis(1);
@@ -194,7 +212,6 @@ impl Cluster {
                     continue;
                 };
                 let rows = client.execute(&sql).await;
-                let texts = |rows: Rows| rows.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect();
                 answers.lock().push_back(rows.map(texts));
             }
         });
@@ -509,6 +526,10 @@ impl Load {
     pub fn count(&self) -> usize {
         self.acknowledged.lock().len()
     }
+}
+
+fn texts(rows: Rows) -> Vec<Vec<String>> {
+    rows.rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect()
 }
 
 fn text(value: Value) -> String {

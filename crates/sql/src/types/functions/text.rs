@@ -509,7 +509,7 @@ fn overlay(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 }
 
 /// One character for one, as in PostgreSQL: `ß` stays as it is.
-fn one(mut mapped: impl Iterator<Item = char> + ExactSizeIterator, c: char) -> char {
+fn one(mut mapped: impl ExactSizeIterator<Item = char>, c: char) -> char {
     if mapped.len() == 1 { mapped.next().unwrap_or(c) } else { c }
 }
 

@@ -173,17 +173,19 @@ impl Shared {
         let mut request = request.clone();
         let deadline = Instant::now() + WAIT_MAX;
         loop {
-            let (hold_until, conflict) = self.until_when(replica, &request).await?;
-            request.global.hold_until = hold_until;
+            let held = self.until_when(replica, &request).await;
+            request.global.hold_until = held.as_ref().map_or(Timestamp::MIN, |(hold_until, _)| *hold_until);
             // Asked in any case: it may have committed, by an earlier copy.
-            match (replica.commit(&request).await?, conflict) {
-                (Some(outcome), _) => return Ok(outcome),
+            if let Some(outcome) = replica.commit(&request).await? {
+                return Ok(outcome);
+            }
+            match held?.1 {
                 // Whoever certifies it later does so at a later time: it never passes any more.
-                (None, Some(conflict)) => return Ok(CommitOutcome::Conflict(conflict)),
-                (None, None) if Instant::now() >= deadline => {
+                Some(conflict) => return Ok(CommitOutcome::Conflict(conflict)),
+                None if Instant::now() >= deadline => {
                     return Err(Error::unavailable(format!("GLOBAL rows are behind at the primary of group {}", replica.id)));
                 }
-                (None, None) => tokio::time::sleep(RECHECK_PAUSE).await,
+                None => tokio::time::sleep(RECHECK_PAUSE).await,
             }
         }
     }

@@ -197,6 +197,9 @@ impl Txn {
         let mut attempt = 0;
         let mut may_have_happened = false;
         loop {
+            // By an earlier attempt. Then only an outcome ends it: what this one fails for says nothing
+            // about that one.
+            let is_doubtful = may_have_happened;
             let outcome = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     may_have_happened = true;
@@ -220,7 +223,7 @@ impl Txn {
                 Ok((CommitOutcome::Forgotten, _)) => {
                     return Err(unknown_outcome("its id is older than what the group remembers"));
                 }
-                Err(e) if e.is_unavailable() => {
+                Err(e) if e.is_unavailable() || is_doubtful => {
                     if !may_have_happened {
                         self.shared.check_reach(group)?;
                     }

@@ -179,7 +179,9 @@ impl Shared {
             if let Some(outcome) = replica.commit(&request).await? {
                 return Ok(outcome);
             }
-            match held?.1 {
+            // Another copy may be further than this one, so what this one fails for decides nothing.
+            let (_, conflict) = held.map_err(|e| if e.is_unavailable() { e } else { Error::unavailable(e.message()) })?;
+            match conflict {
                 // Whoever certifies it later does so at a later time: it never passes any more.
                 Some(conflict) => return Ok(CommitOutcome::Conflict(conflict)),
                 None if Instant::now() >= deadline => {

@@ -94,6 +94,7 @@ impl Txn {
         }
         // Nothing was sent yet; once something is, only the votes know.
         touched.iter().try_for_each(|at| self.shared.check_reach(self.parts[*at].group))?;
+        self.global_parts().try_for_each(|part| self.shared.check_reach(part.group))?;
         self.global.is_written = touched.iter().any(|at| self.parts[*at].is_global);
         if !self.global.is_written {
             // No participant's clock need wait for what was read.

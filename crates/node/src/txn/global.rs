@@ -120,8 +120,11 @@ impl Txn {
 
     /// The read entries of GLOBAL groups that take no part in the commit.
     pub(super) fn global_entries(&self) -> Vec<(GroupId, Vec<ReadEntry>)> {
-        let read = self.parts.iter().filter(|p| p.is_global && !p.takes_part() && !p.view.entries.is_empty());
-        read.map(|p| (p.group, p.view.entries.clone())).collect()
+        self.global_parts().map(|p| (p.group, p.view.entries.clone())).collect()
+    }
+
+    pub(super) fn global_parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|p| p.is_global && !p.takes_part() && !p.view.entries.is_empty())
     }
 
     /// What every participant is to certify.

@@ -66,8 +66,8 @@ impl Freshness {
             self.lapses.fetch_add(1, Ordering::AcqRel);
         }
     }
-    /// The number of the present time without a gap between confirmations. In a gap, others may have
-    /// taken this node for dead.
+    /// The number of the present time without a gap between confirmations. In a gap, others may
+    /// have taken this node for dead.
     pub fn lapses(&self) -> u64 {
         self.lapses.load(Ordering::Acquire)
     }

@@ -179,7 +179,7 @@ impl Shared {
             if let Some(outcome) = replica.commit(&request).await? {
                 return Ok(outcome);
             }
-            // Another copy may be further than this one, so what this one fails for decides nothing.
+            // Another copy may be further than this one: what this one fails for decides nothing.
             let (_, conflict) = held.map_err(|e| if e.is_unavailable() { e } else { Error::unavailable(e.message()) })?;
             match conflict {
                 // Whoever certifies it later does so at a later time: it never passes any more.

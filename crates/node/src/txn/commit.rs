@@ -198,8 +198,8 @@ impl Txn {
         let mut attempt = 0;
         let mut may_have_happened = false;
         loop {
-            // By an earlier attempt. Then only an outcome ends it: what this one fails for says nothing
-            // about that one.
+            // By an earlier attempt. Then only an outcome ends it: what this one fails for says
+            // nothing about that one.
             let is_doubtful = may_have_happened;
             let outcome = match self.shared.route(group, attempt) {
                 Some(Route::Local(replica)) => {

@@ -6,10 +6,10 @@
 //! `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
 //! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and
 //! those of rows that are locked where they are read: a join reads, and would lock, rows before it
-//! knows whether they match. (A [`Rel::LockRows`] above the join locks those that do.) And so do those of which an index finds the rows that belong to the outer one: how many outer
-//! rows there are is not known without statistics, and a join would read, and keep, all of a large
-//! table for a few. With statistics they become joins too, which look up their partners, or not, as
-//! is cheaper.
+//! knows whether they match. (A [`Rel::LockRows`] above the join locks those that do.) And so do
+//! those of which an index finds the rows that belong to the outer one: how many outer rows there
+//! are is not known without statistics, and a join would read, and keep, all of a large table for a
+//! few. With statistics they become joins too, which look up their partners, or not, as is cheaper.
 
 use super::access;
 use super::estimate::Known;

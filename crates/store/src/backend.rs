@@ -75,9 +75,7 @@ pub(crate) trait Spaces: Send + Sync {
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()>;
     /// How a message to an operator names this place.
     fn describe(&self) -> String;
-    /// The disk is damaged: the next start has to refuse it.
-    fn distrust(&self, _why: &Error) {}
-    /// What was read is no entry.
+    /// The error for an entry that was read and cannot be decoded.
     fn malformed(&self) -> Error {
         codec::damaged(&self.describe(), "an entry that cannot be read")
     }

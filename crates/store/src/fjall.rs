@@ -178,12 +178,13 @@ impl Spaces for FjallSpaces {
         let keyspace = self.keyspace(space);
         match keyspace.get(key) {
             Ok(found) => Ok(found.map(|value| Bytes::copy_from_slice(&value))),
-            Err(e) => Err(translate(keyspace.path(), "read", e)),
+            Err(e) => Err(unread(&self.path, keyspace, e)),
         }
     }
     fn view(&self) -> Box<dyn View> {
         let snapshot = self.database.snapshot();
-        Box::new(FjallView { snapshot, current: self.current.clone(), history: self.history.clone() })
+        let path = self.path.clone();
+        Box::new(FjallView { snapshot, current: self.current.clone(), history: self.history.clone(), path })
     }
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
         if rows >= self.ingest_rows_min {
@@ -206,11 +207,10 @@ impl Spaces for FjallSpaces {
     fn describe(&self) -> String {
         self.current.path().display().to_string()
     }
-    fn distrust(&self, why: &Error) {
-        // It only spares the next start what this one has met.
-        if let Err(e) = std::fs::write(self.path.join(DAMAGED), format!("{}\n", why.message())) {
-            tracing::warn!("the store in {} could not be marked as damaged: {e}", self.path.display());
-        }
+    fn malformed(&self) -> Error {
+        let e = damaged(&self.describe(), "an entry that cannot be read");
+        mark_damaged(&self.path, &e);
+        e
     }
 }
 
@@ -246,6 +246,7 @@ struct FjallView {
     snapshot: db::Snapshot,
     current: db::Keyspace,
     history: db::Keyspace,
+    path: PathBuf,
 }
 
 impl View for FjallView {
@@ -256,7 +257,7 @@ impl View for FjallView {
         };
         let mut entries = self.snapshot.range::<&[u8], _>(keyspace, range);
         while let Some(entry) = if reverse { entries.next_back() } else { entries.next() } {
-            let (key, value) = entry.into_inner().map_err(|e| translate(keyspace.path(), "read", e))?;
+            let (key, value) = entry.into_inner().map_err(|e| unread(&self.path, keyspace, e))?;
             if visit(&key, &value) == ControlFlow::Break(()) {
                 break;
             }
@@ -374,6 +375,25 @@ fn check_not_damaged(path: &Path) -> Result<()> {
     }
 }
 
+/// The error of a read. Damage is there at the next start too. An error of the disk, or a lack of
+/// file handles, need not be.
+fn unread(path: &Path, keyspace: &db::Keyspace, e: db::Error) -> Error {
+    use db::{Error as E, LsmError};
+    let is_lasting = !matches!(e, E::Io(_) | E::Storage(LsmError::Io(_)) | E::KeyspaceDeleted | E::Poisoned | E::Locked);
+    let e = translate(keyspace.path(), "read", e);
+    if is_lasting {
+        mark_damaged(path, &e);
+    }
+    e
+}
+
+/// Lets the next start refuse a folder. If that fails, the next start may find the damage again.
+fn mark_damaged(path: &Path, why: &Error) {
+    if let Err(e) = std::fs::write(path.join(DAMAGED), format!("{}\n", why.message())) {
+        tracing::warn!("the store in {} could not be marked as damaged: {e}", path.display());
+    }
+}
+
 /// Says what was attempted where, and what is wrong.
 fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
     let place = path.display().to_string();
@@ -388,7 +408,7 @@ fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
                  empty directory, and the others replace the old one.",
             )
         }
-        // Nobody has a use for what is left of it.
+        // The node is well: only this group is gone.
         db::Error::KeyspaceDeleted => Error::retry(format!("cannot {doing} the store in {place}: the group was dropped")),
         db::Error::InvalidVersion(Some(v)) => Error::fatal(format!("the store in {place} was written by another version: {v:?}"))
             .hint("Start the version of meridian that wrote it, or a newer one."),

@@ -1,13 +1,13 @@
-//! A group's spaces, watched: whoever finds that they are damaged, or cannot be read, tells the
-//! node. It must not go on serving from them while intact replicas follow it.
+//! The spaces of a group, with an alarm: the first read that fails, because the disk is damaged or
+//! gives an error, is reported to the node. The node must not go on serving while intact replicas
+//! follow it.
 
 use crate::backend::{RawRange, Sink, Space, Spaces, View, Visit};
-use crate::codec;
 use bytes::Bytes;
 use meridian_base::error::{Error, ErrorKind, Result};
 use std::sync::{Arc, OnceLock};
 
-/// Who is told of damage, and the first that was found.
+/// The first failure of a read, and the function that it is reported to.
 #[derive(Default)]
 pub(crate) struct Alarm {
     found: OnceLock<Error>,
@@ -28,13 +28,12 @@ impl Alarm {
             hears(found.clone());
         }
     }
-    fn watch<T>(&self, result: Result<T>, spaces: &dyn Spaces) -> Result<T> {
+    fn watch<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(e) = &result
             && e.kind() == ErrorKind::Fatal
             && self.found.set(e.clone()).is_ok()
         {
             tracing::error!("{e}");
-            spaces.distrust(e);
             self.pass_on(e);
         }
         result
@@ -53,10 +52,10 @@ pub(crate) fn watched(spaces: Arc<dyn Spaces>, alarm: &Arc<Alarm>) -> Arc<dyn Sp
 
 impl Spaces for Watched {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        self.alarm.watch(self.spaces.get(space, key), &*self.spaces)
+        self.alarm.watch(self.spaces.get(space, key))
     }
     fn view(&self) -> Box<dyn View> {
-        Box::new(WatchedView { view: self.spaces.view(), spaces: self.spaces.clone(), alarm: self.alarm.clone() })
+        Box::new(WatchedView { view: self.spaces.view(), alarm: self.alarm.clone() })
     }
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
         self.spaces.write(rows, fill)
@@ -64,23 +63,18 @@ impl Spaces for Watched {
     fn describe(&self) -> String {
         self.spaces.describe()
     }
-    fn distrust(&self, why: &Error) {
-        self.spaces.distrust(why);
-    }
     fn malformed(&self) -> Error {
-        let damaged = Err::<(), _>(codec::damaged(&self.describe(), "an entry that cannot be read"));
-        self.alarm.watch(damaged, &*self.spaces).expect_err("it is damaged")
+        self.alarm.watch(Err::<(), _>(self.spaces.malformed())).expect_err("it is damaged")
     }
 }
 
 struct WatchedView {
     view: Box<dyn View>,
-    spaces: Arc<dyn Spaces>,
     alarm: Arc<Alarm>,
 }
 
 impl View for WatchedView {
     fn scan(&self, space: Space, range: RawRange<'_>, reverse: bool, visit: Visit<'_>) -> Result<()> {
-        self.alarm.watch(self.view.scan(space, range, reverse, visit), &*self.spaces)
+        self.alarm.watch(self.view.scan(space, range, reverse, visit))
     }
 }

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 /// Rows handled at a time.
 pub(crate) const BATCH: usize = 256;
-/// And fewer, as soon as what is computed for them has so many bytes.
+/// A batch of computed rows ends early when its values have this many bytes.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// After so many steps (expressions computed, rows moved) the clock is looked at.
 const STEPS: u32 = 64;

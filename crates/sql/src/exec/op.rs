@@ -33,7 +33,7 @@ pub(crate) enum State {
     New,
     /// Rows that are all there.
     Rows(Bulk<VecDeque<Row>>),
-    /// Rows that are all there, and that others read too; so many of them are read.
+    /// Complete rows that other operators read too, and how many of them this one has read.
     Shared(Arc<Kept>, usize),
     Input(Box<Op>),
     /// Rows of the input that are not computed from yet.
@@ -109,7 +109,8 @@ impl Op {
         }
     }
 
-    /// Rows of large values are few at a time: whoever asked has room for [`BATCH`] usual ones.
+    /// Computes a batch of rows. A batch of large values ends at [`BATCH_BYTES`]: its receiver has
+    /// room for [`BATCH`] rows of the usual size.
     async fn project<T: Transaction>(
         &mut self,
         input: &Arc<Node>,

@@ -64,7 +64,7 @@ const fn reported(
     kind: Kind,
     description: &'static str,
 ) -> Definition {
-    Definition { name, key, default, kind, is_reported: true, is_inert: false, description }
+    Definition { is_reported: true, ..quiet(name, key, default, kind, description) }
 }
 const fn quiet(
     name: &'static str,

@@ -109,7 +109,7 @@ fn a_damaged_file_is_noticed_and_named() {
             }
         }
         std::fs::write(file, &good).unwrap();
-        // What a read has found is not started from again, unless somebody says so.
+        // The next start refuses the damaged files, unless an operator removes the mark.
         let mark = folder.path().join("damaged");
         if mark.exists() {
             let Err(e) = Store::open(place.backend(), options.clone()) else { panic!("started over a damaged store") };

@@ -62,48 +62,143 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
         let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
         prefetch::inserts(plan, &coming, random, rt).await?;
     }
-    for source in input {
+    // Subqueries see the tables as they were before the statement: all of them are asked before the
+    // first write.
+    let looks_first = plan.asks_tables();
+    let mut resolved = Vec::new();
+    let width = plan.table.types.len();
+    for mut source in input {
         rt.pause().await?;
-        let row = match &plan.kind {
+        let change = match &plan.kind {
             DmlPlanKind::Insert { targets, conflict, random, infers } => {
                 let mut row = new_row(&plan.table, targets, source);
                 if *infers {
                     infer::region(plan, &mut row, rt).await?;
                 }
-                insert(plan, row, conflict.as_ref(), random, &mut changes, frame, rt).await?
+                source = Vec::new();
+                resolve(plan, row, conflict.as_ref(), random, &changes, frame, rt).await?
             }
+            // A row that joins with several others is changed once.
+            _ if !seen.insert(plan.table.primary_key(&source[..width])?) => continue,
             DmlPlanKind::Update { set } => {
-                // A row that joins with several others is changed once.
-                let width = plan.table.types.len();
-                if !seen.insert(plan.table.primary_key(&source[..width])?) {
-                    continue;
-                }
                 let mut new = assign(set, &source, &source[..width], frame, rt).await?;
-                update(&plan.table, &source[..width], &mut new, rt).await?;
-                changes.updated.push((source[..width].to_vec(), new.clone()));
-                new.extend(source[width..].iter().cloned());
-                Some(new)
+                revise(&plan.table, &source[..width], &mut new, rt).await?;
+                Some(Change::Update { old: source[..width].to_vec(), new, is_upsert: false })
             }
-            DmlPlanKind::Delete => {
-                let width = plan.table.types.len();
-                if !seen.insert(plan.table.primary_key(&source[..width])?) {
-                    continue;
-                }
-                delete(&plan.table, &source[..width], rt)?;
-                changes.deleted.push(source[..width].to_vec());
-                Some(source)
-            }
+            DmlPlanKind::Delete => Some(Change::Delete { old: source[..width].to_vec() }),
         };
-        let Some(row) = row else { continue };
+        let Some(change) = change else { continue };
+        let mut told = None;
+        if looks_first && !plan.returning.is_empty() {
+            told = Some(returned(plan, &change, &source, frame, rt).await?);
+        }
+        if looks_first {
+            resolved.push((change, told));
+            continue;
+        }
         changed += 1;
         if !plan.returning.is_empty() {
-            out.push(eval_all(&plan.returning, &row, frame, rt).await?);
+            let shown = change.clone();
+            apply(plan, change, &mut changes, rt).await?;
+            out.push(returned(plan, &shown, &source, frame, rt).await?);
+        } else {
+            apply(plan, change, &mut changes, rt).await?;
         }
+    }
+    for (change, told) in resolved {
+        rt.pause().await?;
+        let change = match (change, &plan.kind) {
+            // An earlier row of the statement may have taken its place.
+            (Change::Insert { new }, DmlPlanKind::Insert { conflict, random, .. }) => {
+                resolve(plan, new, conflict.as_ref(), random, &changes, frame, rt).await?
+            }
+            (change, _) => Some(change),
+        };
+        let Some(change) = change else { continue };
+        changed += 1;
+        apply(plan, change, &mut changes, rt).await?;
+        out.extend(told);
     }
     cascade::check(&plan.table, &plan.keys, changes, rt).await?;
     // The statement's own change comes last, after those of its WITH clause.
     rt.shared.changed = changed;
     Ok(out)
+}
+
+/// What a statement does to one row.
+#[derive(Clone)]
+enum Change {
+    Insert {
+        new: Row,
+    },
+    Update {
+        old: Row,
+        new: Row,
+        /// `ON CONFLICT DO UPDATE` does it.
+        is_upsert: bool,
+    },
+    Delete {
+        old: Row,
+    },
+}
+
+/// A row of `RETURNING`. What was joined to the row that changes is in `source`.
+async fn returned<T: Transaction>(
+    plan: &DmlPlan,
+    change: &Change,
+    source: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Row> {
+    let (Change::Insert { new: row } | Change::Update { new: row, .. } | Change::Delete { old: row }) = change;
+    match source.get(plan.table.types.len()..) {
+        Some(joined) if !joined.is_empty() => {
+            let all: Row = row.iter().chain(joined).cloned().collect();
+            eval_all(&plan.returning, &all, frame, rt).await
+        }
+        _ => eval_all(&plan.returning, row, frame, rt).await,
+    }
+}
+
+/// Writes a change.
+async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Changes, rt: &mut Runtime<'_, T>) -> Result<()> {
+    let table = &plan.table;
+    let updates = matches!(&plan.kind, DmlPlanKind::Insert { conflict: Some(c), .. } if c.update.is_some());
+    match change {
+        Change::Insert { new } => {
+            put_new(table, &new, rt)?;
+            if updates {
+                changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
+            }
+            changes.inserted.push(new);
+        }
+        Change::Update { old, new, is_upsert } => {
+            if is_upsert {
+                changes.refuse_second(&(table.group_of(&old)?, table.primary_key(&old)?))?;
+            }
+            write_changes(table, &old, &new, rt).await?;
+            if is_upsert {
+                changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
+            }
+            changes.updated.push((old, new));
+        }
+        Change::Delete { old } => {
+            delete(table, &old, rt)?;
+            changes.deleted.push(old);
+        }
+    }
+    Ok(())
+}
+
+impl Changes {
+    /// 21000 if the statement has inserted or updated this row already.
+    fn refuse_second(&self, row: &(GroupId, Key)) -> Result<()> {
+        match self.touched.contains(row) {
+            true => Err(Error::sql("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time")
+                .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Inserts rows of values for the parameters of a plan of [`crate::plan::prepare_insert`].
@@ -144,7 +239,6 @@ async fn insert_all<T: Transaction>(
     changes: &mut Changes,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    let frame: Frame = std::sync::Arc::from([]);
     while !rows.is_empty() {
         let rest = rows.split_off(rows.len().min(TOGETHER_MAX));
         if insert_together(plan, &mut rows, random, rt).await? {
@@ -152,7 +246,7 @@ async fn insert_all<T: Transaction>(
         }
         for row in rows {
             rt.pause().await?;
-            insert(plan, row, None, random, changes, &frame, rt).await?;
+            insert(plan, row, random, changes, rt).await?;
         }
         rows = rest;
     }
@@ -286,21 +380,35 @@ pub(crate) async fn insert_plain<T: Transaction>(
     changes: &mut Changes,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    let frame: Frame = std::sync::Arc::from([]);
     prefetch::inserts(plan, std::slice::from_ref(&row), random, rt).await?;
-    insert(plan, row, None, random, changes, &frame, rt).await.map(|_| ())
+    insert(plan, row, random, changes, rt).await
 }
 
-/// Inserts a row, or does what `ON CONFLICT` says. `None`: nothing was changed.
+/// Inserts a row without `ON CONFLICT` and without `RETURNING`.
 async fn insert<T: Transaction>(
+    plan: &DmlPlan,
+    row: Row,
+    random: &[u32],
+    changes: &mut Changes,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let frame: Frame = std::sync::Arc::from([]);
+    match resolve(plan, row, None, random, changes, &frame, rt).await? {
+        Some(change) => apply(plan, change, changes, rt).await,
+        None => Ok(()),
+    }
+}
+
+/// What becomes of a row to be inserted: it is, or what `ON CONFLICT` says. `None`: nothing.
+async fn resolve<T: Transaction>(
     plan: &DmlPlan,
     mut row: Row,
     conflict: Option<&ConflictPlan>,
     random: &[u32],
-    changes: &mut Changes,
+    changes: &Changes,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Option<Row>> {
+) -> Result<Option<Change>> {
     let table = &plan.table;
     complete(table, &mut row, rt.ctx.eval)?;
     let arbiter_of = |index: usize| conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
@@ -320,12 +428,7 @@ async fn insert<T: Transaction>(
         let Some((set, filter)) = &c.update else { return Ok(None) };
         return upsert(table, existing, row, set, filter.as_ref(), changes, frame, rt).await;
     }
-    put_new(table, &row, rt)?;
-    if conflict.is_some_and(|c| c.update.is_some()) {
-        changes.touched.insert((table.group_of(&row)?, table.primary_key(&row)?));
-    }
-    changes.inserted.push(row.clone());
-    Ok(Some(row))
+    Ok(Some(Change::Insert { new: row }))
 }
 
 async fn upsert<T: Transaction>(
@@ -334,26 +437,21 @@ async fn upsert<T: Transaction>(
     proposed: Row,
     set: &[(u32, Scalar)],
     filter: Option<&Scalar>,
-    changes: &mut Changes,
+    changes: &Changes,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Option<Row>> {
+) -> Result<Option<Change>> {
     let bytes = rt.txn.get(group, &existing, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
     let Some(bytes) = bytes else { return Err(Error::internal("an index entry has no row")) };
     let old = table.decode_row(bytes)?;
-    if changes.touched.contains(&(group, existing)) {
-        return Err(Error::sql("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time")
-            .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values."));
-    }
+    changes.refuse_second(&(group, existing))?;
     let both: Row = old.iter().cloned().chain(proposed).collect();
     if !all_true(filter.as_ref().map(|f| std::slice::from_ref(*f)).unwrap_or_default(), &both, frame, rt).await? {
         return Ok(None);
     }
     let mut new = assign(set, &both, &old, frame, rt).await?;
-    update(table, &old, &mut new, rt).await?;
-    changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
-    changes.updated.push((old, new.clone()));
-    Ok(Some(new))
+    revise(table, &old, &mut new, rt).await?;
+    Ok(Some(Change::Update { old, new, is_upsert: true }))
 }
 
 /// Where another row with the same values in a unique index could be.
@@ -440,11 +538,16 @@ pub(crate) async fn update<T: Transaction>(
     new: &mut Row,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
+    revise(table, old, new, rt).await?;
+    write_changes(table, old, new, rt).await
+}
+
+/// The columns of a changed row that follow from others, and the constraints on it alone.
+async fn revise<T: Transaction>(table: &TablePlan, old: &[Datum], new: &mut Row, rt: &mut Runtime<'_, T>) -> Result<()> {
     for f in &table.filling {
         new[f.ordinal as usize] = eval_scalar(&f.updated, old, &Frame::from([]), rt).await?;
     }
-    complete(table, new, rt.ctx.eval)?;
-    write_changes(table, old, new, rt).await
+    complete(table, new, rt.ctx.eval)
 }
 
 /// Gives a row that was read whole the values of the columns that are being added to its table. It

@@ -3,7 +3,7 @@
 use super::bind_query::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::expr::{ColId, Expr, same_option};
-use super::rel::{Rel, visit_subqueries};
+use super::rel::Rel;
 use super::table::{ForeignKeys, TablePlan};
 use crate::catalog::lookup::{Name, TableRef, fold};
 use crate::catalog::{ColumnState, FkAction, ForeignKey};
@@ -63,25 +63,6 @@ pub(crate) struct ConflictUpdate {
 }
 
 impl Dml {
-    /// 0A000 if a subquery of `RETURNING` reads what the statement changes: it would see the
-    /// change, and must not.
-    fn check_returning(&self) -> Result<()> {
-        let changed = self.changes();
-        let mut read = None;
-        for (_, e) in &self.returning {
-            visit_subqueries(e, &mut |rel| match rel {
-                Rel::Table { table, .. } if changed.contains(&table.id) => read = Some(table.name.clone()),
-                _ => {}
-            });
-        }
-        match read {
-            Some(table) => {
-                let message = format!("RETURNING cannot yet read table \"{table}\" in a subquery, which the statement changes");
-                Err(Error::unsupported(message).hint("Use two statements."))
-            }
-            None => Ok(()),
-        }
-    }
     /// Its table, and those that foreign keys make it change with it.
     pub(crate) fn changes(&self) -> BTreeSet<DescriptorId> {
         let mut changed = BTreeSet::from([self.table.table.id]);
@@ -240,7 +221,9 @@ impl Binder<'_> {
             let cols = targets.iter().map(|_| self.fresh()).collect();
             return Ok((Rel::Values { cols, rows }, targets));
         }
+        self.expected = targets.iter().map(|o| plan.table.columns[*o as usize].ty.clone()).collect();
         let (rel, out) = self.query(source)?;
+        self.expected.clear();
         self.check_width(out.len(), &mut targets, explicit, source.span())?;
         let mut exprs = Vec::new();
         for (c, o) in out.iter().zip(&targets) {
@@ -614,7 +597,7 @@ impl Binder<'_> {
         cols.extend_from_slice(more);
         let origins = cols.clone();
         let scope = Scope { cols, tables, no_aggregates: Some("RETURNING"), ..Scope::default() };
-        let (items, _) = self.in_scope(scope, |b| b.select_items(items))?;
+        let (items, _) = self.in_scope(scope, |b| b.select_items(items, &[]))?;
         let origin = |t: &Typed| match t.expr {
             Expr::Column(c) => origins.iter().find(|o| o.id == c).and_then(|o| o.origin),
             _ => None,
@@ -635,7 +618,6 @@ impl Binder<'_> {
             dml.returning.push((id, t.expr));
         }
         let cols = out.iter().map(|c| c.id).collect();
-        dml.check_returning()?;
         Ok((Rel::Dml { dml: Arc::new(dml), cols }, out))
     }
 }

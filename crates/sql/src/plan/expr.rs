@@ -523,6 +523,9 @@ impl Expr {
     pub(crate) fn needs_executor(&self) -> bool {
         self.any(&|e| matches!(e, Expr::Subquery(_) | Expr::Sequence(_)))
     }
+    pub(crate) fn has_subquery(&self) -> bool {
+        self.any(&|e| matches!(e, Expr::Subquery(_)))
+    }
     /// Whether nothing in it depends on the session, the catalog, the rows of tables or the time.
     pub(crate) fn is_immutable(&self) -> bool {
         !self.any(&|e| match e {

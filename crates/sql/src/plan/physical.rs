@@ -30,6 +30,13 @@ pub(crate) struct Scalar {
     pub(crate) pending: bool,
 }
 
+impl Scalar {
+    /// Whether it has a subquery.
+    fn asks_tables(&self) -> bool {
+        self.pending && self.expr.has_subquery()
+    }
+}
+
 /// A correlated plan and what it takes from outside.
 #[derive(Debug)]
 pub(crate) struct SubPlan {
@@ -255,6 +262,21 @@ pub(crate) struct DmlPlan {
     /// Insert: over the new row by ordinal. Update, delete: over the row by ordinal, then the rest
     /// of the input.
     pub(crate) returning: Vec<Scalar>,
+}
+
+impl DmlPlan {
+    /// Whether what it computes for a row asks tables, of which one may be its own.
+    pub(crate) fn asks_tables(&self) -> bool {
+        let conflict = |c: &ConflictPlan| {
+            c.update.as_ref().is_some_and(|(set, filter)| set.iter().map(|(_, e)| e).chain(filter).any(Scalar::asks_tables))
+        };
+        let kind = match &self.kind {
+            DmlPlanKind::Insert { conflict: c, .. } => c.as_ref().is_some_and(conflict),
+            DmlPlanKind::Update { set } => set.iter().any(|(_, e)| e.asks_tables()),
+            DmlPlanKind::Delete => false,
+        };
+        kind || self.returning.iter().any(Scalar::asks_tables)
+    }
 }
 
 #[derive(Debug)]

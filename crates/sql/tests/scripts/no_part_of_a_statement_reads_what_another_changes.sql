@@ -44,12 +44,12 @@ HINT: Use RETURNING, or two statements.
 
 insert into p1 values (13, 0) returning id, (select count(*) from p1);
 ----
-ERROR 0A000: RETURNING cannot yet read table "p1" in a subquery, which the statement changes
-HINT: Use two statements.
+id | count
+13 | 2
+(INSERT 0 1)
 
 insert into p1 values (13, 0) returning id, (select count(*) from p2);
 ----
-id | count
-13 | 0
-(INSERT 0 1)
+ERROR 23505: duplicate key value violates unique constraint "p1_pkey"
+DETAIL: Key (id)=(13) already exists.
 

@@ -115,7 +115,20 @@ impl Catalog {
         let is_found =
             |d: &Descriptor| d.name().is_none_or(|name| next.by_name.get(&(d.parent(), name.to_string())) == Some(&d.id()));
         debug_assert!(change.put.iter().all(is_found), "two descriptors of one name in {change:?}");
+        if meridian_base::invariants::are_looked_at() {
+            next.invariant_tables_have_their_groups();
+        }
         next
+    }
+
+    /// No table is in a group that does not exist, or that leaves; nor does it move there.
+    fn invariant_tables_have_their_groups(&self) {
+        for table in self.descriptors.values().filter_map(lookup::TableRef::new) {
+            let there = table.elsewhere();
+            for group in table.groups().chain(there.iter().flat_map(Table::groups)) {
+                assert!(self.group_by_id(group).is_some(), "table {} is in {group}, which is not there", table.name);
+            }
+        }
     }
 
     /// The same version with changes that one transaction makes: for everybody else it is as it

@@ -263,6 +263,21 @@ fn multi_region_databases_and_homes() {
     assert_eq!(s.fail("create table d (id int) locality regional by table in \"eu\"").0, "42P16");
 }
 
+/// The job that drops a region gives every table new homes, but for those that it is moved to.
+#[test]
+fn no_table_moves_while_a_region_is_dropped() {
+    meridian_base::invariants::look();
+    let mut s = Shell::new();
+    s.run("create database movr primary region \"eu\" regions \"us\", \"asia\"");
+    s.names.database = "movr".into();
+    s.run("create table t (id int primary key)");
+    s.run("alter database movr drop region \"us\"");
+    assert_eq!(s.fail("alter table t set locality regional by row").0, "55006");
+    assert_eq!(s.fail("alter table t set locality regional by table in \"asia\"").0, "55006");
+    s.run("create table u (id int primary key) locality regional by row");
+    assert_eq!(s.table("u").groups().len(), 3, "nothing is taken from it yet");
+}
+
 #[test]
 fn errors_have_postgresqls_states_and_texts() {
     let mut s = Shell::new();

@@ -9,7 +9,8 @@
 //! transaction of its own: a load of any size fits into a block. The rows of a block that is rolled
 //! back lie under index ids that are never used again: before the first row is written the ids are
 //! reserved by a step that changes nothing else, except that it makes the groups that these tables
-//! are the first to need.
+//! are the first to need. They are deleted in the background. If the node stops first, or nobody
+//! knows what became of the commit, they stay.
 //!
 //! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before
 //! or after the schema changes, the block is a transaction like any other
@@ -25,8 +26,8 @@ use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
 use crate::parse::{Kind, Statement};
 use crate::plan::Prepared;
-use meridian_base::{DescriptorId, Error, ErrorKind, Result};
-use std::collections::BTreeSet;
+use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -49,6 +50,9 @@ pub(super) struct DdlBlock {
     ids_reserved: bool,
     /// Statements that wrote rows of tables which this block has created or changed.
     writes: u32,
+    /// Indexes of this block's own that may have rows, by group: nobody can reach those that no
+    /// table has when the block ends.
+    written: BTreeMap<GroupId, BTreeSet<u32>>,
 }
 
 impl DdlBlock {
@@ -63,6 +67,7 @@ impl DdlBlock {
             filled: BTreeSet::new(),
             ids_reserved: false,
             writes: 0,
+            written: BTreeMap::new(),
         }
     }
     /// The catalog without the changes.
@@ -114,7 +119,29 @@ impl DdlBlock {
     }
     fn note_write(&mut self, prepared: &Prepared) {
         self.writes += 1;
-        self.filled.extend(prepared.descriptors.iter().filter(|id| self.private.contains(*id)));
+        let private: Vec<DescriptorId> = prepared.descriptors.iter().filter(|id| self.private.contains(*id)).copied().collect();
+        for table in private.iter().filter_map(|id| self.catalog.table_by_id(*id)) {
+            let before = self.base.table_by_id(table.id);
+            let is_own = |index: u32| before.as_ref().is_none_or(|t| t.indexes.iter().all(|i| i.id != index));
+            let own: Vec<u32> = table.indexes.iter().map(|i| i.id).filter(|i| is_own(*i)).collect();
+            for group in table.groups() {
+                self.written.entry(group).or_default().extend(&own);
+            }
+        }
+        self.filled.extend(private);
+    }
+    /// What was written ahead and no table of this catalog has.
+    fn unreachable(&self, catalog: &Catalog) -> impl Iterator<Item = (GroupId, Vec<u32>)> {
+        let reached: BTreeSet<u32> = self
+            .private
+            .iter()
+            .filter_map(|id| catalog.table_by_id(*id))
+            .flat_map(|t| t.indexes.iter().map(|i| i.id).collect::<Vec<_>>())
+            .collect();
+        self.written.iter().filter_map(move |(group, written)| {
+            let left: Vec<u32> = written.difference(&reached).copied().collect();
+            (!left.is_empty()).then_some((*group, left))
+        })
     }
 }
 
@@ -127,7 +154,7 @@ impl<E: Environment> Session<E> {
             shared: self.shared.clone(),
             statement: statement.to_string(),
             job: None,
-            is_stepping: Arc::default(),
+            has_begun: Arc::default(),
         }
     }
     /// Runs a schema change. Returns its command tag.
@@ -143,7 +170,7 @@ impl<E: Environment> Session<E> {
             let done = tokio::select! {
                 biased;
                 done = jobs::execute(&self.env, statement, &context) => done,
-                reason = self.cancel.interrupted() => Err(stopped(reason, context.is_stepping.load(Ordering::Relaxed))),
+                reason = self.cancel.interrupted() => Err(stopped(reason, context.has_begun.load(Ordering::Relaxed))),
             };
             match done {
                 Ok(done) => {
@@ -291,6 +318,14 @@ impl<E: Environment> Session<E> {
         }
     }
 
+    /// Deletes what a block wrote ahead of a `COMMIT` that did not come, or that kept another
+    /// version of its tables.
+    pub(super) fn discard_unreachable(&self, changes: &DdlBlock, kept: &Catalog) {
+        for (group, indexes) in changes.unreachable(kept) {
+            jobs::discard_in_background(&self.env, group, indexes, self.options.id);
+        }
+    }
+
     /// Commits a block's schema changes as one step, together with its transaction if it is a mixed
     /// one.
     pub(super) async fn commit_ddl(&mut self, mut changes: DdlBlock, mut txn: Option<E::Txn>) -> Result<()> {
@@ -311,21 +346,39 @@ impl<E: Environment> Session<E> {
                 is_one_of_many: txn.is_some() || changes.writes > 0 || changes.statements.len() > 1,
             };
             let stale = match jobs::commit(&self.env, step, txn.as_mut(), &context).await {
-                Ok(Committed::Done { .. }) => return Ok(()),
+                Ok(Committed::Done { .. }) => {
+                    self.discard_unreachable(&changes, &changes.catalog);
+                    return Ok(());
+                }
                 Ok(Committed::Stale(e)) if attempts.allow(&e) => e,
-                Ok(Committed::Stale(e)) | Err(e) => return Err(e),
+                Ok(Committed::Stale(e)) => {
+                    self.discard_unreachable(&changes, &changes.base);
+                    return Err(e);
+                }
+                // It may have committed all the same.
+                Err(e) => return Err(e),
             };
             tracing::debug!("the schema changes are made again: {stale}");
-            attempts.pause(self.env.random(), &self.cancel).await?;
-            changes = self.made_anew(changes)?;
+            let before = changes.clone();
+            let again = match attempts.pause(self.env.random(), &self.cancel).await {
+                Ok(()) => self.made_anew(changes),
+                Err(e) => Err(e),
+            };
+            changes = match again {
+                Ok(changes) => changes,
+                Err(e) => {
+                    self.discard_unreachable(&before, &before.base);
+                    return Err(e);
+                }
+            };
         }
     }
 }
 
-/// What the client hears that stops waiting for a schema change. While a step is under way its
-/// outcome is unknown.
-pub(super) fn stopped(reason: Error, is_stepping: bool) -> Error {
-    let error = match is_stepping {
+/// What the client hears that stops waiting for a schema change. Once its first step was sent, the
+/// outcome is unknown: the change goes on without its session.
+pub(super) fn stopped(reason: Error, has_begun: bool) -> Error {
+    let error = match has_begun {
         true => Error::unknown_outcome("the outcome of the schema change is unknown")
             .detail(format!("While it was under way: {}.", reason.message())),
         false => reason,

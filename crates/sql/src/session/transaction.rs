@@ -335,8 +335,13 @@ impl<E: Environment> Session<E> {
     }
     /// Forgets the open transaction.
     pub(super) fn roll_back(&mut self) {
-        if let Some(txn) = self.block.take().and_then(|mut b| b.txn.take()) {
-            txn.rollback();
+        if let Some(mut block) = self.block.take() {
+            if let Some(txn) = block.txn.take() {
+                txn.rollback();
+            }
+            if let Some(changes) = block.ddl.take() {
+                self.discard_unreachable(&changes, changes.base());
+            }
         }
         self.uncertified = Uncertified::default();
         self.system.settings().rollback();

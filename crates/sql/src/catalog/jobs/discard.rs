@@ -17,7 +17,7 @@ const REST_MAX: Duration = Duration::from_millis(100);
 
 /// Deletes in a task of its own: the statement is done without it. If the node stops first, the
 /// keys stay, unreachable: index ids are never used again.
-pub(super) fn in_background<E: Environment>(env: &E, group: GroupId, indexes: Vec<u32>, session: SessionId) {
+pub(crate) fn in_background<E: Environment>(env: &E, group: GroupId, indexes: Vec<u32>, session: SessionId) {
     let env = env.clone();
     tokio::spawn(async move {
         if let Err(e) = all(&env, group, &indexes, session).await {

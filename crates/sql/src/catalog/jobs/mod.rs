@@ -24,6 +24,7 @@ mod validate;
 mod waits;
 
 pub(crate) use backfill::primary_ranges;
+pub(crate) use discard::in_background as discard_in_background;
 pub use doomed::listed;
 pub use record::{JobRecord, JobState};
 pub use runner::{Control, Running, adopt, control};
@@ -56,9 +57,9 @@ pub struct JobContext {
     pub statement: String,
     /// The job, and the state in which it may be gone on with.
     pub job: Option<(DescriptorId, JobState)>,
-    /// A step of the catalog was sent and is not answered: whoever stops waiting does not know
-    /// whether it takes place.
-    pub is_stepping: Arc<AtomicBool>,
+    /// A step of the catalog was sent, and was not refused: whoever stops waiting does not know what
+    /// the schema will be.
+    pub has_begun: Arc<AtomicBool>,
 }
 
 impl JobContext {
@@ -186,15 +187,16 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
     if change.is_empty() && !is_mixed {
         return Ok(Committed::Done { catalog: base, notices: Vec::new() });
     }
-    context.is_stepping.store(true, Ordering::Relaxed);
+    context.has_begun.store(true, Ordering::Relaxed);
     let stepped = match txn {
         Some(txn) => env.change_catalog_with(txn, &base, change).await,
         None => Ok(env.change_catalog(base.version, change).await.map(drop)),
     };
-    context.is_stepping.store(false, Ordering::Relaxed);
-    let stepped = stepped?;
-    match stepped {
-        Err(e) if e.is_retry() => return Ok(Committed::Stale(e)),
+    match stepped? {
+        Err(e) if e.is_retry() => {
+            context.has_begun.store(false, Ordering::Relaxed);
+            return Ok(Committed::Stale(e));
+        }
         stepped => stepped?,
     }
     if let Some(id) = job

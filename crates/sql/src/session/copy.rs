@@ -1,5 +1,6 @@
 //! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
 
+use super::company::Company;
 use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
 use super::output::{BoxFuture, CopyInput, Output};
 use super::run::{HELD_BYTES_MAX, check_round_trips, confirmed, interruptible, too_much_held};
@@ -21,9 +22,6 @@ use std::task::Poll;
 /// Rows are inserted in batches of so many, or of so many bytes.
 const BATCH_ROWS: usize = 1_000;
 const BATCH_BYTES: usize = 512 << 10;
-
-/// How many batches commit while the next rows are read.
-const ON_THEIR_WAY: usize = 4;
 
 /// A `COPY` statement, understood.
 pub(super) struct Copy<'a> {
@@ -329,7 +327,8 @@ impl<E: Environment> Session<E> {
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
         let mut decoder = Decoder::new(copy.format, &load.names);
         out.copy_in(format, load.names.len());
-        let mut loading = Loading { on_their_way: FuturesUnordered::new(), rows: 0 };
+        let company = Company::new(&self.env, &self.shared);
+        let mut loading = Loading { on_their_way: FuturesUnordered::new(), rows: 0, company };
         let outcome = self.load_rows(&load, &name, &mut decoder, format, &mut loading, now, out).await;
         // What was sent to the log commits, whatever became of the rest.
         let committed = loading.commit_down_to(0).await;
@@ -415,7 +414,8 @@ impl<E: Environment> Session<E> {
         if rows.is_empty() {
             return Ok(());
         }
-        loading.commit_down_to(ON_THEIR_WAY - 1).await?;
+        let most = loading.company.transactions_at_once(&self.env, &self.shared);
+        loading.commit_down_to(most - 1).await?;
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).runs_ahead();
@@ -449,6 +449,7 @@ struct Loading {
     on_their_way: FuturesUnordered<BoxFuture<'static, Result<()>>>,
     /// Rows inserted.
     rows: u64,
+    company: Company,
 }
 
 impl Loading {

@@ -29,13 +29,17 @@ struct Entry {
 }
 
 /// What a session does now. Its own lock, so that sessions do not meet at the node's.
-pub(crate) struct Activity(Mutex<SessionRow>);
+pub(crate) struct Activity {
+    row: Mutex<SessionRow>,
+    /// How many requests the session has begun.
+    requests: AtomicU64,
+}
 
 impl Activity {
     pub(crate) fn new(row: SessionRow) -> Arc<Activity> {
-        Arc::new(Activity(Mutex::new(row)))
+        Arc::new(Activity { row: Mutex::new(row), requests: AtomicU64::new(0) })
     }
-    /// A statement begins.
+    /// A request begins.
     pub(crate) fn running(&self, query: &str) {
         /// `track_activity_query_size`.
         const QUERY_BYTES_MAX: usize = 1024;
@@ -43,17 +47,18 @@ impl Activity {
         while !query.is_char_boundary(end) {
             end -= 1;
         }
-        let mut row = self.0.lock();
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut row = self.row.lock();
         row.state = "active";
         row.query.clear();
         row.query.push_str(&query[..end]);
     }
     /// A statement ended.
     pub(crate) fn resting(&self, state: &'static str) {
-        self.0.lock().state = state;
+        self.row.lock().state = state;
     }
     pub(crate) fn set_application(&self, name: &str) {
-        self.0.lock().application = name.to_string();
+        self.row.lock().application = name.to_string();
     }
 }
 
@@ -71,7 +76,13 @@ impl Shared {
     }
     /// What every session does now: for `Environment::sessions`.
     pub fn sessions(&self) -> Vec<SessionRow> {
-        self.sessions.lock().values().map(|e| e.activity.0.lock().clone()).collect()
+        self.sessions.lock().values().map(|e| e.activity.row.lock().clone()).collect()
+    }
+    /// How many requests the present sessions have begun. It changes whenever a session does
+    /// something, begins or ends.
+    pub(super) fn requests(&self) -> (usize, u64) {
+        let sessions = self.sessions.lock();
+        (sessions.len(), sessions.values().map(|e| e.activity.requests.load(Ordering::Relaxed)).sum())
     }
     /// Cancels the running statement of a session: for `Environment::cancel`. Whether there is such
     /// a session.

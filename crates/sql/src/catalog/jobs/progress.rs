@@ -8,6 +8,7 @@
 use super::{JobContext, JobRecord, may_try_again, pause, record, step_of};
 use crate::catalog::{CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
+use crate::session::Company;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use meridian_base::{Error, GroupId, Key, KeyRange, Result};
@@ -15,8 +16,6 @@ use std::collections::BTreeMap;
 
 /// Rows per transaction. Others change rows meanwhile: a large page is refused more often.
 const BATCH_ROWS: usize = 1_024;
-/// How many pages commit while the next one is read.
-const ON_THEIR_WAY: usize = 4;
 /// How often the task writes down how far it is: a step costs two round trips, and what is done
 /// twice does no harm.
 const CHECKPOINT_MICROS: u64 = 10_000_000;
@@ -68,10 +67,11 @@ where
     F: Future<Output = Result<Page<'e>>>,
 {
     let mut progress = Progress::resume(env, parts, context);
+    let mut company = Company::new(env, &context.shared);
     let mut commits = FuturesUnordered::new();
     let mut number = 0u64;
     loop {
-        while progress.takes_more() {
+        while progress.takes_more(company.transactions_at_once(env, &context.shared)) {
             let Some(part) = progress.todo.pop() else { break };
             number += 1;
             let reading = page(part.clone(), progress.size);
@@ -152,9 +152,10 @@ impl Progress {
         self.todo.is_empty() && self.on_their_way.is_empty() && self.refused.is_empty()
     }
 
-    /// After a refusal, one page at a time until one has committed.
-    fn takes_more(&self) -> bool {
-        let most = if self.size.attempt == 0 { ON_THEIR_WAY } else { 1 };
+    /// Whether another page may be read while at most so many commit. After a refusal, one page at
+    /// a time until one has committed.
+    fn takes_more(&self, at_once: usize) -> bool {
+        let most = if self.size.attempt == 0 { at_once } else { 1 };
         self.refused.is_empty() && self.on_their_way.len() < most && !self.todo.is_empty()
     }
 
@@ -288,7 +289,7 @@ mod tests {
         };
         work_through(&env, ranges.to_vec(), &context, page).await.expect("all of it");
         assert_eq!(done.lock().len(), 40_000);
-        assert!(most.lock().1 > 1 && most.lock().1 <= ON_THEIR_WAY, "{:?}", most.lock());
+        assert!(most.lock().1 > 1 && most.lock().1 <= 8, "{:?}", most.lock());
     }
 
     #[test]
@@ -305,11 +306,11 @@ mod tests {
         for (number, of) in [(1, part(4, 8)), (2, part(3, 1)), (3, part(3, 3))] {
             progress.on_their_way.insert(number, (of, 1));
         }
-        assert!(progress.takes_more());
+        assert!(progress.takes_more(4));
         for number in [3, 1, 2] {
             progress.committed(number, Err(Error::retry("refused"))).expect("another attempt");
         }
-        assert!(!progress.takes_more(), "what was refused comes first");
+        assert!(!progress.takes_more(4), "what was refused comes first");
         progress.again();
         let order: Vec<_> = progress.todo.iter().rev().map(|(g, range)| (g.0, number(&range.start))).collect();
         assert_eq!(order, [(4, 8), (3, 1), (3, 3), (3, 5), (2, 0)]);

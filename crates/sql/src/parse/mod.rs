@@ -305,6 +305,8 @@ fn check_depth(tokens: &[TokenWithSpan], place: &Place) -> Result<()> {
                 {
                     operators += 1
                 }
+                // The arms of a CASE stand beside each other.
+                _ if is_word(&w.value, &["when", "then", "else"]) => (operators, links) = (operators.min(40), 0),
                 _ if is_word(&w.value, &["case"]) => cases += 1,
                 _ if is_word(&w.value, &["end"]) => cases = cases.saturating_sub(1),
                 _ if is_word(&w.value, &["union", "except", "intersect", "explain"]) => levels += 1,

@@ -5,6 +5,7 @@ use super::cursor::Cursor;
 use super::statement::{AsOfSystemTime, Locality, Overriding, RowLocks};
 use super::{Place, cockroach, expression_at_start, extra};
 use crate::catalog::lookup::fold;
+use crate::types::functions::text::RESERVED;
 use meridian_base::{Error, Result};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
@@ -99,6 +100,18 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             let words = [("IS", Keyword::IS), ("NOT", Keyword::NOT), ("NULL", Keyword::NULL)];
             let words = words.into_iter().filter(|(w, _)| not || *w != "NOT");
             tokens.splice(i..=i, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
+        }
+        if is(&tokens[i], "in") && is_open(&tokens, i + 1) && is_open(&tokens, i + 2) {
+            let is_subquery = ["select", "with"].iter().any(|w| sees(&tokens, i + 3, &[w]));
+            let end = after_operand(&tokens, i + 1);
+            if is_subquery && tokens.get(end).is_some_and(|t| t.token == Token::Comma) {
+                // A list, though sqlparser takes what begins like this for a subquery.
+                let span = tokens[end].span;
+                tokens.insert(end, TokenWithSpan { token: word("END", Keyword::END), span });
+                let words = [("CASE", Keyword::CASE), ("WHEN", Keyword::WHEN), ("TRUE", Keyword::TRUE), ("THEN", Keyword::THEN)];
+                let span = tokens[i + 2].span;
+                tokens.splice(i + 2..i + 2, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
+            }
         }
         if is(&tokens[i], "trim") && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen) {
             // Of blanks, where nothing else is said.
@@ -207,11 +220,18 @@ pub(super) fn cut_as_of(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Resul
 fn ends_operand(t: &TokenWithSpan) -> bool {
     match &t.token {
         Token::Word(w) => {
-            w.quote_style.is_some() || matches!(w.keyword, Keyword::NoKeyword | Keyword::NULL | Keyword::TRUE | Keyword::FALSE)
+            // A keyword that is not reserved may be a column.
+            let is_reserved = || RESERVED.binary_search(&w.value.to_ascii_lowercase().as_str()).is_ok();
+            let is_value = matches!(w.keyword, Keyword::NULL | Keyword::TRUE | Keyword::FALSE);
+            w.quote_style.is_some() || is_value || !is_reserved()
         }
         Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::RParen | Token::RBracket => true,
         _ => false,
     }
+}
+
+fn is_open(tokens: &[TokenWithSpan], at: usize) -> bool {
+    tokens.get(at).is_some_and(|t| t.token == Token::LParen)
 }
 
 /// What sqlparser takes for a syntax error.

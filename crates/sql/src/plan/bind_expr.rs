@@ -367,6 +367,8 @@ impl Binder<'_> {
         // one.
         let larger = [Type::Timestamptz, Type::Timestamp].into_iter().find(|t| lt != rt && (lt == *t || rt == *t));
         let (lt, rt) = larger.map_or((lt, rt), |t| (t.clone(), t));
+        // As a text it has no blanks at its end, which do not count.
+        let (lt, rt) = if matches!((&lt, &rt), (Type::Char(_), Type::Char(_))) { (Type::Text, Type::Text) } else { (lt, rt) };
         let l = self.coerce(l, &lt, CastContext::Implicit)?;
         let r = self.coerce(r, &rt, CastContext::Implicit)?;
         Ok(Expr::Distinct(Box::new((l, r))))

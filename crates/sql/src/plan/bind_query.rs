@@ -42,6 +42,7 @@ impl Binder<'_> {
     }
 
     fn query_inner(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
+        let expected = std::mem::take(&mut self.expected);
         let mut changing = Vec::new();
         if let Some(with) = &q.with {
             for (i, cte) in with.cte_tables.iter().enumerate() {
@@ -64,6 +65,7 @@ impl Binder<'_> {
             Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(keys), .. }) => keys,
             Some(_) => return Err(Error::sql("42601", "syntax error at or near \"ALL\"")),
         };
+        self.expected = expected;
         let (mut rel, cols) = match &*q.body {
             ast::SetExpr::Select(s) => self.select(s, order, &locks)?,
             body => {
@@ -172,8 +174,11 @@ impl Binder<'_> {
                 return Err(not_united(lock.locking));
             }
         }
+        let expected = self.expected.clone();
         let (l, lcols) = self.set_expr(left)?;
+        self.expected = if expected.is_empty() { lcols.iter().map(|c| c.ty.clone()).collect() } else { expected };
         let (r, rcols) = self.set_expr(right)?;
+        self.expected.clear();
         self.unite(op, name, all, (l, lcols), (r, rcols))
     }
 
@@ -197,8 +202,12 @@ impl Binder<'_> {
             let own = |rel: &Rel, c: &OutCol| literal(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
-        let left = self.cast_cols(left, &lcols, &types)?;
-        let right = self.cast_cols(right, &rcols, &types)?;
+        // Rows are compared as they are. Blanks at the end of a `bpchar` do not count, and it has none
+        // as a text.
+        let compared = |ty: &Type| if !all && *ty == Type::Char(0) { Type::Text } else { ty.clone() };
+        let compared: Vec<Type> = types.iter().map(compared).collect();
+        let left = self.cast_cols(left, &lcols, &compared)?;
+        let right = self.cast_cols(right, &rcols, &compared)?;
         let base = self.fresh_many(types.len());
         let cols: Vec<ColId> = (0..types.len() as u32).map(|i| base + i).collect();
         let out = lcols.into_iter().zip(types).zip(&cols).map(|((c, ty), id)| OutCol { id: *id, name: c.name, ty, origin: None });
@@ -217,6 +226,7 @@ impl Binder<'_> {
     }
 
     fn values(&mut self, v: &ast::Values) -> Result<(Rel, Vec<OutCol>)> {
+        self.expected.clear();
         let rows: Vec<Vec<Typed>> =
             v.rows.iter().map(|r| r.iter().map(|e| self.expr(e)).collect::<Result<_>>()).collect::<Result<_>>()?;
         let width = rows.first().map_or(0, Vec::len);
@@ -314,6 +324,7 @@ impl Binder<'_> {
         if s.into.is_some() {
             return Err(Error::unsupported("SELECT INTO is not supported").hint("Use CREATE TABLE and INSERT … SELECT."));
         }
+        let expected = std::mem::take(&mut self.expected);
         let (from, cols, tables) = self.from(&s.from, locks)?;
         self.refuse_other_locks(locks, &tables)?;
         let mut scope = Scope { cols, tables, ..Scope::default() };
@@ -329,7 +340,7 @@ impl Binder<'_> {
             scope.named_windows.push((name, spec));
         }
         let from_cols: BTreeSet<ColId> = scope.cols.iter().map(|c| c.id).collect();
-        let ((rel, out), _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks))?;
+        let ((rel, out), _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks, &expected))?;
         Ok((if locks.is_empty() { rel } else { locks::lock_rows(rel) }, out))
     }
 
@@ -340,6 +351,7 @@ impl Binder<'_> {
         from: Rel,
         from_cols: &BTreeSet<ColId>,
         locks: &Locks,
+        expected: &[Type],
     ) -> Result<(Rel, Vec<OutCol>)> {
         self.scope().no_aggregates = Some("WHERE");
         let mut rel = from;
@@ -351,7 +363,7 @@ impl Binder<'_> {
         }
         self.scope().no_aggregates = None;
         (self.scope().allow_sets, self.scope().allow_windows) = (true, true);
-        let mut items = self.select_items(&s.projection)?;
+        let mut items = self.select_items(&s.projection, expected)?;
         (self.scope().allow_sets, self.scope().allow_windows) = (false, false);
         // GROUP BY may name output columns, so the select list is bound first.
         self.scope().no_aggregates = Some("GROUP BY");
@@ -515,19 +527,30 @@ impl Binder<'_> {
         Ok((rel, out))
     }
 
+    fn item(&mut self, e: &Ast, expected: Option<&Type>) -> Result<Typed> {
+        let t = self.expr(e)?;
+        match (expected, &t.expr) {
+            (Some(ty), Expr::Param(_)) if t.ty == Type::Unknown => {
+                let (span, ty) = (t.span, ty.without_modifier_for_param());
+                Ok(Typed { expr: self.coerce(t, &ty, CastContext::Implicit)?, ty, span })
+            }
+            _ => self.settle(t),
+        }
+    }
+
     /// The select list (or `RETURNING`), wildcards expanded: expressions with the names of their
     /// columns.
-    pub(crate) fn select_items(&mut self, items: &[ast::SelectItem]) -> Result<Vec<(Typed, String)>> {
+    pub(crate) fn select_items(&mut self, items: &[ast::SelectItem], expected: &[Type]) -> Result<Vec<(Typed, String)>> {
         let mut out = Vec::new();
         for item in items {
             match item {
                 ast::SelectItem::UnnamedExpr(e) => {
-                    let t = self.expr(e)?;
-                    out.push((self.settle(t)?, output_name(e)));
+                    let t = self.item(e, expected.get(out.len()))?;
+                    out.push((t, output_name(e)));
                 }
                 ast::SelectItem::ExprWithAlias { expr, alias } => {
-                    let t = self.expr(expr)?;
-                    out.push((self.settle(t)?, fold(alias)));
+                    let t = self.item(expr, expected.get(out.len()))?;
+                    out.push((t, fold(alias)));
                 }
                 ast::SelectItem::Wildcard(_) => {
                     let scope = self.scope();

@@ -100,6 +100,9 @@ pub(crate) struct Binder<'a> {
     pub(crate) row_locks: crate::parse::RowLocks,
     pub(crate) known: super::estimate::Known,
     /// Where the stack was when binding began.
+    /// What the columns of the query that is bound next are converted to, if anything: a parameter
+    /// without a type takes it from there. Whoever binds a query takes it first.
+    pub(crate) expected: Vec<Type>,
     stack: usize,
 }
 
@@ -123,6 +126,7 @@ impl<'a> Binder<'a> {
             depth: 0,
             row_locks: Default::default(),
             known: Default::default(),
+            expected: Vec::new(),
             stack: super::stack::mark(),
         }
     }

@@ -5,6 +5,7 @@ use super::estimate::{self, Known};
 use super::expr::{Cmp, ColId, Expr, SubqueryBody};
 use super::rel::{Cte, JoinKind, Rel};
 use crate::env::OnLocked;
+use crate::types::Datum;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,7 +43,11 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         // Too deep to go on; compiling it will say so.
         return rel.filtered(conds);
     }
+    if conds.iter().any(is_never_true) && !has_dml(&rel) {
+        return no_rows(&rel);
+    }
     match rel {
+        Rel::Filter { input, conds: more } if more.iter().any(is_never_true) && !has_dml(&input) => no_rows(&input),
         Rel::Filter { input, conds: more } => {
             let (input, more) = super::unnest::unnest(*input, more, uses.known, uses.locks_above.get());
             conds.extend(more);
@@ -230,6 +235,20 @@ fn subqueries(mut e: Expr, uses: &Uses) -> Expr {
     e
 }
 
+/// Whether no row can pass a condition, whatever it is.
+fn is_never_true(c: &Expr) -> bool {
+    match c {
+        Expr::Const(value) => !matches!(value, Datum::Bool(true)),
+        Expr::And(all) => all.iter().any(is_never_true),
+        _ => false,
+    }
+}
+
+/// What a condition that is never true leaves of a relation.
+fn no_rows(rel: &Rel) -> Rel {
+    Rel::Values { cols: rel.cols(), rows: Vec::new() }
+}
+
 fn has_dml(rel: &Rel) -> bool {
     let mut found = false;
     rel.visit(&mut |r| found |= matches!(r, Rel::Dml { .. }));
@@ -267,6 +286,9 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         v
     });
     let mut pending: Vec<Expr> = conds.by_ref().collect();
+    if pending.iter().any(is_never_true) && !leaves.iter().any(has_dml) {
+        return Rel::Values { cols: leaves.iter().flat_map(Rel::cols).collect(), rows: Vec::new() };
+    }
     pending.extend(implied(&pending));
     let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
     let all: BTreeSet<ColId> = sets.iter().flatten().copied().collect();

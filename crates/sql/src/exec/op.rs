@@ -195,7 +195,7 @@ impl Op {
                 Ok(rows)
             }
             Node::ProjectSet { input, calls } => {
-                let mut out = Vec::new();
+                let mut out = Kept::default();
                 let mut op = self.child(input);
                 while let Some(rows) = op.next(rt, BATCH).await? {
                     for row in rows {
@@ -207,7 +207,7 @@ impl Op {
                         }
                     }
                 }
-                Ok(out)
+                Ok(out.take())
             }
             Node::Sort { input, keys, most } => {
                 if let Some(most) = most
@@ -221,8 +221,9 @@ impl Op {
             Node::Aggregate { input, keys, aggs } => aggregate::rows(input, keys, aggs, &frame, rt).await,
             Node::Window { input, calls } => window::rows(input, calls, &frame, rt).await,
             Node::SetOp { op, all, left, right } => {
-                let (l, r) = (collect(left, &frame, rt).await?, collect(right, &frame, rt).await?);
-                set_operation(*op, *all, l, r, rt).await
+                let l = Kept::from(collect(left, &frame, rt).await?);
+                let r = collect(right, &frame, rt).await?;
+                set_operation(*op, *all, l.take(), r, rt).await
             }
             Node::First { before, input } => {
                 for b in before {
@@ -517,11 +518,13 @@ async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut R
     let mut rows = Kept::default();
     while rows.len() < enough {
         match op.next(rt, enough - rows.len()).await? {
-            Some(more) => rows.extend(more),
+            Some(more) => {
+                rt.keep(&more)?;
+                rows.extend(more);
+            }
             None => break,
         }
     }
-    rt.keep(&rows)?;
     let rows = Arc::new(Rows::new(rows));
     if rows.rows.len() > 4 * BATCH {
         let (made, kind) = (rows.clone(), s.kind.clone());
@@ -567,17 +570,18 @@ async fn set_rows<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    let mut columns: Vec<Vec<Row>> = Vec::new();
+    let mut columns: Vec<Kept> = Vec::new();
     for (f, args) in calls {
         let args = eval_all(args, row, frame, rt).await?;
         if are_large(&args) {
             let (f, ctx) = (f.clone(), rt.ctx.eval.clone());
             let rows = rt.aside(move || f.call(&ctx, &args)?.collect::<Result<Vec<Row>>>()).await??;
+            let rows = Kept::from(rows);
             rt.keep(&rows)?;
             columns.push(rows);
             continue;
         }
-        let mut rows = Vec::new();
+        let mut rows = Kept::default();
         for r in f.call(rt.ctx.eval, &args)? {
             rows.push(r?);
             rt.step().await?;
@@ -588,9 +592,9 @@ async fn set_rows<T: Transaction>(
         columns.push(rows);
     }
     if columns.len() == 1 {
-        return Ok(columns.remove(0));
+        return Ok(columns.remove(0).take());
     }
-    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let longest = columns.iter().map(|rows| rows.len()).max().unwrap_or(0);
     let mut out = Vec::with_capacity(longest);
     for i in 0..longest {
         let mut row = Vec::new();

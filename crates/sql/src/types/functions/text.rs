@@ -12,6 +12,9 @@ use meridian_base::{Error, Result};
 /// Results longer than this are refused (PostgreSQL's 1 GB, cut to what a session may hold).
 const LENGTH_MAX: usize = 256 << 20;
 
+/// Strings are split into so many parts at most: each takes some fifty bytes.
+const PARTS_MAX: usize = 4 << 20;
+
 fn too_long() -> Error {
     Error::sql("54000", "requested length too large")
 }
@@ -535,6 +538,14 @@ fn chr(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 fn string_to_array(s: &Datum, a: &[Datum]) -> Result<Option<Vec<Datum>>> {
     let Datum::Text(s) = s else { return Ok(None) };
     let s = s.as_str();
+    let most = match &a[1] {
+        Datum::Null => s.len(),
+        _ if a.text(1)?.is_empty() => 1,
+        _ => s.matches(a.text(1)?).count() + 1,
+    };
+    if most > PARTS_MAX {
+        return Err(Error::sql("54000", format!("array size exceeds the maximum allowed ({PARTS_MAX})")));
+    }
     let parts: Vec<String> = match &a[1] {
         _ if s.is_empty() => Vec::new(),
         Datum::Null => s.chars().map(String::from).collect(),
@@ -594,8 +605,15 @@ fn strings(r: &mut Registry) {
     r.scalar("position", "text, text -> int4", |_, a| position(a.text(0)?, a.text(1)?));
     r.scalar("strpos", "text, text -> int4", |_, a| position(a.text(0)?, a.text(1)?));
     r.scalar("replace", "text, text, text -> text", |_, a| {
-        let from = a.text(1)?;
-        if from.is_empty() { Ok(a[0].clone()) } else { text(a.text(0)?.replace(from, a.text(2)?)) }
+        let (s, from, to) = (a.text(0)?, a.text(1)?, a.text(2)?);
+        let grows = to.len().saturating_sub(from.len());
+        match from.is_empty() {
+            true => Ok(a[0].clone()),
+            false if grows > 0 && s.matches(from).count().saturating_mul(grows) > LENGTH_MAX - s.len().min(LENGTH_MAX) => {
+                Err(too_long())
+            }
+            false => text(s.replace(from, to)),
+        }
     });
     r.scalar("split_part", "text, text, int4 -> text", split_part);
     r.scalar("starts_with", "text, text -> bool", |_, a| Ok(Datum::Bool(a.text(0)?.starts_with(a.text(1)?))));

@@ -2,6 +2,7 @@
 //! together.
 
 use crate::machine::MachineRuntime;
+use crate::open_files;
 use crate::pgwire::{PgServer, ServerOptions, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
@@ -97,7 +98,13 @@ impl Server {
         let shared = session::Shared::new();
         *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
         node.run_jobs(&shared, Attention::default());
-        let pg = PgServer::new(node.sessions(), shared, config.pg);
+        let files = open_files::raise_limit();
+        let clients = open_files::clients_within(files, config.pg.max_connections);
+        if clients < config.pg.max_connections {
+            tracing::warn!("the process may open {files} files: at most {clients} clients, not {}", config.pg.max_connections);
+        }
+        let options = ServerOptions { max_connections: clients, ..config.pg };
+        let pg = PgServer::new(node.sessions(), shared, options);
         let serving = pg.clone();
         tokio::spawn(async move { serving.serve(listener, config.threads).await });
         let addr = node.addr();

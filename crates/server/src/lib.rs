@@ -13,6 +13,7 @@
 mod alarms;
 pub mod assembly;
 pub mod machine;
+mod open_files;
 pub mod pgwire;
 pub mod threads;
 

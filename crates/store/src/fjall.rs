@@ -375,10 +375,16 @@ fn check_not_damaged(path: &Path) -> Result<()> {
     }
 }
 
-/// The error of a read. Damage is there at the next start too. An error of the disk, or a lack of
-/// file handles, need not be.
+/// The error of a read. Damage is there at the next start too; an error of the disk need not be. A
+/// lack of file handles says nothing about the disk: this read fails, and the node goes on.
 fn unread(path: &Path, keyspace: &db::Keyspace, e: db::Error) -> Error {
     use db::{Error as E, LsmError};
+    if let E::Io(lack) | E::Storage(LsmError::Io(lack)) = &e
+        && matches!(lack.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    {
+        return Error::sql("53000", format!("cannot read the store in {}: {lack}", keyspace.path().display()))
+            .hint("Let the process open more files (ulimit -n), or allow fewer clients (--max-connections).");
+    }
     let is_lasting = !matches!(e, E::Io(_) | E::Storage(LsmError::Io(_)) | E::KeyspaceDeleted | E::Poisoned | E::Locked);
     let e = translate(keyspace.path(), "read", e);
     if is_lasting {

@@ -86,7 +86,13 @@ struct Inner {
     options: ServerOptions,
     phase: watch::Sender<Phase>,
     seats: Mutex<Seats>,
+    /// As many as there are open sockets, and one.
+    sockets: Arc<()>,
 }
+
+/// So many sockets more than `max_connections` may be open: of clients that have not said who they
+/// are, or are being refused.
+const STARTING_MAX: usize = 100;
 
 #[derive(Default)]
 struct Seats {
@@ -127,7 +133,7 @@ impl PgServer {
     /// A server of a node's sessions. `shared` is the node's, so that all its sessions share plans.
     pub fn new(sessions: Arc<dyn SessionFactory>, shared: Arc<Shared>, options: ServerOptions) -> PgServer {
         let (phase, _) = watch::channel(Phase::Serving);
-        PgServer(Arc::new(Inner { sessions, shared, options, phase, seats: Mutex::default() }))
+        PgServer(Arc::new(Inner { sessions, shared, options, phase, seats: Mutex::default(), sockets: Arc::default() }))
     }
     /// Accepts clients until [`PgServer::shutdown`], and serves them on `threads`.
     pub async fn serve(&self, listener: MachineListener, threads: SessionThreads) {
@@ -136,8 +142,15 @@ impl PgServer {
             tokio::select! {
                 accepted = listener.accept_socket() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
                     Ok((stream, peer)) => {
-                        let server = self.clone();
-                        threads.serve(stream, move |stream| async move { server.serve_stream(stream, &peer).await });
+                        let (server, socket) = (self.clone(), self.0.sockets.clone());
+                        if Arc::strong_count(&socket) > self.0.options.max_connections + STARTING_MAX + 1 {
+                            tracing::debug!("connection from {peer} refused: too many are open");
+                            continue;
+                        }
+                        threads.serve(stream, move |stream| async move {
+                            server.serve_stream(stream, &peer).await;
+                            drop(socket);
+                        });
                     }
                     // Out of descriptors, or the client left already: neither is a reason to stop.
                     Err(e) => {

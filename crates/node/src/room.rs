@@ -264,8 +264,8 @@ impl Shared {
             );
         }
         Err(Error::sql("53100", "could not write: the disk is full").detail(detail).hint(
-            "Make room on that node's disk: writes then go on by themselves. Meanwhile DELETE, TRUNCATE and DROP TABLE do, and \
-             what they free is given back when old versions are collected (gc.ttl).",
+            "Make room on that node's disk: writes then go on by themselves. Meanwhile DELETE, TRUNCATE and DROP TABLE do, but \
+             need room themselves: what they free is given back after gc.ttl, when files are merged.",
         ))
     }
 }

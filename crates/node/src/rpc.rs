@@ -520,7 +520,7 @@ impl Rpc {
                     }
                     let answer = postcard::from_bytes(&frame).map_err(|e| Error::internal(format!("malformed answer: {e}")));
                     if let Err(e) = followed
-                        && !matches!(answer, Ok(Response::Clock(_)))
+                        && !answer.as_ref().is_ok_and(Response::needs_no_clock)
                     {
                         return format!("its clock is {} ms ahead of this node's", e.ahead_by.as_millis());
                     }
@@ -637,7 +637,7 @@ impl Rpc {
                 }
             };
             if let Err(e) = followed
-                && !request.is_about_clocks()
+                && !request.needs_no_clock()
             {
                 let e = Error::unavailable(format!(
                     "the clock of {from} is {} ms ahead of this node's, more than max_offset",

@@ -270,9 +270,11 @@ impl Request {
         }
     }
 
-    /// Whether clocks that differ are what it is about.
-    pub(crate) fn is_about_clocks(&self) -> bool {
-        matches!(self, Request::Clock | Request::AdvanceClock { .. })
+    /// Whether it is answered whatever the clocks show: it is about clocks that differ, or asks who
+    /// is there. A process that took the refusal of a member for silence might found a second
+    /// cluster.
+    pub(crate) fn needs_no_clock(&self) -> bool {
+        matches!(self, Request::Clock | Request::AdvanceClock { .. } | Request::Muster { ask: Ask::Who, .. })
     }
 
     /// Whether a transaction sends it, or the vote on one. The rest is what keeps the cluster
@@ -638,6 +640,13 @@ pub enum Mustered {
         why: String,
     },
     Over(bool),
+}
+
+impl Response {
+    /// The same of an answer: see [`Request::needs_no_clock`].
+    pub(crate) fn needs_no_clock(&self) -> bool {
+        matches!(self, Response::Clock(_) | Response::Mustered(Mustered::Member { .. }))
+    }
 }
 
 /// A node as the catalog knows it.

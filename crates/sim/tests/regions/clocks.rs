@@ -140,6 +140,27 @@ fn a_clock_that_jumps_ahead_while_its_node_waits_to_join_costs_a_restart_and_no_
     assert_eq!(c.sql(EU, "us", "SELECT id FROM t"), [["1"]]);
 }
 
+/// A new process finds the cluster whatever its clock shows. Nobody takes it in, and an operator who
+/// believes that there is no cluster is told of it.
+#[test]
+fn a_new_node_with_a_wrong_clock_founds_no_second_cluster() {
+    const HOUR: i64 = 3_600_000_000;
+    for (seed, by) in [(86, HOUR), (87, -HOUR)] {
+        let mut c = two_regions(seed);
+        c.lose_disk("n2");
+        c.jump_clock("n2", by);
+        c.restart("n2");
+        c.pass(Duration::from_secs(5));
+        let e = c.init("n2").expect_err("there is a cluster");
+        assert_eq!((e.sqlstate(), e.message().contains("there is a cluster already")), ("55000", true), "{e}");
+        c.kill("n2");
+        c.jump_clock("n2", -by);
+        c.restart("n2");
+        c.await_start(&["n2".into()]);
+        assert_eq!(c.sql(EU, "us", "SELECT id FROM t"), [["1"]]);
+    }
+}
+
 #[test]
 fn a_clock_that_is_set_back_while_its_node_serves_goes_on() {
     let mut c = Cluster::start_with_clocks(1, 1, 74, Tuning::default(), |_| HOUR);

@@ -439,6 +439,14 @@ impl Cluster {
         )
     }
 
+    /// An operator at that machine wants a cluster to be founded there.
+    pub fn init(&mut self, at: &str) -> Result<()> {
+        let addr = format!("{at}:{NODE_PORT}");
+        // With that machine's clock.
+        let host = self.machines.host(at);
+        self.on_client(US, move |_, _| async move { meridian_node::init_at(Arc::new(SimRuntime::new(host)), &addr).await })
+    }
+
     pub fn has_started(&self, node: &str) -> bool {
         self.machines.host(node).has_started()
     }

@@ -540,6 +540,8 @@ impl Faults {
             links.iter().for_each(|l| _ = machines.busy_links.remove(l));
         };
         match end {
+            // It died of another fault as well, and was found to be lost before this one's end.
+            End::Restart { node } if machines.host(&node).is_lost() => {}
             End::Restart { node } => {
                 self.busy.remove(&node);
                 machines.restart(&node);

@@ -63,7 +63,15 @@ impl Generator {
         if self.r.percent(80) {
             conds.push(self.bool_in_parentheses(&inner));
         }
-        let sets: Vec<String> = list.iter().map(|(n, ty)| format!("{n} = {}", self.expr(*ty, &inner, 2))).collect();
+        let mut sets: Vec<String> = list.iter().map(|(n, ty)| format!("{n} = {}", self.expr(*ty, &inner, 2))).collect();
+        // What another row had before the statement.
+        if t.key == 1 && self.r.percent(25) {
+            let has_max = |ty: Ty| !matches!(ty, Ty::Bool | Ty::Uuid | Ty::Jsonb | Ty::Interval | Ty::Numeric | Ty::Float8);
+            if let Some(i) = list.iter().position(|(_, ty)| has_max(*ty)) {
+                let (n, op) = (list[i].0, self.r.of(&["<", ">", "<>"]));
+                sets[i] = format!("{n} = (select max(me.{n}) from {0} as me where me.id {op} {0}.id)", t.name);
+            }
+        }
         let sets = match list.len() {
             2 if self.r.percent(30) => {
                 let row: Vec<String> = list.iter().map(|(_, ty)| self.expr(*ty, &inner, 1)).collect();

@@ -322,7 +322,7 @@ impl<E: Environment> Session<E> {
     /// version of its tables.
     pub(super) fn discard_unreachable(&self, changes: &DdlBlock, kept: &Catalog) {
         for (group, indexes) in changes.unreachable(kept) {
-            jobs::discard_in_background(&self.env, group, indexes, self.options.id);
+            jobs::discard_in_background(&self.env, &self.shared, group, indexes, self.options.id);
         }
     }
 

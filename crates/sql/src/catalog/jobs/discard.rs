@@ -2,8 +2,10 @@
 
 use super::{options, pause};
 use crate::env::{Environment, Locking, Scan, Transaction};
+use crate::session::Shared;
 use meridian_base::key::encode;
 use meridian_base::{ColumnMask, GroupId, KeyRange, Result, SessionId, Write, limits};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -17,24 +19,36 @@ const REST_MAX: Duration = Duration::from_millis(100);
 
 /// Deletes in a task of its own: the statement is done without it. If the node stops first, the
 /// keys stay, unreachable: index ids are never used again.
-pub(crate) fn in_background<E: Environment>(env: &E, group: GroupId, indexes: Vec<u32>, session: SessionId) {
-    let env = env.clone();
+pub(crate) fn in_background<E: Environment>(
+    env: &E,
+    shared: &Arc<Shared>,
+    group: GroupId,
+    indexes: Vec<u32>,
+    session: SessionId,
+) {
+    let (env, shared) = (env.clone(), shared.clone());
     tokio::spawn(async move {
-        if let Err(e) = all(&env, group, &indexes, session).await {
+        if let Err(e) = all(&env, &shared, group, &indexes, session).await {
             tracing::warn!(?indexes, error = %e, "keys of a dropped index could not be deleted");
         }
     });
 }
 
 /// Deletes them, one index after the other.
-pub(super) async fn all<E: Environment>(env: &E, group: GroupId, indexes: &[u32], session: SessionId) -> Result<()> {
+pub(super) async fn all<E: Environment>(
+    env: &E,
+    shared: &Shared,
+    group: GroupId,
+    indexes: &[u32],
+    session: SessionId,
+) -> Result<()> {
     for index in indexes {
-        index_keys(env, group, *index, session).await?;
+        index_keys(env, shared, group, *index, session).await?;
     }
     Ok(())
 }
 
-async fn index_keys<E: Environment>(env: &E, group: GroupId, index: u32, session: SessionId) -> Result<()> {
+async fn index_keys<E: Environment>(env: &E, shared: &Shared, group: GroupId, index: u32, session: SessionId) -> Result<()> {
     let mut prefix = Vec::with_capacity(4);
     encode::index(&mut prefix, index);
     let mut rest = Some(KeyRange::prefix(&prefix));
@@ -44,6 +58,9 @@ async fn index_keys<E: Environment>(env: &E, group: GroupId, index: u32, session
         if env.catalog().group_by_id(group).is_none() {
             return Ok(());
         }
+        // One transaction and its rest at a time on a node: what others wait for one is little, and
+        // six of them keep point reads waiting for a tenth of a second.
+        let _turn = shared.discards.lock().await;
         let began = Instant::now();
         match page(env, group, range, session, attempt).await {
             Ok(next) => {

@@ -125,7 +125,7 @@ pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, ordinals:
     let dropped: Vec<Sequence> = dropped.into_inner();
     // If the node stops first, the counters stay, unreachable: index ids are never used again.
     for sequence in dropped {
-        discard::in_background(env, sequence.group, vec![sequence.index_id], context.session);
+        discard::in_background(env, &context.shared, sequence.group, vec![sequence.index_id], context.session);
     }
     Ok(())
 }

@@ -254,7 +254,7 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             // All of them, and one step: nobody waits for a job that does nothing but this.
             let tasks = discards_left(env, context, task);
             for (group, indexes) in &tasks {
-                discard::all(env, *group, indexes, context.session).await?;
+                discard::all(env, &context.shared, *group, indexes, context.session).await?;
             }
             step_of(env, context, tasks.len(), |_| None).await
         }
@@ -317,7 +317,7 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
             step(env, context, *table, |t| t.indexes.retain(|i| i.id != *index)).await?;
             // If the node stops first, the keys stay, unreachable: index ids are never used again.
             for group in t.groups() {
-                discard::in_background(env, group, vec![*index], SessionId::default());
+                discard::in_background(env, &context.shared, group, vec![*index], SessionId::default());
             }
             Ok(())
         }

@@ -112,7 +112,7 @@ pub(super) async fn undo<E: Environment>(
     let left: Option<Table> = left.into_inner();
     // If the node stops first, the keys stay, unreachable: index ids are never used again.
     for (group, indexes) in left.iter().flat_map(|t| t.groups().map(|g| (g, t.indexes.iter().map(|i| i.id).collect()))) {
-        discard::in_background(env, group, indexes, context.session);
+        discard::in_background(env, &context.shared, group, indexes, context.session);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! * [`machine`]: the runtime of `base` on this machine: tokio's sockets, a data directory held by
 //!   one process, the operating system's clock and randomness.
 //! * [`assembly`]: a node and its SQL server, started and stopped together.
+//! * `open_files`: how many files the process may have open, and how many of those clients take.
 //! * [`threads`]: what clients' sessions run on.
 //! * [`pgwire`]: PostgreSQL's frontend/backend protocol over any stream, for sessions over any
 //!   environment.

@@ -100,8 +100,9 @@ pub(crate) struct Binder<'a> {
     pub(crate) row_locks: crate::parse::RowLocks,
     pub(crate) known: super::estimate::Known,
     /// Where the stack was when binding began.
-    /// What the columns of the query that is bound next are converted to, if anything: a parameter
-    /// without a type takes it from there. Whoever binds a query takes it first.
+    /// The types that the columns of the next query are converted to; empty if there are none. A
+    /// parameter without a type in its select list gets the type of its column. The function that
+    /// binds a query takes the list out before it binds anything inside.
     pub(crate) expected: Vec<Type>,
     stack: usize,
 }

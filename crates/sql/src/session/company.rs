@@ -3,13 +3,13 @@
 use super::Shared;
 use crate::env::Environment;
 
-/// So many transactions commit while the next one is made. More of them let the sessions beside
-/// wait several times as long for the disk and the log.
+/// The number of transactions that commit while the next one is made. With more of them, other
+/// sessions wait several times as long for the disk and the log.
 const IN_COMPANY: usize = 4;
-/// The same while nobody else does anything.
+/// The same while no other session sends requests.
 const ALONE: usize = 8;
 
-/// Whoever has begun nothing for so long is not kept waiting.
+/// The other sessions count as idle when none has sent a request for this long.
 const LULL_MICROS: u64 = 1_000_000;
 const LOOK_MICROS: u64 = 100_000;
 

@@ -9,8 +9,8 @@
 //! transaction of its own: a load of any size fits into a block. The rows of a block that is rolled
 //! back lie under index ids that are never used again: before the first row is written the ids are
 //! reserved by a step that changes nothing else, except that it makes the groups that these tables
-//! are the first to need. They are deleted in the background. If the node stops first, or nobody
-//! knows what became of the commit, they stay.
+//! are the first to need. A background task deletes these rows. They stay if the node stops before
+//! that, or if the outcome of the commit is unknown.
 //!
 //! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before
 //! or after the schema changes, the block is a transaction like any other

@@ -152,8 +152,8 @@ impl Progress {
         self.todo.is_empty() && self.on_their_way.is_empty() && self.refused.is_empty()
     }
 
-    /// Whether another page may be read while at most so many commit. After a refusal, one page at
-    /// a time until one has committed.
+    /// Whether another page may be read: fewer than `at_once` pages are being committed. After a
+    /// refusal the limit is one page, until a page has committed.
     fn takes_more(&self, at_once: usize) -> bool {
         let most = if self.size.attempt == 0 { at_once } else { 1 };
         self.refused.is_empty() && self.on_their_way.len() < most && !self.todo.is_empty()

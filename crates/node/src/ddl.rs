@@ -416,6 +416,13 @@ impl Coordinator {
                 step.answer(Ok(if is_past { Changed::Stale } else { Changed::NotTaken }));
                 continue;
             }
+            let newest = self.shared.catalog.newest();
+            if newest.version == self.meta.version
+                && let Err(e) = newest.check_new_ids(&step.call.change)
+            {
+                self.refuse_for_good(step, Err(e));
+                continue;
+            }
             if step.is_unseen() {
                 self.write_unseen(step).await?;
                 continue;

@@ -58,6 +58,7 @@ pub mod rpc;
 pub mod shared;
 mod small_file;
 mod starting;
+mod sweep;
 mod tasks;
 mod timing;
 mod turns;

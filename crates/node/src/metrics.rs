@@ -32,9 +32,11 @@ pub enum Counter {
     GlobalReadsBehind,
     /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
     CommitWaits,
+    /// Indexes that nobody could reach, and that were removed from a replica of this node.
+    IndexesSwept,
 }
 
-const COUNTERS: [(Counter, &str); 10] = [
+const COUNTERS: [(Counter, &str); 11] = [
     (Counter::ReadRounds, "txn.read_rounds"),
     (Counter::ReadRoundsFailed, "txn.read_rounds.failed"),
     (Counter::ReservingReads, "txn.reserving_reads"),
@@ -45,6 +47,7 @@ const COUNTERS: [(Counter, &str); 10] = [
     (Counter::Deadlocks, "txn.regions.deadlocks"),
     (Counter::GlobalReadsBehind, "txn.global.behind"),
     (Counter::CommitWaits, "txn.global.commit_waits"),
+    (Counter::IndexesSwept, "store.indexes.swept"),
 ];
 
 /// Round trips from here on are counted together.

@@ -21,6 +21,7 @@ use crate::room::{self, RoomOptions};
 use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
 use crate::starting::{ensure_replica, start_groups, start_unknown};
+use crate::sweep;
 use crate::timing::Timing;
 use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
 use bytes::Bytes;
@@ -40,7 +41,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// How a node is started.
@@ -339,6 +340,8 @@ impl Node {
     /// Flushing and garbage collection, on a thread of their own.
     fn start_io(&self, gc_ttl: Duration, gc_interval: Duration, protected_for_max: Duration) {
         let shared = self.shared.clone();
+        let sweep_due = Arc::new(Notify::new());
+        let sweeper = sweep_due.clone();
         let flushes = async move {
             let mut collected = shared.runtime.physical_micros();
             loop {
@@ -348,14 +351,15 @@ impl Node {
                 }
                 let now = shared.runtime.physical_micros();
                 let is_gc_due = now.saturating_sub(collected) >= gc_interval.as_micros() as u64;
-                if !room::may_flush(&shared) {
+                let may_flush = room::may_flush(&shared);
+                if !may_flush && !(is_gc_due && room::may_collect(&shared)) {
                     continue;
                 }
                 if is_gc_due {
                     collected = now;
                 }
                 for replica in shared.all_replicas() {
-                    let mut done = replica.flush().map(|_| ());
+                    let mut done = if may_flush { replica.flush().map(|_| ()) } else { Ok(()) };
                     if done.is_ok() && is_gc_due {
                         let settled = replica.settled();
                         let kept_from = crate::protected::garbage_clock(&shared, protected_for_max).minus(gc_ttl);
@@ -368,9 +372,13 @@ impl Node {
                         return;
                     }
                 }
+                if is_gc_due {
+                    sweeper.notify_one();
+                }
             }
         };
         self.shared.runtime.spawn_io("flush", Box::pin(flushes));
+        self.shared.runtime.spawn_io("sweep", Box::pin(sweep::keep(self.shared.clone(), sweep_due)));
         let shared = self.shared.clone();
         self.shared.spawn(async move {
             let mut log_failure = shared.log.failure();

@@ -73,6 +73,11 @@ pub(crate) trait Spaces: Send + Sync {
     /// [`Space::History`] before that, too. Durable only with the next [`Disk::put_records`]; a
     /// crash before may keep any part of it. Readable when it returns.
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()>;
+    /// Removes all entries of these ranges (the first key, and the first behind it), which nobody
+    /// reads or writes any more. A crash may bring some of them back.
+    ///
+    /// Without room on the disk only what costs none goes. Whether all of it is gone.
+    fn erase(&self, space: Space, ranges: &[(Vec<u8>, Vec<u8>)], has_room: bool) -> Result<bool>;
     /// How a message to an operator names this place.
     fn describe(&self) -> String;
     /// The error for an entry that was read and cannot be decoded.

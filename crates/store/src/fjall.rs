@@ -3,6 +3,8 @@
 //! What is assumed of fjall (3.1):
 //! - a batch reaches the memtables item by item in the order it was filled, so a reader that sees
 //!   an item sees those before;
+//! - dropping a range deletes the files that lie in it as a whole, and views that were taken before
+//!   go on reading them;
 //! - `persist(SyncAll)` makes every batch committed before durable; ingested files are durable when
 //!   `finish` returns;
 //! - a compaction filter sees whole entries and may destroy them. In `history` a copy of a
@@ -19,13 +21,13 @@ use crate::manifest;
 use ::fjall as db;
 use bytes::Bytes;
 use db::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
-use db::{KeyspaceCreateOptions, PersistMode, Readable};
+use db::{AbstractTree, KeyspaceCreateOptions, PersistMode, Readable};
 use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
@@ -203,6 +205,41 @@ impl Spaces for FjallSpaces {
             fill(&mut sink)?;
             sink.commit()
         }
+    }
+    fn erase(&self, space: Space, ranges: &[(Vec<u8>, Vec<u8>)], has_room: bool) -> Result<bool> {
+        let keyspace = self.keyspace(space);
+        let fail = |e| translate(keyspace.path(), "erase from", e);
+        let tables = keyspace.table_count();
+        for (start, end) in ranges {
+            let range: RawRange = (Bound::Included(start), Bound::Excluded(end));
+            // Files that have nothing else: nothing is written for them but the list of files.
+            keyspace.tree.drop_range::<&[u8], _>(range).map_err(|e| fail(e.into()))?;
+        }
+        if !has_room {
+            let snapshot = self.database.snapshot();
+            let is_empty =
+                |(start, end): &(Vec<u8>, Vec<u8>)| snapshot.range(keyspace, start.clone()..end.clone()).next().is_none();
+            return Ok(ranges.iter().all(is_empty));
+        }
+        let mut erased = keyspace.table_count() != tables;
+        for (start, end) in ranges {
+            let mut batch = self.database.batch();
+            for entry in self.database.snapshot().range(keyspace, start.clone()..end.clone()) {
+                batch.remove(keyspace, entry.key().map_err(|e| unread(&self.path, keyspace, e))?);
+                if batch.len() >= BATCH_ROWS {
+                    std::mem::replace(&mut batch, self.database.batch()).commit().map_err(fail)?;
+                }
+                erased = true;
+            }
+            batch.commit().map_err(fail)?;
+        }
+        if erased && let Some((start, _)) = ranges.first() {
+            // fjall deletes its journals up to the newest entry that is in a file, and that one may
+            // have gone: so there is a newer one.
+            keyspace.remove(start.clone()).map_err(fail)?;
+            keyspace.rotate_memtable().map_err(fail)?;
+        }
+        Ok(true)
     }
     fn describe(&self) -> String {
         self.current.path().display().to_string()
@@ -433,7 +470,6 @@ fn translate(path: &Path, doing: &str, e: db::Error) -> Error {
 mod tests {
     use super::*;
     use crate::version::Version;
-    use db::AbstractTree;
     use meridian_base::time::Timestamp;
     use meridian_base::txn::ColumnMask;
 

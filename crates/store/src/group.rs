@@ -89,6 +89,8 @@ pub struct GroupStore {
     collecting: Mutex<Collecting>,
     /// The oldest version in the cut being flushed.
     in_flush_oldest: AtomicU64,
+    /// The `since` of the last sweep that got to its end.
+    pub(crate) swept: Mutex<Timestamp>,
 }
 
 impl GroupStore {
@@ -113,6 +115,7 @@ impl GroupStore {
             record: Mutex::new(record),
             collecting: Mutex::default(),
             in_flush_oldest: AtomicU64::new(Timestamp::MAX.0),
+            swept: Mutex::new(Timestamp::MIN),
         }
     }
 
@@ -363,6 +366,7 @@ impl GroupStore {
             self.pending.lock().take();
             inner.table.reset(bound, &self.shared.totals);
             inner.spaces = spaces;
+            *self.swept.lock() = Timestamp::MIN;
             // Raised in the same breath: a reader of the new content must not read below what it
             // has.
             self.threshold.store(threshold.0, Ordering::Release);
@@ -399,7 +403,8 @@ impl GroupStore {
         self.shared.disk.collect(self.id, Collectable { replaced: threshold, tombstones })
     }
 
-    fn oldest_unflushed(&self) -> Timestamp {
+    /// The timestamp of the oldest version that is not flushed.
+    pub(crate) fn oldest_unflushed(&self) -> Timestamp {
         let inner = self.inner.read();
         // Both in one hold of the lock: a cut whose flush fails goes from the one to the other.
         let pending = self.pending.lock();

@@ -14,7 +14,7 @@
 //!
 //! Where to read on: [`group`] for the life of a version and the locks, [`table`] for the row table
 //! and its invariants, [`read`] for how the two are read together, [`codec`] for the bytes,
-//! [`snapshot`] for moving a group to another node.
+//! [`snapshot`] for moving a group to another node, [`sweep`] for removing whole indexes.
 //!
 //! This crate knows nothing about Raft, transactions in progress, schemas, or time.
 
@@ -29,6 +29,7 @@ mod read;
 mod snapshot;
 mod spaces;
 mod store;
+mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -40,4 +41,5 @@ pub use memory::MemoryDisk;
 pub use options::{Backend, Options};
 pub use snapshot::{Export, Import};
 pub use store::Store;
+pub use sweep::Swept;
 pub use version::{ScanLimits, ScanPage, Version};

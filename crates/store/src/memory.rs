@@ -233,6 +233,25 @@ impl Spaces for MemorySpaces {
     fn write(&self, _rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
         fill(&mut MemorySink(self))
     }
+    fn erase(&self, space: Space, ranges: &[(Vec<u8>, Vec<u8>)], has_room: bool) -> Result<bool> {
+        let mut p = self.platter.lock();
+        p.check_write(self.owner)?;
+        if !has_room {
+            return Ok(false);
+        }
+        // Handles of a pair that was dropped may be left.
+        let Ok(map) = p.map(self.id, space) else { return Ok(true) };
+        let mut gone = Vec::new();
+        for (start, end) in ranges {
+            gone.extend(map.range(start.clone()..end.clone()).map(|(key, value)| (key.clone(), value.clone())));
+        }
+        for (key, _) in &gone {
+            map.remove(key);
+        }
+        let undo = |(key, value)| Undo { id: self.id, space, key, before: Some(value) };
+        p.volatile.extend(gone.into_iter().map(undo));
+        Ok(true)
+    }
     fn describe(&self) -> String {
         format!("spaces {} of the simulated disk", self.id)
     }

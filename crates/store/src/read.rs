@@ -283,7 +283,9 @@ fn in_one_index(range: &KeyRange) -> Option<&[u8]> {
 
 /// Whether the row table alone has every row of the range that a reader at `from` or later can see.
 fn is_whole(table: &Table, range: &KeyRange, from: Timestamp) -> bool {
-    in_one_index(range).is_some_and(|index| table.whole_from(index) <= from)
+    let whole_from = in_one_index(range).map_or(Timestamp::MAX, |index| table.whole_from(index));
+    // A reader at the end of time sees no less than others.
+    whole_from < Timestamp::MAX && whole_from <= from
 }
 
 /// The newest version that any key of a range may have: by its index, if it lies in one.

@@ -62,6 +62,9 @@ impl Spaces for Meanwhile {
         self.reach(Moment::BeforeWrite);
         self.spaces.write(rows, fill)
     }
+    fn erase(&self, space: Space, ranges: &[(Vec<u8>, Vec<u8>)], has_room: bool) -> Result<bool> {
+        self.spaces.erase(space, ranges, has_room)
+    }
     fn describe(&self) -> String {
         self.spaces.describe()
     }

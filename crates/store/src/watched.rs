@@ -60,6 +60,9 @@ impl Spaces for Watched {
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
         self.spaces.write(rows, fill)
     }
+    fn erase(&self, space: Space, ranges: &[(Vec<u8>, Vec<u8>)], has_room: bool) -> Result<bool> {
+        self.spaces.erase(space, ranges, has_room)
+    }
     fn describe(&self) -> String {
         self.spaces.describe()
     }

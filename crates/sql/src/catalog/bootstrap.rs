@@ -10,7 +10,7 @@ pub const ROOT_ROLE: &str = "root";
 /// `defaultdb`.
 pub const FIRST_DATABASES: [&str; 2] = ["postgres", "defaultdb"];
 /// Ids below it are the system's: 0 is the root, 1 the catalog's group.
-const FIRST_ID: u32 = 100;
+pub(crate) const FIRST_ID: u32 = 100;
 
 /// The databases a new cluster starts with, each with a schema `public`, homed in the region of the
 /// node that makes it. Pure: every node computes the same change from the same region.

@@ -9,6 +9,7 @@ pub mod ddl;
 pub mod descriptor;
 pub mod jobs;
 pub mod lookup;
+mod reached;
 pub mod sequences;
 pub mod show;
 pub mod system;
@@ -17,6 +18,7 @@ pub mod zones;
 use crate::statistics::TableStatistics;
 pub use descriptor::*;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
+pub use reached::Reached;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -117,6 +119,7 @@ impl Catalog {
         debug_assert!(change.put.iter().all(is_found), "two descriptors of one name in {change:?}");
         if meridian_base::invariants::are_looked_at() {
             next.invariant_tables_have_their_groups();
+            self.invariant_what_is_dead_stays_so(&next);
         }
         next
     }

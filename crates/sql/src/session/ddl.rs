@@ -6,11 +6,12 @@
 //!
 //! Rows of tables that the block itself created or truncated are seen by nobody else before
 //! `COMMIT`. As long as its statements touch no others, each writes them ahead of it, in a
-//! transaction of its own: a load of any size fits into a block. The rows of a block that is rolled
-//! back lie under index ids that are never used again: before the first row is written the ids are
-//! reserved by a step that changes nothing else, except that it makes the groups that these tables
-//! are the first to need. A background task deletes these rows. They stay if the node stops before
-//! that, or if the outcome of the commit is unknown.
+//! transaction of its own: a load of any size fits into a block. Before the first row is written,
+//! the ids of the indexes are reserved ([`jobs::Hold`]), by a step that changes nothing else, except
+//! that it makes the groups that these tables are the first to need. `COMMIT` ends the reservation
+//! in the step that names the ids. In a block that is rolled back the reservation ends by itself,
+//! and the rows lie under ids that are never used again: every node removes them as it does the
+//! rows of dropped tables.
 //!
 //! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before
 //! or after the schema changes, the block is a transaction like any other
@@ -26,8 +27,8 @@ use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
 use crate::parse::{Kind, Statement};
 use crate::plan::Prepared;
-use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use meridian_base::{DescriptorId, Error, ErrorKind, Result};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -48,17 +49,20 @@ pub(super) struct DdlBlock {
     filled: BTreeSet<DescriptorId>,
     /// Nobody else can draw the ids that `change` uses.
     ids_reserved: bool,
+    /// The smallest of them.
+    first_id: u32,
+    /// Keeps what is written under them from being removed.
+    hold: Option<Arc<jobs::Hold>>,
     /// Statements that wrote rows of tables which this block has created or changed.
     writes: u32,
-    /// Indexes of this block's own that may have rows, by group: nobody can reach those that no
-    /// table has when the block ends.
-    written: BTreeMap<GroupId, BTreeSet<u32>>,
 }
 
 impl DdlBlock {
     fn new(base: Arc<Catalog>) -> DdlBlock {
         DdlBlock {
             catalog: base.clone(),
+            first_id: base.next_id,
+            hold: None,
             base,
             change: CatalogChange::default(),
             jobs: Vec::new(),
@@ -67,7 +71,6 @@ impl DdlBlock {
             filled: BTreeSet::new(),
             ids_reserved: false,
             writes: 0,
-            written: BTreeMap::new(),
         }
     }
     /// The catalog without the changes.
@@ -119,29 +122,7 @@ impl DdlBlock {
     }
     fn note_write(&mut self, prepared: &Prepared) {
         self.writes += 1;
-        let private: Vec<DescriptorId> = prepared.descriptors.iter().filter(|id| self.private.contains(*id)).copied().collect();
-        for table in private.iter().filter_map(|id| self.catalog.table_by_id(*id)) {
-            let before = self.base.table_by_id(table.id);
-            let is_own = |index: u32| before.as_ref().is_none_or(|t| t.indexes.iter().all(|i| i.id != index));
-            let own: Vec<u32> = table.indexes.iter().map(|i| i.id).filter(|i| is_own(*i)).collect();
-            for group in table.groups() {
-                self.written.entry(group).or_default().extend(&own);
-            }
-        }
-        self.filled.extend(private);
-    }
-    /// What was written ahead and no table of this catalog has.
-    fn unreachable(&self, catalog: &Catalog) -> impl Iterator<Item = (GroupId, Vec<u32>)> {
-        let reached: BTreeSet<u32> = self
-            .private
-            .iter()
-            .filter_map(|id| catalog.table_by_id(*id))
-            .flat_map(|t| t.indexes.iter().map(|i| i.id).collect::<Vec<_>>())
-            .collect();
-        self.written.iter().filter_map(move |(group, written)| {
-            let left: Vec<u32> = written.difference(&reached).copied().collect();
-            (!left.is_empty()).then_some((*group, left))
-        })
+        self.filled.extend(prepared.descriptors.iter().filter(|id| self.private.contains(*id)));
     }
 }
 
@@ -161,7 +142,7 @@ impl<E: Environment> Session<E> {
     pub(super) async fn run_ddl(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         self.refuse_if_read_only("a schema change")?;
         if self.block.as_ref().is_some_and(|b| b.explicit) {
-            return self.run_ddl_in_block(statement, out);
+            return self.run_ddl_in_block(statement, out).await;
         }
         self.commit_block().await?;
         let context = self.job_context(&statement.text);
@@ -184,7 +165,7 @@ impl<E: Environment> Session<E> {
             }
         }
     }
-    fn run_ddl_in_block(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
+    async fn run_ddl_in_block(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         match &statement.kind {
             Kind::CreateDatabase { .. } => self.refuse_in_block("CREATE DATABASE")?,
             Kind::AlterDatabase { action, .. } if action.is_about_regions() => {
@@ -206,28 +187,51 @@ impl<E: Environment> Session<E> {
             txn.rollback();
         }
         let env = &self.env;
-        let mut changes = match block.ddl.take() {
-            Some(changes) => changes,
+        let changes = match &block.ddl {
+            Some(changes) => changes.clone(),
             None => DdlBlock::new(block.catalog.get_or_insert_with(|| env.catalog()).clone()),
         };
-        let derived = self.derive(statement, &changes);
-        let block = self.block.as_mut().expect("an open block");
-        let result = match derived {
-            Ok(derived) => {
-                let (tag, notices) = (derived.tag, derived.notices.clone());
-                changes.add(statement.clone(), derived);
-                block.catalog = Some(changes.catalog.clone());
-                Ok((tag, notices))
-            }
-            Err(e) => Err(e),
-        };
         block.statements += 1;
+        let (changes, tag, notices) = self.changed_by(statement, changes).await?;
+        let block = self.block.as_mut().expect("an open block");
+        block.catalog = Some(changes.catalog.clone());
         block.ddl = Some(changes);
-        let (tag, notices) = result?;
         for n in notices {
             self.notice(out, "NOTICE", n.sqlstate, n.message);
         }
         Ok(tag)
+    }
+    /// A block's changes with those of one more statement.
+    ///
+    /// Rows that are written already stay under the ids that they have, so the changes can only be
+    /// moved to a newer catalog, and others draw ids there as well. The statement's own are drawn
+    /// from the newest catalog, and reserved before anybody else can draw them.
+    async fn changed_by(
+        &mut self,
+        statement: &Arc<Statement>,
+        mut changes: DdlBlock,
+    ) -> Result<(DdlBlock, &'static str, Vec<ddl::Notice>)> {
+        let mut attempts = Attempts::default();
+        loop {
+            if changes.writes > 0 {
+                let newest = self.env.catalog();
+                if newest.version != changes.base.version {
+                    changes = rebase(changes, newest)?;
+                }
+            }
+            let derived = self.derive(statement, &changes)?;
+            let (tag, notices) = (derived.tag, derived.notices.clone());
+            let mut after = changes.clone();
+            after.add(statement.clone(), derived);
+            if after.writes == 0 || after.ids_reserved {
+                return Ok((after, tag, notices));
+            }
+            match self.reserve(&mut after).await {
+                Ok(()) => return Ok((after, tag, notices)),
+                Err(e) if attempts.allow(&e) => attempts.pause(self.env.random(), &self.cancel).await?,
+                Err(e) => return Err(e),
+            }
+        }
     }
     fn derive(&self, statement: &Statement, changes: &DdlBlock) -> Result<Ddl> {
         let (nodes, locality) = (self.env.nodes(), self.env.locality());
@@ -281,23 +285,12 @@ impl<E: Environment> Session<E> {
         let mut changes = changes.clone();
         let mut attempts = Attempts::default();
         loop {
-            let put = changes.new_groups().cloned().collect();
-            let reserve = CatalogChange { put, next_id: changes.catalog.next_id, ..CatalogChange::default() };
-            match interruptible(&self.cancel, self.env.change_catalog(changes.base.version, reserve)).await {
-                Ok(base) => {
-                    let is_made = |d: &Descriptor| matches!(d, Descriptor::Group(_)) && base.descriptors.contains_key(&d.id());
-                    changes.change.put.retain(|d| !is_made(d));
-                    changes.catalog = Arc::new(base.with(&changes.change));
-                    changes.base = base;
-                    changes.ids_reserved = true;
-                    break;
-                }
+            match self.reserve(&mut changes).await {
+                Ok(()) => break,
                 Err(e) if attempts.allow(&e) => {
                     attempts.pause(self.env.random(), &self.cancel).await?;
                     changes = self.made_anew(changes)?;
                 }
-                // Whether ids were reserved makes no difference to anybody.
-                Err(e) if e.kind() == ErrorKind::Unknown => return Err(Error::unavailable(e.message().to_string())),
                 Err(e) => return Err(e),
             }
         }
@@ -310,19 +303,45 @@ impl<E: Environment> Session<E> {
         Ok(false)
     }
 
+    /// A step that reserves the ids that the changes draw, makes the groups that they are the first
+    /// to need, and changes nothing else. Of kind `Retry`, another change came first.
+    async fn reserve(&mut self, changes: &mut DdlBlock) -> Result<()> {
+        let mut step = CatalogChange {
+            put: changes.new_groups().cloned().collect(),
+            next_id: changes.catalog.next_id,
+            ..CatalogChange::default()
+        };
+        let ids = (changes.first_id, step.next_id);
+        let texts: Vec<&str> = changes.statements.iter().map(|s| s.text.as_str()).collect();
+        let context = self.job_context(&texts.join("; "));
+        if changes.writes > 0
+            && let Some(hold) = &changes.hold
+        {
+            hold.check(&changes.base)?;
+        }
+        let hold = changes.hold.get_or_insert_with(|| {
+            step.next_id += 1;
+            jobs::Hold::new(DescriptorId(ids.1), &self.shared)
+        });
+        step.put.push(hold.record(&self.env, &changes.base, ids, &context)?);
+        let base = match interruptible(&self.cancel, self.env.change_catalog(changes.base.version, step)).await {
+            // Whether ids were reserved makes no difference to anybody.
+            Err(e) if e.kind() == ErrorKind::Unknown => return Err(Error::unavailable(e.message().to_string())),
+            stepped => stepped?,
+        };
+        let is_made = |d: &Descriptor| matches!(d, Descriptor::Group(_)) && base.descriptors.contains_key(&d.id());
+        changes.change.put.retain(|d| !is_made(d));
+        changes.catalog = Arc::new(base.with(&changes.change));
+        changes.base = base;
+        changes.ids_reserved = true;
+        Ok(())
+    }
+
     /// Another change came first.
     fn made_anew(&self, changes: DdlBlock) -> Result<DdlBlock> {
         match changes.writes {
             0 => self.derive_again(&changes),
             _ => rebase(changes, self.env.catalog()),
-        }
-    }
-
-    /// Deletes what a block wrote ahead of a `COMMIT` that did not come, or that kept another
-    /// version of its tables.
-    pub(super) fn discard_unreachable(&self, changes: &DdlBlock, kept: &Catalog) {
-        for (group, indexes) in changes.unreachable(kept) {
-            jobs::discard_in_background(&self.env, &self.shared, group, indexes, self.options.id);
         }
     }
 
@@ -339,38 +358,25 @@ impl<E: Environment> Session<E> {
         let context = self.job_context(&texts.join("; "));
         let mut attempts = Attempts::default();
         loop {
+            let mut change = changes.change.clone();
+            if let Some(hold) = &changes.hold {
+                hold.check(&changes.base)?;
+                change.delete.push(hold.id());
+            }
             let step = Step {
                 base: changes.base.clone(),
-                change: changes.change.clone(),
+                change,
                 jobs: changes.jobs.clone(),
                 is_one_of_many: txn.is_some() || changes.writes > 0 || changes.statements.len() > 1,
             };
             let stale = match jobs::commit(&self.env, step, txn.as_mut(), &context).await {
-                Ok(Committed::Done { .. }) => {
-                    self.discard_unreachable(&changes, &changes.catalog);
-                    return Ok(());
-                }
+                Ok(Committed::Done { .. }) => return Ok(()),
                 Ok(Committed::Stale(e)) if attempts.allow(&e) => e,
-                Ok(Committed::Stale(e)) => {
-                    self.discard_unreachable(&changes, &changes.base);
-                    return Err(e);
-                }
-                // It may have committed all the same.
-                Err(e) => return Err(e),
+                Ok(Committed::Stale(e)) | Err(e) => return Err(e),
             };
             tracing::debug!("the schema changes are made again: {stale}");
-            let before = changes.clone();
-            let again = match attempts.pause(self.env.random(), &self.cancel).await {
-                Ok(()) => self.made_anew(changes),
-                Err(e) => Err(e),
-            };
-            changes = match again {
-                Ok(changes) => changes,
-                Err(e) => {
-                    self.discard_unreachable(&before, &before.base);
-                    return Err(e);
-                }
-            };
+            attempts.pause(self.env.random(), &self.cancel).await?;
+            changes = self.made_anew(changes)?;
         }
     }
 }
@@ -391,7 +397,11 @@ pub(super) fn stopped(reason: Error, has_begun: bool) -> Error {
 
 /// Moves changes whose rows are written already to a newer catalog, if nobody changed anything that
 /// was there before: they may rest on it. What others made meanwhile is in nobody's way.
+///
+/// # Panics
+/// If others may have drawn the ids of the changes.
 fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
+    assert!(changes.ids_reserved, "rows are written, and ids of the block are not reserved");
     let is_new = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
     let mut before = changes.base.descriptors.iter().filter(|(id, _)| is_new(id));
     let is_changed = before.any(|(_, d)| !matches!(**d, Descriptor::Job(_) | Descriptor::Statistics(_)));
@@ -402,6 +412,9 @@ fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
         let taken = d.name().and_then(|name| newest.by_name.get(&(d.parent(), name.to_string())));
         taken.is_some_and(|id| !is_left(id))
     };
+    let is_id_taken =
+        |d: &Descriptor| newest.descriptors.contains_key(&d.id()) && !changes.base.descriptors.contains_key(&d.id());
+    assert!(!put.iter().any(is_id_taken), "somebody else has drawn an id that the block has reserved");
     if is_changed || put.iter().any(is_name_taken) {
         return Err(
             Error::sql("40001", "another transaction changed the schema").hint("The transaction might succeed if retried.")

@@ -21,8 +21,6 @@ pub struct Shared {
     /// The schema jobs that run on this node.
     pub(crate) jobs: crate::catalog::jobs::Running,
     pub(crate) changes: crate::statistics::job::Changes,
-    /// Held by whoever deletes the keys of dropped indexes.
-    pub(crate) discards: tokio::sync::Mutex<()>,
 }
 
 struct Entry {

@@ -1,6 +1,7 @@
 //! Blocks with schema changes beside those of another session, on the in-memory environment.
 
 use super::{Session, SessionOptions};
+use crate::env::Environment;
 use crate::testing::MemEnvironment;
 use meridian_base::SessionId;
 
@@ -59,4 +60,67 @@ async fn a_block_with_rows_commits_only_beside_what_it_does_not_rest_on() {
     run(&mut two.b, &["begin", "create table third (v int)", "insert into third (v) values (1)"]).await;
     run(&mut two.a, &["create table third (v text)"]).await;
     assert_eq!(two.b.query_text("commit").await.expect_err("the name is taken").sqlstate(), "40001");
+}
+
+/// The value that a query answers.
+async fn one(session: &mut Session<MemEnvironment>, sql: &str) -> String {
+    let results = session.query_text(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    results[0].rows[0][0].clone().expect("a value")
+}
+
+/// A block that has written rows, and then makes more, draws ids that nobody else can draw.
+#[tokio::test]
+async fn what_a_block_makes_after_its_rows_has_ids_of_its_own() {
+    let mut two = Two::new();
+    run(&mut two.a, &["create table old (id int primary key, v int)"]).await;
+    let more = [
+        ("create table a2 (k int primary key, v int)", "select count(*) from a2"),
+        ("create index on a1 (v)", "select count(*) from a1 where v > 100"),
+        ("create sequence sa", "select nextval('sa') - 1"),
+        ("truncate a1", "select count(*) from a1"),
+        ("alter table a1 add w int default 7", "select count(*) from a1 where w <> 7"),
+    ];
+    for (i, (make, nothing)) in more.into_iter().enumerate() {
+        let made = format!("create table b{i} (k int primary key, v int, unique (v)); create sequence sb{i}");
+        run(&mut two.a, &["begin", "create table a1 (k int primary key, v int)", "insert into a1 values (1, 1), (2, 2)"]).await;
+        // Between what is written and what is made, and after it.
+        run(&mut two.b, &[&made, &format!("insert into b{i} values (7, 70), (8, 80)")]).await;
+        run(&mut two.a, &[make]).await;
+        run(&mut two.b, &[&format!("create table c{i} (k int primary key); insert into c{i} values (1), (2), (3)")]).await;
+        run(&mut two.a, &["commit"]).await;
+        assert_eq!(one(&mut two.a, nothing).await, "0", "{make}");
+        for (table, rows) in [(format!("b{i}"), "2"), (format!("c{i}"), "3")] {
+            assert_eq!(one(&mut two.a, &format!("select count(*) from {table}")).await, rows, "{make}: {table}");
+        }
+        assert_eq!(one(&mut two.b, &format!("select nextval('sb{i}')")).await, "1", "{make}");
+        run(&mut two.a, &["drop table a1 cascade", "drop table if exists a2", "drop sequence if exists sa"]).await;
+    }
+}
+
+/// Ids that a block has written rows under are reserved until it ends, however it ends.
+#[tokio::test]
+async fn rows_written_ahead_are_reached_until_their_block_ends() {
+    let mut two = Two::new();
+    let env = two.a.env.clone();
+    let make = ["begin", "create table a (k int primary key)", "insert into a select generate_series(1, 10)"];
+    run(&mut two.a, &make).await;
+    run(&mut two.b, &["create table b (k int primary key)"]).await;
+    assert_eq!(env.key_count(), 10, "the block is open");
+    run(&mut two.a, &["create table a2 (k int primary key)", "insert into a2 values (1)", "commit"]).await;
+    assert_eq!(env.key_count(), 11, "it has committed");
+    assert!(env.catalog().jobs().next().is_none(), "the reservation is gone");
+    run(&mut two.a, &["drop table a, a2"]).await;
+    run(&mut two.a, &make).await;
+    let held = env.catalog().jobs().next().expect("the reservation").id;
+    run(&mut two.a, &["rollback"]).await;
+    assert_eq!(env.key_count(), 10, "nobody has ended the reservation");
+    crate::catalog::jobs::take_over(&env, env.catalog().job(held).unwrap(), &two.a.shared).await.unwrap();
+    assert_eq!(env.key_count(), 0);
+    // A reservation that was given up meanwhile ends the block.
+    run(&mut two.a, &make).await;
+    let held = env.catalog().jobs().find(|job| !job.state.has_ended()).expect("the reservation").id;
+    crate::catalog::jobs::take_over(&env, env.catalog().job(held).unwrap(), &two.a.shared).await.unwrap();
+    let refused = two.a.query_text("commit").await.expect_err("its rows may be gone");
+    assert_eq!(refused.sqlstate(), "40001", "{refused}");
+    assert_eq!(env.key_count(), 0);
 }

@@ -14,6 +14,7 @@ use crate::env::{Environment, Savepoint, Transaction, TxnOptions};
 use crate::parse::{AsOfSystemTime, TransactionModes};
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
 use meridian_base::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An open transaction.
@@ -58,17 +59,19 @@ pub(super) struct Block<T> {
 pub(super) struct Uncertified {
     /// Where that begins; `None` while no implicit transaction is open.
     from: Option<Mark>,
-    /// What names stood for before the `Parse` and `Close` messages that were answered since, the
-    /// oldest first. Their answers are taken back as well, so these messages must have had no
-    /// effect.
-    statements: Vec<(String, Option<Arc<Named>>)>,
+    /// What names stood for then, of those that `Parse` and `Close` messages have changed since.
+    /// Their answers are taken back as well, so these messages must have had no effect.
+    statements: BTreeMap<String, Option<Arc<Named>>>,
 }
 
 impl Uncertified {
     /// A name of a prepared statement gets another meaning.
     pub fn note_statement(&mut self, name: &str, before: Option<Arc<Named>>) {
         if self.from.is_some() {
-            self.statements.push((name.to_string(), before));
+            // A name may change its meaning with every message of a long pipeline.
+            if !self.statements.contains_key(name) {
+                self.statements.insert(name.to_string(), before);
+            }
         }
     }
     /// The client has all of it: `Flush`.
@@ -141,7 +144,7 @@ impl<E: Environment> Session<E> {
             let mut block = Block::new(false, now_micros);
             block.read_only = self.setting(|v| v.default_read_only);
             self.block = Some(block);
-            self.uncertified = Uncertified { from: Some(self.statement_start), statements: Vec::new() };
+            self.uncertified = Uncertified { from: Some(self.statement_start), statements: BTreeMap::new() };
         }
         self.block.as_mut().expect("just opened")
     }
@@ -339,9 +342,6 @@ impl<E: Environment> Session<E> {
             if let Some(txn) = block.txn.take() {
                 txn.rollback();
             }
-            if let Some(changes) = block.ddl.take() {
-                self.discard_unreachable(&changes, changes.base());
-            }
         }
         self.uncertified = Uncertified::default();
         self.system.settings().rollback();
@@ -354,7 +354,7 @@ impl<E: Environment> Session<E> {
         let untrue = std::mem::take(&mut self.uncertified);
         if let Some(from) = untrue.from {
             out.rewind(from);
-            for (name, before) in untrue.statements.into_iter().rev() {
+            for (name, before) in untrue.statements {
                 match before {
                     Some(named) => self.statements.insert(name, named),
                     None => self.statements.remove(&name),
@@ -459,5 +459,27 @@ impl<T> Block<T> {
     fn find(&self, name: &str) -> Result<usize> {
         let missing = || Error::sql("3B001", format!("savepoint \"{name}\" does not exist"));
         self.savepoints.iter().rposition(|s| s.name == name).ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_stood_for_is_kept_once_however_often_it_changes() {
+        let named = || {
+            let statement = Arc::new(crate::parse::parse_one_statement("SELECT 1").unwrap());
+            Arc::new(Named { statement, declared: Vec::new(), plan: None })
+        };
+        let first = named();
+        let mut told = Uncertified { from: Some(Mark::default()), ..Uncertified::default() };
+        told.note_statement("", Some(first.clone()));
+        for _ in 0..1_000 {
+            told.note_statement("", Some(named()));
+        }
+        told.note_statement("new", None);
+        assert_eq!(told.statements.len(), 2);
+        assert!(told.statements[""].as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &first)));
     }
 }

@@ -78,9 +78,12 @@ impl MemEnvironment {
     pub fn shared(&self) -> Arc<Shared> {
         self.inner.sessions.clone()
     }
-    /// How many keys are stored.
+    /// How many keys are stored that somebody can reach: what garbage collection leaves.
     pub fn key_count(&self) -> usize {
-        self.inner.store.lock().rows.len()
+        let reached = self.catalog().reaches();
+        let is_reached =
+            |key: &Key| key.as_bytes().first_chunk().is_some_and(|index| reached.contains(u32::from_be_bytes(*index)));
+        self.inner.store.lock().rows.keys().filter(|(_, key)| is_reached(key)).count()
     }
 }
 
@@ -108,6 +111,7 @@ impl Environment for MemEnvironment {
         if catalog.version != base {
             return Err(Error::retry("the schema changed"));
         }
+        catalog.check_new_ids(&change)?;
         let at = Timestamp::from_micros(self.now_micros());
         *catalog = Arc::new(checked(catalog.apply(&change, SchemaVersion(base.0 + 1), at)));
         Ok(catalog.clone())
@@ -117,6 +121,7 @@ impl Environment for MemEnvironment {
         if catalog.version != base.version {
             return Ok(Err(Error::retry("the schema changed")));
         }
+        catalog.check_new_ids(&change)?;
         txn.apply(&catalog)?;
         let at = Timestamp::from_micros(self.now_micros());
         *catalog = Arc::new(checked(catalog.apply(&change, SchemaVersion(base.version.0 + 1), at)));

@@ -5,3 +5,4 @@ mod faults;
 mod model;
 mod properties;
 mod snapshots;
+mod sweep;

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use meridian_base::key::{Key, KeyRange, Target};
 use meridian_base::time::Timestamp;
 use meridian_base::txn::{ColumnMask, Write};
-use meridian_store::{GroupStore, Options, ScanLimits, Store};
+use meridian_store::{GroupStore, Options, ScanLimits, Store, Swept};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -22,6 +23,9 @@ enum Op {
     Crash(u8),
     CrashInFlush(u8, u8),
     Collect(u8),
+    /// Nobody asks for the second index any more.
+    DropIndex,
+    Sweep(bool),
     Get(usize, u8),
     Scan(usize, usize, u8, bool, usize),
     Changed(usize, Option<usize>, u32, u8),
@@ -40,6 +44,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<u8>().prop_map(Op::Crash),
         1 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Op::CrashInFlush(a, b)),
         2 => any::<u8>().prop_map(Op::Collect),
+        1 => prop::bool::weighted(0.2).prop_map(|drops| if drops { Op::DropIndex } else { Op::Sweep(true) }),
+        1 => any::<bool>().prop_map(Op::Sweep),
         6 => (0..KEYS, any::<u8>()).prop_map(|(k, t)| Op::Get(k, t)),
         4 => (0..KEYS, 0..KEYS, any::<u8>(), any::<bool>(), 1usize..6).prop_map(|(a, b, t, r, n)| Op::Scan(a, b, t, r, n)),
         6 => (0..KEYS, prop::option::of(0..KEYS), 0u32..3, any::<u8>()).prop_map(|(a, b, c, t)| Op::Changed(a, b, c, t)),
@@ -86,6 +92,9 @@ impl World {
             }
             let mut by_key = std::collections::BTreeMap::new();
             for (k, column, value) in writes {
+                if !self.model.is_reached(&key(k)) {
+                    continue;
+                }
                 let value = value.map(|v| Bytes::from(vec![v; 1 + v as usize % 40]));
                 let columns = if value.is_some() { ColumnMask::column(column) } else { ColumnMask::ALL };
                 by_key.insert(key(k), Write { key: key(k), value, columns });
@@ -151,6 +160,21 @@ impl World {
                 let threshold = self.time(fraction).min(Timestamp(self.clock));
                 self.group.collect_garbage(threshold).expect("collecting");
                 self.model.threshold = threshold.max(self.model.threshold);
+            }
+            Op::DropIndex => {
+                self.clock += 2;
+                self.model.dropped.get_or_insert(Timestamp(self.clock));
+            }
+            Op::Sweep(has_room) => {
+                let Some(since) = self.model.dropped else { return };
+                let sweep = |since| self.group.sweep(since, &|index| index == 1, has_room).expect("sweeping");
+                if let Swept::All(_) = sweep(since) {
+                    assert!(self.model.threshold >= since);
+                    // A later one finds nothing, if it may look.
+                    let again = sweep(Timestamp(since.0 + 1));
+                    assert!(matches!(&again, Swept::Some) || again == Swept::All(BTreeSet::new()), "{again:?} is left");
+                }
+                check_all(&self.group, &self.model);
             }
             Op::Get(k, t) => check_get(&self.group, &self.model, &key(k), self.time(t)),
             Op::Scan(a, b, t, reverse, rows) => {

@@ -43,8 +43,7 @@ impl Deriver<'_> {
     fn keep_columns(&mut self, table: &Table, columns_before: usize) {
         let added = (columns_before..table.columns.len()).filter(|at| table.columns[*at].state == ColumnState::Public);
         let ordinals: Vec<u32> = added.map(|at| at as u32).collect();
-        let can_fail = |job: &Job| !matches!(job, Job::Discard { .. });
-        if !ordinals.is_empty() && self.jobs.iter().any(can_fail) {
+        if !ordinals.is_empty() && !self.jobs.is_empty() {
             self.jobs.push(Job::KeepColumns { table: table.id, ordinals });
         }
     }

@@ -88,7 +88,6 @@ impl Deriver<'_> {
         }
         let groups: Vec<Group> = self.catalog.groups_of(id).cloned().collect();
         let ids: Vec<GroupId> = groups.iter().map(|g| g.id).collect();
-        self.jobs.retain(|j| !matches!(j, Job::Discard { group, .. } if ids.contains(group)));
         groups.into_iter().for_each(|group| self.put(Descriptor::Leaving(group)));
         self.jobs.push(Job::RemoveGroups { groups: ids });
         self.delete(id);

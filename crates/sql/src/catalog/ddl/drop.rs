@@ -1,8 +1,8 @@
 //! `DROP` of tables, views and sequences, and `TRUNCATE`. What is dropped leaves keys behind, which
 //! a job deletes when nobody can reach them any more.
 
+use super::Deriver;
 use super::constraint::forget_reference;
-use super::{Deriver, Job};
 use crate::catalog::lookup::{Name, Relation, TableRef};
 use crate::catalog::{Descriptor, ForeignKey, Sequence, Table, system};
 use meridian_base::{DescriptorId, Error, Result};
@@ -78,7 +78,6 @@ impl Deriver<'_> {
         for sequence in self.sequences_of(id, None) {
             self.drop_sequence_by_id(sequence.id, true)?;
         }
-        self.discard_indexes(&table);
         self.delete(id);
         Ok(())
     }
@@ -103,17 +102,6 @@ impl Deriver<'_> {
             self.put(parent);
         }
         Ok(())
-    }
-    fn discard_indexes(&mut self, table: &Table) {
-        let indexes = table.indexes.iter().map(|i| i.id).collect();
-        self.discard(table, indexes);
-        if let Some(other) = table.elsewhere() {
-            self.discard(&other, other.indexes.iter().map(|i| i.id).collect());
-        }
-    }
-    /// Deletes what indexes leave behind, wherever the table lives.
-    pub(super) fn discard(&mut self, table: &Table, indexes: Vec<u32>) {
-        self.jobs.extend(table.groups().map(|group| Job::Discard { group, indexes: indexes.clone() }));
     }
     /// Sequences that belong to a table, or to one of its columns.
     pub(super) fn sequences_of(&self, table: DescriptorId, ordinal: Option<u32>) -> Vec<Sequence> {
@@ -186,7 +174,6 @@ impl Deriver<'_> {
             column.identity = None;
             self.put(table);
         }
-        self.jobs.push(Job::Discard { group: sequence.group, indexes: vec![sequence.index_id] });
         self.delete(id);
         Ok(())
     }
@@ -250,7 +237,6 @@ impl Deriver<'_> {
         }
         let mut table = self.table_by_id(id)?;
         super::locality::refuse_moving(&table)?;
-        self.discard_indexes(&table);
         // An index that was being built is complete now; its job finds it gone.
         for index in &mut table.indexes {
             index.id = self.new_id();
@@ -263,7 +249,6 @@ impl Deriver<'_> {
         self.private.push(id);
         if restart_identity {
             for mut sequence in self.sequences_of(id, None) {
-                self.jobs.push(Job::Discard { group: sequence.group, indexes: vec![sequence.index_id] });
                 sequence.index_id = self.new_id();
                 self.put(sequence);
             }

@@ -189,7 +189,6 @@ impl Deriver<'_> {
                 self.drop_foreign_key_of(*child, *constraint)?;
             }
         }
-        self.discard(&table, vec![id]);
         self.put(table);
         Ok(())
     }

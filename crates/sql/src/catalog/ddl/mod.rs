@@ -104,7 +104,7 @@ pub enum Job {
     /// Takes a table to the homes of another locality, where its indexes have these ids: they tell
     /// this move from the table's others. A column added for it goes with the change if it fails.
     Move { table: DescriptorId, indexes: Vec<u32>, added_column: Option<u32> },
-    /// Deletes the data of indexes that nobody can use any more.
+    /// Nothing: earlier versions deleted the keys of dropped indexes so, row by row.
     Discard { group: GroupId, indexes: Vec<u32> },
     /// Takes a region that is marked as being dropped from its database, or fails with 2BP01 if
     /// rows are homed there, and takes the mark back.
@@ -124,6 +124,9 @@ pub enum Job {
     /// Deletes groups that are leaving, when no other group has anything prepared or unsettled that
     /// names them, however long that takes. Cannot fail.
     RemoveGroups { groups: Vec<GroupId> },
+    /// Reserves ids, from the first one up to and without the second: a transaction block has
+    /// written rows under them, and will commit the tables or not at all.
+    Hold { first: u32, end: u32 },
 }
 
 impl Job {
@@ -152,6 +155,7 @@ impl Job {
             Job::ShowColumns { table, .. } => format!("showing new columns of {}", name(table)),
             Job::KeepColumns { table, .. } => format!("keeping new columns of {}", name(table)),
             Job::RemoveGroups { groups } => format!("removing {}", super::jobs::listed(groups)),
+            Job::Hold { .. } => "holding the new tables of an open transaction".to_string(),
         }
     }
 }

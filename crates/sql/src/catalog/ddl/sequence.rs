@@ -1,7 +1,7 @@
 //! Sequences: `CREATE SEQUENCE`, `ALTER SEQUENCE`, and the ones behind `serial` and identity
 //! columns.
 
-use super::{Deriver, Job, free_name};
+use super::{Deriver, free_name};
 use crate::catalog::lookup::{Name, Relation};
 use crate::catalog::{Sequence, Table};
 use crate::parse::{AlterSequence, SequenceOption};
@@ -111,7 +111,6 @@ impl Deriver<'_> {
                         SequenceOption::Restart(value) => {
                             // A counter that was never drawn from starts at `start`: a new key is a
                             // new counter.
-                            self.jobs.push(Job::Discard { group: sequence.group, indexes: vec![sequence.index_id] });
                             sequence.index_id = self.new_id();
                             sequence.restart = value.unwrap_or(sequence.start);
                             check_in_range("RESTART", sequence.restart, &sequence)?;

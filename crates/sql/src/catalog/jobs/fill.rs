@@ -18,7 +18,7 @@
 
 use super::backfill::{after, bind, primary_ranges};
 use super::progress::{Page, Part, Size, work_through};
-use super::{JobContext, changed, discard, last_step, locking, options, record, step_of};
+use super::{JobContext, changed, last_step, locking, options, record, step_of};
 use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Catalog, ColumnState, Descriptor, Sequence, Table};
@@ -28,7 +28,6 @@ use crate::session::SessionSequences;
 use crate::types::{Datum, RowView};
 use futures::future::BoxFuture;
 use meridian_base::{ColumnMask, DescriptorId, Result};
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Gives every row its values, and takes the columns to `Filled`.
@@ -95,10 +94,7 @@ pub(super) async fn show<E: Environment>(env: &E, table: DescriptorId, ordinals:
 
 /// Drops columns that nobody has seen yet, with their sequences.
 pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
-    // As the step was committed.
-    let dropped: Mutex<Vec<Sequence>> = Mutex::default();
     step_of(env, context, 0, |catalog| {
-        dropped.lock().clear();
         let mut after = (*catalog.table_by_id(table)?).clone();
         let is_left = |o: &u32| after.columns[*o as usize].state.is_being_added();
         let ordinals: Vec<u32> = ordinals.iter().copied().filter(is_left).collect();
@@ -112,22 +108,14 @@ pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, ordinals:
         }
         let is_owned = |s: &Sequence| s.owned_by.is_some_and(|(t, o)| t == table && ordinals.contains(&o));
         let sequences = catalog.descriptors.values().filter_map(|d| match &**d {
-            Descriptor::Sequence(s) if is_owned(s) => Some(s.clone()),
+            Descriptor::Sequence(s) if is_owned(s) => Some(s.id),
             _ => None,
         });
         let mut change = changed(catalog, after);
-        let mut dropped = dropped.lock();
-        dropped.extend(sequences);
-        change.delete.extend(dropped.iter().map(|s| s.id));
+        change.delete.extend(sequences);
         Some(change)
     })
-    .await?;
-    let dropped: Vec<Sequence> = dropped.into_inner();
-    // If the node stops first, the counters stay, unreachable: index ids are never used again.
-    for sequence in dropped {
-        discard::in_background(env, &context.shared, sequence.group, vec![sequence.index_id], context.session);
-    }
-    Ok(())
+    .await
 }
 
 /// Takes columns from one state to the next. Those that were dropped meanwhile stay so.

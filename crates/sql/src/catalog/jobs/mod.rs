@@ -8,13 +8,13 @@
 //! The work after the first step is a *job*: a record in the catalog ([`record`]), written by the
 //! first step and carried along by every further one, so that another node can go on with it
 //! ([`runner`]). A job that fails takes back what its statement added: the index, the constraint,
-//! the column. What a statement leaves behind (the keys of a dropped index) is deleted when the
-//! client has its answer.
+//! the column. Keys of indexes that are left behind are no job's work: the catalog does not name
+//! them any more, and every node removes what is named nowhere ([`Catalog::reaches`]).
 
 mod backfill;
-mod discard;
 mod doomed;
 mod fill;
+mod hold;
 mod move_table;
 mod progress;
 mod record;
@@ -24,9 +24,11 @@ mod validate;
 mod waits;
 
 pub(crate) use backfill::primary_ranges;
-pub(crate) use discard::in_background as discard_in_background;
 pub use doomed::listed;
+pub(crate) use hold::Hold;
 pub use record::{JobRecord, JobState};
+#[cfg(test)]
+pub(crate) use runner::take_over;
 pub use runner::{Control, Running, adopt, control};
 pub use waits::{fraction, waits_for};
 
@@ -38,7 +40,7 @@ use crate::env::{Environment, Locking, OnLocked, TxnOptions};
 use crate::parse::Statement;
 use crate::session::Shared;
 use crate::types::EvalContext;
-use meridian_base::{DescriptorId, Error, GroupId, Result, SessionId, limits};
+use meridian_base::{DescriptorId, Error, Result, SessionId, limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,13 +95,6 @@ impl JobContext {
     fn with_next_task(&self, catalog: &Catalog, task: Job) -> Option<Descriptor> {
         let mut job = catalog.job(self.job?.0)?.clone();
         job.tasks.insert((job.done as usize + 1).min(job.tasks.len()), task);
-        Some(Descriptor::Job(job))
-    }
-
-    /// The job's record with more tasks.
-    fn with_tasks(&self, catalog: &Catalog, tasks: impl Iterator<Item = Job>) -> Option<Descriptor> {
-        let mut job = catalog.job(self.job?.0)?.clone();
-        job.tasks.extend(tasks);
         Some(Descriptor::Job(job))
     }
 }
@@ -250,38 +245,18 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             last_step(env, context, *table, |t| t.foreign_keys.iter_mut().filter(is_it).for_each(|f| f.validated = true)).await
         }
         Job::Move { table, indexes, .. } => move_table::run(env, *table, indexes, context).await,
-        Job::Discard { .. } => {
-            // All of them, and one step: nobody waits for a job that does nothing but this.
-            let tasks = discards_left(env, context, task);
-            for (group, indexes) in &tasks {
-                discard::all(env, &context.shared, *group, indexes, context.session).await?;
-            }
-            step_of(env, context, tasks.len(), |_| None).await
-        }
         Job::AwaitPlacement { database } => {
             regions::until_placed(env, *database).await;
             step_of(env, context, 1, |_| None).await
         }
         Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
-        Job::KeepColumns { .. } => step_of(env, context, 1, |_| None).await,
+        Job::KeepColumns { .. } | Job::Hold { .. } | Job::Discard { .. } => step_of(env, context, 1, |_| None).await,
         Job::RemoveGroups { groups } => doomed::remove(env, groups, context).await,
     }
 }
 
-/// This task, and those like it that come right after it.
-fn discards_left<E: Environment>(env: &E, context: &JobContext, task: &Job) -> Vec<(GroupId, Vec<u32>)> {
-    let catalog = env.catalog();
-    let job = context.job.and_then(|(id, _)| catalog.job(id));
-    let left = job.map_or(std::slice::from_ref(task), |job| &job.tasks[(job.done as usize).min(job.tasks.len())..]);
-    let discard = |task: &Job| match task {
-        Job::Discard { group, indexes } => Some((*group, indexes.clone())),
-        _ => None,
-    };
-    left.iter().map_while(discard).collect()
-}
-
-/// The new primary index takes the place of the old one, whose keys are then deleted.
+/// The new primary index takes the place of the old one.
 async fn replace_primary<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, index: u32) -> Result<()> {
     step_of(env, context, 1, |catalog| {
         let before = catalog.table_by_id(table)?;
@@ -298,10 +273,7 @@ async fn replace_primary<E: Environment>(env: &E, context: &JobContext, table: D
             return None;
         }
         super::ddl::replace_primary(&mut after, at);
-        let mut step = changed(catalog, after);
-        let discard = |group| Job::Discard { group, indexes: vec![before.primary().id] };
-        step.put.extend(context.with_tasks(catalog, before.groups().map(discard)));
-        Some(step)
+        Some(changed(catalog, after))
     })
     .await
 }
@@ -314,12 +286,7 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
             if t.primary().id == *index || !t.indexes.iter().any(|i| i.id == *index) {
                 return Ok(());
             }
-            step(env, context, *table, |t| t.indexes.retain(|i| i.id != *index)).await?;
-            // If the node stops first, the keys stay, unreachable: index ids are never used again.
-            for group in t.groups() {
-                discard::in_background(env, &context.shared, group, vec![*index], SessionId::default());
-            }
-            Ok(())
+            step(env, context, *table, |t| t.indexes.retain(|i| i.id != *index)).await
         }
         Job::ValidateCheck { table, check, keep: false } => {
             step(env, context, *table, |t| t.checks.retain(|c| c.id != *check)).await
@@ -353,7 +320,8 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         | Job::ValidateForeignKey { keep: true, .. }
         | Job::Discard { .. }
         | Job::AwaitPlacement { .. }
-        | Job::RemoveGroups { .. } => Ok(()),
+        | Job::RemoveGroups { .. }
+        | Job::Hold { .. } => Ok(()),
     }
 }
 

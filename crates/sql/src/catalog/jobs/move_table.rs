@@ -13,11 +13,10 @@
 //! Uniqueness is checked in the homes that are read, and follows for the others.
 
 use super::backfill::{after, bind, primary_ranges};
-use super::{Job, JobContext, changed, discard, locking, may_try_again, options, pause, step, step_of};
+use super::{JobContext, changed, locking, may_try_again, options, pause, step, step_of};
 use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table};
 use crate::env::{Environment, Scan, Transaction};
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
-use parking_lot::Mutex;
 
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
 const BATCH_ROWS: usize = 128;
@@ -71,17 +70,11 @@ pub(super) fn exchange(table: &mut Table) {
     table.moving = Some(left);
 }
 
-/// Forgets the homes that are not read; what is there is deleted by tasks of the job, after the
-/// statement has ended.
+/// Forgets the homes that are not read.
 async fn finish<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
     step_of(env, context, 1, |catalog| {
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
-        let other = before.elsewhere()?;
-        let mut change = changed(catalog, Table { moving: None, ..(*before).clone() });
-        let indexes: Vec<u32> = other.indexes.iter().map(|i| i.id).collect();
-        let discard = |group| Job::Discard { group, indexes: indexes.clone() };
-        change.put.extend(context.with_tasks(catalog, other.groups().map(discard)));
-        Some(change)
+        Some(changed(catalog, Table { moving: None, ..(*before).clone() }))
     })
     .await
 }
@@ -94,27 +87,16 @@ pub(super) async fn undo<E: Environment>(
     added_column: Option<u32>,
     context: &JobContext,
 ) -> Result<()> {
-    // The homes that the step leaves behind, as it was committed: what they were a moment before
-    // may be the ones that are read now.
-    let left = Mutex::new(None);
     step_of(env, context, 0, |catalog| {
-        *left.lock() = None;
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
         let mut after = Table { moving: None, ..(*before).clone() };
         let is_exchanged = before.moving.as_ref().is_some_and(|m| m.state == MoveState::Leaving);
         if let Some(column) = added_column.filter(|_| !is_exchanged) {
             after.columns[column as usize].state = ColumnState::Dropped;
         }
-        *left.lock() = before.elsewhere();
         Some(changed(catalog, after))
     })
-    .await?;
-    let left: Option<Table> = left.into_inner();
-    // If the node stops first, the keys stay, unreachable: index ids are never used again.
-    for (group, indexes) in left.iter().flat_map(|t| t.groups().map(|g| (g, t.indexes.iter().map(|i| i.id).collect()))) {
-        discard::in_background(env, &context.shared, group, indexes, context.session);
-    }
-    Ok(())
+    .await
 }
 
 /// Copies every row to the new homes.
@@ -286,27 +268,19 @@ mod tests {
         let answer = s.query_text("select count(*), count(distinct a) from t").await.unwrap();
         assert_eq!(answer[0].rows, [[Some("298".to_string()), Some("298".to_string())]]);
     }
-    /// The statement itself, whose job deletes what is left behind.
+    /// The statement itself: nobody can reach what is left behind.
     #[tokio::test]
-    async fn what_is_left_behind_is_deleted() {
+    async fn what_is_left_behind_is_forgotten() {
         let env = MemEnvironment::new(&["eu", "us"]);
         let create = "create database d primary region \"eu\" regions \"us\"";
         session(&env, "postgres").await.query_text(create).await.unwrap();
         let mut s = session(&env, "d").await;
         s.query_text("create table t (id int primary key); insert into t select generate_series(1, 10)").await.unwrap();
-        let names = Names::new("d", "root");
-        let table = |env: &MemEnvironment| env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
-        let before = table(&env);
         s.query_text("alter table t set locality regional by row").await.unwrap();
-        let stays = |env: &MemEnvironment| env.catalog().jobs().any(|job| !job.state.has_ended());
-        for _ in 0..1_000 {
-            if !stays(&env) {
-                break;
-            }
-            // The deletion rests between its transactions.
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        }
-        assert!(!stays(&env) && stored(&env, &before).await.is_empty());
-        assert_eq!(stored(&env, &table(&env)).await.len(), 10);
+        assert!(env.catalog().jobs().all(|job| job.state.has_ended()));
+        assert_eq!(env.key_count(), 10);
+        let names = Names::new("d", "root");
+        let table = env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        assert_eq!(stored(&env, &table).await.len(), 10);
     }
 }

@@ -72,11 +72,12 @@ impl JobState {
 pub(super) const CANCELED: &str = "57014";
 
 impl JobRecord {
-    /// What is left only deletes what nobody can reach, or watches replicas that move by
-    /// themselves: the statement is done.
+    /// What is left only removes what nobody can reach, watches replicas that move by themselves,
+    /// or belongs to an open transaction block: the statement is done.
     pub fn is_in_background(&self) -> bool {
-        let is_left_over =
-            |task: &Job| matches!(task, Job::Discard { .. } | Job::AwaitPlacement { .. } | Job::RemoveGroups { .. });
+        let is_left_over = |task: &Job| {
+            matches!(task, Job::Discard { .. } | Job::AwaitPlacement { .. } | Job::RemoveGroups { .. } | Job::Hold { .. })
+        };
         self.tasks.iter().skip(self.done as usize).all(is_left_over)
     }
     /// What it does now, or would; `None` if there is nothing left to do.

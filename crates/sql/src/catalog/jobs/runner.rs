@@ -16,7 +16,7 @@
 //! unreachable.
 
 use super::record::{CANCELED, JobRecord, JobState};
-use super::{JobContext, move_table, put_record, run_one, undo, waits};
+use super::{JobContext, hold, move_table, put_record, run_one, undo, waits};
 use crate::catalog::Catalog;
 use crate::catalog::ddl::Job;
 use crate::catalog::lookup::Names;
@@ -24,7 +24,7 @@ use crate::env::Environment;
 use crate::session::{Session, SessionOptions, Shared};
 use meridian_base::{DescriptorId, Error, ErrorKind, Result, SessionId};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -46,17 +46,36 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The jobs that run in this process.
 #[derive(Default)]
-pub struct Running(Mutex<BTreeSet<DescriptorId>>);
+pub struct Running {
+    jobs: Mutex<BTreeSet<DescriptorId>>,
+    /// Those that belong to open transaction blocks. Two blocks may try one id; one of them will not
+    /// get it.
+    holds: Mutex<BTreeMap<DescriptorId, usize>>,
+}
 
 impl Running {
     fn begin(&self, id: DescriptorId) -> bool {
-        self.0.lock().insert(id)
+        self.jobs.lock().insert(id)
     }
     fn end(&self, id: DescriptorId) {
-        self.0.lock().remove(&id);
+        self.jobs.lock().remove(&id);
     }
-    fn has(&self, id: DescriptorId) -> bool {
-        self.0.lock().contains(&id)
+    pub(super) fn hold(&self, id: DescriptorId) {
+        *self.holds.lock().entry(id).or_default() += 1;
+    }
+    pub(super) fn release(&self, id: DescriptorId) {
+        let mut holds = self.holds.lock();
+        let held = holds.get_mut(&id).expect("what is released was held");
+        *held -= 1;
+        if *held == 0 {
+            holds.remove(&id);
+        }
+    }
+    fn has(&self, job: &JobRecord) -> bool {
+        match job.present_task() {
+            Some(Job::Hold { .. }) => self.holds.lock().contains_key(&job.id),
+            _ => self.jobs.lock().contains(&job.id),
+        }
     }
 }
 
@@ -258,7 +277,7 @@ pub async fn adopt<E: Environment>(env: E, shared: Arc<Shared>) {
         let me = env.locality().node;
         let catalog = env.catalog();
         let waiting = catalog.jobs().filter(|j| matches!(j.state, JobState::Running | JobState::Reverting));
-        let waiting: Vec<JobRecord> = waiting.filter(|j| !shared.jobs.has(j.id)).cloned().collect();
+        let waiting: Vec<JobRecord> = waiting.filter(|j| !shared.jobs.has(j)).cloned().collect();
         if waiting.is_empty() {
             continue;
         }
@@ -275,8 +294,11 @@ pub async fn adopt<E: Environment>(env: E, shared: Arc<Shared>) {
     }
 }
 
-async fn take_over<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) -> Result<()> {
+pub(crate) async fn take_over<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) -> Result<()> {
     let me = env.locality().node;
+    if let Some(Job::Hold { .. }) = job.present_task() {
+        return hold::end(env, job).await;
+    }
     if job.node != me {
         let (before, state) = (job.node, job.state);
         put_record(env, job.id, |job| (job.node == before && job.state == state).then(|| JobRecord { node: me, ..job.clone() }))

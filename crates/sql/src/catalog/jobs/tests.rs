@@ -216,17 +216,6 @@ async fn a_node_that_lost_its_job_changes_nothing_any_more() {
     assert_eq!(b.index("by_b"), Some(IndexState::DeleteOnly));
 }
 
-#[tokio::test]
-async fn what_is_dropped_is_deleted_by_a_job_that_may_end_elsewhere() {
-    let mut b = Bench::new().await;
-    let before = b.env.key_count();
-    let id = b.begin("drop table t", DEAD, JobState::Running).await;
-    assert_eq!(b.env.key_count(), before);
-    assert_eq!(b.ended(id).await.state, JobState::Succeeded);
-    assert_eq!(b.env.key_count(), 0);
-    b.run("create table t (a int8)").await;
-}
-
 /// What of the columns that a statement adds is there: (state of each, whether its sequence is).
 fn added(b: &Bench) -> (Vec<ColumnState>, bool) {
     let catalog = b.env.catalog();

@@ -39,13 +39,15 @@ fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
             groups.extend(parent.into_iter().flat_map(of_table));
             groups
         }
-        Job::Discard { group, .. } => catalog.group_by_id(*group).map(|g| g.id).into_iter().collect(),
         Job::DropRegion { database, region } => {
             catalog.groups_of(*database).filter(|g| g.home == *region && !g.kind.follows_primary()).map(|g| g.id).collect()
         }
-        Job::AwaitPlacement { .. } | Job::ShowColumns { .. } | Job::KeepColumns { .. } | Job::RemoveGroups { .. } => {
-            BTreeSet::new()
-        }
+        Job::AwaitPlacement { .. }
+        | Job::ShowColumns { .. }
+        | Job::KeepColumns { .. }
+        | Job::RemoveGroups { .. }
+        | Job::Hold { .. }
+        | Job::Discard { .. } => BTreeSet::new(),
     }
 }
 

@@ -18,6 +18,7 @@
 
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
+use crate::room::Room;
 use crate::tasks::Tasks;
 use crate::wire::ClosedPromise;
 use bytes::Bytes;
@@ -90,6 +91,10 @@ pub struct Replica {
     /// The commit protocol's next timer has moved.
     pub(crate) ticker: Notify,
     pub(crate) metrics: Arc<Metrics>,
+    /// The node's.
+    room: Arc<Room>,
+    /// The least room that a snapshot needs: the last one that did not fit had so many bytes.
+    snapshot_bytes: AtomicU64,
     failure: watch::Sender<Option<Error>>,
     serving: watch::Sender<bool>,
     pub(crate) bugs: PlantedBugs,
@@ -185,6 +190,7 @@ impl Replica {
         outbox: Arc<Outbox>,
         failure: watch::Sender<Option<Error>>,
         metrics: Arc<Metrics>,
+        room: Arc<Room>,
         bugs: PlantedBugs,
         ballot_bugs: meridian_commit::PlantedBugs,
         is_across_regions: bool,
@@ -234,6 +240,8 @@ impl Replica {
             outbox,
             ticker: Notify::new(),
             metrics,
+            room,
+            snapshot_bytes: AtomicU64::new(0),
             failure,
             serving: watch::Sender::new(false),
             bugs,
@@ -875,8 +883,9 @@ impl raft::StateMachine for Machine {
     }
     fn import(&self, _header: SnapshotHeader) -> Result<Box<dyn SnapshotSink>> {
         let replica = self.replica()?;
+        replica.check_room_for_snapshot(replica.snapshot_bytes.load(Ordering::Relaxed))?;
         let import = replica.store.import()?;
-        Ok(Box::new(Sink { replica, import }))
+        Ok(Box::new(Sink { replica, import, bytes: 0 }))
     }
 }
 
@@ -896,9 +905,15 @@ impl SnapshotSource for Source {
 struct Sink {
     replica: Arc<Replica>,
     import: Import,
+    /// Taken so far.
+    bytes: u64,
 }
 impl SnapshotSink for Sink {
     fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.bytes += chunk.len() as u64;
+        self.replica
+            .check_room_for_snapshot(chunk.len() as u64)
+            .inspect_err(|_| self.replica.snapshot_bytes.store(self.bytes, Ordering::Relaxed))?;
         self.import.chunk(&chunk)
     }
     fn finish(self: Box<Self>) -> Result<()> {
@@ -921,6 +936,16 @@ impl SnapshotSink for Sink {
 }
 
 impl Replica {
+    /// An error if so many bytes of a snapshot do not fit on the disk. What arrived of it is then
+    /// dropped, and the leader sends it again after a while.
+    fn check_room_for_snapshot(&self, bytes: u64) -> Result<()> {
+        if self.room.admits(&*self.runtime, bytes) {
+            return Ok(());
+        }
+        tracing::warn!("the disk has no room for a snapshot of group {}: it is waited for", self.id);
+        Err(Error::unavailable(format!("the disk of node {} has no room for a snapshot of group {}", self.node, self.id)))
+    }
+
     /// Publishes what the lock-free read path checks. Called by whoever holds the lock and saw the
     /// engine pass a check.
     pub(crate) fn publish(&self, core: &Core) {

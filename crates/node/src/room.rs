@@ -48,6 +48,9 @@ const PARTS: u64 = 4;
 const KEPT_BYTES: u64 = 1 << 30;
 const KEPT_SHARE: u64 = 10;
 
+/// More than the records and lists of files that one round of garbage collection writes.
+const COLLECTION_BYTES: u64 = 4 << 20;
+
 /// How much room a node keeps for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomOptions {
@@ -94,6 +97,11 @@ impl Room {
     /// What pings say.
     pub fn groups(&self) -> Vec<(GroupId, Left)> {
         self.groups.lock().iter().map(|(group, left)| (*group, *left)).collect()
+    }
+    /// Whether the disk takes so many bytes more than what is kept for the node's own work.
+    pub fn admits(&self, runtime: &dyn Runtime, bytes: u64) -> bool {
+        let kept = self.kept.load(Ordering::Relaxed);
+        runtime.disk().space().map_or(true, |space| space.free >= kept.saturating_add(bytes))
     }
     /// Somebody said that a group takes no writes.
     pub fn heard_of_one(&self) {
@@ -222,7 +230,13 @@ pub(crate) fn may_flush(shared: &Shared) -> bool {
     may
 }
 
-fn fits(shared: &Shared) -> bool {
+/// Whether there is room for the few bytes that garbage collection writes before it frees some.
+pub(crate) fn may_collect(shared: &Shared) -> bool {
+    shared.runtime.disk().space().is_ok_and(|space| space.free >= COLLECTION_BYTES)
+}
+
+/// Whether what is to be flushed fits on the disk.
+pub(crate) fn fits(shared: &Shared) -> bool {
     let Ok(space) = shared.runtime.disk().space() else { return true };
     let kept = shared.room.kept.load(Ordering::Relaxed);
     space.free >= (kept / 2).max(owed(shared))
@@ -264,8 +278,8 @@ impl Shared {
             );
         }
         Err(Error::sql("53100", "could not write: the disk is full").detail(detail).hint(
-            "Make room on that node's disk: writes then go on by themselves. Meanwhile DELETE, TRUNCATE and DROP TABLE do, but \
-             need room themselves: what they free is given back after gc.ttl, when files are merged.",
+            "Make room on that node's disk: writes then go on by themselves. Meanwhile TRUNCATE and DROP TABLE do; what they free \
+             is given back when --gc-ttl has passed. So does DELETE, which needs room itself first.",
         ))
     }
 }

@@ -83,7 +83,7 @@ pub struct Shared {
     /// Groups that this node has left.
     pub(crate) departures: crate::departure::Departures,
     /// How much room its disk has.
-    pub(crate) room: crate::room::Room,
+    pub(crate) room: Arc<crate::room::Room>,
     /// Groups that this node holds a replica of, whatever its files say.
     pub(crate) holdings: crate::holdings::Holdings,
     /// What this process answers while it has no identity.

@@ -44,6 +44,7 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
         shared.outbox.clone(),
         shared.failure.clone(),
         shared.metrics.clone(),
+        shared.room.clone(),
         shared.bugs,
         shared.ballot_bugs,
         is_across_regions,

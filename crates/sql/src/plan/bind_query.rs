@@ -43,7 +43,7 @@ impl Binder<'_> {
 
     fn query_inner(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
         let expected = std::mem::take(&mut self.expected);
-        let mut changing = Vec::new();
+        let (mut changing, mut reading) = (Vec::new(), Vec::new());
         if let Some(with) = &q.with {
             for (i, cte) in with.cte_tables.iter().enumerate() {
                 let name = fold(&cte.alias.name);
@@ -51,7 +51,9 @@ impl Binder<'_> {
                     return Err(Error::sql("42712", format!("WITH query name \"{name}\" specified more than once")));
                 }
                 self.cte(cte, with.recursive)?;
-                changing.extend(self.changing_cte());
+                if let Some(cte) = self.last_cte() {
+                    if cte.changes() { changing.push(cte) } else { reading.push(cte) }
+                }
             }
         }
         if q.fetch.as_ref().is_some_and(|f| f.with_ties || f.percent) {
@@ -103,8 +105,10 @@ impl Binder<'_> {
             if self.depth > 1 {
                 return Err(Error::unsupported("WITH clause containing a data-modifying statement must be at the top level"));
             }
-            reads_what_is_changed(&changing, &rel)?;
-            rel = Rel::First { ctes: changing, input: Box::new(rel) };
+            let mut ctes = read_before(&reading, &changing, &rel);
+            reads_what_is_changed(&ctes, &changing, &rel)?;
+            ctes.extend(changing);
+            rel = Rel::First { ctes, input: Box::new(rel) };
         }
         Ok((rel, cols))
     }
@@ -265,13 +269,11 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The common table expression bound last, if it changes data.
-    fn changing_cte(&mut self) -> Option<Rel> {
+    /// The common table expression bound last.
+    fn last_cte(&mut self) -> Option<Rel> {
         let CteKind::Bound(cte) = self.ctes.last()?.kind.clone() else { return None };
-        let mut changes = false;
-        cte.body.visit(&mut |r| changes |= matches!(r, Rel::Dml { .. }));
         let cols = cte.body.cols().iter().map(|_| self.fresh()).collect();
-        changes.then_some(Rel::Cte { cte, cols })
+        Some(Rel::Cte { cte, cols })
     }
 
     fn recursive_cte(&mut self, cte: &ast::Cte, name: &str, renames: &[String], id: u32) -> Result<(Cte, Vec<(String, Type)>)> {
@@ -696,20 +698,41 @@ impl Binder<'_> {
     }
 }
 
-/// In PostgreSQL all parts of a statement see the state before it. Here the changes come first, one
-/// after the other, so nothing else may read what they change.
-fn reads_what_is_changed(changing: &[Rel], rel: &Rel) -> Result<()> {
+/// In PostgreSQL all parts of a statement see the state before it. Here the changes come one after
+/// the other before the query. So those common table expressions come first that only read, if they
+/// read what is changed and somebody names them.
+fn read_before(reading: &[Rel], changing: &[Rel], rel: &Rel) -> Vec<Rel> {
     let mut changed = BTreeSet::new();
+    let mut named = BTreeSet::new();
+    for part in changing.iter().chain([rel]) {
+        part.visit(&mut |r| match r {
+            Rel::Dml { dml, .. } => changed.extend(dml.changes()),
+            Rel::Cte { cte, .. } => drop(named.insert(cte.id)),
+            _ => {}
+        });
+    }
+    let is_before = |cte: &&Rel| {
+        let mut reads = false;
+        cte.visit(&mut |r| reads |= matches!(r, Rel::Table { table, .. } if changed.contains(&table.id)));
+        reads && cte.cte_id().is_some_and(|id| named.contains(&id))
+    };
+    reading.iter().filter(is_before).cloned().collect()
+}
+
+/// 0A000 if anything that comes later reads what is changed by then.
+fn reads_what_is_changed(before: &[Rel], changing: &[Rel], rel: &Rel) -> Result<()> {
+    let mut changed = BTreeSet::new();
+    let done: BTreeSet<u32> = before.iter().chain(changing).filter_map(Rel::cte_id).collect();
     for part in changing {
         // What it is made of: it is a table expression itself.
-        part.inputs().into_iter().try_for_each(|input| unread(input, &changed))?;
+        part.inputs().into_iter().try_for_each(|input| unread(input, &changed, &done))?;
         part.visit(&mut |r| {
             if let Rel::Dml { dml, .. } = r {
                 changed.extend(dml.changes());
             }
         });
     }
-    unread(rel, &changed)
+    unread(rel, &changed, &done)
 }
 
 /// 42601 if a query in parentheses has a clause that is said again behind them.
@@ -733,27 +756,20 @@ fn said_once(q: &ast::Query) -> Result<()> {
     }
 }
 
-/// 0A000 if a part of a statement reads one of the tables that others have changed by then.
-fn unread(rel: &Rel, changed: &BTreeSet<DescriptorId>) -> Result<()> {
+/// 0A000 if a part of a statement reads one of the tables that others have changed by then. The
+/// common table expressions in `done` have their rows already.
+fn unread(rel: &Rel, changed: &BTreeSet<DescriptorId>, done: &BTreeSet<u32>) -> Result<()> {
     let mut read = None;
-    visit_outside_ctes(rel, &mut |r| match r {
+    rel.visit_but(&mut done.clone(), &mut |r| match r {
         Rel::Table { table, .. } if changed.contains(&table.id) => read = Some(table.name.clone()),
         _ => {}
     });
     match read {
         Some(table) => {
             Err(Error::unsupported(format!("a statement cannot yet read table \"{table}\", which its WITH clause changes"))
-                .hint("Use RETURNING, or two statements."))
+                .hint("Use RETURNING, a WITH query that only reads the table, or two statements."))
         }
         None => Ok(()),
-    }
-}
-
-fn visit_outside_ctes(rel: &Rel, f: &mut dyn FnMut(&Rel)) {
-    f(rel);
-    if !matches!(rel, Rel::Cte { .. }) {
-        rel.exprs().into_iter().for_each(|e| visit_subqueries(e, f));
-        rel.inputs().into_iter().for_each(|i| visit_outside_ctes(i, f));
     }
 }
 

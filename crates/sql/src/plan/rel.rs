@@ -405,12 +405,23 @@ impl Rel {
     pub(crate) fn is_first_of_cte(&self, ctes: &mut BTreeSet<u32>) -> bool {
         if let Rel::Cte { cte, .. } = self { ctes.insert(cte.id) } else { true }
     }
+    /// Of a common table expression.
+    pub(crate) fn cte_id(&self) -> Option<u32> {
+        if let Rel::Cte { cte, .. } = self { Some(cte.id) } else { None }
+    }
+    /// Whether running it changes rows.
+    pub(crate) fn changes(&self) -> bool {
+        let mut changes = false;
+        self.visit(&mut |r| changes |= matches!(r, Rel::Dml { .. }));
+        changes
+    }
     /// Calls `f` on this and everything below, subqueries in expressions included. What is inside
     /// of a common table expression is visited once.
     pub(crate) fn visit(&self, f: &mut dyn FnMut(&Rel)) {
         self.visit_but(&mut BTreeSet::new(), f);
     }
-    fn visit_but(&self, ctes: &mut BTreeSet<u32>, f: &mut dyn FnMut(&Rel)) {
+    /// The same, without what is inside of these common table expressions.
+    pub(crate) fn visit_but(&self, ctes: &mut BTreeSet<u32>, f: &mut dyn FnMut(&Rel)) {
         f(self);
         for e in self.exprs() {
             subqueries_of(e, &mut |rel| rel.visit_but(ctes, f));
@@ -421,11 +432,6 @@ impl Rel {
             }
         }
     }
-}
-
-/// [`Rel::visit`] for the subqueries in an expression.
-pub(crate) fn visit_subqueries(e: &Expr, f: &mut dyn FnMut(&Rel)) {
-    subqueries_of(e, &mut |rel| rel.visit(f));
 }
 
 fn subqueries_of(e: &Expr, f: &mut dyn FnMut(&Rel)) {

@@ -3,7 +3,7 @@
 use super::access;
 use super::estimate::{self, Known};
 use super::expr::{Cmp, ColId, Expr, SubqueryBody};
-use super::rel::{Cte, JoinKind, Rel};
+use super::rel::{Cte, JoinKind, Rel, SetOp};
 use crate::env::OnLocked;
 use crate::types::Datum;
 use std::cell::{Cell, RefCell};
@@ -43,11 +43,11 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         // Too deep to go on; compiling it will say so.
         return rel.filtered(conds);
     }
-    if conds.iter().any(is_never_true) && !has_dml(&rel) {
+    if conds.iter().any(is_never_true) && !rel.changes() {
         return no_rows(&rel);
     }
     match rel {
-        Rel::Filter { input, conds: more } if more.iter().any(is_never_true) && !has_dml(&input) => no_rows(&input),
+        Rel::Filter { input, conds: more } if more.iter().any(is_never_true) && !input.changes() => no_rows(&input),
         Rel::Filter { input, conds: more } => {
             let (input, more) = super::unnest::unnest(*input, more, uses.known, uses.locks_above.get());
             conds.extend(more);
@@ -155,7 +155,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(own_subqueries(Rel::Aggregate { input, keys, aggs }, uses), above, uses)
         }
         Rel::Cte { cte, cols } => {
-            if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !has_dml(&cte.body) {
+            if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !cte.body.changes() {
                 // Used once: as if it were written in place.
                 let from = cte.body.cols();
                 let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
@@ -176,20 +176,36 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }
         Rel::Distinct { input, on } => {
-            let input = Box::new(push(*input, Vec::new(), uses));
-            above_of(own_subqueries(Rel::Distinct { input, on }, uses), conds, uses)
+            let (down, above): (Vec<_>, Vec<_>) =
+                conds.into_iter().partition(|c| is_of_columns(c, &[on.as_deref().unwrap_or(&[])]));
+            let input = Box::new(push(*input, down, uses));
+            above_of(own_subqueries(Rel::Distinct { input, on }, uses), above, uses)
         }
         Rel::Window { input, calls } => {
-            let input = Box::new(push(*input, Vec::new(), uses));
-            above_of(own_subqueries(Rel::Window { input, calls }, uses), conds, uses)
+            // A condition on what all windows are partitioned by drops whole partitions.
+            let partitions: Vec<&[Expr]> = calls.iter().map(|(_, call)| &call.partition[..]).collect();
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(|c| is_of_columns(c, &partitions));
+            let input = Box::new(push(*input, down, uses));
+            above_of(own_subqueries(Rel::Window { input, calls }, uses), above, uses)
         }
         Rel::ProjectSet { input, calls } => {
             let input = Box::new(push(*input, Vec::new(), uses));
             above_of(own_subqueries(Rel::ProjectSet { input, calls }, uses), conds, uses)
         }
         Rel::SetOp { op, all, left, right, cols } => {
-            let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
-            above_of(Rel::SetOp { op, all, left, right, cols }, conds, uses)
+            let may_go = |c: &Expr| op != SetOp::Except && !c.needs_executor() && !c.is_volatile();
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(may_go);
+            let side = |rel: Rel| {
+                let of: BTreeMap<ColId, ColId> = cols.iter().copied().zip(rel.cols()).collect();
+                let conds = down.iter().cloned().map(|mut c| {
+                    c.substitute(&|id| of.get(&id).map(|id| Expr::Column(*id)));
+                    c
+                });
+                let conds = conds.collect();
+                Box::new(push(rel, conds, uses))
+            };
+            let (left, right) = (side(*left), side(*right));
+            above_of(Rel::SetOp { op, all, left, right, cols }, above, uses)
         }
         Rel::Values { cols, rows } => above_of(own_subqueries(Rel::Values { cols, rows }, uses), conds, uses),
         Rel::Dml { dml, cols } => {
@@ -207,6 +223,17 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         }
         other => above_of(own_subqueries(other, uses), conds, uses),
     }
+}
+
+/// Whether a condition is about columns that are in each of these lists: of rows that are alike in
+/// one of the lists it keeps all or none.
+fn is_of_columns(c: &Expr, lists: &[&[Expr]]) -> bool {
+    let is_in = |list: &&[Expr], id: &ColId| list.iter().any(|e| matches!(e, Expr::Column(c) if c == id));
+    let columns = c.columns();
+    !columns.is_empty()
+        && !c.needs_executor()
+        && !c.is_volatile()
+        && columns.iter().all(|id| lists.iter().all(|list| is_in(list, id)))
 }
 
 /// Optimizes the bodies of the subqueries in a node's own expressions.
@@ -249,12 +276,6 @@ fn no_rows(rel: &Rel) -> Rel {
     Rel::Values { cols: rel.cols(), rows: Vec::new() }
 }
 
-fn has_dml(rel: &Rel) -> bool {
-    let mut found = false;
-    rel.visit(&mut |r| found |= matches!(r, Rel::Dml { .. }));
-    found
-}
-
 /// Whether a condition is never true when all these columns are `NULL`.
 fn rejects_nulls(c: &Expr, cols: &BTreeSet<ColId>) -> bool {
     match c {
@@ -286,7 +307,7 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         v
     });
     let mut pending: Vec<Expr> = conds.by_ref().collect();
-    if pending.iter().any(is_never_true) && !leaves.iter().any(has_dml) {
+    if pending.iter().any(is_never_true) && !leaves.iter().any(Rel::changes) {
         return Rel::Values { cols: leaves.iter().flat_map(Rel::cols).collect(), rows: Vec::new() };
     }
     pending.extend(implied(&pending));

@@ -119,6 +119,12 @@ impl Binder<'_> {
             Ast::Cast { format: Some(_), .. } => Err(self.at(Error::unsupported("CAST … FORMAT is not supported"), e.span())),
             Ast::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr, data_type, .. } => {
                 let ty = self.data_type(data_type)?;
+                if let Ast::Array(a) = unnest(expr)
+                    && !a.elem.is_empty()
+                    && ty.element().is_some()
+                {
+                    return self.array_cast(&a.elem, &ty);
+                }
                 let inner = self.expr(expr)?;
                 let cast = self.coerce(inner, &ty, CastContext::Explicit).map_err(|err| self.at(err, expr.span()))?;
                 Ok(Typed::new(cast, ty))
@@ -548,6 +554,22 @@ impl Binder<'_> {
         let items = items.into_iter().map(|i| self.coerce(i, &ty, CastContext::Implicit)).collect::<Result<_>>()?;
         let element = ty.element().cloned().unwrap_or_else(|| ty.clone());
         Ok(Typed::new(Expr::Array(element, items), ty.array_of()))
+    }
+
+    /// `ARRAY[…]` under a cast: each element is cast, as if it stood alone.
+    fn array_cast(&mut self, items: &[Ast], ty: &Type) -> Result<Typed> {
+        let element = ty.element().expect("the type of an array");
+        let is_nested = items.iter().any(|i| matches!(unnest(i), Ast::Array(_)));
+        let mut cast = Vec::with_capacity(items.len());
+        for item in items {
+            let value = match unnest(item) {
+                Ast::Array(a) if !a.elem.is_empty() => self.array_cast(&a.elem, ty)?,
+                _ => self.expr(item)?,
+            };
+            let to = if is_nested || value.ty.element().is_some() { ty } else { element };
+            cast.push(self.coerce(value, to, CastContext::Explicit).map_err(|err| self.at(err, item.span()))?);
+        }
+        Ok(Typed::new(Expr::Array(element.clone(), cast), ty.clone()))
     }
 
     fn access(&mut self, root: &Ast, chain: &[ast::AccessExpr]) -> Result<Typed> {

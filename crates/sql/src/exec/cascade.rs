@@ -169,15 +169,7 @@ async fn parent_gone<T: Transaction>(
                 if action == FkAction::NoAction && replaced(parent, fk, &row, keys, child, rt).await? {
                     return Ok(());
                 }
-                let message = format!(
-                    "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
-                    parent.table.name, fk.name, child.table.name
-                );
-                let shown = parent.describe_key(&fk.parent_columns, &values, rt.ctx.eval);
-                return Err(Error::sql("23503", message)
-                    .detail(format!("Key {shown} is still referenced from table \"{}\".", child.table.name))
-                    .table(&child.table.name)
-                    .constraint(&fk.name));
+                return Err(still_referenced(parent, child, fk, &values, rt));
             }
             FkAction::Cascade => match new {
                 None => {
@@ -197,12 +189,38 @@ async fn parent_gone<T: Transaction>(
                         None => Datum::Null,
                     };
                 }
+                // The default is the parent that goes.
+                if fk.columns.iter().zip(&values).all(|(c, v)| changed[*c as usize] == *v) {
+                    if replaced(parent, fk, &row, keys, child, rt).await? {
+                        continue;
+                    }
+                    return Err(still_referenced(parent, child, fk, &values, rt));
+                }
             }
         }
         update(child, &row, &mut changed, rt).await?;
         changes.updated.push((row, changed));
     }
     check_level(child, keys, changes, rt, depth + 1).await
+}
+
+/// 23503: a row has lost its parent.
+fn still_referenced<T: Transaction>(
+    parent: &TablePlan,
+    child: &TablePlan,
+    fk: &ForeignKey,
+    values: &[Datum],
+    rt: &Runtime<'_, T>,
+) -> Error {
+    let message = format!(
+        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+        parent.table.name, fk.name, child.table.name
+    );
+    let shown = parent.describe_key(&fk.parent_columns, values, rt.ctx.eval);
+    Error::sql("23503", message)
+        .detail(format!("Key {shown} is still referenced from table \"{}\".", child.table.name))
+        .table(&child.table.name)
+        .constraint(&fk.name)
 }
 
 /// Whether a child's parent is there (again).

@@ -431,6 +431,18 @@ fn check_key_types(table: &Table, name: &str, ordinals: &[u32], parent: &Table, 
             );
             return Err(Error::sql("42804", format!("foreign key constraint \"{name}\" cannot be implemented")).detail(detail));
         }
+        let is_blank_padded = |t: &Type| matches!(t, Type::Char(_));
+        if own.ty != theirs.ty && (is_blank_padded(&own.ty) || is_blank_padded(&theirs.ty)) {
+            let detail = format!(
+                "Columns \"{}\" and \"{}\" are of types {} and {}.",
+                own.name,
+                theirs.name,
+                own.ty.name(),
+                theirs.ty.name()
+            );
+            let what = "foreign keys between char(n) and a string type of another length are not supported";
+            return Err(Error::unsupported(what).detail(detail).hint("Give both columns one type."));
+        }
     }
     Ok(())
 }

@@ -355,6 +355,11 @@ pub trait Transaction: Send + 'static {
         let _ = group;
         false
     }
+    /// Whether every lock in this group costs a message: they are all with its primary.
+    fn locks_elsewhere(&self, group: GroupId) -> bool {
+        let _ = group;
+        false
+    }
     /// Fetches keys that will be asked for one by one, in one round trip. Only what is asked for
     /// later counts as read.
     fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> impl Future<Output = Result<()>> + Send {

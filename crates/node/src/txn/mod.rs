@@ -374,6 +374,10 @@ impl Transaction for Txn {
         self.is_elsewhere(group)
     }
 
+    fn locks_elsewhere(&self, group: GroupId) -> bool {
+        self.shared.local_primary(group).is_none()
+    }
+
     async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {
         if self.options.as_of.is_some() {
             return Ok(());

@@ -207,3 +207,21 @@ fn a_read_of_several_rows_that_waits_in_the_middle_sees_one_moment() {
     assert_eq!(rows[0], rows[1], "of two moments");
     reader.ask(&mut c, "COMMIT");
 }
+
+/// `ON CONFLICT DO UPDATE` locks and reads its rows in one message, wherever their primary is.
+#[test]
+fn an_upsert_of_many_rows_takes_few_messages() {
+    let mut c = Cluster::start(1, 3, 64, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8)");
+    c.sql(US, "defaultdb", "INSERT INTO t SELECT g, 0 FROM generate_series(1, 1000) AS s(g)");
+    c.pass(Duration::from_secs(5));
+    let upsert = "INSERT INTO t SELECT g, 1 FROM generate_series(501, 1500) AS s(g) ON CONFLICT (id) DO UPDATE SET v = t.v + 1";
+    let took = ["n1", "n2", "n3"].map(|node| {
+        let began = c.elapsed();
+        c.try_sql_at(node, "defaultdb", upsert).expect("nothing is in its way");
+        c.elapsed() - began
+    });
+    assert!(took.iter().all(|took| *took < Duration::from_millis(500)), "{took:?}");
+    assert_eq!(c.sql(US, "defaultdb", "SELECT count(*), sum(v) FROM t"), [["1500", "3000"]]);
+}

@@ -34,6 +34,15 @@ pub(crate) struct Changes {
     /// Where the rows are that `INSERT … ON CONFLICT DO UPDATE` has put or changed: none is changed
     /// twice.
     touched: BTreeSet<(GroupId, Key)>,
+    /// The rows that it has locked beforehand, and their absence, by primary key.
+    locked: BTreeMap<(GroupId, Key), Option<Bytes>>,
+}
+
+impl Changes {
+    /// A row as it was when it was locked; `None` if it was not, or has changed since.
+    fn locked(&self, place: &(GroupId, Key)) -> Option<&Option<Bytes>> {
+        if self.touched.contains(place) { None } else { self.locked.get(place) }
+    }
 }
 
 /// Runs the statement; returns the rows of `RETURNING`.
@@ -56,11 +65,18 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
         rt.shared.changed = count;
         return Ok(out);
     }
-    if let DmlPlanKind::Insert { targets, random, .. } = &plan.kind
-        && plan.table.table.groups().any(|group| rt.txn.is_distant(group))
-    {
-        let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
-        prefetch::inserts(plan, &coming, random, rt).await?;
+    if let DmlPlanKind::Insert { targets, random, conflict, .. } = &plan.kind {
+        let is_distant = plan.table.table.groups().any(|group| rt.txn.is_distant(group));
+        let locks = conflict.as_ref().is_some_and(|c| c.update.is_some());
+        if is_distant || locks {
+            let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
+            if let Some(keys) = prefetch::rows_to_lock(plan, &coming, rt) {
+                changes.locked = prefetch::lock(keys, rt).await?;
+            }
+            if is_distant {
+                prefetch::inserts(plan, &coming, random, rt).await?;
+            }
+        }
     }
     // Subqueries see the tables as they were before the statement: all of them are asked before the
     // first write.
@@ -423,7 +439,7 @@ async fn resolve<T: Transaction>(
         let locking =
             if arbiter.is_some_and(|c| c.update.is_some()) { Locking::Exclusive(OnLocked::Wait) } else { Locking::None };
         let reach = reach(table, index, random);
-        let Some(existing) = taken(table, index, &row, reach, locking, rt).await? else { continue };
+        let Some(existing) = taken(table, index, &row, reach, locking, changes, rt).await? else { continue };
         let Some(c) = arbiter else { return Err(duplicate(table, index, &row, rt.ctx.eval)) };
         let Some((set, filter)) = &c.update else { return Ok(None) };
         return upsert(table, existing, row, set, filter.as_ref(), changes, frame, rt).await;
@@ -441,10 +457,14 @@ async fn upsert<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<Change>> {
-    let bytes = rt.txn.get(group, &existing, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
+    let place = (group, existing);
+    let bytes = match changes.locked(&place) {
+        Some(row) => row.clone(),
+        None => rt.txn.get(group, &place.1, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?,
+    };
     let Some(bytes) = bytes else { return Err(Error::internal("an index entry has no row")) };
     let old = table.decode_row(bytes)?;
-    changes.refuse_second(&(group, existing))?;
+    changes.refuse_second(&place)?;
     let both: Row = old.iter().cloned().chain(proposed).collect();
     if !all_true(filter.as_ref().map(|f| std::slice::from_ref(*f)).unwrap_or_default(), &both, frame, rt).await? {
         return Ok(None);
@@ -478,9 +498,16 @@ async fn taken<T: Transaction>(
     row: &[Datum],
     reach: Reach,
     locking: Locking,
+    changes: &Changes,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<(GroupId, Key)>> {
-    let Some((own, key)) = place(table, index, row, rt.ctx.eval)? else { return Ok(None) };
+    let Some(place) = place(table, index, row, rt.ctx.eval)? else { return Ok(None) };
+    if index == 0
+        && let Some(row) = changes.locked(&place)
+    {
+        return Ok(row.is_some().then_some(place));
+    }
+    let (own, key) = place;
     let found = match reach {
         Reach::Own => rt.txn.get(own, &key, ColumnMask::EXISTENCE, locking).await?.map(|value| (own, value)),
         Reach::All => {
@@ -598,7 +625,7 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
         let is_same = old_key == new_key;
         put(from, old_key, None, ColumnMask::EXISTENCE, rt)?;
         // A row that only moves takes its own values along.
-        if !is_same && taken(table, 0, new, reach(table, 0, &[]), Locking::None, rt).await?.is_some() {
+        if !is_same && taken(table, 0, new, reach(table, 0, &[]), Locking::None, &Changes::default(), rt).await?.is_some() {
             return Err(duplicate(table, 0, new, rt.ctx.eval));
         }
         put(to, new_key, Some(table.row_bytes(new)), ColumnMask::EXISTENCE, rt)?;
@@ -635,7 +662,8 @@ async fn update_entry<T: Transaction>(
     if same_key {
         return put(to, a.key, Some(a.value), if moves { ColumnMask::EXISTENCE } else { mask }, rt);
     }
-    if table.table.indexes[index].unique && taken(table, index, new, reach(table, index, &[]), Locking::None, rt).await?.is_some()
+    if table.table.indexes[index].unique
+        && taken(table, index, new, reach(table, index, &[]), Locking::None, &Changes::default(), rt).await?.is_some()
     {
         return Err(duplicate(table, index, new, rt.ctx.eval));
     }

@@ -8,9 +8,10 @@ use super::Runtime;
 use super::cascade::{parent_groups, parent_key};
 use super::dml::{Reach, complete, reach};
 use super::op::Row;
-use crate::env::Transaction;
+use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
-use crate::plan::physical::DmlPlan;
+use crate::plan::physical::{DmlPlan, DmlPlanKind};
+use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, Key, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +54,46 @@ pub(crate) async fn inserts<T: Transaction>(plan: &DmlPlan, rows: &[Row], random
     rt.txn.prefetch_each(reads, ColumnMask::EXISTENCE).await
 }
 
-type Keys = BTreeMap<GroupId, BTreeSet<Key>>;
+/// The primary keys of rows that `INSERT … ON CONFLICT DO UPDATE` will lock one by one, if each of
+/// them is in one place only and that is not on this node.
+pub(super) fn rows_to_lock<T: Transaction>(plan: &DmlPlan, rows: &[Row], rt: &Runtime<'_, T>) -> Option<Keys> {
+    let DmlPlanKind::Insert { conflict: Some(conflict), random, infers: false, .. } = &plan.kind else { return None };
+    let is_by_key = conflict.arbiters.is_empty() || conflict.arbiters.contains(&0);
+    if conflict.update.is_none() || !is_by_key || reach(&plan.table, 0, random) != Reach::Own {
+        return None;
+    }
+    if !plan.table.table.groups().any(|group| rt.txn.locks_elsewhere(group)) {
+        return None;
+    }
+    let mut keys = Keys::new();
+    for row in rows {
+        let mut row = row.clone();
+        if complete(&plan.table, &mut row, rt.ctx.eval).is_ok()
+            && let (Ok(group), Ok(key)) = (plan.table.group_of(&row), plan.table.primary_key(&row))
+        {
+            keys.entry(group).or_default().insert(key);
+        }
+    }
+    keys.retain(|group, _| rt.txn.locks_elsewhere(*group));
+    Some(keys)
+}
+
+/// Locks rows and reads them, in the order of their keys, so that two statements do not wait for
+/// each other.
+pub(super) async fn lock<T: Transaction>(keys: Keys, rt: &mut Runtime<'_, T>) -> Result<BTreeMap<(GroupId, Key), Option<Bytes>>> {
+    let mut locked = BTreeMap::new();
+    for (group, keys) in keys {
+        rt.ctx.write_at_home(group)?;
+        let keys: Vec<Key> = keys.into_iter().collect();
+        for some in keys.chunks(KEYS_MAX) {
+            let rows = rt.txn.get_many(group, some, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
+            locked.extend(some.iter().map(|key| (group, key.clone())).zip(rows));
+        }
+    }
+    Ok(locked)
+}
+
+pub(super) type Keys = BTreeMap<GroupId, BTreeSet<Key>>;
 
 fn own_keys<T: Transaction>(table: &TablePlan, row: &Row, random: &[u32], rt: &Runtime<'_, T>, keys: &mut Keys) {
     let Ok(own) = table.group_of(row) else { return };

@@ -116,6 +116,8 @@ pub(crate) struct Memo {
     lists: Mutex<BTreeMap<usize, (Arc<dyn Any + Send + Sync>, Arc<Members>)>>,
     /// How many results [`Memo::subqueries`] may hold before it is emptied.
     pub(crate) size: usize,
+    /// What is accounted for them.
+    pub(crate) bytes: usize,
 }
 
 impl Memo {

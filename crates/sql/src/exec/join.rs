@@ -10,7 +10,7 @@ use super::groups::{self, Groups};
 use super::op::{Frame, Kept, Op, Row, State, all_true, collect, eval_all};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
-use crate::plan::physical::{KeyPart, Node, Scalar, Scan};
+use crate::plan::physical::{KeyPart, Node, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
 use meridian_base::{Error, Key, Result};
@@ -22,12 +22,52 @@ use std::sync::Arc;
 pub(crate) struct JoinState {
     left: Op,
     left_done: bool,
-    /// Joined rows not yet handed on.
+    /// Left rows that are still to be joined, with the frames of a right side that depends on them.
+    coming: VecDeque<(Row, Option<Frame>)>,
+    /// What lookups found for them, if the right side is one.
+    found: Option<std::vec::IntoIter<Option<Row>>>,
+    /// The left row that is being joined.
+    current: Option<Current>,
+    /// Joined rows not yet handed on: one batch at most.
     out: VecDeque<Row>,
     /// The right side, if it is kept; whether each of its rows found a partner.
     right: Option<Arc<Kept>>,
     matched: Vec<bool>,
+    /// Of a full join: how many rows of the right side were asked whether they did.
+    asked: usize,
     table: Table,
+}
+
+/// A left row, and where its partners come from.
+struct Current {
+    left: Row,
+    /// It has found one.
+    any: bool,
+    from: From,
+}
+
+enum From {
+    /// The rows of a key: the next one.
+    Chain(Option<usize>),
+    /// All rows of the right side, from this one on.
+    All(usize),
+    /// Rows that depend on the left row.
+    Own(Own),
+}
+
+/// The rows of a right side that depends on the left row.
+struct Own {
+    ready: std::vec::IntoIter<Row>,
+    /// What has more.
+    more: Option<Box<Op>>,
+    /// What its operators hold.
+    bytes: usize,
+}
+
+/// A row that may be a partner.
+enum Candidate {
+    Kept(usize),
+    Own(Row),
 }
 
 /// The rows of the right side by their key.
@@ -59,16 +99,10 @@ impl Table {
             }
         }
     }
-    /// The rows of a key, in their order.
-    fn rows(&self, key: &Row) -> impl Iterator<Item = usize> {
-        std::iter::successors(self.ends.get(key).map(|(first, _)| *first), |row| self.next[*row])
+    /// The first row of a key.
+    fn first(&self, key: &Row) -> Option<usize> {
+        self.ends.get(key).map(|(first, _)| *first)
     }
-}
-
-struct Join<'p> {
-    kind: JoinKind,
-    on: &'p [Scalar],
-    widths: (usize, usize),
 }
 
 pub(crate) async fn next<T: Transaction>(
@@ -83,19 +117,16 @@ pub(crate) async fn next<T: Transaction>(
     }
     let State::Join(state) = &mut op.state else { return Ok(None) };
     loop {
+        join(state, node, &frame, rt, want.clamp(1, BATCH)).await?;
         if !state.out.is_empty() {
-            let take = state.out.len().min(BATCH);
-            return Ok(Some(state.out.drain(..take).collect()));
+            return Ok(Some(state.out.drain(..).collect()));
         }
         if state.left_done {
             return Ok(None);
         }
         match state.left.next(rt, want).await? {
-            Some(rows) => step(state, node, rows, &frame, rt).await?,
-            None => {
-                state.left_done = true;
-                finish(state, node, rt).await?;
-            }
+            Some(rows) => take(state, node, rows, &frame, rt).await?,
+            None => state.left_done = true,
         }
     }
 }
@@ -109,9 +140,13 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
     let mut state = JoinState {
         left: *op.child(left),
         left_done: false,
+        coming: VecDeque::new(),
+        found: None,
+        current: None,
         out: VecDeque::new(),
         right: None,
         matched: Vec::new(),
+        asked: 0,
         table: Table::default(),
     };
     if let Some(right) = right {
@@ -131,91 +166,141 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
     Ok(state)
 }
 
-async fn step<T: Transaction>(
+/// Takes a batch of left rows.
+async fn take<T: Transaction>(
     state: &mut JoinState,
     node: &Node,
     rows: Vec<Row>,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    match node {
-        Node::HashJoin { kind, left_keys, on, widths, .. } => {
-            let join = Join { kind: *kind, on, widths: *widths };
-            let right = state.right.clone().unwrap_or_default();
-            for row in rows {
-                rt.step().await?;
-                let key = eval_all(left_keys, &row, frame, rt).await?;
-                // No key of the table has a NULL.
-                let pairs = state.table.rows(&key).map(|i| (Some(i), &right[i]));
-                join.row(row, pairs, &mut state.out, &mut state.matched, frame, rt).await?;
-            }
-            Ok(())
-        }
-        Node::LoopJoin { kind, right, args, on, widths, .. } => {
-            let join = Join { kind: *kind, on, widths: *widths };
-            if let Some(all) = state.right.clone() {
-                for row in rows {
-                    join.row(
-                        row,
-                        all.iter().enumerate().map(|(i, r)| (Some(i), r)),
-                        &mut state.out,
-                        &mut state.matched,
-                        frame,
-                        rt,
-                    )
-                    .await?;
-                    rt.pause().await?;
-                }
-                return Ok(());
-            }
-            let mut frames: Vec<Frame> = Vec::with_capacity(rows.len());
-            for row in rows.iter() {
-                frames.push(eval_all(args, row, frame, rt).await?.into());
-            }
-            let mut found = match &**right {
-                Node::Scan(s) if is_single_point(s) => {
-                    let start = rt.shared.stats.is_some().then(|| rt.ctx.system.now_micros());
-                    let found = lookups(s, &frames, rt).await?;
-                    if let Some(start) = start {
-                        rt.note(right, start, true, found.iter().flatten().count());
-                    }
-                    Some(found.into_iter())
-                }
-                _ => None,
-            };
-            for (row, inner) in rows.into_iter().zip(&frames) {
-                let matches = match &mut found {
-                    Some(f) => f.next().flatten().into_iter().collect(),
-                    None => {
-                        let mut op = Op::new(right, inner);
-                        let mut matches = Vec::new();
-                        // One is enough for who only asks whether there is one.
-                        let is_any_enough = kind.is_test() && on.is_empty();
-                        while let Some(more) = op.next(rt, if is_any_enough { 1 } else { BATCH }).await? {
-                            matches.extend(more);
-                            if is_any_enough {
-                                break;
-                            }
-                        }
-                        matches
-                    }
-                };
-                join.row(row, matches.iter().map(|r| (None, r)), &mut state.out, &mut state.matched, frame, rt).await?;
-            }
-            Ok(())
-        }
-        _ => Err(Error::internal("not a join")),
-    }
-}
-
-/// Right rows of a full join that found no partner.
-async fn finish<T: Transaction>(state: &mut JoinState, node: &Node, rt: &mut Runtime<'_, T>) -> Result<()> {
-    let (Node::HashJoin { kind: JoinKind::Full, widths, .. } | Node::LoopJoin { kind: JoinKind::Full, widths, .. }) = node else {
+    let Node::LoopJoin { right, args, .. } = node else {
+        state.coming.extend(rows.into_iter().map(|row| (row, None)));
         return Ok(());
     };
-    let Some(right) = &state.right else { return Ok(()) };
-    for (row, matched) in right.iter().zip(&state.matched) {
+    if state.right.is_some() {
+        state.coming.extend(rows.into_iter().map(|row| (row, None)));
+        return Ok(());
+    }
+    let mut frames: Vec<Frame> = Vec::with_capacity(rows.len());
+    for row in rows.iter() {
+        frames.push(eval_all(args, row, frame, rt).await?.into());
+    }
+    if let Node::Scan(s) = &**right
+        && is_single_point(s)
+    {
+        let start = rt.shared.stats.is_some().then(|| rt.ctx.system.now_micros());
+        let found = lookups(s, &frames, rt).await?;
+        if let Some(start) = start {
+            rt.note(right, start, true, found.iter().flatten().count());
+        }
+        state.found = Some(found.into_iter());
+    }
+    state.coming.extend(rows.into_iter().zip(frames.into_iter().map(Some)));
+    Ok(())
+}
+
+/// Joins the left rows that are here until enough rows are ready.
+async fn join<T: Transaction>(
+    state: &mut JoinState,
+    node: &Node,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+    enough: usize,
+) -> Result<()> {
+    let (Node::HashJoin { kind, on, widths, .. } | Node::LoopJoin { kind, on, widths, .. }) = node else {
+        return Err(Error::internal("not a join"));
+    };
+    let kept = state.right.clone().unwrap_or_default();
+    // One partner is enough for who only asks whether there is one.
+    let is_any_enough = kind.is_test() && on.is_empty();
+    while state.out.len() < enough {
         rt.step().await?;
+        if state.current.is_none() {
+            let Some((left, own)) = state.coming.pop_front() else { break };
+            let from = match (node, own) {
+                (Node::HashJoin { left_keys, .. }, _) => {
+                    // No key of the table has a NULL.
+                    From::Chain(state.table.first(&eval_all(left_keys, &left, frame, rt).await?))
+                }
+                (Node::LoopJoin { right, .. }, Some(own)) => match &mut state.found {
+                    Some(found) => From::Own(Own::of(found.next().flatten().into_iter().collect(), None)),
+                    None => From::Own(Own::of(Vec::new(), Some(Box::new(Op::new(right, &own))))),
+                },
+                _ => From::All(0),
+            };
+            state.current = Some(Current { left, any: false, from });
+        }
+        let Some(current) = &mut state.current else { break };
+        let candidate = match &mut current.from {
+            From::Chain(next) => {
+                let row = *next;
+                *next = row.and_then(|row| state.table.next[row]);
+                row.map(Candidate::Kept)
+            }
+            From::All(next) => {
+                *next += 1;
+                (*next <= kept.len()).then(|| Candidate::Kept(*next - 1))
+            }
+            From::Own(own) => {
+                let want = if is_any_enough { 1 } else { BATCH };
+                own.next(rt, want).await?.map(Candidate::Own)
+            }
+        };
+        let is_last = match candidate {
+            None => true,
+            Some(_) if is_any_enough => {
+                current.any = true;
+                true
+            }
+            Some(candidate) => {
+                let mut row = Vec::with_capacity(widths.0 + widths.1);
+                // An inner join does not need the left row after its last candidate.
+                match *kind == JoinKind::Inner && current.from.is_at_end(&kept) {
+                    true => row.append(&mut current.left),
+                    false => row.extend(current.left.iter().cloned()),
+                }
+                let place = match candidate {
+                    Candidate::Kept(i) => {
+                        row.extend(kept[i].iter().cloned());
+                        Some(i)
+                    }
+                    Candidate::Own(mut own) => {
+                        row.append(&mut own);
+                        None
+                    }
+                };
+                if all_true(on, &row, frame, rt).await? {
+                    current.any = true;
+                    if let Some(matched) = place.and_then(|i| state.matched.get_mut(i)) {
+                        *matched = true;
+                    }
+                    if !kind.is_test() {
+                        state.out.push_back(row);
+                    }
+                }
+                (kind.is_test() && current.any) || current.from.is_at_end(&kept)
+            }
+        };
+        if is_last && let Some(Current { mut left, any, from }) = state.current.take() {
+            if let From::Own(own) = from {
+                rt.shared.memory = rt.shared.memory.saturating_sub(own.bytes);
+            }
+            if kind.is_test() {
+                if any == (*kind == JoinKind::Semi) {
+                    state.out.push_back(left);
+                }
+            } else if !any && *kind != JoinKind::Inner {
+                left.extend(std::iter::repeat_n(Datum::Null, widths.1));
+                state.out.push_back(left);
+            }
+        }
+    }
+    // Of a full join: the right rows that found no partner.
+    while *kind == JoinKind::Full && state.left_done && state.out.len() < enough && state.asked < kept.len() {
+        rt.step().await?;
+        let (row, matched) = (&kept[state.asked], state.matched[state.asked]);
+        state.asked += 1;
         if !matched {
             state.out.push_back(std::iter::repeat_n(Datum::Null, widths.0).chain(row.iter().cloned()).collect());
         }
@@ -223,51 +308,36 @@ async fn finish<T: Transaction>(state: &mut JoinState, node: &Node, rt: &mut Run
     Ok(())
 }
 
-impl Join<'_> {
-    async fn row<'m, T: Transaction>(
-        &self,
-        mut left: Row,
-        mut candidates: impl Iterator<Item = (Option<usize>, &'m Row)> + Send,
-        out: &mut VecDeque<Row>,
-        matched: &mut [bool],
-        frame: &Frame,
-        rt: &mut Runtime<'_, T>,
-    ) -> Result<()> {
-        let mut coming = candidates.next();
-        let is_any_enough = self.kind.is_test() && self.on.is_empty();
-        let mut any = is_any_enough && coming.is_some();
-        while !is_any_enough && let Some((i, right)) = coming {
-            rt.step().await?;
-            coming = candidates.next();
-            // An inner join does not need the left row after its last candidate.
-            let is_over = self.kind == JoinKind::Inner && coming.is_none();
-            let mut row = Vec::with_capacity(self.widths.0 + self.widths.1);
-            match is_over {
-                true => row.append(&mut left),
-                false => row.extend(left.iter().cloned()),
+impl Own {
+    fn of(ready: Vec<Row>, more: Option<Box<Op>>) -> Own {
+        Own { ready: ready.into_iter(), more, bytes: 0 }
+    }
+    /// The next row. So many are asked for at a time.
+    async fn next<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Row>> {
+        loop {
+            if let Some(row) = self.ready.next() {
+                return Ok(Some(row));
             }
-            row.extend(right.iter().cloned());
-            if all_true(self.on, &row, frame, rt).await? {
-                any = true;
-                if self.kind.is_test() {
-                    break;
-                }
-                if let Some(m) = i.and_then(|i| matched.get_mut(i)) {
-                    *m = true;
-                }
-                out.push_back(row);
+            let Some(op) = &mut self.more else { return Ok(None) };
+            let before = rt.shared.memory;
+            let rows = op.next(rt, want).await?;
+            self.bytes = (self.bytes + rt.shared.memory).saturating_sub(before);
+            match rows {
+                Some(rows) => self.ready = rows.into_iter(),
+                None => self.more = None,
             }
         }
-        if self.kind.is_test() {
-            if any == (self.kind == JoinKind::Semi) {
-                out.push_back(left);
-            }
-        } else if !any && self.kind != JoinKind::Inner {
-            let mut row = left;
-            row.extend(std::iter::repeat_n(Datum::Null, self.widths.1));
-            out.push_back(row);
+    }
+}
+
+impl From {
+    /// Whether it is known that no row comes any more.
+    fn is_at_end(&self, kept: &Kept) -> bool {
+        match self {
+            From::Chain(next) => next.is_none(),
+            From::All(next) => *next >= kept.len(),
+            From::Own(own) => own.ready.as_slice().is_empty() && own.more.is_none(),
         }
-        Ok(())
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) async fn next<T: Transaction>(
             Err(e) => break Err(e),
         }
         state.forget(plan, rt);
-        rt.shared.memo.subqueries.clear();
+        rt.shared.forget_subqueries();
         state.start_again(&node, &frame);
         state.runs += 1;
         if state.runs > RELOCKS_MAX {

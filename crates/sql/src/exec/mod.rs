@@ -22,6 +22,7 @@ mod op;
 mod prefetch;
 mod regions;
 mod scan;
+mod sets;
 mod sieve;
 #[cfg(test)]
 mod tests;
@@ -67,7 +68,10 @@ pub(crate) struct Shared {
     pub(crate) memo: Memo,
     pub(crate) work_tables: BTreeMap<u32, Arc<Kept>>,
     pub(crate) ctes: HashMap<(u32, Exact), Arc<Kept>>,
+    /// Bytes that operators hold.
     pub(crate) memory: usize,
+    /// Bytes of results that are kept for whoever asks again.
+    pub(crate) lasting: usize,
     /// Rows and microseconds by node, for `EXPLAIN ANALYZE`.
     pub(crate) stats: Option<BTreeMap<usize, Stat>>,
     /// Rows changed by DML.
@@ -77,6 +81,15 @@ pub(crate) struct Shared {
     looks: u32,
     /// When its turn began; 0 before the first look.
     since: u64,
+}
+
+impl Shared {
+    /// Results of subqueries do not count any more.
+    pub(crate) fn forget_subqueries(&mut self) {
+        self.memo.subqueries.clear();
+        self.memo.size = 0;
+        self.lasting -= std::mem::take(&mut self.memo.bytes);
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -143,7 +156,7 @@ impl<T: Transaction> Runtime<'_, T> {
     }
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
-        if self.shared.memory > self.ctx.memory_bytes_max {
+        if self.shared.memory + self.shared.lasting > self.ctx.memory_bytes_max {
             return Err(Error::sql("53200", "out of memory")
                 .detail(format!("The statement would hold more than {} MiB at once.", self.ctx.memory_bytes_max >> 20))
                 .hint("Read fewer rows at a time, or let an index give the order."));

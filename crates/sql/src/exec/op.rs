@@ -1,15 +1,14 @@
 //! Operators: the state of a running plan.
 
 use super::bulk::Bulk;
-use super::eval::{Env, Members, Memo, Missing, Rows, Stop, are_large, eval, holds, is_true};
-use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, scan, size, window};
+use super::eval::{Env, Members, Memo, Missing, Rows, Stop, eval, holds, is_true};
+use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, scan, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::expr::{Expr, Quantifier, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
 use crate::types::compare::Exact;
-use crate::types::functions::SetFunction;
-use crate::types::{Datum, EvalContext, RecordValue};
+use crate::types::{Datum, EvalContext};
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
@@ -54,6 +53,7 @@ pub(crate) enum State {
     },
     Join(Box<join::JoinState>),
     Locks(Box<lock_rows::LockState>),
+    Sets(Box<sets::SetState>),
     Done,
 }
 
@@ -103,6 +103,7 @@ impl Op {
             Node::Project { input, exprs } => self.project(input, exprs, rt, want).await,
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
+            Node::Function { .. } | Node::ProjectSet { .. } => sets::next(self, &node, rt, want).await,
             Node::LockRows { input, plan } => lock_rows::next(self, input, plan, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
             _ => self.computed(&node, rt).await,
@@ -186,28 +187,6 @@ impl Op {
             Node::Computed { of, columns } => {
                 let rows = of.rows(rt.ctx.system).await?;
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
-            }
-            Node::Function { calls, ordinality } => {
-                let mut rows = set_rows(calls, &[], &frame, rt).await?;
-                if *ordinality {
-                    rows.iter_mut().enumerate().for_each(|(i, r)| r.push(Datum::Int(i as i64 + 1)));
-                }
-                Ok(rows)
-            }
-            Node::ProjectSet { input, calls } => {
-                let mut out = Kept::default();
-                let mut op = self.child(input);
-                while let Some(rows) = op.next(rt, BATCH).await? {
-                    for row in rows {
-                        for more in set_rows(calls, &row, &frame, rt).await? {
-                            rt.step().await?;
-                            let row: Row = row.iter().cloned().chain(one_value_each(calls, more)).collect();
-                            rt.keep(std::slice::from_ref(&row))?;
-                            out.push(row);
-                        }
-                    }
-                }
-                Ok(out.take())
             }
             Node::Sort { input, keys, most } => {
                 if let Some(most) = most
@@ -516,26 +495,31 @@ async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut R
     };
     let mut op = Op::new(&plan.node, &frame);
     let mut rows = Kept::default();
+    let (before, mut bytes) = (rt.shared.memory, 0);
     while rows.len() < enough {
         match op.next(rt, enough - rows.len()).await? {
             Some(more) => {
-                rt.keep(&more)?;
+                bytes += rt.keep(&more)?;
                 rows.extend(more);
             }
             None => break,
         }
     }
+    drop(op);
+    // What its operators held is gone.
+    rt.shared.memory = before;
     let rows = Arc::new(Rows::new(rows));
     if rows.rows.len() > 4 * BATCH {
         let (made, kind) = (rows.clone(), s.kind.clone());
         rt.aside(move || made.prepare(&kind)).await?;
     }
+    if rt.shared.memo.size >= MEMO_MAX {
+        rt.shared.forget_subqueries();
+    }
+    rt.shared.lasting += bytes;
     let memo = &mut rt.shared.memo;
     memo.size += 1;
-    if memo.size > MEMO_MAX {
-        memo.subqueries.clear();
-        memo.size = 1;
-    }
+    memo.bytes += bytes;
     memo.subqueries.insert((s.slot, Exact(args)), rows);
     Ok(())
 }
@@ -561,73 +545,6 @@ async fn draw<T: Transaction>(
         }
         _ => Err(Error::internal("setval without a value")),
     }
-}
-
-/// Rows of set-returning functions side by side, shorter ones filled with `NULL`.
-async fn set_rows<T: Transaction>(
-    calls: &[(SetFunction, Vec<Scalar>)],
-    row: &[Datum],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    let mut columns: Vec<Kept> = Vec::new();
-    for (f, args) in calls {
-        let args = eval_all(args, row, frame, rt).await?;
-        if are_large(&args) {
-            let (f, ctx) = (f.clone(), rt.ctx.eval.clone());
-            let rows = rt.aside(move || f.call(&ctx, &args)?.collect::<Result<Vec<Row>>>()).await??;
-            let rows = Kept::from(rows);
-            rt.keep(&rows)?;
-            columns.push(rows);
-            continue;
-        }
-        let mut rows = Kept::default();
-        for r in f.call(rt.ctx.eval, &args)? {
-            rows.push(r?);
-            rt.step().await?;
-            if rows.len() % BATCH == 0 {
-                rt.keep(&rows[rows.len() - BATCH..])?;
-            }
-        }
-        columns.push(rows);
-    }
-    if columns.len() == 1 {
-        return Ok(columns.remove(0).take());
-    }
-    let longest = columns.iter().map(|rows| rows.len()).max().unwrap_or(0);
-    let mut out = Vec::with_capacity(longest);
-    for i in 0..longest {
-        let mut row = Vec::new();
-        for (rows, (f, _)) in columns.iter().zip(calls) {
-            match rows.get(i) {
-                Some(r) => row.extend(r.iter().cloned()),
-                None => row.extend(f.columns.iter().map(|_| Datum::Null)),
-            }
-        }
-        out.push(row);
-    }
-    Ok(out)
-}
-
-/// In a select list a function of several columns gives rows: one value.
-fn one_value_each(calls: &[(SetFunction, Vec<Scalar>)], row: Row) -> Row {
-    if calls.iter().all(|(f, _)| f.columns.len() == 1) {
-        return row;
-    }
-    let mut row = row.into_iter();
-    let one = |(f, _): &(SetFunction, Vec<Scalar>)| {
-        let mut values: Row = row.by_ref().take(f.columns.len()).collect();
-        match values.as_slice() {
-            [_] => values.remove(0),
-            // After the last of its rows, beside the longer ones of another call.
-            all if all.iter().all(Datum::is_null) => Datum::Null,
-            _ => {
-                let (names, types): (Vec<_>, Vec<_>) = f.columns.iter().cloned().unzip();
-                Datum::Record(Arc::new(RecordValue { names: names.into(), types: types.into(), values }))
-            }
-        }
-    };
-    calls.iter().map(one).collect()
 }
 
 /// Compares two key values in one order.
@@ -825,6 +742,7 @@ async fn cte<T: Transaction>(
         return Ok(rows.clone());
     }
     let frame: Frame = key.1.0.clone().into();
+    let before = rt.shared.memory;
     let mut rows = Kept::from(collect(body, &frame, rt).await?);
     if let Some((step, distinct)) = step {
         let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
@@ -843,7 +761,7 @@ async fn cte<T: Transaction>(
             };
             work = Kept::from(next?);
             // Subqueries over the work table must not answer for the next round.
-            rt.shared.memo.subqueries.clear();
+            rt.shared.forget_subqueries();
             if *distinct {
                 work = unseen(work, &mut seen, rt).await?;
             }
@@ -852,6 +770,8 @@ async fn cte<T: Transaction>(
         }
     }
     let rows = Arc::new(rows);
+    rt.shared.lasting += rt.shared.memory.saturating_sub(before);
+    rt.shared.memory = before;
     rt.shared.ctes.insert(key, rows.clone());
     Ok(rows)
 }

@@ -20,6 +20,7 @@ pub mod context;
 pub mod datetime;
 pub mod functions;
 pub mod io;
+pub(crate) mod json_text;
 pub mod jsonb;
 pub mod keys;
 pub mod numeric;

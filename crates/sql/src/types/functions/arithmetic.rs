@@ -186,6 +186,14 @@ fn unary_body(name: &str) -> ScalarFn {
             |_, a| Ok(Datum::Float($f(a.float(0)?)))
         };
     }
+    macro_rules! of_angle {
+        ($f:expr) => {
+            |_, a| match a.float(0)? {
+                v if v.is_infinite() => Err(Error::sql("22003", "input is out of range")),
+                v => Ok(Datum::Float($f(v))),
+            }
+        };
+    }
     match name {
         "ceil" | "ceiling" => body!(f64::ceil),
         "floor" => body!(f64::floor),
@@ -194,15 +202,15 @@ fn unary_body(name: &str) -> ScalarFn {
         "cbrt" => body!(f64::cbrt),
         "degrees" => body!(f64::to_degrees),
         "radians" => body!(f64::to_radians),
-        "sin" => body!(f64::sin),
-        "cos" => body!(f64::cos),
-        "tan" => body!(f64::tan),
+        "sin" => of_angle!(f64::sin),
+        "cos" => of_angle!(f64::cos),
+        "tan" => of_angle!(f64::tan),
         "atan" => body!(f64::atan),
         "sinh" => body!(f64::sinh),
         "cosh" => body!(f64::cosh),
         "tanh" => body!(f64::tanh),
         "asinh" => body!(f64::asinh),
-        "cot" => body!(|v: f64| 1.0 / v.tan()),
+        "cot" => of_angle!(|v: f64| 1.0 / v.tan()),
         // PostgreSQL's is 0 for NaN, and for both zeros.
         _ => body!(|v: f64| if v == 0.0 || v.is_nan() { 0.0 } else { v.signum() }),
     }

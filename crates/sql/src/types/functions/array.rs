@@ -120,6 +120,9 @@ fn position(a: &[Datum]) -> Result<Datum> {
     one_dimension(a, 0, "searching for elements in multidimensional arrays is not supported")?;
     let v = a.array(0)?;
     let lower = v.dims.first().map_or(1, |d| i64::from(d.1));
+    if a.get(2).is_some_and(Datum::is_null) {
+        return Err(Error::sql("22004", "initial position must not be null"));
+    }
     let from = if a.len() > 2 { (a.int(2)? - lower).max(0) as usize } else { 0 };
     Ok(v.items.iter().skip(from).position(|i| *i == a[1]).map_or(Datum::Null, |i| Datum::Int((i + from) as i64 + lower)))
 }
@@ -195,8 +198,9 @@ pub fn register(r: &mut Registry) {
         if a[0].is_null() {
             return Ok(Datum::Null);
         }
+        let lower = a.array(0)?.dims.first().map_or(1, |d| i64::from(d.1));
         let found =
-            items(a, 0)?.iter().enumerate().filter(|(_, i)| **i == a[1]).map(|(at, _)| Datum::Int(at as i64 + 1)).collect();
+            items(a, 0)?.iter().enumerate().filter(|(_, i)| **i == a[1]).map(|(at, _)| Datum::Int(at as i64 + lower)).collect();
         Ok(ArrayValue::datum(Type::Int4, found))
     })
     .sees_null();

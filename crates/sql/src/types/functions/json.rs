@@ -3,6 +3,7 @@
 use super::args::Args;
 use super::registry::Registry;
 use super::{Call, SetRows};
+use crate::types::json_text::{self, Parts};
 use crate::types::jsonb::{self, Json, key_order, write_string};
 use crate::types::{ArrayValue, Category, Datum, EvalContext, Type};
 use meridian_base::{Error, Result};
@@ -102,15 +103,6 @@ fn document(a: &[Datum], i: usize) -> Result<Json> {
     }
 }
 
-/// A result of the same kind as the call's result type.
-fn result(c: &Call<'_>, j: Option<&Json>) -> Datum {
-    match j {
-        None => Datum::Null,
-        Some(j) if *c.result == Type::Json => Datum::text(j.to_text()),
-        Some(j) => datum(j.clone()),
-    }
-}
-
 fn scalar_text(j: Option<&Json>) -> Datum {
     match j {
         None | Some(Json::Null) => Datum::Null,
@@ -137,16 +129,6 @@ fn path<'a>(j: &'a Json, keys: &[Datum]) -> Option<&'a Json> {
     Some(at)
 }
 
-/// What is at a path; of a `json` document as it is written there.
-fn at_path(c: &Call<'_>, a: &[Datum], keys: &[Datum]) -> Result<Datum> {
-    let whole = document(a, 0)?;
-    Ok(match (&a[0], path(&whole, keys)) {
-        (Datum::Text(_), Some(_)) if keys.is_empty() => a[0].clone(),
-        (Datum::Text(text), Some(found)) => Datum::text(compact(found, text.as_str())),
-        (_, found) => result(c, found),
-    })
-}
-
 fn path_of(a: &[Datum], variadic_from: Option<usize>) -> Result<Vec<Datum>> {
     match variadic_from {
         Some(i) => Ok(a[i..].to_vec()),
@@ -154,26 +136,9 @@ fn path_of(a: &[Datum], variadic_from: Option<usize>) -> Result<Vec<Datum>> {
     }
 }
 
-/// The stored text of a member of a `json` document: `json` keeps blanks and key order, so members
-/// are cut from the text.
-fn json_member(text: &str, key: Option<&str>, index: Option<i64>) -> Result<Option<String>> {
-    let j = jsonb::parse(text)?;
-    let found = match (key, index) {
-        (Some(k), _) => j.get(k),
-        (None, Some(i)) => j.at(i),
-        _ => None,
-    };
-    Ok(found.map(|f| compact(f, text)))
-}
-
-/// A member's own spelling where it can be found, else its canonical one.
-fn compact(j: &Json, source: &str) -> String {
-    let canonical = j.to_text();
-    if source.contains(&canonical) {
-        return canonical;
-    }
-    let tight = canonical.replace(", ", ",").replace(": ", ":");
-    if source.contains(&tight) { tight } else { canonical }
+/// A part of a `json` text as a `json`.
+fn part(text: Option<&str>) -> Datum {
+    text.map_or(Datum::Null, Datum::text)
 }
 
 /// `jsonb -> integer`: a scalar is kept as an array of one (PostgreSQL, `jsonb_array_element`).
@@ -185,70 +150,113 @@ fn element(j: &Json, index: i64) -> Option<&Json> {
 }
 
 fn access(r: &mut Registry) {
-    for t in ["json", "jsonb"] {
-        r.operator("->", &format!("{t}, text -> {t}"), |c, a| match &a[0] {
-            Datum::Jsonb(j) => Ok(result(c, j.get(a.text(1)?))),
-            _ => Ok(json_member(a.text(0)?, Some(a.text(1)?), None)?.map_or(Datum::Null, Datum::text)),
-        });
-        r.operator("->", &format!("{t}, int4 -> {t}"), |c, a| match &a[0] {
-            Datum::Jsonb(j) => Ok(result(c, element(j, a.int(1)?))),
-            _ => Ok(json_member(a.text(0)?, None, Some(a.int(1)?))?.map_or(Datum::Null, Datum::text)),
-        });
-        r.operator("->>", &format!("{t}, text -> text"), |_, a| Ok(scalar_text(document(a, 0)?.get(a.text(1)?))));
-        r.operator("->>", &format!("{t}, int4 -> text"), |_, a| {
-            Ok(match &a[0] {
-                Datum::Jsonb(j) => scalar_text(element(j, a.int(1)?)),
-                _ => scalar_text(document(a, 0)?.at(a.int(1)?)),
-            })
-        });
-        r.operator("#>", &format!("{t}, text[] -> {t}"), |c, a| at_path(c, a, &path_of(a, None)?));
-        r.operator("#>>", &format!("{t}, text[] -> text"), |_, a| Ok(scalar_text(path(&document(a, 0)?, &path_of(a, None)?))));
-    }
-    for (t, prefix) in [("json", "json"), ("jsonb", "jsonb")] {
-        let name = |s: &'static str, b: &'static str| if prefix == "json" { s } else { b };
-        r.scalar(name("json_extract_path", "jsonb_extract_path"), &format!("{t}, variadic text -> {t}"), |c, a| {
-            at_path(c, a, &path_of(a, Some(1))?)
-        });
-        r.scalar(name("json_extract_path_text", "jsonb_extract_path_text"), &format!("{t}, variadic text -> text"), |_, a| {
-            Ok(scalar_text(path(&document(a, 0)?, &path_of(a, Some(1))?)))
-        });
-        r.scalar(name("json_typeof", "jsonb_typeof"), &format!("{t} -> text"), |_, a| {
-            Ok(Datum::text(document(a, 0)?.type_name()))
-        });
-        r.scalar(name("json_array_length", "jsonb_array_length"), &format!("{t} -> int4"), |_, a| match document(a, 0)? {
+    r.operator("->", "jsonb, text -> jsonb", |_, a| Ok(found(a.json(0)?.get(a.text(1)?))));
+    r.operator("->", "jsonb, int4 -> jsonb", |_, a| Ok(found(element(a.json(0)?, a.int(1)?))));
+    r.operator("->>", "jsonb, text -> text", |_, a| Ok(scalar_text(a.json(0)?.get(a.text(1)?))));
+    r.operator("->>", "jsonb, int4 -> text", |_, a| Ok(scalar_text(element(a.json(0)?, a.int(1)?))));
+    r.operator("#>", "jsonb, text[] -> jsonb", |_, a| Ok(found(path(a.json(0)?, &path_of(a, None)?))));
+    r.operator("#>>", "jsonb, text[] -> text", |_, a| Ok(scalar_text(path(a.json(0)?, &path_of(a, None)?))));
+    r.scalar("jsonb_extract_path", "jsonb, variadic text -> jsonb", |_, a| Ok(found(path(a.json(0)?, &path_of(a, Some(1))?))));
+    r.scalar("jsonb_extract_path_text", "jsonb, variadic text -> text", |_, a| {
+        Ok(scalar_text(path(a.json(0)?, &path_of(a, Some(1))?)))
+    });
+    r.scalar("jsonb_strip_nulls", "jsonb -> jsonb", |_, a| Ok(datum(strip_nulls(a.json(0)?.clone()))));
+    r.set("jsonb_array_elements", "jsonb -> jsonb", |_, a| rows(elements(a.json(0)?)?.into_iter().map(datum)))
+        .columns(&[("value", "jsonb")]);
+    r.set("jsonb_array_elements_text", "jsonb -> text", |_, a| {
+        rows(elements(a.json(0)?)?.into_iter().map(|j| scalar_text(Some(&j))))
+    })
+    .columns(&[("value", "text")]);
+    r.set("jsonb_object_keys", "jsonb -> text", |_, a| {
+        let Json::Object(pairs) = a.json(0)? else { return Err(no_keys(a.json(0)?, "jsonb_object_keys")) };
+        rows(pairs.iter().map(|(k, _)| Datum::text(k.as_str())).collect::<Vec<_>>().into_iter())
+    });
+    r.set("jsonb_each", "jsonb -> record", |_, a| {
+        let list = pairs(a.json(0)?, "jsonb_each")?;
+        Ok(Box::new(list.into_iter().map(|(k, v)| Ok(vec![Datum::text(k), datum(v)]))))
+    })
+    .columns(&[("key", "text"), ("value", "jsonb")]);
+    r.set("jsonb_each_text", "jsonb -> record", |_, a| {
+        let list = pairs(a.json(0)?, "jsonb_each_text")?;
+        Ok(Box::new(list.into_iter().map(|(k, v)| Ok(vec![Datum::text(k), scalar_text(Some(&v))]))))
+    })
+    .columns(&[("key", "text"), ("value", "text")]);
+    for (t, typeof_, length) in [("json", "json_typeof", "json_array_length"), ("jsonb", "jsonb_typeof", "jsonb_array_length")] {
+        r.scalar(typeof_, &format!("{t} -> text"), |_, a| Ok(Datum::text(document(a, 0)?.type_name())));
+        r.scalar(length, &format!("{t} -> int4"), |_, a| match document(a, 0)? {
             Json::Array(items) => Ok(Datum::Int(items.len() as i64)),
             Json::Object(_) => Err(Error::sql("22023", "cannot get array length of a non-array")),
             _ => Err(Error::sql("22023", "cannot get array length of a scalar")),
         });
-        r.scalar(name("json_strip_nulls", "jsonb_strip_nulls"), &format!("{t} -> {t}"), |c, a| {
-            Ok(result(c, Some(&strip_nulls(document(a, 0)?))))
-        });
-        r.set(name("json_array_elements", "jsonb_array_elements"), &format!("{t} -> {t}"), |c, a| {
-            let as_json = *c.result == Type::Json;
-            rows(elements(document(a, 0)?)?.into_iter().map(move |j| if as_json { Datum::text(j.to_text()) } else { datum(j) }))
-        })
-        .columns(&[("value", t)]);
-        r.set(name("json_array_elements_text", "jsonb_array_elements_text"), &format!("{t} -> text"), |_, a| {
-            rows(elements(document(a, 0)?)?.into_iter().map(|j| scalar_text(Some(&j))))
-        })
-        .columns(&[("value", "text")]);
-        r.set(name("json_object_keys", "jsonb_object_keys"), &format!("{t} -> text"), |_, a| {
-            rows(pairs(document(a, 0)?, "jsonb_object_keys")?.into_iter().map(|(k, _)| Datum::text(k)))
-        });
-        r.set(name("json_each", "jsonb_each"), &format!("{t} -> record"), |c, a| {
-            let as_json = c.args[0] == Type::Json;
-            let list = pairs(document(a, 0)?, "jsonb_each")?;
-            Ok(Box::new(
-                list.into_iter()
-                    .map(move |(k, v)| Ok(vec![Datum::text(k), if as_json { Datum::text(v.to_text()) } else { datum(v) }])),
-            ))
-        })
-        .columns(&[("key", "text"), ("value", t)]);
-        r.set(name("json_each_text", "jsonb_each_text"), &format!("{t} -> record"), |_, a| {
-            let list = pairs(document(a, 0)?, "jsonb_each_text")?;
-            Ok(Box::new(list.into_iter().map(|(k, v)| Ok(vec![Datum::text(k), scalar_text(Some(&v))]))))
-        })
-        .columns(&[("key", "text"), ("value", "text")]);
+    }
+}
+
+/// The same for `json`, whose parts are as they are written.
+fn access_text(r: &mut Registry) {
+    r.operator("->", "json, text -> json", |_, a| Ok(part(json_text::member(a.text(0)?, a.text(1)?)?)));
+    r.operator("->", "json, int4 -> json", |_, a| Ok(part(json_text::element(a.text(0)?, a.int(1)?)?)));
+    r.operator("->>", "json, text -> text", |_, a| json_text::as_text(json_text::member(a.text(0)?, a.text(1)?)?));
+    r.operator("->>", "json, int4 -> text", |_, a| json_text::as_text(json_text::element(a.text(0)?, a.int(1)?)?));
+    r.operator("#>", "json, text[] -> json", |_, a| Ok(part(json_text::at_path(a.text(0)?, &path_of(a, None)?)?)));
+    r.operator("#>>", "json, text[] -> text", |_, a| json_text::as_text(json_text::at_path(a.text(0)?, &path_of(a, None)?)?));
+    r.scalar("json_extract_path", "json, variadic text -> json", |_, a| {
+        Ok(part(json_text::at_path(a.text(0)?, &path_of(a, Some(1))?)?))
+    });
+    r.scalar("json_extract_path_text", "json, variadic text -> text", |_, a| {
+        json_text::as_text(json_text::at_path(a.text(0)?, &path_of(a, Some(1))?)?)
+    });
+    r.scalar("json_strip_nulls", "json -> json", |_, a| Ok(Datum::text(json_text::without_nulls(a.text(0)?)?)));
+    r.set("json_array_elements", "json -> json", |_, a| {
+        let items: Vec<Datum> = items_of(a.text(0)?, "json_array_elements")?.into_iter().map(Datum::text).collect();
+        rows(items.into_iter())
+    })
+    .columns(&[("value", "json")]);
+    r.set("json_array_elements_text", "json -> text", |_, a| {
+        let items: Vec<Datum> = items_of(a.text(0)?, "json_array_elements_text")?
+            .into_iter()
+            .map(|i| json_text::as_text(Some(i)))
+            .collect::<Result<_>>()?;
+        rows(items.into_iter())
+    })
+    .columns(&[("value", "text")]);
+    r.set("json_object_keys", "json -> text", |_, a| {
+        let Parts::Object(members) = json_text::parts(a.text(0)?)? else {
+            return Err(no_keys(&document(a, 0)?, "json_object_keys"));
+        };
+        rows(members.into_iter().map(|(k, _)| Datum::text(k)).collect::<Vec<_>>().into_iter())
+    });
+    r.set("json_each", "json -> record", |_, a| {
+        let members = members_of(a.text(0)?)?;
+        let list: Vec<Vec<Datum>> = members.into_iter().map(|(k, v)| vec![Datum::text(k), Datum::text(v)]).collect();
+        Ok(Box::new(list.into_iter().map(Ok)))
+    })
+    .columns(&[("key", "text"), ("value", "json")]);
+    r.set("json_each_text", "json -> record", |_, a| {
+        let row = |(k, v): (String, &str)| Ok(vec![Datum::text(k), json_text::as_text(Some(v))?]);
+        let list: Vec<Vec<Datum>> = members_of(a.text(0)?)?.into_iter().map(row).collect::<Result<_>>()?;
+        Ok(Box::new(list.into_iter().map(Ok)))
+    })
+    .columns(&[("key", "text"), ("value", "text")]);
+}
+
+/// A part of a document as a document.
+fn found(j: Option<&Json>) -> Datum {
+    j.map_or(Datum::Null, |j| datum(j.clone()))
+}
+
+fn items_of<'t>(text: &'t str, function: &str) -> Result<Vec<&'t str>> {
+    match json_text::parts(text)? {
+        Parts::Array(items) => Ok(items),
+        Parts::Object(_) => Err(Error::sql("22023", format!("cannot call {function} on a non-array"))),
+        Parts::Scalar => Err(Error::sql("22023", format!("cannot call {function} on a scalar"))),
+    }
+}
+
+fn members_of(text: &str) -> Result<Vec<(String, &str)>> {
+    match json_text::parts(text)? {
+        Parts::Object(members) => Ok(members),
+        Parts::Array(_) => Err(Error::sql("22023", "cannot deconstruct an array as an object")),
+        Parts::Scalar => Err(Error::sql("22023", "cannot deconstruct a scalar")),
     }
 }
 
@@ -256,20 +264,24 @@ fn rows(items: impl Iterator<Item = Datum> + Send + 'static) -> Result<SetRows> 
     Ok(Box::new(items.map(|d| Ok(vec![d]))))
 }
 
-fn elements(j: Json) -> Result<Vec<Json>> {
+fn elements(j: &Json) -> Result<Vec<Json>> {
     match j {
-        Json::Array(items) => Ok(items),
+        Json::Array(items) => Ok(items.clone()),
         Json::Object(_) => Err(Error::sql("22023", "cannot extract elements from an object")),
         _ => Err(Error::sql("22023", "cannot extract elements from a scalar")),
     }
 }
 
-fn pairs(j: Json, name: &str) -> Result<Vec<(String, Json)>> {
+fn pairs(j: &Json, name: &str) -> Result<Vec<(String, Json)>> {
     match j {
-        Json::Object(pairs) => Ok(pairs),
-        Json::Array(_) => Err(Error::sql("22023", format!("cannot call {name} on an array"))),
-        _ => Err(Error::sql("22023", format!("cannot call {name} on a scalar"))),
+        Json::Object(pairs) => Ok(pairs.clone()),
+        _ => Err(Error::sql("22023", format!("cannot call {name} on a non-object"))),
     }
+}
+
+fn no_keys(j: &Json, name: &str) -> Error {
+    let what = if matches!(j, Json::Array(_)) { "an array" } else { "a scalar" };
+    Error::sql("22023", format!("cannot call {name} on {what}"))
 }
 
 fn strip_nulls(j: Json) -> Json {
@@ -334,14 +346,26 @@ enum Edit {
 }
 
 fn edit(j: &Json, keys: &[Datum], value: Option<&Json>, how: Edit) -> Result<Json> {
+    match j {
+        Json::Object(_) | Json::Array(_) => edit_at(j, keys, 1, value, how),
+        _ if how == Edit::Delete => Err(Error::sql("22023", "cannot delete path in scalar")),
+        _ => Err(Error::sql("22023", "cannot set path in scalar")),
+    }
+}
+
+/// The same below the top, where a path that leads through a scalar changes nothing. `position`: of
+/// the first key in the whole path.
+fn edit_at(j: &Json, keys: &[Datum], position: usize, value: Option<&Json>, how: Edit) -> Result<Json> {
     let Some((first, rest)) = keys.split_first() else { return Ok(j.clone()) };
-    let Datum::Text(key) = first else { return Err(Error::sql("22004", "path element is null")) };
+    let Datum::Text(key) = first else {
+        return Err(Error::sql("22004", format!("path element at position {position} is null")));
+    };
     let key = key.as_str();
     match j {
         Json::Object(p) => {
             let mut p = p.clone();
             match (p.binary_search_by(|(k, _)| key_order(k, key)), rest.is_empty()) {
-                (Ok(i), false) => p[i].1 = edit(&p[i].1, rest, value, how)?,
+                (Ok(i), false) => p[i].1 = edit_at(&p[i].1, rest, position + 1, value, how)?,
                 (Ok(i), true) => match (how, value) {
                     (Edit::Delete, _) => {
                         p.remove(i);
@@ -367,13 +391,13 @@ fn edit(j: &Json, keys: &[Datum], value: Option<&Json>, how: Edit) -> Result<Jso
             let index: i64 = key
                 .trim()
                 .parse()
-                .map_err(|_| Error::sql("22P02", format!("path element at position 1 is not an integer: \"{key}\"")))?;
+                .map_err(|_| Error::sql("22P02", format!("path element at position {position} is not an integer: \"{key}\"")))?;
             let n = items.len() as i64;
             let at = if index < 0 { index + n } else { index };
             if (0..n).contains(&at) {
                 let at = at as usize;
                 match (rest.is_empty(), how, value) {
-                    (false, ..) => items[at] = edit(&items[at], rest, value, how)?,
+                    (false, ..) => items[at] = edit_at(&items[at], rest, position + 1, value, how)?,
                     (true, Edit::Delete, _) => {
                         items.remove(at);
                     }
@@ -389,8 +413,7 @@ fn edit(j: &Json, keys: &[Datum], value: Option<&Json>, how: Edit) -> Result<Jso
             }
             Ok(Json::Array(items))
         }
-        _ if how == Edit::Delete => Err(Error::sql("22023", "cannot delete path in scalar")),
-        _ => Err(Error::sql("22023", "cannot set path in scalar")),
+        _ => Ok(j.clone()),
     }
 }
 
@@ -440,7 +463,7 @@ fn change(r: &mut Registry) {
     });
 }
 
-fn json_text(c: &Call<'_>, a: &[Datum], i: usize) -> Datum {
+fn value_text(c: &Call<'_>, a: &[Datum], i: usize) -> Datum {
     let mut out = Vec::new();
     write_value(&a[i], &c.args[i], c.ctx, &mut out);
     Datum::text(String::from_utf8_lossy(&out).into_owned())
@@ -482,11 +505,12 @@ fn build_array(c: &Call<'_>, a: &[Datum]) -> String {
 
 pub fn register(r: &mut Registry) {
     access(r);
+    access_text(r);
     change(r);
-    r.scalar("to_json", "anyelement -> json", |c, a| Ok(json_text(c, a, 0))).stable();
+    r.scalar("to_json", "anyelement -> json", |c, a| Ok(value_text(c, a, 0))).stable();
     r.scalar("to_jsonb", "anyelement -> jsonb", |c, a| Ok(datum(to_document(&a[0], &c.args[0], c.ctx)?))).stable();
-    r.scalar("row_to_json", "record -> json", |c, a| Ok(json_text(c, a, 0))).stable();
-    r.scalar("array_to_json", "anyarray -> json", |c, a| Ok(json_text(c, a, 0))).stable();
+    r.scalar("row_to_json", "record -> json", |c, a| Ok(value_text(c, a, 0))).stable();
+    r.scalar("array_to_json", "anyarray -> json", |c, a| Ok(value_text(c, a, 0))).stable();
     r.scalar("json_build_object", "variadic any -> json", |c, a| Ok(Datum::text(build_object(c, a)?))).sees_null().stable();
     r.scalar("jsonb_build_object", "variadic any -> jsonb", |c, a| Ok(datum(jsonb::parse(&build_object(c, a)?)?)))
         .sees_null()

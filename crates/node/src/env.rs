@@ -326,8 +326,9 @@ impl Environment for Env {
                     Err(e) => e,
                 };
                 if Instant::now() > deadline {
+                    // The sequence is set.
                     let message = format!("node {node} may go on for a while with numbers that it has drawn of the sequence");
-                    return Err(Error::unavailable(message).detail(e.message().to_string()));
+                    return Err(Error::unknown_outcome(message).detail(e.message().to_string()));
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

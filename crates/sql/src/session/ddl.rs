@@ -314,11 +314,6 @@ impl<E: Environment> Session<E> {
         let ids = (changes.first_id, step.next_id);
         let texts: Vec<&str> = changes.statements.iter().map(|s| s.text.as_str()).collect();
         let context = self.job_context(&texts.join("; "));
-        if changes.writes > 0
-            && let Some(hold) = &changes.hold
-        {
-            hold.check(&changes.base)?;
-        }
         let hold = changes.hold.get_or_insert_with(|| {
             step.next_id += 1;
             jobs::Hold::new(DescriptorId(ids.1), &self.shared)
@@ -359,10 +354,7 @@ impl<E: Environment> Session<E> {
         let mut attempts = Attempts::default();
         loop {
             let mut change = changes.change.clone();
-            if let Some(hold) = &changes.hold {
-                hold.check(&changes.base)?;
-                change.delete.push(hold.id());
-            }
+            change.delete.extend(changes.hold.as_ref().map(|hold| hold.id()));
             let step = Step {
                 base: changes.base.clone(),
                 change,
@@ -402,6 +394,9 @@ pub(super) fn stopped(reason: Error, has_begun: bool) -> Error {
 /// If others may have drawn the ids of the changes.
 fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
     assert!(changes.ids_reserved, "rows are written, and ids of the block are not reserved");
+    if let Some(hold) = &changes.hold {
+        hold.check(&newest)?;
+    }
     let is_new = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
     let mut before = changes.base.descriptors.iter().filter(|(id, _)| is_new(id));
     let is_changed = before.any(|(_, d)| !matches!(**d, Descriptor::Job(_) | Descriptor::Statistics(_)));

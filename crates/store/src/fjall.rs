@@ -215,16 +215,17 @@ impl Spaces for FjallSpaces {
             // Files that have nothing else: nothing is written for them but the list of files.
             keyspace.tree.drop_range::<&[u8], _>(range).map_err(|e| fail(e.into()))?;
         }
-        if !has_room {
-            let snapshot = self.database.snapshot();
-            let is_empty =
-                |(start, end): &(Vec<u8>, Vec<u8>)| snapshot.range(keyspace, start.clone()..end.clone()).next().is_none();
-            return Ok(ranges.iter().all(is_empty));
-        }
         let mut erased = keyspace.table_count() != tables;
+        let mut is_done = true;
         for (start, end) in ranges {
+            let snapshot = self.database.snapshot();
+            let mut left = snapshot.range(keyspace, start.clone()..end.clone());
+            if !has_room {
+                is_done &= left.next().is_none();
+                continue;
+            }
             let mut batch = self.database.batch();
-            for entry in self.database.snapshot().range(keyspace, start.clone()..end.clone()) {
+            for entry in left {
                 batch.remove(keyspace, entry.key().map_err(|e| unread(&self.path, keyspace, e))?);
                 if batch.len() >= BATCH_ROWS {
                     std::mem::replace(&mut batch, self.database.batch()).commit().map_err(fail)?;
@@ -234,12 +235,12 @@ impl Spaces for FjallSpaces {
             batch.commit().map_err(fail)?;
         }
         if erased && let Some((start, _)) = ranges.first() {
-            // fjall deletes its journals up to the newest entry that is in a file, and that one may
-            // have gone: so there is a newer one.
+            // fjall deletes the files with its next flush; and its journals up to the newest entry
+            // that is in a file, which may have gone. So there is a newer one.
             keyspace.remove(start.clone()).map_err(fail)?;
             keyspace.rotate_memtable().map_err(fail)?;
         }
-        Ok(true)
+        Ok(is_done)
     }
     fn describe(&self) -> String {
         self.current.path().display().to_string()

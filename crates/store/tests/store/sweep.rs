@@ -7,6 +7,7 @@ use meridian_base::time::Timestamp;
 use meridian_store::{GroupStore, Options, ScanLimits, Swept};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 const ROWS: u32 = 1_500;
 
@@ -113,7 +114,12 @@ fn a_full_disk_has_room_again_after_a_sweep() {
     group.collect_garbage(Timestamp(1_000)).unwrap();
     let reached = |index: u32| index != 2;
     assert_eq!(group.sweep(Timestamp(1_000), &reached, false).unwrap(), Swept::All(BTreeSet::from([2])));
-    let with_one = bytes_of(folder.path());
-    assert!(with_one < with_both * 6 / 10, "{with_one} of {with_both} bytes are left");
+    // The files go in the background.
+    let with_one = (0..200).map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        bytes_of(folder.path())
+    });
+    let most = with_both * 6 / 10;
+    assert!(with_one.into_iter().any(|left| left < most), "{} of {with_both} bytes are left", bytes_of(folder.path()));
     assert!(is_whole(&group, 1, 2_000, '2') && rows(&group, 2, 2_000).is_empty());
 }

@@ -106,8 +106,8 @@ fn bytes_of(folder: &Path) -> u64 {
 fn a_full_disk_has_room_again_after_a_sweep() {
     let place = Place::fjall();
     let Place::Fjall(folder) = &place else { unreachable!() };
-    // Every unit becomes files of its own, past the journal.
-    let options = Options { ingest_rows_min: 1, ..Options::default() };
+    // Every unit becomes files of its own, past the journal; nothing is answered from memory.
+    let options = Options { ingest_rows_min: 1, cache_bytes_max: 0, ..Options::default() };
     let (_store, group) = place.open(&options);
     (1..=2).for_each(|index| fill(&group, index));
     let with_both = bytes_of(folder.path());

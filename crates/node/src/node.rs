@@ -352,15 +352,16 @@ impl Node {
                 let now = shared.runtime.physical_micros();
                 let is_gc_due = now.saturating_sub(collected) >= gc_interval.as_micros() as u64;
                 let may_flush = room::may_flush(&shared);
-                if !may_flush && !(is_gc_due && room::may_collect(&shared)) {
+                let may_collect = is_gc_due && (may_flush || room::may_collect(&shared));
+                if !may_flush && !may_collect {
                     continue;
                 }
-                if is_gc_due {
+                if may_collect {
                     collected = now;
                 }
                 for replica in shared.all_replicas() {
                     let mut done = if may_flush { replica.flush().map(|_| ()) } else { Ok(()) };
-                    if done.is_ok() && is_gc_due {
+                    if done.is_ok() && may_collect {
                         let settled = replica.settled();
                         let kept_from = crate::protected::garbage_clock(&shared, protected_for_max).minus(gc_ttl);
                         done = replica.store.collect_garbage(kept_from.min(settled));
@@ -372,7 +373,7 @@ impl Node {
                         return;
                     }
                 }
-                if is_gc_due {
+                if may_collect {
                     sweeper.notify_one();
                 }
             }

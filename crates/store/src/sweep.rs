@@ -102,7 +102,7 @@ fn ranges(space: Space, dead: &BTreeSet<u32>, reached: &dyn Fn(u32) -> bool) -> 
     let mut last = None;
     for index in dead {
         let (start, end) = raw_range(space, *index);
-        let is_next = last.is_some_and(|last| *index - last <= GAP_MAX && !(last..*index).any(|between| reached(between)));
+        let is_next = last.is_some_and(|last| *index - last <= GAP_MAX && !(last..*index).any(reached));
         match ranges.last_mut() {
             Some(range) if is_next => range.1 = end,
             _ => ranges.push((start, end)),

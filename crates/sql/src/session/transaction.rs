@@ -338,10 +338,10 @@ impl<E: Environment> Session<E> {
     }
     /// Forgets the open transaction.
     pub(super) fn roll_back(&mut self) {
-        if let Some(mut block) = self.block.take() {
-            if let Some(txn) = block.txn.take() {
-                txn.rollback();
-            }
+        if let Some(mut block) = self.block.take()
+            && let Some(txn) = block.txn.take()
+        {
+            txn.rollback();
         }
         self.uncertified = Uncertified::default();
         self.system.settings().rollback();

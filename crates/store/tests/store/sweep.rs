@@ -116,7 +116,7 @@ fn a_full_disk_has_room_again_after_a_sweep() {
     assert_eq!(group.sweep(Timestamp(1_000), &reached, false).unwrap(), Swept::All(BTreeSet::from([2])));
     // The files go in the background.
     let with_one = (0..200).map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::park_timeout(Duration::from_millis(50));
         bytes_of(folder.path())
     });
     let most = with_both * 6 / 10;

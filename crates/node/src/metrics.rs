@@ -32,7 +32,7 @@ pub enum Counter {
     GlobalReadsBehind,
     /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
     CommitWaits,
-    /// Indexes that nobody could reach, and that were removed from a replica of this node.
+    /// Unreachable indexes removed from replicas of this node ([`crate::sweep`]).
     IndexesSwept,
 }
 

@@ -93,7 +93,8 @@ pub struct Replica {
     pub(crate) metrics: Arc<Metrics>,
     /// The node's.
     room: Arc<Room>,
-    /// The least room that a snapshot needs: the last one that did not fit had so many bytes.
+    /// The bytes of the last snapshot that did not fit on the disk. The next one begins when there
+    /// is that much room.
     snapshot_bytes: AtomicU64,
     failure: watch::Sender<Option<Error>>,
     serving: watch::Sender<bool>,
@@ -936,8 +937,8 @@ impl SnapshotSink for Sink {
 }
 
 impl Replica {
-    /// An error if so many bytes of a snapshot do not fit on the disk. What arrived of it is then
-    /// dropped, and the leader sends it again after a while.
+    /// Returns an error if the disk has no room for the next `bytes` of a snapshot. The part that
+    /// has arrived is then dropped, and the leader sends the snapshot again later.
     fn check_room_for_snapshot(&self, bytes: u64) -> Result<()> {
         if self.room.admits(&*self.runtime, bytes) {
             return Ok(());

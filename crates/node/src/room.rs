@@ -98,7 +98,7 @@ impl Room {
     pub fn groups(&self) -> Vec<(GroupId, Left)> {
         self.groups.lock().iter().map(|(group, left)| (*group, *left)).collect()
     }
-    /// Whether the disk takes so many bytes more than what is kept for the node's own work.
+    /// Whether the disk has room for `bytes` beyond the space kept for the node's own work.
     pub fn admits(&self, runtime: &dyn Runtime, bytes: u64) -> bool {
         let kept = self.kept.load(Ordering::Relaxed);
         runtime.disk().space().map_or(true, |space| space.free >= kept.saturating_add(bytes))

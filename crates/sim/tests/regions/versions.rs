@@ -67,9 +67,8 @@ fn with_short_memory(seed: u64) -> Cluster {
     c
 }
 
-/// Dropped tables and indexes, what TRUNCATE leaves and the homes that a table has left go from
-/// every replica, that of a node that was down included; as long as the past can be read, they are
-/// there for who reads it.
+/// Every replica removes dropped tables and indexes, the old indexes of truncated tables, and the
+/// old homes of moved tables, also on a node that was down. `AS OF` reads them until then.
 #[test]
 fn indexes_that_nobody_can_reach_are_removed_from_every_replica() {
     let mut c = with_short_memory(62);

@@ -67,7 +67,8 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     }
     if let DmlPlanKind::Insert { targets, random, conflict, .. } = &plan.kind {
         let is_distant = plan.table.table.groups().any(|group| rt.txn.is_distant(group));
-        let locks = conflict.as_ref().is_some_and(|c| c.update.is_some());
+        let locks = conflict.as_ref().is_some_and(|c| c.update.is_some())
+            && plan.table.table.groups().any(|group| rt.txn.locks_elsewhere(group));
         if is_distant || locks {
             let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
             if let Some(keys) = prefetch::rows_to_lock(plan, &coming, rt) {

@@ -62,9 +62,6 @@ pub(super) fn rows_to_lock<T: Transaction>(plan: &DmlPlan, rows: &[Row], rt: &Ru
     if conflict.update.is_none() || !is_by_key || reach(&plan.table, 0, random) != Reach::Own {
         return None;
     }
-    if !plan.table.table.groups().any(|group| rt.txn.locks_elsewhere(group)) {
-        return None;
-    }
     let mut keys = Keys::new();
     for row in rows {
         let mut row = row.clone();

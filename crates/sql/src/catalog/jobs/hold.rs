@@ -1,9 +1,8 @@
 //! Ids that a transaction block has reserved, because it has written rows under them.
 //!
-//! The reservation is a job of the catalog that nobody works on while the block is open. `COMMIT`
-//! deletes it in the step that names the ids. When the block ends in another way, or its node dies,
-//! the job is found like any other that nobody runs, and ends: from then on the ids are dead, and a
-//! commit that still comes is refused.
+//! The reservation is a job in the catalog. No node works on it while the block is open. `COMMIT`
+//! deletes it in the step that names the ids. If the block ends otherwise, or its node dies, the
+//! task that adopts jobs ends it: from then on the ids are dead, and a later commit is refused.
 
 use super::{Job, JobContext, JobRecord, JobState, put_record};
 use crate::catalog::{Catalog, Descriptor};

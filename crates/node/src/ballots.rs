@@ -12,7 +12,8 @@
 
 use crate::outbox::Work;
 use crate::primary::Step;
-use crate::replica::{Core, Pending, Replica, StoreVersions};
+use crate::replica::{Core, Replica, StoreVersions};
+use crate::term::{Pending, Term};
 use crate::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
@@ -24,7 +25,6 @@ use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
 use meridian_store::ScanLimits;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -74,19 +74,18 @@ impl Replica {
     /// A message for this group's primary.
     pub(crate) fn ballot(&self, message: BallotMessage) -> Result<()> {
         let mut core = self.core.lock();
-        let core = &mut *core;
-        let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
+        let (state, Term { participant, reading, .. }) = self.leading(&mut core)?;
         if let BallotMessage::Prepare(prepare) = &message
             && prepare.slice.is_reserving()
         {
-            if core.reading.len() >= READING_MAX {
-                core.reading.pop_first();
+            if reading.len() >= READING_MAX {
+                reading.pop_first();
             }
-            core.reading.insert(prepare.id(), prepare.slice.reads.iter().map(|e| e.target.clone()).collect());
+            reading.insert(prepare.id(), prepare.slice.reads.iter().map(|e| e.target.clone()).collect());
         }
         let mut actions = Vec::new();
-        participant.receive(&core.state, message, self.now(), &mut actions);
-        self.act(core, actions);
+        participant.receive(state, message, self.now(), &mut actions);
+        self.act(&mut core, actions);
         Ok(())
     }
 
@@ -99,7 +98,7 @@ impl Replica {
     /// primary, or it knows nothing.
     pub(crate) fn known(&self, id: TxnId) -> Option<Known> {
         let core = self.core.lock();
-        let participant = core.participant.as_ref()?;
+        let participant = &core.term.as_ref()?.participant;
         let said = said(core.state.standing(id));
         let participants = core.state.participants(id).to_vec();
         Some(Known { group: self.id, said, participants, votes: participant.votes(id), is_old: id.hlc <= core.state.watermark() })
@@ -111,9 +110,8 @@ impl Replica {
         self.check_lease()?;
         {
             let mut core = self.core.lock();
-            let core = &mut *core;
-            let Some(participant) = &mut core.participant else { return Err(crate::primary::not_primary(self.id)) };
-            if let Standing::Prepared(vote) = core.state.standing(id)
+            let (state, term) = self.leading(&mut core)?;
+            if let Standing::Prepared(vote) = state.standing(id)
                 && at.is_some_and(|at| at < vote)
             {
                 return Err(Error::sql(
@@ -124,8 +122,8 @@ impl Replica {
             let word = if at.is_some() { "commit" } else { "abort" };
             tracing::warn!("{}: an operator ends {id}, which is in doubt: {word}", self.id);
             let mut actions = Vec::new();
-            participant.end_in_doubt(&core.state, id, at, &mut actions);
-            self.act(core, actions);
+            term.participant.end_in_doubt(state, id, at, &mut actions);
+            self.act(&mut core, actions);
         }
         let deadline = Instant::now() + END_MAX;
         loop {
@@ -141,7 +139,7 @@ impl Replica {
     /// What is prepared here, and what it waits for.
     pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
         let core = self.core.lock();
-        let Some(participant) = &core.participant else { return Vec::new() };
+        let Some(Term { participant, .. }) = &core.term else { return Vec::new() };
         let prepared = core.state.prepared().map(|p| PreparedTransaction {
             id: p.id,
             group: self.id,
@@ -159,7 +157,7 @@ impl Replica {
     /// steps are certified against its rows.
     pub(crate) fn names(&self, catalog: SchemaVersion) -> (SchemaVersion, Vec<GroupId>) {
         let core = self.core.lock();
-        let Some(participant) = &core.participant else { return (SchemaVersion::default(), Vec::new()) };
+        let Some(Term { participant, .. }) = &core.term else { return (SchemaVersion::default(), Vec::new()) };
         let version = if self.id == GroupId::CATALOG { catalog } else { core.state.grant().version };
         (version, participant.names(&core.state).into_iter().collect())
     }
@@ -172,29 +170,28 @@ impl Replica {
 
     /// What the protocol wants done.
     pub(crate) fn act(&self, core: &mut Core, actions: Vec<Action>) {
-        if cfg!(debug_assertions)
-            && let Some(participant) = core.participant.as_ref().filter(|p| p.len() <= LOOKED_AT_MAX)
-        {
-            participant.invariant(&core.state);
-            core.state.invariant();
+        let Core { state, term: Some(term), .. } = &mut *core else { return };
+        if cfg!(debug_assertions) && term.participant.len() <= LOOKED_AT_MAX {
+            term.participant.invariant(state);
+            state.invariant();
         }
         for action in actions {
             let work = match action {
                 Action::Log(Record::Prepared(prepared)) => {
                     // Between the transactions certified before and after it.
-                    core.pending.push(Pending::Prepared(prepared));
+                    term.pending.push(Pending::Prepared(prepared));
                     continue;
                 }
                 Action::Log(record) => {
-                    if let (Record::Refused(id), Some(engine)) = (&record, &mut core.engine) {
+                    if let Record::Refused(id) = &record {
                         let mut woken = Vec::new();
-                        engine.give_up_claim(*id, &mut woken);
-                        core.wake(woken);
+                        term.engine.give_up_claim(*id, &mut woken);
+                        term.wake(woken);
                     }
-                    core.records.push(record);
+                    term.records.push(record);
                     continue;
                 }
-                Action::Send { to, message } => self.send(core, to, message),
+                Action::Send { to, message } => self.send(term, to, message),
                 Action::Certify(id) => Work::Certify { group: self.id, id },
                 Action::Decide { id, at } => Work::Decide { group: self.id, id, at },
             };
@@ -205,9 +202,9 @@ impl Replica {
     }
 
     /// A vote to the gateway of a reserving read goes with what was read.
-    fn send(&self, core: &mut Core, to: Peer, message: BallotMessage) -> Work {
+    fn send(&self, term: &mut Term, to: Peer, message: BallotMessage) -> Work {
         if let (Peer::Gateway(node), BallotMessage::Vote { id, vote, .. }) = (to, &message)
-            && let Some(targets) = core.reading.remove(id)
+            && let Some(targets) = term.reading.remove(id)
             && let Vote::Yes(at) = vote
         {
             return Work::TellReserved { group: self.id, node, id: *id, at: *at, targets };
@@ -245,27 +242,27 @@ impl Replica {
     /// Time passes for the protocol.
     pub(crate) fn tick_participant(&self, core: &mut Core) {
         let now = self.now();
-        let Some(participant) = &mut core.participant else { return };
+        let Core { state, term: Some(Term { participant, .. }), .. } = &mut *core else { return };
         if participant.next_tick().is_none_or(|due| due > now) {
             return;
         }
         let mut actions = Vec::new();
-        participant.tick(&core.state, now, &mut actions);
+        participant.tick(state, now, &mut actions);
         self.act(core, actions);
     }
 
     /// When the protocol next has something to do.
     pub(crate) fn participant_due(&self) -> Option<Duration> {
-        let due = self.core.lock().participant.as_ref()?.next_tick()?;
+        let due = self.core.lock().term.as_ref()?.participant.next_tick()?;
         Some(due.since(self.now()))
     }
 
     /// A payload is applied: votes that are durable now may leave.
     pub(crate) fn participant_applied(&self, core: &mut Core, payload: &Payload) {
         let now = self.now();
-        let Some(participant) = &mut core.participant else { return };
+        let Core { state, term: Some(Term { participant, .. }), .. } = &mut *core else { return };
         let mut actions = Vec::new();
-        participant.applied(&core.state, payload, now, &mut actions);
+        participant.applied(state, payload, now, &mut actions);
         if !actions.is_empty() {
             self.act(core, actions);
         }
@@ -274,7 +271,7 @@ impl Replica {
     /// A slice that is to be certified, if it has read GLOBAL rows.
     pub(crate) fn slice_with_global_reads(&self, id: TxnId) -> Option<CommitRequest> {
         let core = self.core.lock();
-        let slice = core.participant.as_ref()?.certifying(id)?;
+        let slice = core.term.as_ref()?.participant.certifying(id)?;
         (!slice.global.entries.is_empty()).then(|| slice.clone())
     }
 
@@ -290,9 +287,9 @@ impl Replica {
                 let mut core = self.core.lock();
                 let reason = ConflictReason::ReservedByPrepared;
                 let conflict = core
-                    .participant
+                    .term
                     .as_ref()
-                    .and_then(|p| p.certifying(id))
+                    .and_then(|term| term.participant.certifying(id))
                     .map(|slice| Conflict { key: slice.writes.first().map_or(Key::MIN, |w| w.key.clone()), reason });
                 self.certified(&mut core, id, Err(Refusal { conflict, fresh: Vec::new() }));
             }
@@ -306,17 +303,15 @@ impl Replica {
     }
 
     fn certified(&self, core: &mut Core, id: TxnId, result: std::result::Result<Timestamp, Refusal>) {
-        let Some(participant) = &mut core.participant else { return };
+        let Some(term) = &mut core.term else { return };
         let mut actions = Vec::new();
-        participant.certified(id, result, &mut actions);
+        term.participant.certified(id, result, &mut actions);
         self.act(core, actions);
     }
 
     fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<Certified>> {
         let physical = self.physical();
-        let Core { state, engine: Some(engine), participant: Some(participant), queues, .. } = &mut *core else {
-            return Err(crate::primary::not_primary(self.id));
-        };
+        let (state, Term { engine, participant, queues, .. }) = self.leading(core)?;
         let has_queued = participant.has_queued(id);
         let turn = if participant.is_late(id) { Turn::Late } else { Turn::Early };
         let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
@@ -335,7 +330,7 @@ impl Replica {
         match preparation {
             Preparation::Append { at } => {
                 // Read-only transactions may not pass it by any more.
-                self.fast.settled.store(0, Ordering::Release);
+                self.fast.unsettle();
                 self.certified(core, id, Ok(at));
                 Ok(Step::Ready(Certified::Voted))
             }
@@ -346,7 +341,7 @@ impl Replica {
             }
             Preparation::Known => Ok(Step::Ready(Certified::Over)),
             Preparation::RecheckGlobal => Ok(Step::Ready(Certified::RecheckGlobal)),
-            Preparation::Wait(ticket) => Self::wait(core, ticket),
+            Preparation::Wait(ticket) => self.wait(core, ticket),
             Preparation::NotReady(why) => self.not_ready(core, why),
         }
     }
@@ -367,9 +362,7 @@ impl Replica {
         loop {
             let decided = self.until_ready(DECIDE_PATIENCE, |core| {
                 let physical = self.physical();
-                let Core { state, engine: Some(engine), records, .. } = &mut *core else {
-                    return Err(crate::primary::not_primary(self.id));
-                };
+                let (state, Term { engine, records, .. }) = self.leading(core)?;
                 match engine.decide(state, id, at, &self.clock, physical) {
                     Deciding::Log(outcome) => {
                         records.push(Record::Outcome(outcome));
@@ -377,14 +370,14 @@ impl Replica {
                         Ok(Step::Ready(()))
                     }
                     Deciding::Known => Ok(Step::Ready(())),
-                    Deciding::Wait(ticket) => Self::wait(core, ticket),
+                    Deciding::Wait(ticket) => self.wait(core, ticket),
                     Deciding::NotReady(why) => self.not_ready(core, why),
                 }
             });
             match decided.await {
                 Ok(()) => return,
                 // A primary of another term decides by the same votes.
-                Err(_) if self.core.lock().engine.is_none() => return,
+                Err(_) if self.core.lock().term.is_none() => return,
                 Err(e) => {
                     tracing::debug!("{}: the outcome of {id} waits: {e}", self.id);
                     // A primary without a lease says so at once.
@@ -405,9 +398,7 @@ impl Replica {
         let checked = self
             .until_ready(crate::primary::WAIT_MAX, |core| {
                 let physical = self.physical();
-                let Core { state, engine: Some(engine), .. } = &mut *core else {
-                    return Err(crate::primary::not_primary(self.id));
-                };
+                let (state, Term { engine, .. }) = self.leading(core)?;
                 let versions = StoreVersions::new(&self.store, self.bugs);
                 let round = engine.read_round(state, &versions, entries, at, &self.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
@@ -415,13 +406,13 @@ impl Replica {
                 }
                 match round {
                     Round::Passed => {}
-                    Round::Wait(ticket) => return Self::wait(core, ticket),
+                    Round::Wait(ticket) => return self.wait(core, ticket),
                     Round::NotReady(why) => return self.not_ready(core, why),
                     Round::Refuse(refused) => return Ok(Step::Ready(Err((refused.conflict, self.fresh(&refused.stale)?)))),
                 }
                 match engine.check_read(state, schema, at) {
                     SchemaCheck::Passed => Ok(Step::Ready(Ok(()))),
-                    SchemaCheck::Wait(ticket) => Self::wait(core, ticket),
+                    SchemaCheck::Wait(ticket) => self.wait(core, ticket),
                     SchemaCheck::Changed(conflict) => Ok(Step::Ready(Err((conflict, Vec::new())))),
                 }
             })

@@ -99,19 +99,18 @@ impl Replica {
     /// carry it.
     fn promise(&self) -> Option<ClosedPromise> {
         let mut core = self.core.lock();
-        let core = &mut *core;
-        if !core.is_idle() || !self.lease_holds() {
+        let (state, term) = self.leading(&mut core).ok()?;
+        if !term.is_idle() || !self.lease_holds() {
             return None;
         }
-        let engine = core.engine.as_mut()?;
-        let closed = engine.closed_target(&core.state, &self.clock, self.physical());
+        let closed = term.engine.closed_target(state, &self.clock, self.physical());
         // Of GLOBAL groups, what is closed lies in the future.
-        if let Some(settled) = engine.settled_when_idle(&core.state, closed)
+        if let Some(settled) = term.engine.settled_when_idle(state, closed)
             && self.lead_micros.load(Ordering::Relaxed) == 0
         {
             self.fast.settled.store(settled.0, Ordering::Release);
         }
-        Some(ClosedPromise { group: self.id, closed, index: core.state.applied().index })
+        Some(ClosedPromise { group: self.id, closed, index: state.applied().index })
     }
 
     /// No version will appear at or below it: garbage collection never passes it. A replica that

@@ -60,6 +60,7 @@ mod small_file;
 mod starting;
 mod sweep;
 mod tasks;
+mod term;
 mod timing;
 mod turns;
 pub mod txn;

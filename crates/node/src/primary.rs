@@ -7,7 +7,8 @@
 use crate::catalog::newest_readable;
 use crate::clocks::behind_error;
 use crate::metrics::Counter;
-use crate::replica::{Core, Pending, Replica, StoreVersions};
+use crate::replica::{Core, Replica, StoreVersions};
+use crate::term::{Pending, Term};
 use crate::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
 use meridian_base::record::{Committed, Record, SchemaGrant};
@@ -16,8 +17,8 @@ use meridian_base::{
     ReadEntry, Result, Target, Timestamp, limits,
 };
 use meridian_region::{
-    Certified, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, ReadGate, SchemaCheck, Snapshot, Ticket,
-    WaitFor,
+    Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
+    Snapshot, Ticket, WaitFor,
 };
 use meridian_sql::env::{RowVisitor, Scan};
 use meridian_store::{ScanLimits, Version};
@@ -81,12 +82,6 @@ impl Replica {
         self.raft().lease_valid() && self.runtime.steady_clock().stepped().is_none()
     }
 
-    fn waker(core: &mut Core, ticket: Ticket) -> oneshot::Receiver<()> {
-        let (tx, rx) = oneshot::channel();
-        core.wakers.insert(ticket, tx);
-        rx
-    }
-
     /// Repeats a step under the lock until it does not ask to wait any more.
     pub(crate) async fn until_ready<T>(&self, patience: Duration, step: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
         self.repeat_until_ready(patience, step, |_| Ok(())).await
@@ -113,7 +108,7 @@ impl Replica {
                 // Whatever it waits for waits for the clock.
                 return Err(behind_error(self.id, by));
             }
-            let what = self.core.lock().engine.as_ref().and_then(|engine| engine.waits_for(ticket));
+            let what = self.core.lock().term.as_ref().and_then(|term| term.engine.waits_for(ticket));
             let began = Instant::now();
             let ended = loop {
                 what.map_or(Ok(()), &is_hopeless)?;
@@ -139,8 +134,11 @@ impl Replica {
         }
     }
 
-    pub(crate) fn wait<T>(core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
-        let woken = Self::waker(core, ticket);
+    /// Waits for a ticket of the present term.
+    pub(crate) fn wait<T>(&self, core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
+        let (_, term) = self.leading(core)?;
+        let (tx, woken) = oneshot::channel();
+        term.wakers.insert(ticket, tx);
         Ok(Step::Wait(ticket, woken))
     }
 
@@ -239,7 +237,7 @@ impl Replica {
     /// One try to open a snapshot for the transaction, now.
     fn open(&self, core: &mut Core, view: &View) -> Result<Step<Snapshot>> {
         let physical = self.physical();
-        let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+        let (state, Term { engine, .. }) = self.leading(core)?;
         let mut opened = match view.read_only {
             true => {
                 let newest = engine.read_only_snapshot(state, &view.schema);
@@ -254,7 +252,7 @@ impl Replica {
         }
         match engine.check_read(state, &view.schema, opened.at) {
             SchemaCheck::Passed => Ok(Step::Ready(opened)),
-            SchemaCheck::Wait(ticket) => Self::wait(core, ticket),
+            SchemaCheck::Wait(ticket) => self.wait(core, ticket),
             SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
         }
     }
@@ -262,7 +260,7 @@ impl Replica {
     pub(crate) fn not_ready<T>(&self, core: &mut Core, why: NotReady) -> Result<Step<T>> {
         match why {
             NotReady::NeedLease(ticket) => {
-                let Core { state, engine: Some(engine), records, .. } = core else { return Err(not_primary(self.id)) };
+                let (state, Term { engine, records, .. }) = self.leading(core)?;
                 let wait = engine.start_wait(self.physical());
                 if wait > limits::BEHIND_MAX {
                     return Err(behind_error(self.id, wait));
@@ -270,11 +268,8 @@ impl Replica {
                 if let Some(lease) = engine.renew_lease(state, &self.clock, self.physical()) {
                     records.push(Record::Lease(lease));
                     self.pump(core);
-                    if core.engine.is_none() {
-                        return Err(not_primary(self.id));
-                    }
                 }
-                Self::wait(core, ticket)
+                self.wait(core, ticket)
             }
             NotReady::NotPrimary => Err(not_primary(self.id)),
         }
@@ -329,11 +324,11 @@ impl Replica {
     ) -> Result<Step<Option<Timestamp>>> {
         let physical = self.physical();
         let versions = StoreVersions::new(&self.store, self.bugs);
-        let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+        let (state, Term { engine, .. }) = self.leading(core)?;
         match engine.check_read(state, &view.schema, s) {
             _ if self.bugs.has(PlantedBug::SchemaReadOnce) => {}
             SchemaCheck::Passed => {}
-            SchemaCheck::Wait(ticket) => return Self::wait(core, ticket),
+            SchemaCheck::Wait(ticket) => return self.wait(core, ticket),
             SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
         }
         for target in targets {
@@ -344,7 +339,7 @@ impl Replica {
             match gate {
                 ReadGate::Ready => {}
                 ReadGate::MoveTo(to) => return Ok(Step::Ready(Some(to))),
-                ReadGate::Wait(ticket) => return Self::wait(core, ticket),
+                ReadGate::Wait(ticket) => return self.wait(core, ticket),
                 ReadGate::NotReady(why) => return self.not_ready(core, why),
                 ReadGate::TooOld => {
                     let key = target.start().clone();
@@ -512,9 +507,7 @@ impl Replica {
         let owner = Owner { gateway, session: view.session, began: view.began, since: view.since };
         let (place, ended) = {
             let mut core = self.core.lock();
-            if core.engine.is_none() {
-                return Err(not_primary(self.id));
-            }
+            let (_, term) = self.leading(&mut core)?;
             let now = Timestamp::from_micros(self.physical());
             let if_busy = match busy {
                 WireBusy::Wait => IfBusy::Wait { until: view.lock_timeout.map_or(Timestamp::MAX, |t| now.plus(t)) },
@@ -522,8 +515,8 @@ impl Replica {
                 WireBusy::Refuse | WireBusy::Skip => IfBusy::Refuse,
             };
             let mut ended = Vec::new();
-            let enqueued = core.queues.acquire(owner, key, mode, if_busy, &mut ended);
-            core.end_waits(ended);
+            let enqueued = term.queues.acquire(owner, key, mode, if_busy, &mut ended);
+            term.end_waits(ended);
             match enqueued {
                 Enqueued::Granted => return Ok(Queued::Granted),
                 Enqueued::Busy if busy == WireBusy::Skip => return Ok(Queued::Skip),
@@ -535,7 +528,7 @@ impl Replica {
                 Enqueued::Over => return Err(is_over()),
                 Enqueued::Wait(place) => {
                     let (tx, rx) = oneshot::channel();
-                    core.places.insert(place, tx);
+                    term.places.insert(place, tx);
                     (place, rx)
                 }
             }
@@ -569,7 +562,7 @@ impl Replica {
         let moved = view.has_entries && {
             let mut core = self.core.lock();
             let versions = StoreVersions::new(&self.store, self.bugs);
-            let Core { state, engine: Some(engine), .. } = &mut *core else { return Err(not_primary(self.id)) };
+            let (state, Term { engine, .. }) = self.leading(&mut core)?;
             let may = engine.move_forward(state, &versions, &view.entries, s);
             if let Some(e) = versions.failure.into_inner() {
                 return Err(e);
@@ -588,10 +581,10 @@ impl Replica {
 
     async fn check_schema(&self, view: &View, s: Timestamp) -> Result<()> {
         self.until_ready(WAIT_MAX, |core| {
-            let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
+            let (state, Term { engine, .. }) = self.leading(core)?;
             match engine.check_read(state, &view.schema, s) {
                 SchemaCheck::Passed => Ok(Step::Ready(())),
-                SchemaCheck::Wait(ticket) => Self::wait(core, ticket),
+                SchemaCheck::Wait(ticket) => self.wait(core, ticket),
                 SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
             }
         })
@@ -600,35 +593,34 @@ impl Replica {
 
     /// The transaction is over: leaves all queues.
     pub fn release_locks(&self, owner: Owner) {
-        let mut core = self.core.lock();
-        let mut ended = Vec::new();
-        core.queues.release_all(owner, &mut ended);
-        core.end_waits(ended);
+        self.change_queues(|queues, ended| queues.release_all(owner, ended));
     }
 
     /// The transaction goes on without its entries of these keys.
     pub fn release_keys(&self, owner: Owner, keys: &[Key]) {
-        let mut core = self.core.lock();
-        let mut ended = Vec::new();
-        keys.iter().for_each(|key| core.queues.release(owner, key, &mut ended));
-        core.end_waits(ended);
+        self.change_queues(|queues, ended| keys.iter().for_each(|key| queues.release(owner, key, ended)));
     }
 
     /// Everybody that the waiter waits for in these queues.
     pub fn ahead_of(&self, waiter: Owner) -> Result<Vec<Owner>> {
-        let core = self.core.lock();
-        if core.engine.is_none() {
-            return Err(not_primary(self.id));
-        }
-        Ok(core.queues.ahead_of(waiter))
+        let mut core = self.core.lock();
+        let (_, term) = self.leading(&mut core)?;
+        Ok(term.queues.ahead_of(waiter))
     }
 
     /// A gateway is gone, with all its sessions.
     pub fn release_gateway(&self, gateway: NodeId) {
+        self.change_queues(|queues, ended| queues.gateway_lost(gateway, ended));
+    }
+
+    /// Changes the wait queues of the present term, if there is one, and tells those whose wait has
+    /// ended.
+    fn change_queues(&self, change: impl FnOnce(&mut Queues, &mut Vec<Ended>)) {
         let mut core = self.core.lock();
+        let Some(term) = &mut core.term else { return };
         let mut ended = Vec::new();
-        core.queues.gateway_lost(gateway, &mut ended);
-        core.end_waits(ended);
+        change(&mut term.queues, &mut ended);
+        term.end_waits(ended);
     }
 
     // --- commits
@@ -649,23 +641,23 @@ impl Replica {
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
                 let versions = StoreVersions::new(&self.store, self.bugs);
-                let Core { state, engine: Some(engine), .. } = core else { return Err(not_primary(self.id)) };
-                let certified = engine.certify(state, &versions, request, &self.clock, physical);
+                let (state, term) = self.leading(core)?;
+                let certified = term.engine.certify(state, &versions, request, &self.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);
                 }
                 match certified {
                     Certified::Append { at } => {
                         let txn = Committed { id: request.id, at, writes: request.writes.clone() };
-                        core.pending.push(Pending::Committed(txn));
+                        term.pending.push(Pending::Committed(txn));
                         let (tx, applied) = oneshot::channel();
-                        core.acks.insert(at, tx);
+                        term.acks.insert(at, tx);
                         self.pump(core);
                         Ok(Step::Ready(InFlight::Applied(at, applied)))
                     }
                     Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(Some(outcome)))),
                     Certified::RecheckGlobal => Ok(Step::Ready(InFlight::Done(None))),
-                    Certified::Wait(ticket) => Self::wait(core, ticket),
+                    Certified::Wait(ticket) => self.wait(core, ticket),
                     Certified::NotReady(why) => self.not_ready(core, why),
                 }
             })
@@ -706,10 +698,9 @@ impl Replica {
     pub async fn grant(&self, grant: SchemaGrant) -> Result<Timestamp> {
         let applied = {
             let mut core = self.core.lock();
-            let core = &mut *core;
-            let Some(engine) = &mut core.engine else { return Err(not_primary(self.id)) };
-            let Some(record) = engine.grant(&core.state, &grant) else {
-                let known = core.state.grant();
+            let (state, term) = self.leading(&mut core)?;
+            let Some(record) = term.engine.grant(state, &grant) else {
+                let known = state.grant();
                 if known.seq == grant.seq {
                     return Ok(known.bound);
                 }
@@ -721,9 +712,9 @@ impl Replica {
             // A lowering obeys at once, before it is durable.
             self.fast.grant_bound.fetch_min(record.bound.0, Ordering::AcqRel);
             let (tx, rx) = oneshot::channel();
-            core.grants.push((record.seq, tx));
-            core.records.push(Record::Schema(record));
-            self.pump(core);
+            term.grants.push((record.seq, tx));
+            term.records.push(Record::Schema(record));
+            self.pump(&mut core);
             rx
         };
         match tokio::time::timeout(WAIT_MAX, applied).await {
@@ -777,10 +768,9 @@ struct CancelTicket<'a> {
 }
 impl Drop for CancelTicket<'_> {
     fn drop(&mut self) {
-        let mut core = self.replica.core.lock();
-        core.wakers.remove(&self.ticket);
-        if let Some(engine) = &mut core.engine {
-            engine.cancel(self.ticket);
+        if let Some(term) = &mut self.replica.core.lock().term {
+            term.wakers.remove(&self.ticket);
+            term.engine.cancel(self.ticket);
         }
     }
 }
@@ -792,10 +782,11 @@ struct CancelPlace<'a> {
 }
 impl Drop for CancelPlace<'_> {
     fn drop(&mut self) {
-        let mut core = self.replica.core.lock();
-        core.places.remove(&self.place);
-        let mut ended = Vec::new();
-        core.queues.cancel(self.place, &mut ended);
-        core.end_waits(ended);
+        if let Some(term) = &mut self.replica.core.lock().term {
+            term.places.remove(&self.place);
+            let mut ended = Vec::new();
+            term.queues.cancel(self.place, &mut ended);
+            term.end_waits(ended);
+        }
     }
 }

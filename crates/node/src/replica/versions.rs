@@ -1,0 +1,50 @@
+//! What a transaction engine may ask of a replica's store.
+
+use meridian_base::{ColumnMask, Error, Key, Target, Timestamp};
+use meridian_region::{PlantedBug, PlantedBugs, Versions};
+use meridian_store::GroupStore;
+use std::cell::RefCell;
+
+/// A store that fails answers so that nothing passes, and the failure is kept.
+pub(crate) struct StoreVersions<'a> {
+    store: &'a GroupStore,
+    bugs: PlantedBugs,
+    pub failure: RefCell<Option<Error>>,
+}
+
+impl<'a> StoreVersions<'a> {
+    pub fn new(store: &'a GroupStore, bugs: PlantedBugs) -> StoreVersions<'a> {
+        StoreVersions { store, bugs, failure: RefCell::new(None) }
+    }
+}
+
+impl Versions for StoreVersions<'_> {
+    fn newest(&self, key: &Key) -> Option<Timestamp> {
+        self.store
+            .newest(key.as_bytes())
+            .unwrap_or_else(|e| {
+                *self.failure.borrow_mut() = Some(e);
+                None
+            })
+            .map(|v| v.at)
+    }
+    fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
+        let after = match self.bugs.has(PlantedBug::CertifyBelowGc) {
+            // Against what is left (counterexample 11).
+            true => after.max(self.store.gc_threshold()),
+            false => after,
+        };
+        match self.store.changed_after(target, columns, after) {
+            Ok(found) => found,
+            Err(e) => {
+                // Below the garbage-collection threshold the engine has said no already; anything
+                // else is a broken store.
+                *self.failure.borrow_mut() = Some(e);
+                Some((target.start().clone(), Timestamp::MAX))
+            }
+        }
+    }
+    fn gc_threshold(&self) -> Timestamp {
+        self.store.gc_threshold()
+    }
+}

@@ -18,12 +18,19 @@ pub struct Args {
     #[arg(long, default_value = "meridian-data")]
     data_dir: PathBuf,
     /// Where other nodes connect.
-    #[arg(long, default_value = "127.0.0.1:26357")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:26357")]
     listen: String,
+    /// The address that other nodes are told to connect to, if it is another one than --listen: in
+    /// a container, behind address translation, or with --listen 0.0.0.0:PORT.
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    advertise: Option<String>,
     /// Where clients connect.
-    #[arg(long, default_value = "127.0.0.1:26257")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:26257")]
     sql_listen: String,
-    /// Nodes of the cluster, as they --listen; the same list for all of them is best. A new node
+    /// The address that clients are told, if it is another one than --sql-listen.
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    sql_advertise: Option<String>,
+    /// Nodes of the cluster, as they --advertise or --listen; the same list for all of them is best. A new node
     /// joins the cluster of any of them, or founds one with them as soon as all are up. Without
     /// --join it founds a cluster by itself.
     #[arg(long, value_delimiter = ',', value_parser = host_and_port)]
@@ -82,6 +89,8 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         data_dir: args.data_dir,
         listen: args.listen,
         sql_listen: args.sql_listen,
+        advertise: args.advertise,
+        sql_advertise: args.sql_advertise,
         join: args.join,
         founding_pause: FOUNDING_PAUSE,
         insecure: args.insecure,

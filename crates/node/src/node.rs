@@ -47,8 +47,12 @@ use tokio::time::Instant;
 /// How a node is started.
 pub struct NodeConfig {
     pub place: Place,
-    /// Where other nodes connect: listened on, and told to them.
+    /// The address that the node listens on for other nodes.
     pub listen: String,
+    /// The address that other nodes are told to connect to. `None`: the one that the node listens
+    /// on. They differ where the node sees another network than its peers do: in a container,
+    /// behind address translation, or when it listens on every interface (`0.0.0.0`).
+    pub advertise: Option<String>,
     /// Where clients connect; told to others, served by `server`.
     pub sql_addr: String,
     /// Nodes of the cluster, for a node whose directory is empty: it joins them, or founds the
@@ -87,6 +91,7 @@ impl NodeConfig {
         NodeConfig {
             place,
             listen: listen.into(),
+            advertise: None,
             sql_addr: sql_addr.into(),
             join: Vec::new(),
             founding_pause: Duration::ZERO,
@@ -143,7 +148,8 @@ impl Node {
         let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone(), config.echoes.clone());
         let listener =
             runtime.listen(&config.listen).await.map_err(|e| cannot_listen(&config.listen, "other nodes", "--listen", &e))?;
-        let addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
+        let own_addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
+        let addr = config.advertise.clone().unwrap_or(own_addr);
         identity::check_log(&runtime, known.as_ref())?;
         room::before_start(&runtime, config.room);
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
@@ -639,7 +645,7 @@ async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Resu
         };
         if has_it && answers_there {
             return Err(Error::fatal(format!("the address {} is that of node {}, which answers there", other.addr, other.id))
-                .hint("Start this node with an address in --listen that the others reach it at."));
+                .hint("Start this node with an address in --advertise that the others reach it at."));
         }
     }
     Ok(())

@@ -21,6 +21,10 @@ pub struct ServerConfig {
     pub listen: String,
     /// `host:port` for clients.
     pub sql_listen: String,
+    /// `host:port` that other nodes are told; see [`NodeConfig::advertise`].
+    pub advertise: Option<String>,
+    /// `host:port` that other nodes and clients are told for clients. `None`: where it listens.
+    pub sql_advertise: Option<String>,
     /// Nodes of the cluster, this one among them or not; see [`NodeConfig::join`].
     pub join: Vec<String>,
     /// See [`NodeConfig::founding_pause`].
@@ -71,15 +75,20 @@ impl Server {
         for addr in [&config.listen, &config.sql_listen] {
             check_address(addr, config.insecure)?;
         }
+        if config.advertise.is_none() && is_unspecified(&config.listen) {
+            check_told_address(&config.listen, !config.join.is_empty())?;
+        }
         let runtime = MachineRuntime::open(&config.data_dir).map_err(|e| Error::fatal(e.to_string()))?;
         let runtime = runtime.with_protocol(&config.protocol);
         // The SQL port is taken first: its number is told to other nodes.
         let sql_listen = &config.sql_listen;
         let listening = runtime.listen_for_clients(sql_listen).await;
         let listener = listening.map_err(|e| cannot_listen(sql_listen, "clients", "--sql-listen", &e))?;
-        let sql_addr = listener.local_addr().map_err(|e| Error::fatal(e.to_string()))?;
+        let own_sql_addr = listener.local_addr().map_err(|e| Error::fatal(e.to_string()))?;
+        let sql_addr = config.sql_advertise.unwrap_or(own_sql_addr);
         let store = Backend::Fjall { path: config.data_dir.join("store") };
         let mut node_config = NodeConfig::new(config.place, &config.listen, &sql_addr, store);
+        node_config.advertise = config.advertise;
         node_config.join = config.join;
         node_config.founding_pause = config.founding_pause;
         node_config.links = config.links;
@@ -156,9 +165,30 @@ impl Sessions for Registry {
     }
 }
 
+/// The host of `host:port`.
+fn host(addr: &str) -> &str {
+    addr.rsplit_once(':').map_or(addr, |(host, _)| host).trim_matches(['[', ']'])
+}
+
+/// Whether an address names every interface of the machine, and so no place to connect to.
+fn is_unspecified(addr: &str) -> bool {
+    host(addr).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified())
+}
+
+/// A node that listens on every interface has to say which address reaches it. One that is alone
+/// needs no address until another node joins it.
+fn check_told_address(listen: &str, has_others: bool) -> Result<()> {
+    if has_others {
+        return Err(Error::fatal(format!("--listen {listen} is no address that other nodes can connect to"))
+            .hint("Say in --advertise which address of this machine the others reach it at."));
+    }
+    tracing::warn!("--listen {listen} is no address that other nodes can connect to: for nodes to join, say --advertise");
+    Ok(())
+}
+
 /// Nobody is authenticated yet, so a node that other machines can reach must be asked for.
 fn check_address(addr: &str, insecure: bool) -> Result<()> {
-    let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host).trim_matches(['[', ']']);
+    let host = host(addr);
     let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     if is_loopback || insecure {
         return Ok(());
@@ -169,7 +199,7 @@ fn check_address(addr: &str, insecure: bool) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::check_address;
+    use super::{check_address, check_told_address, is_unspecified};
 
     #[test]
     fn addresses_beyond_this_machine_need_the_flag() {
@@ -180,5 +210,14 @@ mod tests {
             assert!(check_address(addr, false).is_err(), "{addr}");
             assert!(check_address(addr, true).is_ok(), "{addr}");
         }
+    }
+
+    #[test]
+    fn every_interface_is_no_address_to_tell_others() {
+        for (addr, is_any) in [("0.0.0.0:1", true), ("[::]:5", true), ("127.0.0.1:1", false), ("db1:5", false)] {
+            assert_eq!(is_unspecified(addr), is_any, "{addr}");
+        }
+        assert!(check_told_address("0.0.0.0:1", false).is_ok());
+        assert!(check_told_address("0.0.0.0:1", true).is_err());
     }
 }

@@ -149,6 +149,8 @@ impl Cluster {
                 data_dir: node_dir(dir, &seat.place),
                 listen: seat.listen.clone(),
                 sql_listen: seat.sql_listen.clone(),
+                advertise: None,
+                sql_advertise: None,
                 join: join.to_vec(),
                 founding_pause: Duration::ZERO,
                 insecure: false,

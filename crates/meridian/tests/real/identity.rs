@@ -173,3 +173,33 @@ async fn nodes_that_all_move_find_each_other() {
         nodes.into_iter().for_each(Node::kill);
     }
 }
+
+/// As in containers: each node listens on every interface, and says which address reaches it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_reached_where_they_say() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let reached = specs(dir.path(), 2);
+    let everywhere = |addr: &str| addr.replace("127.0.0.1", "0.0.0.0");
+    let listening: Vec<Spec> = reached
+        .iter()
+        .map(|spec| Spec {
+            listen: everywhere(&spec.listen),
+            sql_listen: everywhere(&spec.sql_listen),
+            options: ["--insecure", "--advertise", &spec.listen, "--sql-advertise", &spec.sql_listen].map(String::from).into(),
+            ..spec.clone()
+        })
+        .collect();
+    let silent = Spec { options: vec!["--insecure".into()], ..listening[0].clone() };
+    let said = silent.refused().await;
+    assert!(said.contains("--advertise"), "{said}");
+
+    let nodes = start_all(&listening).await;
+    for (node, spec) in nodes.iter().zip(&reached) {
+        assert_eq!((&node.addr, &node.sql_addr), (&spec.listen, &spec.sql_listen), "it says where it is reached");
+    }
+    let known = status(&nodes[0]).concat().join(" ");
+    assert!(!known.contains("0.0.0.0") && reached.iter().all(|spec| known.contains(&spec.listen)), "{known}");
+    sql(&nodes[0], "CREATE TABLE IF NOT EXISTS t (k INT8 PRIMARY KEY, v INT8)").await;
+    sql(&nodes[0], "INSERT INTO t VALUES (1, 7) ON CONFLICT (k) DO NOTHING").await;
+    assert_eq!(sql(&nodes[1], "SELECT v FROM t WHERE k = 1").await, ["7"]);
+}

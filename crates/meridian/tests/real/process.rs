@@ -25,6 +25,8 @@ pub struct Spec {
     pub listen: String,
     pub sql_listen: String,
     pub join: Vec<String>,
+    /// Further options of the command line.
+    pub options: Vec<String>,
 }
 
 impl Spec {
@@ -36,6 +38,7 @@ impl Spec {
             listen: "127.0.0.1:0".into(),
             sql_listen: "127.0.0.1:0".into(),
             join: Vec::new(),
+            options: Vec::new(),
         }
     }
 
@@ -43,6 +46,7 @@ impl Spec {
         let mut command = meridian();
         command.arg("start").arg("--data-dir").arg(&self.dir).args(["--locality", &self.locality]);
         command.args(["--listen", &self.listen, "--sql-listen", &self.sql_listen]);
+        command.args(&self.options);
         if !self.join.is_empty() {
             command.args(["--join", &self.join.join(",")]);
         }

@@ -538,7 +538,7 @@ impl Coordinator {
     }
 
     /// A group that the change deletes although others may need its votes
-    /// (`sql::catalog::jobs::doomed`).
+    /// (`sql::jobs::doomed`).
     fn still_needed(&self, change: &CatalogChange) -> Option<GroupId> {
         let catalog = self.shared.catalog.newest();
         let group = |id: &DescriptorId| match catalog.descriptors.get(id).map(|d| &**d) {

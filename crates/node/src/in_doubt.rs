@@ -199,7 +199,7 @@ pub(crate) async fn resolve(shared: &Arc<Shared>, id: &str, commit: bool, is_uns
                 let lag = limits::WATERMARK_LAG.as_secs();
                 return Err(refused(id, format!("it is younger than {lag} s, and those who vote in it may still answer")));
             }
-            let missing = meridian_sql::catalog::jobs::listed(&missing);
+            let missing = meridian_sql::jobs::listed(&missing);
             if !is_unsafe {
                 let contrary = if commit { "aborted" } else { "committed" };
                 return Err(refused(id, format!("{missing} cannot be asked"))

@@ -89,7 +89,7 @@ pub use meridian_raft::LogOptions;
 pub use meridian_region as region;
 pub use meridian_region::{PlantedBug, PlantedBugs};
 /// How often the rows of tables that change are counted.
-pub use meridian_sql::statistics::Attention;
+pub use meridian_sql::session::Attention;
 /// Sessions: what `server` and `sim` run statements with.
 pub use meridian_sql::{env as sql_env, session};
 pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};

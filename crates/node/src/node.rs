@@ -35,8 +35,8 @@ use meridian_raft as raft;
 use meridian_region::Owner;
 use meridian_region::PlantedBugs;
 use meridian_sql::catalog::{Group, bootstrap};
+use meridian_sql::session::Attention;
 use meridian_sql::session::{self, SessionFactory};
-use meridian_sql::statistics::Attention;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -419,8 +419,8 @@ impl Node {
     /// Goes on with the schema jobs of nodes that died, and counts the rows of tables that change,
     /// beside these sessions.
     pub fn run_jobs(&self, sessions: &Arc<session::Shared>, attention: Attention) {
-        self.spawn(meridian_sql::catalog::jobs::adopt(self.env(), sessions.clone()));
-        self.spawn(meridian_sql::statistics::keep_up(self.env(), sessions.clone(), attention));
+        self.spawn(session::adopt(self.env(), sessions.clone()));
+        self.spawn(session::keep_up(self.env(), sessions.clone(), attention));
     }
 
     /// Starts a task that ends with the node.

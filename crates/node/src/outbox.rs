@@ -132,7 +132,7 @@ pub(crate) async fn deliver(shared: Arc<Shared>, group: GroupId, message: Ballot
     }
 }
 
-/// Nobody asks a group that was deleted for anything that it owes (`sql::catalog::jobs::doomed`),
+/// Nobody asks a group that was deleted for anything that it owes (`sql::jobs::doomed`),
 /// except where an operator has ended a transaction in its place. It will ask for nothing either:
 /// so it counts as having acknowledged.
 fn answer_for_deleted(shared: &Shared, group: GroupId, message: &BallotMessage) {

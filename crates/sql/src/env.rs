@@ -2,9 +2,10 @@
 //! implement them in memory.
 
 use crate::catalog::{Catalog, CatalogChange};
+pub use crate::rows::*;
 use bytes::Bytes;
 use meridian_base::{
-    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, SessionId, Timestamp, Write,
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, Write,
 };
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -108,70 +109,6 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn metrics(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
-}
-
-/// See [`Environment::locality`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeLocality {
-    pub node: NodeId,
-    pub region: String,
-    pub zone: String,
-    /// Where clients connect: `host:port`.
-    pub sql_addr: String,
-    pub is_live: bool,
-}
-
-/// See [`Environment::sessions`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionRow {
-    pub session: SessionId,
-    pub user: String,
-    pub database: String,
-    pub application: String,
-    pub state: &'static str,
-    pub query: String,
-}
-
-/// A transaction that is prepared at a group. See [`Environment::transactions`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransactionRow {
-    pub id: String,
-    pub gateway: NodeId,
-    pub group: String,
-    pub age_micros: u64,
-    pub participants: Vec<String>,
-    /// Whose votes are missing.
-    pub waits_for: Vec<String>,
-    /// Why they are, for each; or what else it waits for.
-    pub why: Vec<String>,
-}
-
-/// A group and its replicas. See [`Environment::groups`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupRow {
-    pub group: GroupId,
-    /// `None` while nobody answers for it.
-    pub primary: Option<NodeId>,
-    pub voters: Vec<NodeId>,
-    pub non_voters: Vec<NodeId>,
-    /// What keeps the replicas from being where they belong, if they are not.
-    pub waits_for: Option<String>,
-    /// The version of the catalog that the group certifies with.
-    pub certifies_with: SchemaVersion,
-    /// The groups that something names which is prepared here, or has committed here and is not
-    /// acknowledged by all.
-    pub names: Vec<GroupId>,
-    /// Of the catalog's group: the schema step under way waits for the schema leases of groups that
-    /// do not answer.
-    pub step: Option<StepRow>,
-}
-
-/// What a schema step waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepRow {
-    pub groups: Vec<GroupId>,
-    /// Until their leases have run out.
-    pub left: std::time::Duration,
 }
 
 /// How a transaction starts.

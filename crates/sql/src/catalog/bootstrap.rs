@@ -46,7 +46,7 @@ fn new_database(id: DescriptorId, name: &str, region: &str) -> Database {
 }
 
 /// The schema every database starts with.
-pub(super) fn public_schema(id: DescriptorId, database: DescriptorId) -> Schema {
+pub(crate) fn public_schema(id: DescriptorId, database: DescriptorId) -> Schema {
     Schema { id, database, name: "public".into(), owner: ROOT_ROLE.into(), comment: Some("standard public schema".into()) }
 }
 

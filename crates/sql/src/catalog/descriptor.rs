@@ -1,10 +1,10 @@
 //! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so
 //! every change of a shape here is a change of the data directory's format.
 
-use super::jobs::JobRecord;
+use super::job::JobRecord;
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
-use meridian_base::{ColumnMask, DescriptorId, GroupId, NodeId};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId};
 use meridian_placement::Survival;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub enum Descriptor {
     Group(Group),
     Job(JobRecord),
     /// A group that holds no rows any more. It still answers for the transactions that it voted in,
-    /// and is deleted when no other group names it ([`super::jobs::doomed`]). Nothing is homed
+    /// and is deleted when no other group names it ([`crate::jobs::doomed`]). Nothing is homed
     /// there.
     Leaving(Group),
     /// What is known about the rows of a table.
@@ -224,7 +224,7 @@ pub enum Homes {
     ByRow(Vec<Partition>),
 }
 
-/// The other homes of a table that is changing its locality (`catalog::jobs::move_table`).
+/// The other homes of a table that is changing its locality (`jobs::move_table`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Move {
     pub homes: Homes,
@@ -284,7 +284,7 @@ pub struct Identity {
 }
 
 /// A column whose values have to be written into the rows that are there already appears in steps
-/// (`catalog::jobs::fill`); two adjacent ones may be in use at once.
+/// (`jobs::fill`); two adjacent ones may be in use at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ColumnState {
     Public,
@@ -523,4 +523,15 @@ impl Table {
     pub fn column(&self, name: &str) -> Option<(u32, &Column)> {
         self.live_columns().find(|(_, c)| c.name == name)
     }
+}
+
+/// The column that says where a row lives, where no other is named.
+pub const REGION_COLUMN: &str = "crdb_region";
+/// What that column gets in new rows, as SQL.
+pub(crate) const REGION_DEFAULT: &str = "default_to_database_primary_region(gateway_region())::crdb_internal_region";
+
+/// 55006: a region that is being dropped takes nothing new.
+pub(crate) fn being_dropped(region: &str) -> Error {
+    Error::sql("55006", format!("region \"{region}\" is being dropped"))
+        .hint("Choose another region, or wait until the ALTER DATABASE that drops it has ended.")
 }

@@ -10,12 +10,15 @@
 
 use super::{Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
 use crate::catalog::system::{self, SystemTable};
-use crate::parse::IndexName;
+use crate::parse::{IndexName, fold, truncate};
+use crate::types::{CatalogView, EvalContext, Regions};
 use meridian_base::{DescriptorId, Error, GroupId, Result};
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::ObjectName;
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::LazyLock;
 
 /// What the meaning of an unqualified name depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -122,24 +125,6 @@ impl fmt::Display for Name {
         }
         f.write_str(&self.name)
     }
-}
-
-/// An identifier as the catalog stores it: folded unless quoted, at most 63 bytes (PostgreSQL
-/// manual 4.1.1).
-pub fn fold(ident: &Ident) -> String {
-    truncate(if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() })
-}
-
-/// Cuts at 63 bytes, on a character boundary.
-pub fn truncate(mut name: String) -> String {
-    if name.len() > 63 {
-        let mut end = 63;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
-    name
 }
 
 macro_rules! handle {
@@ -418,4 +403,23 @@ impl Catalog {
     fn child(&self, parent: DescriptorId, name: &str) -> Option<&Descriptor> {
         self.descriptors.get(self.by_name.get(&(parent, name.to_string()))?).map(|d| &**d)
     }
+}
+
+impl CatalogView for Catalog {
+    fn regions(&self, database: &str) -> Option<Regions<'_>> {
+        let database = self.find_database(database).filter(|d| d.is_multi_region)?;
+        Some(Regions { primary: &database.primary_region, all: &database.regions, dropping: &database.dropping })
+    }
+    fn has_schema(&self, database: &str, schema: &str) -> bool {
+        let database = self.find_database(database).map(|d| d.id);
+        system::is_system_schema(schema) || database.is_some_and(|d| self.find_schema(d, schema).is_some())
+    }
+}
+
+/// The catalog that a statement was planned with. (Without one, as in a constant's context: an empty
+/// one.)
+pub fn catalog_of(ctx: &EvalContext) -> &Catalog {
+    static EMPTY: LazyLock<Catalog> = LazyLock::new(Catalog::default);
+    let view: &dyn Any = &*ctx.catalog;
+    view.downcast_ref().unwrap_or(&EMPTY)
 }

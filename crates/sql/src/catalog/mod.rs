@@ -5,13 +5,14 @@
 //! (`Environment::change_catalog`) and every node into its next `Catalog`.
 
 pub mod bootstrap;
-pub mod ddl;
+pub mod declared;
 pub mod descriptor;
-pub mod jobs;
+pub mod expression;
+pub mod functions;
+pub mod job;
 pub mod lookup;
 mod reached;
 pub mod sequences;
-pub mod show;
 pub mod system;
 pub mod zones;
 
@@ -165,7 +166,7 @@ impl Catalog {
         self.statistics.get(&table).map(|(id, _)| *id)
     }
 
-    fn put(&mut self, d: Descriptor, version: SchemaVersion) {
+    pub(crate) fn put(&mut self, d: Descriptor, version: SchemaVersion) {
         let id = d.id();
         self.remove(id, version);
         if let Some(name) = d.name() {
@@ -180,7 +181,7 @@ impl Catalog {
     }
 
     /// What another descriptor has taken over in the same step, such as its name, stays with that one.
-    fn remove(&mut self, id: DescriptorId, version: SchemaVersion) {
+    pub(crate) fn remove(&mut self, id: DescriptorId, version: SchemaVersion) {
         if let Some(old) = self.descriptors.remove(&id) {
             if let Some(name) = old.name()
                 && let Entry::Occupied(named) = self.by_name.entry((old.parent(), name.to_string()))

@@ -1,6 +1,6 @@
 //! Which indexes somebody can reach: what garbage collection leaves alone.
 
-use super::ddl::Job;
+use super::job::Job;
 use super::{Catalog, CatalogChange, Descriptor, bootstrap};
 use meridian_base::{Error, Result};
 use std::collections::BTreeSet;

@@ -2,10 +2,10 @@
 //! regions, survival goals and localities; nobody configures it.
 
 use super::lookup::{Name, Names};
-use super::system::quote;
 use super::{Catalog, Database, Group, GroupKind, Table};
 use crate::parse::ShowOf;
 use crate::parse::ast::{Ident, ObjectName};
+use crate::types::functions::text::quote_ident as quote;
 use meridian_base::{GroupId, Result};
 use meridian_placement::Survival;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Grouping.
 
-use super::bulk::Bulk;
 use super::op::{Frame, Op, Row, all_true, at_once, compare_keys, eval_all, eval_scalar, sort_by};
 use super::{BATCH, Runtime};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::physical::{AggPlan, Node, Scalar};
 use crate::types::Datum;
 use crate::types::functions::Accumulator;

@@ -185,7 +185,7 @@ async fn parent_gone<T: Transaction>(
             FkAction::SetDefault => {
                 for c in &fk.columns {
                     changed[*c as usize] = match &child.defaults[*c as usize] {
-                        Some(e) => super::eval::eval_constant(e, rt.ctx.eval)?,
+                        Some(e) => crate::plan::eval::eval_constant(e, rt.ctx.eval)?,
                         None => Datum::Null,
                     };
                 }

@@ -13,12 +13,12 @@
 
 use super::Runtime;
 use super::cascade;
-use super::eval::{Env, Memo, eval, finish};
 use super::op::{Frame, Row, all_true, collect, eval_all, eval_scalar};
 use super::{infer, prefetch};
 use crate::catalog::{ColumnState, Table};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
+use crate::plan::eval::{Env, Memo, eval, finish};
 use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;

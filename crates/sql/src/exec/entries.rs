@@ -8,9 +8,9 @@
 //! The primary key's columns end a secondary key unless the index is unique and none of its columns
 //! is `NULL`: then the entry itself says that the value is taken.
 
-use super::eval::{Env, Memo, eval, finish, is_true};
 use crate::catalog::{Index, IndexState};
 use crate::plan::TablePlan;
+use crate::plan::eval::{Env, Memo, eval, finish, is_true};
 use crate::types::keys::{decode_key_column, encode_key_column};
 use crate::types::{Datum, EvalContext, RowView, Stored, Type, encode_row};
 use bytes::{BufMut, Bytes, BytesMut};

@@ -2,13 +2,13 @@
 
 use super::regions::{Note, Regions, Trips};
 use super::{Affected, ExecContext, Execution, Fetched, Nowhere, Stat};
-use crate::catalog::show::Computed;
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
 use crate::plan::physical::{DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
 use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
+use crate::show::Computed;
 use crate::types::{Datum, EvalContext, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, GroupId, Result};

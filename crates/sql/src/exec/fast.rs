@@ -1,10 +1,10 @@
 //! Point statements without operators: from parameters to a key to the stored row to the socket's
 //! buffer, or to one write.
 
-use super::eval::{Env, Memo, eval, finish};
 use super::op::Frame;
 use super::{Affected, ExecContext, RowSink, Runtime, Shared, cascade, dml, groups};
 use crate::env::Transaction;
+use crate::plan::eval::{Env, Memo, eval, finish};
 use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
 use crate::plan::{FastKind, FastPlan};
 use crate::types::keys::encode_key_column;

@@ -5,11 +5,11 @@
 //!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
 //!   for a whole batch of left rows at once: one round trip if the group is far away.
 
-use super::bulk::Bulk;
 use super::groups::{self, Groups};
 use super::op::{Frame, Kept, Op, Row, State, all_true, collect, eval_all};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::physical::{KeyPart, Node, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;

@@ -7,11 +7,9 @@
 
 mod aggregate;
 mod api;
-mod bulk;
 mod cascade;
 mod dml;
 pub(crate) mod entries;
-pub(crate) mod eval;
 mod explain;
 mod fast;
 pub(crate) mod groups;
@@ -33,10 +31,10 @@ pub(crate) use dml::contains_nulls;
 pub use entries::{Entry, split_entry};
 
 use crate::env::Transaction;
+use crate::plan::eval::Memo;
 use crate::plan::{Plan, Prepared, TablePlan, Tag};
 use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
-use eval::Memo;
 use meridian_base::{Error, Result};
 use op::{Kept, Op, Row};
 use std::collections::{BTreeMap, HashMap};

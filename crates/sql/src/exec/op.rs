@@ -1,9 +1,9 @@
 //! Operators: the state of a running plan.
 
-use super::bulk::Bulk;
-use super::eval::{Env, Members, Memo, Missing, Rows, Stop, eval, holds, is_true};
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, scan, sets, size, window};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
+use crate::plan::eval::{Env, Members, Memo, Missing, Rows, Stop, eval, holds, is_true};
 use crate::plan::expr::{Expr, Quantifier, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
 use crate::plan::physical::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
@@ -15,9 +15,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-pub(crate) type Row = Vec<Datum>;
-/// Rows that a statement holds.
-pub(crate) type Kept = Bulk<Vec<Row>>;
+pub(crate) use crate::plan::eval::{Kept, Row};
 /// The values a correlated plan was started with.
 pub(crate) type Frame = Arc<[Datum]>;
 

@@ -8,9 +8,9 @@
 //! `EXPLAIN ANALYZE` counts.
 
 use super::dml::{Reach, reach};
-use super::eval::{Env, Memo, eval, finish};
 use super::groups::Groups;
 use crate::catalog::{Catalog, Descriptor, Group, GroupKind, Table};
+use crate::plan::eval::{Env, Memo, eval, finish};
 use crate::plan::expr::Expr;
 use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan};
 use crate::types::{Datum, EvalContext};

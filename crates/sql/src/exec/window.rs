@@ -2,9 +2,9 @@
 //! at a frame of rows around each.
 
 use super::Runtime;
-use super::bulk::Bulk;
 use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar, sort_by};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::physical::{BoundPlan, Node, WindowPlan};
 use crate::plan::rel::WindowFunction;
 use crate::types::Datum;

@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
     /// A qualified name as folded strings.
     pub(super) fn path(&mut self) -> Result<Vec<String>> {
         let name = self.object_name()?;
-        Ok(name.0.iter().filter_map(|p| p.as_ident()).map(crate::catalog::lookup::fold).collect())
+        Ok(name.0.iter().filter_map(|p| p.as_ident()).map(super::fold).collect())
     }
     /// An integer, with sign.
     pub(super) fn integer(&mut self) -> Result<i64> {

@@ -3,7 +3,6 @@
 
 use super::cursor::Cursor;
 use super::statement::*;
-use crate::catalog::jobs::Control;
 use meridian_base::{Error, Result};
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
@@ -471,7 +470,7 @@ fn show_of(c: &mut Cursor) -> Result<ShowOf> {
         // All indexes are where their table is.
         _ if c.take(&["index"]) => {
             let (table, _) = index_name(c)?;
-            ShowOf::Table(table.0.iter().filter_map(|p| p.as_ident()).map(crate::catalog::lookup::fold).collect())
+            ShowOf::Table(table.0.iter().filter_map(|p| p.as_ident()).map(super::fold).collect())
         }
         _ => return c.fail(),
     })

@@ -18,10 +18,12 @@ mod cursor;
 mod extra;
 mod fingerprint;
 mod foreign;
+mod ident;
 mod rewrite;
 mod statement;
 
 pub use fingerprint::{Fingerprint, Literal, LiteralKind, fingerprint};
+pub use ident::{fold, truncate};
 pub use sqlparser::ast;
 pub use statement::*;
 

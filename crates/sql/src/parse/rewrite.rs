@@ -2,9 +2,9 @@
 //! it sees the tokens.
 
 use super::cursor::Cursor;
+use super::fold;
 use super::statement::{AsOfSystemTime, Locality, Overriding, RowLocks};
 use super::{Place, cockroach, expression_at_start, extra};
-use crate::catalog::lookup::fold;
 use crate::types::functions::text::RESERVED;
 use meridian_base::{Error, Result};
 use sqlparser::ast;

@@ -1,7 +1,6 @@
 //! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not
 //! know.
 
-use crate::catalog::jobs::Control;
 use sqlparser::ast;
 use std::borrow::Cow;
 
@@ -337,4 +336,12 @@ pub struct TransactionModes {
     pub isolation: Option<&'static str>,
     pub read_only: Option<bool>,
     pub deferrable: Option<bool>,
+}
+
+/// What a client may do to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    Pause,
+    Resume,
+    Cancel,
 }

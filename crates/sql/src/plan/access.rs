@@ -1,10 +1,10 @@
 //! How to reach the rows of a table: which index, which part of it.
 
 use super::estimate::{self, Known};
-use super::expr::{Cmp, ColId, Expr, Meets};
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Index, IndexState};
+use crate::plan::expr::{Cmp, ColId, Expr, Meets};
 use crate::types::{Datum, Type};
 use std::collections::BTreeSet;
 

@@ -4,9 +4,11 @@
 use super::bind_expr::kind;
 use super::bind_query::SETS_HINT;
 use super::binder::{Binder, Scope, Typed};
-use super::expr::*;
 use super::rel::{AggCall, Bound, Frame, SortKey, WindowCall, WindowFunction};
-use crate::catalog::lookup::{Name, fold};
+use crate::catalog::functions::FUNCTIONS;
+use crate::catalog::lookup::Name;
+use crate::parse::fold;
+use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
 use crate::types::functions::{self, FunctionKind};
 use crate::types::{CastContext, Datum, Type};
@@ -24,7 +26,7 @@ impl Binder<'_> {
     /// A call by name with bound arguments.
     pub(crate) fn call_typed(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
         let types: Vec<Type> = args.iter().map(|a| a.ty.clone()).collect();
-        let f = functions::resolve_function(name, &types)?;
+        let f = FUNCTIONS.resolve_function(name, &types)?;
         self.apply(f, args)
     }
 
@@ -92,7 +94,7 @@ impl Binder<'_> {
                     return Err(Error::sql("42809", format!("{what} specified, but {name} is not an aggregate function")));
                 }
                 if let [arg] = args.as_slice()
-                    && functions::kind_of(&name).is_none()
+                    && FUNCTIONS.kind_of(&name).is_none()
                     && let Some(ty) = Type::from_name(&name)
                 {
                     // `float8(x)`: a cast written as a call.
@@ -256,7 +258,7 @@ impl Binder<'_> {
 
     fn resolve_aggregate(&mut self, name: &str, args: Vec<Typed>) -> Result<(functions::Aggregate, Vec<Expr>)> {
         let types: Vec<Type> = args.iter().map(|a| a.ty.clone()).collect();
-        let aggregate = functions::resolve_aggregate(name, &types)?;
+        let aggregate = FUNCTIONS.resolve_aggregate(name, &types)?;
         let args = (args.into_iter().zip(aggregate.args.clone()))
             .map(
                 |(a, to)| if to == Type::Unknown { Ok(self.settle(a)?.expr) } else { self.coerce(a, &to, CastContext::Implicit) },
@@ -284,7 +286,7 @@ impl Binder<'_> {
     }
     pub(crate) fn resolve_set(&mut self, name: &str, args: Vec<Typed>) -> Result<(functions::SetFunction, Vec<Expr>)> {
         let types: Vec<Type> = args.iter().map(|a| a.ty.clone()).collect();
-        let f = functions::resolve_set_function(name, &types)?;
+        let f = FUNCTIONS.resolve_set_function(name, &types)?;
         let args = (args.into_iter().zip(f.args.clone()))
             .map(
                 |(a, to)| if to == Type::Unknown { Ok(self.settle(a)?.expr) } else { self.coerce(a, &to, CastContext::Implicit) },

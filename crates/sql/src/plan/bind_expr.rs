@@ -2,7 +2,8 @@
 
 use super::binder::{Binder, Typed};
 use super::dml::row_items;
-use super::expr::*;
+use crate::catalog::functions::FUNCTIONS;
+use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
 use crate::types::functions::{self, FunctionKind};
 use crate::types::{CastContext, Datum, Type};
@@ -204,7 +205,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn data_type(&mut self, ty: &ast::DataType) -> Result<Type> {
-        crate::catalog::ddl::type_from_ast(ty)
+        crate::catalog::declared::type_from_ast(ty)
     }
 
     fn value(&mut self, v: &Value) -> Result<Typed> {
@@ -286,7 +287,7 @@ impl Binder<'_> {
             _ => return Err(Error::unsupported(format!("operator {op} is not supported"))),
         };
         let arg = self.expr(e)?;
-        let f = functions::resolve_operator(name, std::slice::from_ref(&arg.ty))?;
+        let f = FUNCTIONS.resolve_operator(name, std::slice::from_ref(&arg.ty))?;
         self.apply(f, vec![arg])
     }
 
@@ -324,7 +325,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn operator_typed(&mut self, name: &str, l: Typed, r: Typed, left: &Ast) -> Result<Typed> {
-        let f = functions::resolve_operator(name, &[l.ty.clone(), r.ty.clone()]).map_err(|e| self.at_operator(e, left))?;
+        let f = FUNCTIONS.resolve_operator(name, &[l.ty.clone(), r.ty.clone()]).map_err(|e| self.at_operator(e, left))?;
         self.apply(f, vec![l, r]).map_err(|e| self.at_operator(e, left))
     }
 
@@ -351,7 +352,7 @@ impl Binder<'_> {
 
     /// How two types meet in an operator: the operator, and what each side is cast to.
     pub(super) fn meets(&mut self, op: &str, left: &Type, right: &Type) -> Result<(Meets, Type, Type)> {
-        let f = functions::resolve_operator(op, &[left.clone(), right.clone()])?;
+        let f = FUNCTIONS.resolve_operator(op, &[left.clone(), right.clone()])?;
         if f.result != Type::Bool {
             return Err(Error::sql("42809", "op ANY/ALL (array) requires operator to yield boolean"));
         }
@@ -726,7 +727,7 @@ fn operator_name(op: &BinaryOperator) -> Result<String> {
 
 /// The registry's kind of a function, window functions and syntax excluded.
 pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
-    functions::kind_of(name)
+    FUNCTIONS.kind_of(name)
 }
 
 /// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign

@@ -3,15 +3,17 @@
 use super::bind_call::{argument, function_name};
 use super::bind_query::OutCol;
 use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
-use super::expr::*;
 use super::locks::{self, Locks, locking_of};
 use super::rel::*;
-use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef, fold};
-use crate::catalog::show::{Computed, Show};
+use crate::catalog::functions::FUNCTIONS;
+use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef};
 use crate::catalog::{Column, Descriptor, GroupKind};
 use crate::env::Locking;
+use crate::parse::fold;
+use crate::plan::expr::*;
+use crate::show::{Computed, Show};
 use crate::types::Type;
-use crate::types::functions::{self, FunctionKind};
+use crate::types::functions::FunctionKind;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
@@ -359,7 +361,7 @@ impl Binder<'_> {
         let table = alias.map_or_else(|| name.to_string(), |a| fold(&a.name));
         self.refuse_lock(locks, &table, "a function")?;
         let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
-        let (rel, columns, cols) = if functions::kind_of(name) == Some(FunctionKind::Set) {
+        let (rel, columns, cols) = if FUNCTIONS.kind_of(name) == Some(FunctionKind::Set) {
             let (f, args) = self.resolve_set(name, args)?;
             let mut columns = f.columns.clone();
             if ordinality {

@@ -3,10 +3,11 @@
 use super::bind_call::sort_key;
 use super::bind_expr::unnest;
 use super::binder::{Binder, CteBinding, CteKind, Scope, ScopeCol, Typed};
-use super::expr::*;
 use super::locks::{self, Locks, clause, not_united};
 use super::rel::*;
-use crate::catalog::lookup::{Name, fold};
+use crate::catalog::lookup::Name;
+use crate::parse::fold;
+use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
 use crate::types::{CastContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
@@ -855,10 +856,10 @@ fn figure(e: &Ast) -> Option<String> {
         Ast::Function(f) => fold(f.name.0.last()?.as_ident()?),
         Ast::Cast { expr, data_type, .. } => {
             return named(expr).or_else(|| {
-                crate::catalog::ddl::type_from_ast(data_type).ok().map(|t| t.element().unwrap_or(&t).internal_name())
+                crate::catalog::declared::type_from_ast(data_type).ok().map(|t| t.element().unwrap_or(&t).internal_name())
             });
         }
-        Ast::TypedString(t) => crate::catalog::ddl::type_from_ast(&t.data_type).ok()?.internal_name(),
+        Ast::TypedString(t) => crate::catalog::declared::type_from_ast(&t.data_type).ok()?.internal_name(),
         Ast::Value(ast::ValueWithSpan { value: ast::Value::Boolean(_), .. }) => "bool".into(),
         Ast::Interval(_) => "interval".into(),
         Ast::Case { else_result, .. } => else_result.as_deref().and_then(named).unwrap_or_else(|| "case".into()),

@@ -1,10 +1,10 @@
 //! The state of binding one statement: parameters, scopes, fresh names; and how names are found.
 
 use super::PlanContext;
-use super::expr::{ColId, Expr};
 use super::rel::{AggCall, Cte, WindowCall};
-use crate::exec::eval::eval_constant;
 use crate::parse;
+use crate::plan::eval::eval_constant;
+use crate::plan::expr::{ColId, Expr};
 use crate::types::cast::{can_cast, cast};
 use crate::types::functions::SetFunction;
 use crate::types::{CastContext, Datum, Type};
@@ -257,7 +257,7 @@ impl<'a> Binder<'a> {
         {
             return Ok(expr);
         }
-        let cast = Expr::Cast(Box::new(super::expr::CastExpr { expr, from, to: to.clone(), context }));
+        let cast = Expr::Cast(Box::new(crate::plan::expr::CastExpr { expr, from, to: to.clone(), context }));
         Ok(self.fold(cast))
     }
     /// Computes what does not depend on anything; errors are left for when it runs.
@@ -292,7 +292,7 @@ impl<'a> Binder<'a> {
     /// Finds a column by its (qualified) name.
     pub(crate) fn column(&mut self, parts: &[Ident]) -> Result<Typed> {
         let span = parts[0].span;
-        let names: Vec<String> = parts.iter().map(crate::catalog::lookup::fold).collect();
+        let names: Vec<String> = parts.iter().map(crate::parse::fold).collect();
         let found = match names.as_slice() {
             [name] => self.unqualified(name),
             [table, name] => self.qualified(None, table, name),

@@ -2,13 +2,14 @@
 
 use super::bind_query::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
-use super::expr::{ColId, Expr, same_option};
 use super::rel::Rel;
 use super::table::{ForeignKeys, TablePlan};
-use crate::catalog::lookup::{Name, TableRef, fold};
+use crate::catalog::lookup::{Name, TableRef};
 use crate::catalog::{ColumnState, FkAction, ForeignKey};
 use crate::env::{Locking, OnLocked};
 use crate::parse::Overriding;
+use crate::parse::fold;
+use crate::plan::expr::{ColId, Expr, same_option};
 use crate::types::CastContext;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
@@ -454,7 +455,7 @@ impl Binder<'_> {
                             for (o, c) in ordinals.into_iter().zip(out) {
                                 // Each column is a subquery of its own over the same relation.
                                 let one = Rel::Project { input: Box::new(rel.clone()), exprs: vec![(c.id, Expr::Column(c.id))] };
-                                let e = self.make_subquery(super::expr::SubqueryKind::Scalar, one);
+                                let e = self.make_subquery(crate::plan::expr::SubqueryKind::Scalar, one);
                                 let value = self.assign(Typed::new(e, c.ty), plan, o)?;
                                 set.push((o, value));
                             }

@@ -6,9 +6,9 @@
 //! measured over tables of 10,000 to 1,000,000 rows, and the way to rows in other regions.
 
 use super::access::{Part, Path, Place, Range};
-use super::expr::{Cmp, ColId, Expr};
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
+use crate::plan::expr::{Cmp, ColId, Expr};
 use crate::statistics::{ColumnStatistics, TableStatistics, key_of};
 use crate::types::{Datum, Type};
 use std::cell::Cell;

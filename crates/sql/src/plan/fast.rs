@@ -1,7 +1,7 @@
 //! Recognises the statements that one function runs (design: performance, «enum plans»).
 
-use super::expr::Expr;
 use super::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
+use crate::plan::expr::Expr;
 use std::sync::Arc;
 
 /// A point statement: its whole plan, known to have one of these shapes.

@@ -5,10 +5,11 @@
 //! locked rows come up to there with the rows.
 
 use super::binder::Binder;
-use super::expr::{ColId, Expr};
 use super::rel::{JoinKind, Rel};
-use crate::catalog::lookup::{TableRef, fold};
+use crate::catalog::lookup::TableRef;
 use crate::env::{Locking, OnLocked};
+use crate::parse::fold;
+use crate::plan::expr::{ColId, Expr};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, Spanned};
 use std::collections::BTreeSet;

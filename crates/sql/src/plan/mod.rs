@@ -21,6 +21,7 @@ mod bind_query;
 mod binder;
 mod dml;
 mod estimate;
+pub(crate) mod eval;
 pub(crate) mod expr;
 mod fast;
 mod locks;
@@ -132,7 +133,7 @@ pub fn evaluate(e: &ast::Expr, ty: &Type, ctx: &PlanContext) -> Result<Datum> {
     let mut b = Binder::new(*ctx, "", &[]);
     b.scopes.push(Scope { no_aggregates: Some("EXECUTE parameters"), ..Scope::default() });
     let expr = b.expr_as(e, ty, crate::types::CastContext::Assignment)?;
-    crate::exec::eval::eval_constant(&expr, ctx.eval)
+    crate::plan::eval::eval_constant(&expr, ctx.eval)
 }
 
 /// The value of a default, if it is the same in every row of a statement.
@@ -141,7 +142,7 @@ pub fn stable_default(text: &str, ty: &Type, ctx: &PlanContext) -> Result<Option
     let expr = b.expr_as(&crate::parse::parse_expression(text)?, ty, crate::types::CastContext::Assignment)?;
     match expr.is_volatile() || expr.needs_executor() {
         true => Ok(None),
-        false => crate::exec::eval::eval_constant(&expr, ctx.eval).map(Some),
+        false => crate::plan::eval::eval_constant(&expr, ctx.eval).map(Some),
     }
 }
 

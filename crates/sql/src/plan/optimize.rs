@@ -2,9 +2,9 @@
 
 use super::access;
 use super::estimate::{self, Known};
-use super::expr::{Cmp, ColId, Expr, SubqueryBody};
 use super::rel::{Cte, JoinKind, Rel, SetOp};
 use crate::env::OnLocked;
+use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody};
 use crate::types::Datum;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

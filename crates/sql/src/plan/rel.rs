@@ -1,11 +1,11 @@
 //! Logical plans: relations over columns named by [`ColId`]s.
 
 use super::dml::Dml;
-use super::expr::{ColId, Expr, SubqueryBody, same_all, same_option};
 use super::locks::LockedTable;
 use crate::catalog::lookup::TableRef;
-use crate::catalog::show::Computed;
 use crate::env::Locking;
+use crate::plan::expr::{ColId, Expr, SubqueryBody, same_all, same_option};
+use crate::show::Computed;
 use crate::types::functions::{Aggregate, SetFunction};
 use std::collections::BTreeSet;
 use std::sync::Arc;

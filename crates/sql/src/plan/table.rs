@@ -2,13 +2,13 @@
 //! keys, bound to ordinals.
 
 use super::binder::{Binder, Scope};
-use super::expr::Expr;
 use super::physical::Scalar;
 use super::rel::Rel;
 use crate::catalog::lookup::TableRef;
-use crate::catalog::system::quote;
 use crate::catalog::{Column, ColumnState, Descriptor, FkAction, ForeignKey, MoveState};
 use crate::env::Locking;
+use crate::plan::expr::Expr;
+use crate::types::functions::text::quote_ident as quote;
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ impl Binder<'_> {
     pub(crate) fn default_of(&mut self, table: &TableRef, ordinal: u32) -> Result<Option<Expr>> {
         let column = &table.columns[ordinal as usize];
         if let Some(identity) = &column.identity {
-            use super::expr::{SequenceCall, SequenceOp, SequenceTarget};
+            use crate::plan::expr::{SequenceCall, SequenceOp, SequenceTarget};
             self.descriptors.insert(identity.sequence);
             let target = SequenceTarget::Known(identity.sequence);
             let call = SequenceCall { slot: self.slot(), op: SequenceOp::Next, target, args: Vec::new() };

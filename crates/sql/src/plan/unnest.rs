@@ -13,9 +13,9 @@
 
 use super::access;
 use super::estimate::Known;
-use super::expr::{Cmp, ColId, Expr, Meets, Quantifier, Subquery, SubqueryBody, SubqueryKind};
 use super::rel::{JoinKind, Rel};
 use crate::env::Locking;
+use crate::plan::expr::{Cmp, ColId, Expr, Meets, Quantifier, Subquery, SubqueryBody, SubqueryKind};
 use std::collections::BTreeSet;
 
 /// For fewer rows than these a subquery over several tables is run for each: it knows the row's

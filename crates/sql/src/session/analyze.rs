@@ -1,4 +1,4 @@
-//! `ANALYZE`, and the part of `VACUUM` that is one: see [`crate::statistics::analyze`].
+//! `ANALYZE`, and the part of `VACUUM` that is one: see [`crate::analyze`].
 //!
 //! It is no part of a transaction: in a block, or after other statements of a query string, it
 //! counts what is committed, and keeps what it has found whatever becomes of them.
@@ -6,11 +6,11 @@
 use super::Session;
 use super::output::Output;
 use super::run::interruptible;
+use crate::analyze::{self, Pace};
 use crate::catalog::lookup::{Name, Relation, TableRef};
 use crate::env::Environment;
 use crate::parse::Analyze;
 use crate::plan::{PlanContext, TablePlan};
-use crate::statistics::analyze::{self, Pace};
 use meridian_base::{Error, Result};
 
 impl<E: Environment> Session<E> {

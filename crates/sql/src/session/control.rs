@@ -1,17 +1,19 @@
 //! The statements that are about the session itself: transactions, settings, prepared statements,
 //! cursors, and what is accepted because there is nothing to do.
 
+use super::jobs;
 use super::run::interruptible;
 use super::settings;
 use super::simple::Manner;
 use super::system::StatementSystem;
 use super::{Output, OutputColumn, Session};
-use crate::catalog::jobs::{self, Control};
-use crate::catalog::lookup::{Name, fold};
-use crate::catalog::show::Show;
+use crate::catalog::lookup::Name;
 use crate::env::Environment;
+use crate::parse::Control;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
+use crate::parse::fold;
 use crate::parse::{Kind, Statement, TransactionModes};
+use crate::show::Show;
 use crate::types::zone::Zone;
 use crate::types::{Datum, EvalContext, Type};
 use meridian_base::{DescriptorId, Error, Result};

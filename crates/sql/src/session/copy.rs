@@ -1,17 +1,18 @@
 //! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
 
-use super::company::Company;
 use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
 use super::output::{BoxFuture, CopyInput, Output};
 use super::run::{HELD_BYTES_MAX, check_round_trips, confirmed, interruptible, too_much_held};
 use super::system::StatementSystem;
 use super::{Format, Formats, Session};
-use crate::catalog::lookup::{Name, TableRef, fold};
+use crate::catalog::lookup::{Name, TableRef};
 use crate::env::{Environment, Transaction};
 use crate::exec::{self, RowSink};
 use crate::parse::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget};
+use crate::parse::fold;
 use crate::parse::{Statement, parse_one_statement};
 use crate::plan::{self, PlanContext, Prepared};
+use crate::shared::Company;
 use crate::types::{Datum, EvalContext, RowView, Type};
 use bytes::{BufMut, BytesMut};
 use futures::stream::{FuturesUnordered, StreamExt};

@@ -1,6 +1,6 @@
 //! Schema changes, alone and in transaction blocks.
 //!
-//! Alone, a schema change is a step of its own (`catalog::jobs`). In a block it is derived on the
+//! Alone, a schema change is a step of its own (`jobs`). In a block it is derived on the
 //! block's catalog: the one the block began with and what the block changed so far. `COMMIT`
 //! commits all of it as one step.
 //!
@@ -18,15 +18,16 @@
 //! ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at
 //! one timestamp, or neither.
 
-use super::retry::Attempts;
 use super::run::interruptible;
 use super::{Output, Session};
-use crate::catalog::ddl::{self, Ddl, DdlContext, Job};
-use crate::catalog::jobs::{self, Committed, JobContext, Step};
+use crate::catalog::job::Job;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
+use crate::ddl::{self, Ddl, DdlContext};
 use crate::env::{Environment, Transaction};
+use crate::jobs::{self, Committed, JobContext, Step};
 use crate::parse::{Kind, Statement};
 use crate::plan::Prepared;
+use crate::shared::retry::Attempts;
 use meridian_base::{DescriptorId, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -242,7 +243,7 @@ impl<E: Environment> Session<E> {
             nodes: &nodes,
             private: &empty,
             jobs: &changes.jobs,
-            eval: &self.eval.with_catalog(&changes.catalog),
+            eval: &self.eval.with_catalog(changes.catalog.clone()),
         };
         ddl::derive(statement, &changes.catalog, &context)
     }

@@ -3,8 +3,6 @@
 //! After an error the caller reports it, skips to the next `Sync` and calls [`Session::sync`]; the
 //! session's own state has already changed accordingly.
 
-use super::plans::Plan;
-use super::retry::Attempts;
 use super::run::{HELD_BYTES_MAX, TagText, declared_types, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
@@ -12,6 +10,8 @@ use crate::env::Environment;
 use crate::exec::{Execution, Fetched};
 use crate::parse::{self, Kind, Statement};
 use crate::plan;
+use crate::shared::plans::Plan;
+use crate::shared::retry::Attempts;
 use crate::types::{Datum, EvalContext, Type};
 use bytes::Bytes;
 use meridian_base::{Error, Result};
@@ -351,7 +351,7 @@ impl<E: Environment> Session<E> {
             && let Err(error) = self.commit_block().await
         {
             self.fail(&error, out);
-            out.error(&super::retry::final_error(error));
+            out.error(&crate::shared::retry::final_error(error));
         }
         if self.block.is_none() {
             self.portals.clear();
@@ -390,7 +390,7 @@ impl<E: Environment> Session<E> {
         if self.statements.contains_key(name) {
             return Err(Error::sql("42P05", format!("prepared statement \"{name}\" already exists")));
         }
-        let oids = types.iter().map(|t| Ok(crate::catalog::ddl::type_from_ast(t)?.oid())).collect::<Result<Vec<u32>>>()?;
+        let oids = types.iter().map(|t| Ok(crate::catalog::declared::type_from_ast(t)?.oid())).collect::<Result<Vec<u32>>>()?;
         let declared = declared_types(&oids)?;
         let catalog = self.catalog();
         let prepared = self.prepare(&statement, &catalog, &declared)?;

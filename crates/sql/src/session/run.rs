@@ -1,7 +1,6 @@
 //! Planning a statement through the cache and running it in the open transaction.
 
 use super::output::{BoxFuture, Output};
-use super::plans::{Plan, PlanKey};
 use super::settings::Values;
 use super::system::{StatementSystem, refuse_in_read_only};
 use super::{Formats, Session};
@@ -10,6 +9,7 @@ use crate::env::{Environment, Transaction, TxnOptions};
 use crate::exec::{Affected, ExecOptions, Execution, Fetched, Nowhere, RowSink};
 use crate::parse::Statement;
 use crate::plan::{self, PlanContext, Prepared, Tag};
+use crate::shared::plans::{Plan, PlanKey};
 use crate::types::{Datum, EvalContext, RowView, Type};
 use meridian_base::{Error, ErrorKind, Result, Timestamp, limits};
 use std::fmt::Write as _;

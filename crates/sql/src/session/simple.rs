@@ -1,13 +1,13 @@
 //! The simple protocol: a query string at a time.
 
 use super::aside::is_large;
-use super::retry::{Attempts, final_error};
 use super::run::{TagText, interruptible};
 use super::{Formats, Mark, Output, Session};
-use crate::catalog::ddl;
+use crate::ddl;
 use crate::env::{Environment, Transaction};
 use crate::parse::{self, Kind, Statement, ast};
 use crate::plan;
+use crate::shared::retry::{Attempts, final_error};
 use crate::types::Datum;
 use futures::FutureExt;
 use meridian_base::{Error, Result};
@@ -231,7 +231,7 @@ impl<E: Environment> Session<E> {
         let print = parse::fingerprint(text)?;
         let catalog = self.catalog();
         let types = literal_types(&print);
-        let key = super::plans::PlanKey { text: print.text, types, scope: self.scope };
+        let key = crate::shared::plans::PlanKey { text: print.text, types, scope: self.scope };
         let plan = self.shared.plans.get(&key, &catalog).filter(|plan| !plan.prepared.is_of_values)?;
         let params = self.literals(&print.literals, &plan.prepared)?;
         Some(Simple::Cached { text: text.to_string(), plan, params })
@@ -373,7 +373,7 @@ enum Simple {
     /// The only one of its string, and the cache had its plan.
     Cached {
         text: String,
-        plan: super::plans::Plan,
+        plan: crate::shared::plans::Plan,
         params: Vec<Datum>,
     },
 }

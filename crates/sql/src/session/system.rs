@@ -1,13 +1,13 @@
 //! What expressions and system tables may ask of a session.
 
 use super::settings::Settings;
-use super::shared::{CancelHandle, Shared};
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
 use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
+use crate::shared::{CancelHandle, Shared};
 use crate::types::{EvalContext, System, Type};
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result, SessionId};
@@ -59,7 +59,7 @@ impl<E: Environment> System for SessionSystem<E> {
         self.cancel.check_at(self.env.now_micros())
     }
     fn backend_pid(&self) -> i32 {
-        super::shared::pid(self.session)
+        crate::env::pid(self.session)
     }
     fn stop_backend(&self, pid: i32, ends: bool) -> bool {
         self.shared.stop(pid, ends)

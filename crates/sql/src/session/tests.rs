@@ -114,12 +114,12 @@ async fn rows_written_ahead_are_reached_until_their_block_ends() {
     let held = env.catalog().jobs().next().expect("the reservation").id;
     run(&mut two.a, &["rollback"]).await;
     assert_eq!(env.key_count(), 10, "nobody has ended the reservation");
-    crate::catalog::jobs::take_over(&env, env.catalog().job(held).unwrap(), &two.a.shared).await.unwrap();
+    crate::session::jobs::take_over(&env, env.catalog().job(held).unwrap(), &two.a.shared).await.unwrap();
     assert_eq!(env.key_count(), 0);
     // A reservation that was given up meanwhile ends the block.
     run(&mut two.a, &make).await;
     let held = env.catalog().jobs().find(|job| !job.state.has_ended()).expect("the reservation").id;
-    crate::catalog::jobs::take_over(&env, env.catalog().job(held).unwrap(), &two.a.shared).await.unwrap();
+    crate::session::jobs::take_over(&env, env.catalog().job(held).unwrap(), &two.a.shared).await.unwrap();
     let refused = two.a.query_text("commit").await.expect_err("its rows may be gone");
     assert_eq!(refused.sqlstate(), "40001", "{refused}");
     assert_eq!(env.key_count(), 0);

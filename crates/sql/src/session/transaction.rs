@@ -325,7 +325,7 @@ impl<E: Environment> Session<E> {
             && let Err(e) = self.confirm_block().await
         {
             self.fail(&e, out);
-            return Err(super::retry::final_error(e));
+            return Err(crate::shared::retry::final_error(e));
         }
         self.uncertified.sent();
         Ok(())

@@ -1,21 +1,14 @@
 //! What is known about the rows of tables: how many there are, and how the values of their columns
 //! are distributed.
 //!
-//! [`collect`] counts, [`analyze`] reads a table for it and keeps the result, [`TableStatistics`]
-//! answers the optimizer (`plan::estimate`), [`job`] does it without being asked. Statistics are
-//! estimates of a moment: what a statement answers never depends on them.
+//! [`crate::analyze`] reads a table and counts, [`TableStatistics`] answers the optimizer
+//! (`plan::estimate`), `session::statistics` does it without being asked. Statistics are estimates
+//! of a moment: what a statement answers never depends on them.
 //!
 //! Values are kept as their bytes in a key (`types::keys`): these compare as the values do,
 //! whatever their type.
 
-pub(crate) mod analyze;
-mod collect;
-pub(crate) mod job;
-
-pub(crate) use collect::key_of;
-pub use job::{Attention, keep_up};
-
-use crate::types::Type;
+use crate::types::{Datum, Type, keys};
 use meridian_base::{DescriptorId, Error, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +137,13 @@ fn between(low: &[u8], key: &[u8], high: &[u8]) -> f64 {
     };
     let (low, key, high) = (number(low), number(key), number(high));
     if high <= low { 0.5 } else { ((key - low) / (high - low)).clamp(0.0, 1.0) }
+}
+
+/// A value's bytes as statistics have them.
+pub(crate) fn key_of(value: &Datum, ty: &Type) -> Result<Vec<u8>> {
+    let mut key = Vec::with_capacity(16);
+    keys::encode_key_column(&mut key, value, ty, false, false)?;
+    Ok(key)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use super::zone::Zone;
 use super::{Datum, Type};
-use crate::catalog::Catalog;
 use meridian_base::{Error, Result};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Microseconds from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
@@ -24,7 +24,7 @@ pub struct EvalContext {
     /// `statement_timestamp()`.
     pub statement_time: i64,
     /// The catalog the statement was planned with; what functions over system tables read.
-    pub catalog: Arc<Catalog>,
+    pub catalog: Arc<dyn CatalogView>,
     /// `current_user`, `session_user`.
     pub user: Arc<str>,
     /// `current_database()`.
@@ -63,6 +63,35 @@ pub enum DateOrder {
     Mdy,
     Dmy,
     Ymd,
+}
+
+/// What values may ask the catalog. It is implemented by the catalog, which is made of types and so
+/// lies above them; functions over system tables know which catalog it is.
+pub trait CatalogView: Any + Send + Sync {
+    /// The regions of a database; `None` if it has none, or does not exist.
+    fn regions(&self, database: &str) -> Option<Regions<'_>>;
+    /// Whether a database has a schema, the system's among them.
+    fn has_schema(&self, database: &str, schema: &str) -> bool;
+}
+
+/// The regions of a database, in their order.
+pub struct Regions<'a> {
+    pub primary: &'a str,
+    pub all: &'a [String],
+    /// Those that are being dropped.
+    pub dropping: &'a [String],
+}
+
+/// For tests and constants: there is nothing.
+struct NoCatalog;
+
+impl CatalogView for NoCatalog {
+    fn regions(&self, _: &str) -> Option<Regions<'_>> {
+        None
+    }
+    fn has_schema(&self, _: &str, _: &str) -> bool {
+        false
+    }
 }
 
 /// The impure part of the context, implemented by the session over its environment.
@@ -142,7 +171,7 @@ impl Default for EvalContext {
             zone: Zone::utc(),
             txn_time: 0,
             statement_time: 0,
-            catalog: Arc::default(),
+            catalog: Arc::new(NoCatalog),
             user: "meridian".into(),
             database: "postgres".into(),
             search_path: Arc::from(["public".to_string()]),
@@ -161,8 +190,8 @@ impl std::fmt::Debug for EvalContext {
 
 impl EvalContext {
     /// The same with a newer catalog.
-    pub fn with_catalog(&self, catalog: &Arc<Catalog>) -> EvalContext {
-        EvalContext { catalog: catalog.clone(), ..self.clone() }
+    pub fn with_catalog(&self, catalog: Arc<dyn CatalogView>) -> EvalContext {
+        EvalContext { catalog, ..self.clone() }
     }
     /// `now()` as a datum.
     pub fn now(&self) -> Datum {

@@ -31,7 +31,7 @@ pub mod typeinfo;
 pub mod zone;
 
 pub use cast::CastContext;
-pub use context::{DateOrder, EvalContext, Style, System};
+pub use context::{CatalogView, DateOrder, EvalContext, Regions, Style, System};
 pub use io::Format;
 pub use row::{RowView, Stored, encode_row};
 pub use typeinfo::Category;

@@ -184,7 +184,7 @@ pub(super) fn pg_stat_activity(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("datid", database),
             ("datname", text(&s.database)),
-            ("pid", int(i64::from(crate::session::pid(s.session)))),
+            ("pid", int(i64::from(crate::rows::pid(s.session)))),
             ("usesysid", int(role_oid(&s.user))),
             ("usename", text(&s.user)),
             ("application_name", text(&s.application)),

@@ -2,12 +2,13 @@
 //! `pg_get_viewdef` and `SHOW CREATE TABLE` print.
 
 use super::{quote, relations::visible_indexes};
-use crate::catalog::ddl::{REGION_COLUMN, REGION_DEFAULT, constraint_text, parse_expression};
+use crate::catalog::expression::{constraint_text, parse_expression};
 use crate::catalog::lookup::{Name, Names, Relation};
 use crate::catalog::{
     Catalog, Column, Database, Descriptor, FkAction, ForeignKey, Identity, Index, IndexColumn, IndexState, Locality, Table, View,
     is_implicit_primary,
 };
+use crate::catalog::{REGION_COLUMN, REGION_DEFAULT};
 use crate::types::Type;
 use meridian_base::DescriptorId;
 use meridian_placement::Survival;
@@ -15,7 +16,7 @@ use std::fmt::Write;
 
 /// The ordinals of the columns that a stored expression names.
 pub fn columns_of(table: &Table, expression: &str) -> Vec<u32> {
-    let names = parse_expression(expression).map(|e| crate::catalog::ddl::columns_named(&e)).unwrap_or_default();
+    let names = parse_expression(expression).map(|e| crate::catalog::expression::columns_named(&e)).unwrap_or_default();
     names.iter().filter_map(|n| table.column(n).map(|(o, _)| o)).collect()
 }
 

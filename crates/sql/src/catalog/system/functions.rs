@@ -3,7 +3,7 @@
 
 use super::cluster::{role_oid, roles};
 use super::{describe, types};
-use crate::catalog::lookup::{Name, Names};
+use crate::catalog::lookup::{Name, Names, catalog_of};
 use crate::catalog::{Catalog, Descriptor};
 use crate::types::functions::Call;
 use crate::types::functions::args::Args;
@@ -20,12 +20,12 @@ pub fn names(ctx: &EvalContext) -> Names {
 /// such object.
 pub fn reg_name(ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
     match ty {
-        Type::Regclass => describe::relation_name(&ctx.catalog, &names(ctx), oid),
+        Type::Regclass => describe::relation_name(catalog_of(ctx), &names(ctx), oid),
         Type::Regtype => Type::from_oid(oid).map(|t| t.name()),
         Type::Regnamespace => match oid {
             super::PG_CATALOG_OID => Some(super::PG_CATALOG.to_string()),
             super::INFORMATION_SCHEMA_OID => Some(super::INFORMATION_SCHEMA.to_string()),
-            oid => super::from_oid(oid).and_then(|id| ctx.catalog.schema_by_id(id)).map(|s| super::quote(&s.name)),
+            oid => super::from_oid(oid).and_then(|id| catalog_of(ctx).schema_by_id(id)).map(|s| super::quote(&s.name)),
         },
         Type::Regproc => function_by_oid(oid).map(|def| def.name.to_string()),
         _ => None,
@@ -38,7 +38,7 @@ pub fn reg_oid(ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
         return Ok(oid);
     }
     match ty {
-        Type::Regclass => ctx.catalog.relation(&names(ctx), &Name::parse(name)?).map(|r| r.oid()),
+        Type::Regclass => catalog_of(ctx).relation(&names(ctx), &Name::parse(name)?).map(|r| r.oid()),
         Type::Regtype => {
             let found = Type::from_name(name).map(|t| t.oid());
             found.ok_or_else(|| Error::sql("42704", format!("type \"{name}\" does not exist")))
@@ -48,7 +48,7 @@ pub fn reg_oid(ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
             match name.as_str() {
                 super::PG_CATALOG => Ok(super::PG_CATALOG_OID),
                 super::INFORMATION_SCHEMA => Ok(super::INFORMATION_SCHEMA_OID),
-                name => ctx.catalog.schema(&names(ctx), name).map(|s| super::oid(s.id)),
+                name => catalog_of(ctx).schema(&names(ctx), name).map(|s| super::oid(s.id)),
             }
         }
         Type::Regproc => {
@@ -116,16 +116,17 @@ fn register_definitions(r: &mut Registry) {
     })
     .sees_null();
     for signature in ["text, oid -> text", "text, oid, bool -> text"] {
-        r.scalar("pg_get_expr", signature, |c, a| text(describe::expression(&c.ctx.catalog, &names(c.ctx), a.text(0)?))).stable();
+        r.scalar("pg_get_expr", signature, |c, a| text(describe::expression(catalog_of(c.ctx), &names(c.ctx), a.text(0)?)))
+            .stable();
     }
     r.scalar("pg_get_indexdef", "oid -> text", |c, a| {
-        let found = describe::index_by_oid(&c.ctx.catalog, oid_at(a, 0)?);
-        let schema = found.and_then(|(t, _)| c.ctx.catalog.schema_by_id(t.schema)).map(|s| s.name.as_str());
+        let found = describe::index_by_oid(catalog_of(c.ctx), oid_at(a, 0)?);
+        let schema = found.and_then(|(t, _)| catalog_of(c.ctx).schema_by_id(t.schema)).map(|s| s.name.as_str());
         opt(found.map(|(t, i)| describe::index(t, i, schema)))
     })
     .stable();
     r.scalar("pg_get_indexdef", "oid, int4, bool -> text", |c, a| {
-        let Some((t, i)) = describe::index_by_oid(&c.ctx.catalog, oid_at(a, 0)?) else { return Ok(Datum::Null) };
+        let Some((t, i)) = describe::index_by_oid(catalog_of(c.ctx), oid_at(a, 0)?) else { return Ok(Datum::Null) };
         match a.int(1)? {
             0 => text(describe::index(t, i, None)),
             number => opt(describe::index_column(t, i, number as usize)),
@@ -134,12 +135,12 @@ fn register_definitions(r: &mut Registry) {
     .stable();
     for signature in ["oid -> text", "oid, bool -> text"] {
         r.scalar("pg_get_constraintdef", signature, |c, a| {
-            opt(describe::constraint_by_oid(&c.ctx.catalog, &names(c.ctx), oid_at(a, 0)?))
+            opt(describe::constraint_by_oid(catalog_of(c.ctx), &names(c.ctx), oid_at(a, 0)?))
         })
         .stable();
         r.scalar("pg_get_viewdef", signature, |c, a| {
             let id = super::from_oid(oid_at(a, 0)?);
-            match id.and_then(|id| c.ctx.catalog.descriptors.get(&id)).map(|d| &**d) {
+            match id.and_then(|id| catalog_of(c.ctx).descriptors.get(&id)).map(|d| &**d) {
                 Some(Descriptor::View(v)) => text(describe::view(v)),
                 _ => Ok(Datum::Null),
             }
@@ -153,14 +154,14 @@ fn register_definitions(r: &mut Registry) {
     r.scalar("pg_get_serial_sequence", "text, text -> text", serial_sequence).stable();
     r.scalar("pg_get_userbyid", "oid -> name", |c, a| {
         let oid = oid_at(a, 0)?;
-        let known = roles(&c.ctx.catalog, &c.ctx.user).into_iter().find(|r| role_oid(r) == oid);
+        let known = roles(catalog_of(c.ctx), &c.ctx.user).into_iter().find(|r| role_oid(r) == oid);
         text(known.unwrap_or_else(|| format!("unknown (OID={oid})")))
     })
     .stable();
 }
 
 fn serial_sequence(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
-    let catalog = &c.ctx.catalog;
+    let catalog = catalog_of(c.ctx);
     let names = names(c.ctx);
     let table = catalog.table(&names, &Name::parse(a.text(0)?)?)?;
     let (ordinal, _) = table.column(a.text(1)?).ok_or_else(|| {
@@ -179,7 +180,7 @@ fn serial_sequence(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 
 fn register_visibility(r: &mut Registry) {
     r.scalar("pg_table_is_visible", "oid -> bool", |c, a| {
-        Ok(describe::is_visible(&c.ctx.catalog, &names(c.ctx), oid_at(a, 0)?).map_or(Datum::Null, Datum::Bool))
+        Ok(describe::is_visible(catalog_of(c.ctx), &names(c.ctx), oid_at(a, 0)?).map_or(Datum::Null, Datum::Bool))
     })
     .stable();
     // Everything else is in pg_catalog, which every search path contains.
@@ -196,10 +197,10 @@ fn register_visibility(r: &mut Registry) {
         r.scalar(name, "oid -> bool", |_, _| Ok(Datum::Bool(true))).stable();
     }
     for signature in ["oid -> text", "oid, name -> text"] {
-        r.scalar("obj_description", signature, |c, a| opt(comment(&c.ctx.catalog, oid_at(a, 0)?, 0))).stable();
+        r.scalar("obj_description", signature, |c, a| opt(comment(catalog_of(c.ctx), oid_at(a, 0)?, 0))).stable();
     }
-    r.scalar("shobj_description", "oid, name -> text", |c, a| opt(comment(&c.ctx.catalog, oid_at(a, 0)?, 0))).stable();
-    r.scalar("col_description", "oid, int4 -> text", |c, a| opt(comment(&c.ctx.catalog, oid_at(a, 0)?, a.int(1)?.max(1))))
+    r.scalar("shobj_description", "oid, name -> text", |c, a| opt(comment(catalog_of(c.ctx), oid_at(a, 0)?, 0))).stable();
+    r.scalar("col_description", "oid, int4 -> text", |c, a| opt(comment(catalog_of(c.ctx), oid_at(a, 0)?, a.int(1)?.max(1))))
         .stable();
 }
 
@@ -285,7 +286,7 @@ fn register_sizes(r: &mut Registry) {
         r.scalar(name, "regclass -> int8", |_, _| Ok(Datum::Null)).stable();
     }
     r.scalar("pg_relation_size", "regclass, text -> int8", |_, _| Ok(Datum::Null)).stable();
-    r.scalar("pg_database_size", "name -> int8", |c, a| c.ctx.catalog.database(a.text(0)?).map(|_| Datum::Null)).stable();
+    r.scalar("pg_database_size", "name -> int8", |c, a| catalog_of(c.ctx).database(a.text(0)?).map(|_| Datum::Null)).stable();
     r.scalar("pg_database_size", "oid -> int8", |_, _| Ok(Datum::Null)).stable();
     r.scalar("pg_tablespace_size", "oid -> int8", |_, _| Ok(Datum::Null)).stable();
     r.scalar("pg_size_pretty", "int8 -> text", |_, a| text(size_pretty(a.int(0)?)));

@@ -22,9 +22,9 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use super::Catalog;
-use super::lookup::Names;
-use crate::env::{GroupRow, NodeLocality, SessionRow, TransactionRow};
+use crate::catalog::Catalog;
+use crate::catalog::lookup::Names;
+use crate::rows::{GroupRow, NodeLocality, SessionRow, TransactionRow};
 pub use crate::types::functions::text::{needs_quotes, quote_ident as quote};
 use crate::types::{Datum, Type};
 use futures::future::BoxFuture;

@@ -4,8 +4,9 @@
 use super::SystemContext;
 use super::relations::{alignment, collation};
 use super::rows::{Rows, array, bool, int, text};
+use crate::catalog::functions::FUNCTIONS;
 use crate::types::functions::Volatility;
-use crate::types::functions::registry::{Body, Def, Param, REGISTRY};
+use crate::types::functions::registry::{Body, Def, Param};
 use crate::types::{Category, Datum, Type};
 
 const PG_CATALOG_OID: i64 = super::PG_CATALOG_OID as i64;
@@ -129,7 +130,7 @@ fn param_oid(p: &Param) -> u32 {
 
 /// Every function with its oid.
 pub(super) fn functions() -> impl Iterator<Item = (u32, &'static Def)> {
-    REGISTRY.functions.values().flatten().map(|def| (function_oid(&format!("{}({})", def.name, arguments(def))), def))
+    FUNCTIONS.functions.values().flatten().map(|def| (function_oid(&format!("{}({})", def.name, arguments(def))), def))
 }
 
 pub(super) fn pg_proc(_: &dyn SystemContext) -> Vec<Vec<Datum>> {

@@ -1,8 +1,8 @@
 //! Limits: how far they let what is below them read.
 
-use super::super::expr::{ColId, Expr};
 use super::super::rel::Rel;
 use super::{Built, Compiler, Most, Node, Scalar, Wish};
+use crate::plan::expr::{ColId, Expr};
 use crate::types::Datum;
 use meridian_base::Result;
 use std::collections::BTreeSet;

@@ -1,12 +1,12 @@
 //! Plans that lock rows: in the scan that reads them, or above everything that decides which rows
 //! are in the result.
 
-use super::super::expr::{ColId, Expr};
 use super::super::locks::{LockedTable, check_nullable};
 use super::super::rel::Rel;
 use super::super::table::TablePlan;
 use super::{Built, Compiler, KeyPart, Node, Wish};
 use crate::env::{Locking, OnLocked};
+use crate::plan::expr::{ColId, Expr};
 use meridian_base::{ColumnMask, Error, GroupId, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 
 use super::super::access::{self, Part, Path, Place, Range};
 use super::super::estimate;
-use super::super::expr::{ColId, Expr};
 use super::super::rel::SetOp;
 use super::super::table::TablePlan;
 use super::{Built, Compiler, KeyPart, KeyRangeParts, Node, PlacePlan, Regions, Scan, Wish, satisfies, shift_slots};
 use crate::catalog::lookup::TableRef;
 use crate::env::Locking;
+use crate::plan::expr::{ColId, Expr};
 use meridian_base::{ColumnMask, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Operators and functions: what exists, and which of them a call means (PostgreSQL manual, chapter
 //! 10).
 //!
-//! The planner asks [`resolve_operator`] and [`resolve_function`] with the argument types
+//! The planner asks [`registry::Registry::resolve_operator`] and [`registry::Registry::resolve_function`] with the argument types
 //! (`Type::Unknown` for quoted literals and parameters without a type), casts the arguments to
 //! [`Function::args`] with an implicit cast, and calls [`Function::call`]. `AND`, `OR`, `NOT`, `IS
 //! …`, `CASE`, `COALESCE`, `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are
@@ -95,23 +95,6 @@ pub enum FunctionKind {
     Set,
 }
 
-/// The kind of the functions of a name (lower case, without `pg_catalog.`); `None` if there is
-/// none. Window-only functions (`row_number`, …) are the planner's.
-pub fn kind_of(name: &str) -> Option<FunctionKind> {
-    resolve::kind_of(name)
-}
-
-/// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if
-/// several do.
-pub fn resolve_operator(op: &str, args: &[Type]) -> Result<Function> {
-    resolve::operator(op, args)
-}
-
-/// Resolves a scalar function by its name (lower case, without `pg_catalog.`).
-pub fn resolve_function(name: &str, args: &[Type]) -> Result<Function> {
-    resolve::function(name, args)
-}
-
 /// A resolved aggregate. `count(*)` is `count` without arguments.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
@@ -138,11 +121,6 @@ pub trait Accumulator: Send {
     fn finish(&self, ctx: &EvalContext) -> Result<Datum>;
 }
 
-/// Resolves an aggregate.
-pub fn resolve_aggregate(name: &str, args: &[Type]) -> Result<Aggregate> {
-    resolve::aggregate(name, args)
-}
-
 /// Rows of a set-returning function.
 pub type SetRows = Box<dyn Iterator<Item = Result<Vec<Datum>>> + Send>;
 
@@ -165,9 +143,4 @@ impl SetFunction {
         }
         (self.body)(&Call { ctx, args: &self.args, result: &self.columns[0].1 }, args)
     }
-}
-
-/// Resolves a set-returning function.
-pub fn resolve_set_function(name: &str, args: &[Type]) -> Result<SetFunction> {
-    resolve::set_function(name, args)
 }

@@ -8,7 +8,6 @@ use super::{Accumulator, Aggregate, Call, ScalarFn, SetRows, Volatility};
 use crate::types::{Datum, Type};
 use meridian_base::Result;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 /// One parameter or result of a signature.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,19 +148,21 @@ fn param(text: &str) -> Param {
     }
 }
 
-/// Everything there is. Other modules of this crate add theirs here, one line each.
-pub static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
-    let mut r = Registry::default();
-    super::comparison::register(&mut r);
-    super::arithmetic::register(&mut r);
-    super::text::register(&mut r);
-    super::pattern::register(&mut r);
-    super::datetime::register(&mut r);
-    super::json::register(&mut r);
-    super::array::register(&mut r);
-    super::session::register(&mut r);
-    super::series::register(&mut r);
-    super::aggregate::register(&mut r);
-    crate::catalog::system::functions::register(&mut r);
-    r
-});
+impl Registry {
+    /// The operators and functions over values alone. Those that need the catalog join them there
+    /// (`catalog::functions`).
+    pub fn of_values() -> Registry {
+        let mut r = Registry::default();
+        super::comparison::register(&mut r);
+        super::arithmetic::register(&mut r);
+        super::text::register(&mut r);
+        super::pattern::register(&mut r);
+        super::datetime::register(&mut r);
+        super::json::register(&mut r);
+        super::array::register(&mut r);
+        super::session::register(&mut r);
+        super::series::register(&mut r);
+        super::aggregate::register(&mut r);
+        r
+    }
+}

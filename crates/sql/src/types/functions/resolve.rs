@@ -1,6 +1,6 @@
 //! Which overload a call means (PostgreSQL manual, 10.2 and 10.3).
 
-use super::registry::{Body, Def, Param, REGISTRY};
+use super::registry::{Body, Def, Param, Registry};
 use super::{Aggregate, Call, Function, FunctionKind, SetFunction, Volatility};
 use crate::types::cast::{can_cast, cast, is_immutable_cast, select_common_type};
 use crate::types::{CastContext, Category, Datum, Type};
@@ -223,50 +223,6 @@ fn list(args: &[Type]) -> String {
     args.iter().map(Type::base_name).collect::<Vec<_>>().join(", ")
 }
 
-/// See [`super::resolve_operator`].
-pub fn operator(op: &str, args: &[Type]) -> Result<Function> {
-    let call = || match args {
-        [one] => format!("{op} {}", one.base_name()),
-        [l, r] => format!("{} {op} {}", l.base_name(), r.base_name()),
-        _ => op.to_string(),
-    };
-    let defs = REGISTRY.operators.get(op).map(Vec::as_slice).unwrap_or_default();
-    // 10.2 step 2.a: an unknown side is taken to be like the other one, if that fits exactly.
-    let assumed = match args {
-        [l, Type::Unknown] => Some([l.clone(), l.clone()]),
-        [Type::Unknown, r] => Some([r.clone(), r.clone()]),
-        _ => None,
-    };
-    if let Some(both) = assumed.filter(|b| b[0] != Type::Unknown) {
-        // An array takes the other side for an array too: `ARRAY[1] || '{2}'`, `ARRAY[1] || NULL`.
-        let fits = |p: &Param, a: &Type| {
-            is_exact(p, a) || matches!((p, a), (Param::AnyArray | Param::AnyCompatibleArray, Type::Array(_)))
-        };
-        let exact = |d: &&Def| d.params.len() == 2 && d.params.iter().zip(&both).all(|(p, a)| fits(p, a));
-        if let Some(def) = defs.iter().find(exact) {
-            return function_of(def, &both);
-        }
-    }
-    match choose(defs.iter(), args) {
-        Choice::One(def) => function_of(def, args),
-        Choice::None => Err(Error::sql("42883", format!("operator does not exist: {}", call()))
-            .hint("No operator matches the given name and argument types. You might need to add explicit type casts.")),
-        Choice::Ambiguous => Err(Error::sql("42725", format!("operator is not unique: {}", call()))
-            .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")),
-    }
-}
-
-fn find<'a>(name: &str, args: &[Type]) -> Result<&'a Def> {
-    let defs = REGISTRY.functions.get(name).map(Vec::as_slice).unwrap_or_default();
-    match choose(defs.iter(), args) {
-        Choice::One(def) => Ok(def),
-        Choice::None => Err(Error::sql("42883", format!("function {name}({}) does not exist", list(args)))
-            .hint("No function matches the given name and argument types. You might need to add explicit type casts.")),
-        Choice::Ambiguous => Err(Error::sql("42725", format!("function {name}({}) is not unique", list(args)))
-            .hint("Could not choose a best candidate function. You might need to add explicit type casts.")),
-    }
-}
-
 /// A call such as `text(x)` or `float8('1')`: the name of a type used as a function (10.3 step 3).
 fn cast_call(name: &str, args: &[Type]) -> Option<Function> {
     let [from] = args else { return None };
@@ -281,43 +237,91 @@ fn cast_call(name: &str, args: &[Type]) -> Option<Function> {
     Some(Function { name: "cast", body, args: vec![from.clone()], result: to, strict: true, volatility, dear_above: i64::MAX })
 }
 
-/// See [`super::resolve_function`].
-pub fn function(name: &str, args: &[Type]) -> Result<Function> {
-    match find(name, args) {
-        Ok(def) => function_of(def, args),
-        Err(e) => cast_call(name, args).ok_or(e),
+impl Registry {
+    /// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if
+    /// several do.
+    pub fn resolve_operator(&self, op: &str, args: &[Type]) -> Result<Function> {
+        let call = || match args {
+            [one] => format!("{op} {}", one.base_name()),
+            [l, r] => format!("{} {op} {}", l.base_name(), r.base_name()),
+            _ => op.to_string(),
+        };
+        let defs = self.operators.get(op).map(Vec::as_slice).unwrap_or_default();
+        // 10.2 step 2.a: an unknown side is taken to be like the other one, if that fits exactly.
+        let assumed = match args {
+            [l, Type::Unknown] => Some([l.clone(), l.clone()]),
+            [Type::Unknown, r] => Some([r.clone(), r.clone()]),
+            _ => None,
+        };
+        if let Some(both) = assumed.filter(|b| b[0] != Type::Unknown) {
+            // An array takes the other side for an array too: `ARRAY[1] || '{2}'`, `ARRAY[1] || NULL`.
+            let fits = |p: &Param, a: &Type| {
+                is_exact(p, a) || matches!((p, a), (Param::AnyArray | Param::AnyCompatibleArray, Type::Array(_)))
+            };
+            let exact = |d: &&Def| d.params.len() == 2 && d.params.iter().zip(&both).all(|(p, a)| fits(p, a));
+            if let Some(def) = defs.iter().find(exact) {
+                return function_of(def, &both);
+            }
+        }
+        match choose(defs.iter(), args) {
+            Choice::One(def) => function_of(def, args),
+            Choice::None => Err(Error::sql("42883", format!("operator does not exist: {}", call()))
+                .hint("No operator matches the given name and argument types. You might need to add explicit type casts.")),
+            Choice::Ambiguous => Err(Error::sql("42725", format!("operator is not unique: {}", call()))
+                .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")),
+        }
     }
-}
 
-/// See [`super::resolve_aggregate`].
-pub fn aggregate(name: &str, args: &[Type]) -> Result<Aggregate> {
-    let def = find(name, args)?;
-    let Body::Aggregate(make) = def.body else {
-        return Err(Error::sql("42809", format!("{name} is not an aggregate function")));
-    };
-    let (args, result) = instantiate(def, args);
-    Ok(Aggregate { name: def.name, args, result, make })
-}
-
-/// See [`super::resolve_set_function`].
-pub fn set_function(name: &str, args: &[Type]) -> Result<SetFunction> {
-    let def = find(name, args)?;
-    let Body::Set(body) = def.body else {
-        return Err(Error::sql("42809", format!("{name} does not return a set")));
-    };
-    let (args, result) = instantiate(def, args);
-    let columns = if def.columns.is_empty() { vec![(name.to_string(), result)] } else { def.columns.clone() };
-    Ok(SetFunction { name: def.name, args, columns, body, strict: def.strict })
-}
-
-/// See [`super::kind_of`].
-pub fn kind_of(name: &str) -> Option<FunctionKind> {
-    if let Some(def) = REGISTRY.functions.get(name).and_then(|d| d.first()) {
-        return Some(match def.body {
-            Body::Scalar(_) => FunctionKind::Scalar,
-            Body::Aggregate(_) => FunctionKind::Aggregate,
-            Body::Set(_) => FunctionKind::Set,
-        });
+    fn find(&self, name: &str, args: &[Type]) -> Result<&Def> {
+        let defs = self.functions.get(name).map(Vec::as_slice).unwrap_or_default();
+        match choose(defs.iter(), args) {
+            Choice::One(def) => Ok(def),
+            Choice::None => Err(Error::sql("42883", format!("function {name}({}) does not exist", list(args)))
+                .hint("No function matches the given name and argument types. You might need to add explicit type casts.")),
+            Choice::Ambiguous => Err(Error::sql("42725", format!("function {name}({}) is not unique", list(args)))
+                .hint("Could not choose a best candidate function. You might need to add explicit type casts.")),
+        }
     }
-    Type::from_name(name).filter(|t| t.internal_name() == name).map(|_| FunctionKind::Scalar)
+
+    /// Resolves a scalar function by its name (lower case, without `pg_catalog.`).
+    pub fn resolve_function(&self, name: &str, args: &[Type]) -> Result<Function> {
+        match self.find(name, args) {
+            Ok(def) => function_of(def, args),
+            Err(e) => cast_call(name, args).ok_or(e),
+        }
+    }
+
+    /// Resolves an aggregate.
+    pub fn resolve_aggregate(&self, name: &str, args: &[Type]) -> Result<Aggregate> {
+        let def = self.find(name, args)?;
+        let Body::Aggregate(make) = def.body else {
+            return Err(Error::sql("42809", format!("{name} is not an aggregate function")));
+        };
+        let (args, result) = instantiate(def, args);
+        Ok(Aggregate { name: def.name, args, result, make })
+    }
+
+    /// Resolves a set-returning function.
+    pub fn resolve_set_function(&self, name: &str, args: &[Type]) -> Result<SetFunction> {
+        let def = self.find(name, args)?;
+        let Body::Set(body) = def.body else {
+            return Err(Error::sql("42809", format!("{name} does not return a set")));
+        };
+        let (args, result) = instantiate(def, args);
+        let columns = if def.columns.is_empty() { vec![(name.to_string(), result)] } else { def.columns.clone() };
+        Ok(SetFunction { name: def.name, args, columns, body, strict: def.strict })
+    }
+
+    /// The kind of the functions of a name (lower case, without `pg_catalog.`); `None` if there is
+    /// none. Window-only functions (`row_number`, …) are the planner's.
+    pub fn kind_of(&self, name: &str) -> Option<FunctionKind> {
+        if let Some(def) = self.functions.get(name).and_then(|d| d.first()) {
+            return Some(match def.body {
+                Body::Scalar(_) => FunctionKind::Scalar,
+                Body::Aggregate(_) => FunctionKind::Aggregate,
+                Body::Set(_) => FunctionKind::Set,
+            });
+        }
+        Type::from_name(name).filter(|t| t.internal_name() == name).map(|_| FunctionKind::Scalar)
+    }
 }

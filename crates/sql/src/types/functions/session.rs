@@ -3,31 +3,27 @@
 use super::args::Args;
 use super::registry::Registry;
 use super::{template, to_number};
-use crate::catalog::system::is_system_schema;
 use crate::types::numeric::Numeric;
 use crate::types::{ArrayValue, Datum, EvalContext, Type};
 use meridian_base::{Error, Result};
 
 /// A region, if it is one of the current database's, else the primary one.
 fn own_region(ctx: &EvalContext, region: &str) -> Result<Datum> {
-    let database = ctx.catalog.find_database(&ctx.database).filter(|d| d.is_multi_region);
-    let database = database
+    let regions = ctx.catalog.regions(&ctx.database);
+    let regions = regions
         .ok_or_else(|| Error::sql("22023", format!("current database \"{}\" is not multi-region enabled", ctx.database)))?;
-    let is_own = database.regions.iter().any(|r| r == region) && !database.dropping.iter().any(|r| r == region);
-    Ok(Datum::text(if is_own { region } else { &database.primary_region }))
+    let is_own = regions.all.iter().any(|r| r == region) && !regions.dropping.iter().any(|r| r == region);
+    Ok(Datum::text(if is_own { region } else { regions.primary }))
 }
 
 /// The regions of the current database, in their order.
 fn regions(ctx: &EvalContext) -> Vec<String> {
-    let database = ctx.catalog.find_database(&ctx.database).filter(|d| d.is_multi_region);
-    database.map(|d| d.regions.clone()).unwrap_or_default()
+    ctx.catalog.regions(&ctx.database).map(|r| r.all.to_vec()).unwrap_or_default()
 }
 
 /// The schemas of the search path that exist: often there is none of the user's name.
 fn path(ctx: &EvalContext) -> impl Iterator<Item = &str> {
-    let database = ctx.catalog.find_database(&ctx.database).map(|d| d.id);
-    let exists = move |s: &str| is_system_schema(s) || database.is_some_and(|d| ctx.catalog.find_schema(d, s).is_some());
-    ctx.search_path.iter().map(String::as_str).filter(move |s| exists(s))
+    ctx.search_path.iter().map(String::as_str).filter(|s| ctx.catalog.has_schema(&ctx.database, s))
 }
 
 pub fn register(r: &mut Registry) {

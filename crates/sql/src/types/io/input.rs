@@ -61,15 +61,15 @@ impl Datum {
 
 /// A region of the current database.
 fn region<'t>(text: &'t str, ctx: &EvalContext) -> Result<&'t str> {
-    let database = ctx.catalog.find_database(&ctx.database).filter(|d| d.is_multi_region);
-    let database = database.ok_or_else(|| {
+    let regions = ctx.catalog.regions(&ctx.database);
+    let regions = regions.ok_or_else(|| {
         Error::sql("42704", "type \"crdb_internal_region\" does not exist")
             .detail(format!("Database \"{}\" has no regions.", ctx.database))
             .hint("ALTER DATABASE … SET PRIMARY REGION makes it a multi-region database.")
     })?;
-    if !database.regions.iter().any(|r| r == text) {
+    if !regions.all.iter().any(|r| r == text) {
         return Err(Error::sql("22P02", format!("invalid input value for enum crdb_internal_region: \"{text}\""))
-            .hint(format!("valid regions: {}", database.regions.join(", "))));
+            .hint(format!("valid regions: {}", regions.all.join(", "))));
     }
     Ok(text)
 }

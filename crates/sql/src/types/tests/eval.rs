@@ -1,6 +1,7 @@
 //! Just enough of SQL's expressions to write golden tables: literals, casts, operators, calls,
 //! arrays, and `(SELECT agg(x) FROM unnest(…) AS x)`, `ARRAY(SELECT x FROM f(…) AS x)`.
 
+use crate::catalog::functions::FUNCTIONS;
 use crate::types::functions::{self, FunctionKind};
 use crate::types::numeric::Numeric;
 use crate::types::{ArrayValue, CastContext, Datum, EvalContext, Type, cast};
@@ -276,7 +277,7 @@ impl Eval<'_> {
         self.at += 2;
         self.need(')');
         let types: Vec<Type> = args.iter().map(|a| a.1.clone()).collect();
-        let f = functions::resolve_set_function(&name, &types)?;
+        let f = FUNCTIONS.resolve_set_function(&name, &types)?;
         let args = self.convert(args, &f.args)?;
         let rows: Vec<Datum> = f.call(self.ctx, &args)?.map(|r| r.map(|mut r| r.remove(0))).collect::<Result<_>>()?;
         let column = f.columns[0].1.clone();
@@ -300,7 +301,7 @@ impl Eval<'_> {
                 types.push(constants[0].1.clone());
             }
         }
-        let a = functions::resolve_aggregate(&name.to_lowercase(), &types)?;
+        let a = FUNCTIONS.resolve_aggregate(&name.to_lowercase(), &types)?;
         let mut state = a.start();
         for row in rows {
             let mut args = if star { Vec::new() } else { vec![(row, types[0].clone())] };
@@ -379,12 +380,12 @@ impl Eval<'_> {
     }
     fn operator(&mut self, op: &str, args: Vec<Typed>) -> Result<Typed> {
         let types: Vec<Type> = args.iter().map(|a| a.1.clone()).collect();
-        self.run(functions::resolve_operator(op, &types)?, args)
+        self.run(FUNCTIONS.resolve_operator(op, &types)?, args)
     }
     fn call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
         let types: Vec<Type> = args.iter().map(|a| a.1.clone()).collect();
-        match functions::kind_of(name) {
-            Some(FunctionKind::Scalar) | None => self.run(functions::resolve_function(name, &types)?, args),
+        match FUNCTIONS.kind_of(name) {
+            Some(FunctionKind::Scalar) | None => self.run(FUNCTIONS.resolve_function(name, &types)?, args),
             Some(_) => Err(Error::internal(format!("{name} stands where a scalar function belongs"))),
         }
     }

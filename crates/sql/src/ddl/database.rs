@@ -1,0 +1,210 @@
+//! Databases and schemas.
+
+use super::Deriver;
+use crate::catalog::job::Job;
+use crate::catalog::lookup::Name;
+use crate::catalog::system;
+use crate::catalog::{Database, Descriptor, Group, Schema, bootstrap};
+use crate::parse::fold;
+use crate::parse::{AlterDatabase, NewRegions};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
+use meridian_placement::Survival;
+use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName};
+
+impl Deriver<'_> {
+    pub(super) fn create_database(
+        &mut self,
+        name: &str,
+        owner: Option<&str>,
+        regions: &NewRegions,
+        if_not_exists: bool,
+    ) -> Result<()> {
+        if self.catalog.find_database(name).is_some() {
+            let message = format!("database \"{name}\" already exists");
+            if !if_not_exists {
+                return Err(Error::sql("42P04", message));
+            }
+            self.notice("42P04", format!("{message}, skipping"));
+            return Ok(());
+        }
+        let owner = owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(o))?;
+        let (id, schema) = (self.new_descriptor_id(), self.new_descriptor_id());
+        let new = Database {
+            id,
+            name: name.to_string(),
+            primary_region: self.context.gateway_region.to_string(),
+            is_multi_region: false,
+            regions: vec![self.context.gateway_region.to_string()],
+            secondary_region: None,
+            dropping: Vec::new(),
+            survival: Survival::Zone,
+            owner,
+            comment: None,
+        };
+        let database = self.with_new_regions(new, regions)?;
+        self.put(database);
+        self.put(bootstrap::public_schema(schema, id));
+        Ok(())
+    }
+
+    pub(super) fn alter_database(&mut self, name: &str, action: &AlterDatabase) -> Result<()> {
+        let mut database = self.catalog.database(name)?.clone();
+        match action {
+            AlterDatabase::Rename(new) => {
+                if database.name == self.names().database {
+                    return Err(Error::unsupported("current database cannot be renamed"));
+                }
+                if self.catalog.find_database(new).is_some() {
+                    return Err(Error::sql("42P04", format!("database \"{new}\" already exists")));
+                }
+                database.name = new.clone();
+            }
+            AlterDatabase::Owner(role) => database.owner = self.role(role)?,
+            AlterDatabase::Set { .. } => {
+                return Err(Error::unsupported("settings of a database are not supported yet")
+                    .hint("SET changes a setting for the session."));
+            }
+            regions => return self.alter_regions(database, regions),
+        }
+        self.put(database);
+        Ok(())
+    }
+
+    pub(super) fn drop_database(&mut self, name: &ObjectName, if_exists: bool) -> Result<()> {
+        let name = Name::from_ast(name)?.name;
+        let Some(database) = self.catalog.find_database(&name) else {
+            let message = format!("database \"{name}\" does not exist");
+            if !if_exists {
+                return Err(Error::sql("3D000", message));
+            }
+            self.notice("00000", format!("{message}, skipping"));
+            return Ok(());
+        };
+        if name == self.names().database {
+            return Err(Error::sql("55006", "cannot drop the currently open database"));
+        }
+        let id = database.id;
+        let schemas: Vec<DescriptorId> = self.catalog.schemas(id).map(|s| s.id).collect();
+        for schema in schemas {
+            self.drop_schema_contents(schema)?;
+            self.delete(schema);
+        }
+        let groups: Vec<Group> = self.catalog.groups_of(id).cloned().collect();
+        let ids: Vec<GroupId> = groups.iter().map(|g| g.id).collect();
+        groups.into_iter().for_each(|group| self.put(Descriptor::Leaving(group)));
+        self.jobs.push(Job::RemoveGroups { groups: ids });
+        self.delete(id);
+        Ok(())
+    }
+
+    pub(super) fn create_schema(&mut self, name: &SchemaName, if_not_exists: bool) -> Result<()> {
+        let (name, owner) = match name {
+            SchemaName::Simple(name) => (Name::from_ast(name)?, None),
+            SchemaName::UnnamedAuthorization(role) => (Name::bare(&fold(role)), Some(fold(role))),
+            SchemaName::NamedAuthorization(name, role) => (Name::from_ast(name)?, Some(fold(role))),
+        };
+        let owner = owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(&o))?;
+        let database = self.catalog.database(name.schema.as_deref().unwrap_or(&self.names().database))?.id;
+        let name = name.name;
+        if name.starts_with("pg_") {
+            return Err(Error::sql("42939", format!("unacceptable schema name \"{name}\""))
+                .detail("The prefix \"pg_\" is reserved for system schemas."));
+        }
+        if self.catalog.find_schema(database, &name).is_some() || system::is_system_schema(&name) {
+            let message = format!("schema \"{name}\" already exists");
+            if !if_not_exists {
+                return Err(Error::sql("42P06", message));
+            }
+            self.notice("42P06", format!("{message}, skipping"));
+            return Ok(());
+        }
+        let id = self.new_descriptor_id();
+        self.put(Schema { id, database, name, owner, comment: None });
+        Ok(())
+    }
+
+    pub(super) fn alter_schema(&mut self, alter: &AlterSchema) -> Result<()> {
+        let name = Name::from_ast(&alter.name)?.name;
+        let mut schema = match self.catalog.schema(self.names(), &name) {
+            Ok(schema) => schema.clone(),
+            Err(_) if alter.if_exists => {
+                self.notice("00000", format!("schema \"{name}\" does not exist, skipping"));
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        for operation in &alter.operations {
+            match operation {
+                AlterSchemaOperation::Rename { name } => {
+                    let new = Name::from_ast(name)?.name;
+                    if self.catalog.find_schema(schema.database, &new).is_some() || system::is_system_schema(&new) {
+                        return Err(Error::sql("42P06", format!("schema \"{new}\" already exists")));
+                    }
+                    schema.name = new;
+                }
+                AlterSchemaOperation::OwnerTo { owner } => schema.owner = self.owner(owner)?,
+                _ => return Err(Error::unsupported("this form of ALTER SCHEMA is not supported")),
+            }
+        }
+        self.put(schema);
+        Ok(())
+    }
+
+    pub(super) fn drop_schema(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
+        let name = Name::from_ast(name)?.name;
+        if system::is_system_schema(&name) {
+            return Err(Error::sql("2BP01", format!("cannot drop schema {name} because it is required by the database system")));
+        }
+        let schema = match self.catalog.schema(self.names(), &name) {
+            Ok(schema) => schema.id,
+            Err(_) if if_exists => {
+                self.notice("00000", format!("schema \"{name}\" does not exist, skipping"));
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        let contents: Vec<String> = self
+            .catalog
+            .descriptors
+            .values()
+            .filter(|d| d.parent() == schema)
+            .map(|d| format!("{} {} depends on schema {name}", kind(d), d.name().unwrap_or_default()))
+            .collect();
+        if !contents.is_empty() && !cascade {
+            return Err(Error::sql("2BP01", format!("cannot drop schema {name} because other objects depend on it"))
+                .detail(contents.join("\n"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        self.drop_schema_contents(schema)?;
+        self.delete(schema);
+        Ok(())
+    }
+
+    fn drop_schema_contents(&mut self, schema: DescriptorId) -> Result<()> {
+        // Dropping one object may take others along, so look again each time.
+        loop {
+            let next = self.catalog.descriptors.values().find(|d| d.parent() == schema).cloned();
+            match next.as_deref() {
+                Some(Descriptor::Table(t)) => self.drop_table_by_id(t.id, true)?,
+                Some(Descriptor::View(v)) => self.drop_view_by_id(v.id, true)?,
+                Some(Descriptor::Sequence(s)) => self.drop_sequence_by_id(s.id, true)?,
+                Some(_) => return Err(Error::internal("a schema contains only relations")),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// What messages call a descriptor.
+pub(super) fn kind(d: &Descriptor) -> &'static str {
+    match d {
+        Descriptor::Database(_) => "database",
+        Descriptor::Schema(_) => "schema",
+        Descriptor::Table(_) => "table",
+        Descriptor::View(_) => "view",
+        Descriptor::Sequence(_) => "sequence",
+        Descriptor::Group(_) | Descriptor::Leaving(_) => "group",
+        Descriptor::Job(_) => "job",
+        Descriptor::Statistics(_) => "statistics",
+    }
+}

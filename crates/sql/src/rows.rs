@@ -1,0 +1,73 @@
+//! What the rest of the database tells of itself: nodes, sessions, groups, transactions. System
+//! tables and `SHOW` statements give it to clients.
+
+use meridian_base::{GroupId, NodeId, SchemaVersion, SessionId};
+
+/// See [`crate::env::Environment::locality`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLocality {
+    pub node: NodeId,
+    pub region: String,
+    pub zone: String,
+    /// Where clients connect: `host:port`.
+    pub sql_addr: String,
+    pub is_live: bool,
+}
+
+/// See [`crate::env::Environment::sessions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    pub session: SessionId,
+    pub user: String,
+    pub database: String,
+    pub application: String,
+    pub state: &'static str,
+    pub query: String,
+}
+
+/// A transaction that is prepared at a group. See [`crate::env::Environment::transactions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionRow {
+    pub id: String,
+    pub gateway: NodeId,
+    pub group: String,
+    pub age_micros: u64,
+    pub participants: Vec<String>,
+    /// Whose votes are missing.
+    pub waits_for: Vec<String>,
+    /// Why they are, for each; or what else it waits for.
+    pub why: Vec<String>,
+}
+
+/// A group and its replicas. See [`crate::env::Environment::groups`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupRow {
+    pub group: GroupId,
+    /// `None` while nobody answers for it.
+    pub primary: Option<NodeId>,
+    pub voters: Vec<NodeId>,
+    pub non_voters: Vec<NodeId>,
+    /// What keeps the replicas from being where they belong, if they are not.
+    pub waits_for: Option<String>,
+    /// The version of the catalog that the group certifies with.
+    pub certifies_with: SchemaVersion,
+    /// The groups that something names which is prepared here, or has committed here and is not
+    /// acknowledged by all.
+    pub names: Vec<GroupId>,
+    /// Of the catalog's group: the schema step under way waits for the schema leases of groups that
+    /// do not answer.
+    pub step: Option<StepRow>,
+}
+
+/// What a schema step waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRow {
+    pub groups: Vec<GroupId>,
+    /// Until their leases have run out.
+    pub left: std::time::Duration,
+}
+
+/// The number that clients know a session by: positive, as PostgreSQL's process ids are.
+pub fn pid(session: SessionId) -> i32 {
+    (session.0 & 0x7FFF_FFFF) as i32
+}

@@ -1,0 +1,127 @@
+//! Statistics that are kept without being asked for.
+//!
+//! Every node counts the rows that its own sessions change, by table; when they are 500 and a tenth
+//! of what the table had, it reads the table, with no more than a twentieth of a core, and keeps
+//! what it finds if that is much different from before. So the node whose clients write a table
+//! looks after it, which is near the table's home as a rule. If several nodes write it in equal
+//! parts, each comes to that as many times later. What is rolled back counts too: the reading
+//! tells.
+
+use super::{Session, SessionOptions, Shared};
+use crate::analyze::{self, Pace};
+use crate::env::Environment;
+use crate::plan::{PlanContext, TablePlan};
+use crate::statistics::{ColumnStatistics, TableStatistics};
+use meridian_base::{DescriptorId, Result, SessionId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When the rows of a table are counted again.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    /// How often a node looks whether enough was changed.
+    pub nap: Duration,
+    /// Fewer changed rows are not enough. (PostgreSQL's `autovacuum_analyze_threshold` is 50.)
+    pub changes_min: u64,
+}
+
+impl Default for Attention {
+    fn default() -> Attention {
+        Attention { nap: Duration::from_secs(10), changes_min: 500 }
+    }
+}
+
+/// Runs for as long as the node does.
+pub async fn keep_up<E: Environment>(env: E, shared: Arc<Shared>, attention: Attention) {
+    loop {
+        tokio::time::sleep(attention.nap).await;
+        for (table, count) in shared.changes.take_due(&env.catalog(), attention.changes_min) {
+            if let Err(e) = renew(&env, &shared, table).await {
+                tracing::info!(error = %e, table = table.0, "the rows of a table are not counted yet");
+                shared.changes.add(table, count);
+            }
+        }
+    }
+}
+
+async fn renew<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) -> Result<()> {
+    let catalog = env.catalog();
+    let Some(table) = catalog.table_by_id(id) else { return Ok(()) };
+    let database = catalog.schema_by_id(table.schema).and_then(|s| catalog.database_by_id(s.database));
+    let Some(database) = database else { return Ok(()) };
+    let options = SessionOptions {
+        id: SessionId::default(),
+        user: table.owner.clone(),
+        database: database.name.clone(),
+        application_name: "statistics".to_string(),
+        settings: Vec::new(),
+    };
+    let context = Session::new(env.clone(), options, shared.clone())?.job_context("");
+    let plan = TablePlan::new(&table, PlanContext { catalog: &catalog, names: &context.names, eval: &context.eval })?;
+    let before = catalog.statistics_of(id).cloned();
+    let found = analyze::read(env, &plan, &analyze::ordinals(&table), context.session, Pace::Background).await?;
+    if before.is_some_and(|before| is_like(&before, &found)) {
+        return Ok(());
+    }
+    tracing::debug!(table = id.0, rows = found.rows, "the rows of a table are counted");
+    analyze::keep(env, id, &found).await
+}
+
+/// Whether plans would hardly be others: all kept ones are made again for new statistics.
+fn is_like(before: &TableStatistics, now: &TableStatistics) -> bool {
+    let near = |a: u64, b: u64| a.abs_diff(b) * 10 <= a.max(b);
+    let part = |c: &ColumnStatistics, value: &[u8]| c.common.iter().find(|(v, _)| v == value).map_or(0.0, |(_, part)| *part);
+    let column = |(a, b): (&ColumnStatistics, &ColumnStatistics)| {
+        let common = a.common.iter().chain(&b.common).all(|(v, _)| (part(a, v) - part(b, v)).abs() < 0.02);
+        let ends = |c: &ColumnStatistics| c.bounds.first().cloned().zip(c.bounds.last().cloned());
+        // Values that come in order leave the histogram at its end.
+        let are_within = match (ends(a), ends(b)) {
+            (Some(_), Some((low, high))) => (a.below(&high) - a.below(&low) - (b.below(&high) - b.below(&low))).abs() < 0.1,
+            (a, b) => a.is_some() == b.is_some(),
+        };
+        a.ordinal == b.ordinal
+            && a.type_oid == b.type_oid
+            && (a.nulls - b.nulls).abs() < 0.02
+            && near(a.distinct, b.distinct)
+            && common
+            && are_within
+    };
+    near(before.rows, now.rows)
+        && before.columns.len() == now.columns.len()
+        && before.columns.iter().zip(&now.columns).all(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::MemEnvironment;
+
+    #[tokio::test(start_paused = true)]
+    async fn tables_that_change_much_are_counted_by_themselves() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
+        let mut s = Session::new(env.clone(), options, env.shared()).unwrap();
+        let job = tokio::spawn(keep_up(env.clone(), env.shared(), Attention::default()));
+        s.query_text("CREATE TABLE t (a INT8 PRIMARY KEY, b INT8)").await.unwrap();
+        let rows = || {
+            let catalog = env.catalog();
+            let table = catalog.descriptors.keys().find_map(|id| catalog.table_by_id(*id)).unwrap();
+            catalog.statistics_of(table.id).map(|s| s.rows)
+        };
+        s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(1, 400) i").await.unwrap();
+        tokio::time::sleep(Attention::default().nap * 3).await;
+        assert_eq!(rows(), None, "too few changes");
+        s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(401, 600) i").await.unwrap();
+        tokio::time::sleep(Attention::default().nap * 3).await;
+        assert_eq!(rows(), Some(600));
+        let counted = env.catalog().counted;
+        // As many rows of the same kind: the plans that are kept stay.
+        s.query_text("UPDATE t SET b = b").await.unwrap();
+        tokio::time::sleep(Attention::default().nap * 3).await;
+        assert_eq!(env.catalog().counted, counted);
+        s.query_text("UPDATE t SET b = 1").await.unwrap();
+        tokio::time::sleep(Attention::default().nap * 3).await;
+        assert!(env.catalog().counted > counted, "the values are others");
+        job.abort();
+    }
+}

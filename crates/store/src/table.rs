@@ -107,7 +107,9 @@ impl Row {
             self.used.store(true, Ordering::Relaxed);
         }
     }
-    /// Puts a slot where it belongs; gives it back if that timestamp is here already.
+    /// Puts a slot where it belongs; gives it back if that timestamp is here already. A key has one
+    /// version at a timestamp: the one that is here must be the same (a log that is applied twice).
+    /// Panics if it is another one, since one of the two would be lost.
     fn insert(&mut self, slot: Slot) -> Option<Slot> {
         if slot.at > self.newest.at {
             let before = std::mem::replace(&mut self.newest, slot);
@@ -115,15 +117,22 @@ impl Row {
             return None;
         }
         if slot.at == self.newest.at {
+            check_same(slot.at, &slot.value, &self.newest.value);
             return Some(slot);
         }
         let i = self.older.partition_point(|s| s.at > slot.at);
-        if self.older.get(i).is_some_and(|s| s.at == slot.at) {
+        if let Some(there) = self.older.get(i).filter(|s| s.at == slot.at) {
+            check_same(slot.at, &slot.value, &there.value);
             return Some(slot);
         }
         self.older.insert(i, slot);
         None
     }
+}
+
+/// Panics if two versions of a key at one timestamp differ.
+fn check_same(at: Timestamp, one: &Option<Bytes>, other: &Option<Bytes>) {
+    assert!(one == other, "a key has two versions at {at}");
 }
 
 /// What can be flushed: everything applied between two cuts.
@@ -330,8 +339,10 @@ impl Table {
         for version in loaded {
             self.insert_clean(write.key.clone(), version.clone(), totals);
         }
-        if loaded.last().is_some_and(|v| v.at == at) {
-            return true; // A replay: it is in the spaces already.
+        if let Some(there) = loaded.last().filter(|v| v.at == at) {
+            // A replay: it is in the spaces already.
+            check_same(at, &write.value, &there.value);
+            return true;
         }
         let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
         let bytes = slot.bytes(&write.key);
@@ -520,6 +531,40 @@ mod tests {
         assert!(!table.place_loaded(&write(1), Timestamp(4), &[version(5)], epoch, &totals));
         table.fill(key(1).as_bytes(), &version(6), table.epoch, &totals);
         assert_eq!(table.row(key(1).as_bytes()).map(|row| row.newest.at), Some(Timestamp(6)));
+    }
+
+    #[test]
+    fn a_log_that_is_applied_twice_changes_nothing() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        for at in [6, 7, 6, 7] {
+            assert_eq!(table.place(&write(1), Timestamp(at), &totals), Placed::Yes);
+        }
+        assert_eq!(table.row(key(1).as_bytes()).map(|row| row.slots().count()), Some(2));
+    }
+
+    #[test]
+    #[should_panic(expected = "two versions")]
+    fn another_value_at_the_newest_timestamp_stops_the_process() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        table.place(&write(1), Timestamp(6), &totals);
+        table.place(&Write { value: None, ..write(1) }, Timestamp(6), &totals);
+    }
+
+    #[test]
+    #[should_panic(expected = "two versions")]
+    fn another_value_at_an_older_timestamp_stops_the_process() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        table.place(&write(1), Timestamp(6), &totals);
+        table.place(&write(1), Timestamp(7), &totals);
+        table.place(&Write { value: None, ..write(1) }, Timestamp(6), &totals);
+    }
+
+    #[test]
+    #[should_panic(expected = "two versions")]
+    fn another_value_than_the_flushed_one_stops_the_process() {
+        let (mut table, totals) = (Table::new(Timestamp(5)), Totals::default());
+        let epoch = table.epoch;
+        table.place_loaded(&write(1), Timestamp(5), &[version(5)], epoch, &totals);
     }
 
     #[test]

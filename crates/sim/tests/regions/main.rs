@@ -6,6 +6,7 @@ mod disks;
 mod global;
 mod jobs;
 mod leaving;
+mod life;
 mod past;
 mod reach;
 mod schema;

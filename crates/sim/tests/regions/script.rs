@@ -91,6 +91,11 @@ impl Cluster {
         cluster
     }
 
+    /// The names of all nodes.
+    pub fn nodes(&self) -> Vec<String> {
+        self.machines.topology.nodes.iter().map(|n| n.name.clone()).collect()
+    }
+
     pub fn elapsed(&self) -> Duration {
         self.machines.elapsed()
     }

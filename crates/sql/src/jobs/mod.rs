@@ -37,6 +37,7 @@ use crate::env::{Environment, Locking, OnLocked, TxnOptions};
 use crate::parse::Statement;
 use crate::shared::Shared;
 use crate::types::EvalContext;
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{DescriptorId, Error, Result, SessionId, limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -356,7 +357,12 @@ fn set_state(table: &mut Table, index: u32, state: IndexState) {
 
 /// Changes one table as one step of a job. Nothing to do if it is gone, or if the change changes
 /// nothing.
-async fn step<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, change: impl Fn(&mut Table)) -> Result<()> {
+async fn step<E: Environment>(
+    env: &E,
+    context: &JobContext,
+    table: DescriptorId,
+    change: impl Fn(&mut Table) + Send + Sync,
+) -> Result<()> {
     step_of(env, context, 0, |catalog| table_step(catalog, table, &change)).await
 }
 
@@ -365,7 +371,7 @@ async fn last_step<E: Environment>(
     env: &E,
     context: &JobContext,
     table: DescriptorId,
-    change: impl Fn(&mut Table),
+    change: impl Fn(&mut Table) + Send + Sync,
 ) -> Result<()> {
     step_of(env, context, 1, |catalog| table_step(catalog, table, &change)).await
 }
@@ -383,12 +389,20 @@ fn changed(catalog: &Catalog, table: Table) -> CatalogChange {
 
 /// Makes one step of a job, derived again whenever another one came first, if the job is still to
 /// be gone on with here. So many tasks are done with it, from the present one on.
-async fn step_of<E: Environment>(
-    env: &E,
-    context: &JobContext,
+fn step_of<'a, E: Environment>(
+    env: &'a E,
+    context: &'a JobContext,
     ended: usize,
-    derive: impl Fn(&Catalog) -> Option<CatalogChange>,
-) -> Result<()> {
+    derive: impl Fn(&Catalog) -> Option<CatalogChange> + Send + 'a,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(one_step(env, context, ended, Box::new(derive)))
+}
+
+/// How a step of a job is derived.
+type Derive<'a> = Box<dyn Fn(&Catalog) -> Option<CatalogChange> + Send + 'a>;
+
+/// One function for all steps: it is compiled once, not for each of them.
+async fn one_step<E: Environment>(env: &E, context: &JobContext, ended: usize, derive: Derive<'_>) -> Result<()> {
     let me = env.locality().node;
     for attempt in 0..limits::RETRIES_MAX {
         let catalog = env.catalog();

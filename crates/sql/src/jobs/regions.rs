@@ -62,7 +62,7 @@ async fn change_database<E: Environment>(
     id: DescriptorId,
     context: &JobContext,
     ends: bool,
-    change: impl Fn(&mut Database),
+    change: impl Fn(&mut Database) + Send + Sync,
 ) -> Result<()> {
     step_of(env, context, usize::from(ends), |catalog: &Catalog| -> Option<CatalogChange> {
         let before = catalog.database_by_id(id)?;

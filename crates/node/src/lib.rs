@@ -24,58 +24,33 @@
 //! A session's call reaches the engine of a local primary directly, on the session's task, under
 //! one short lock; reads of a settled snapshot take no lock at all.
 
-mod address_book;
-mod ask;
-mod backlog;
-mod ballots;
 pub mod catalog;
-mod clocks;
-mod closed;
-mod ddl;
-mod departure;
-pub mod env;
-mod follower;
-mod founding;
-mod frames;
-mod freshness;
-mod global;
-mod holdings;
-mod identity;
-mod in_doubt;
-mod lock;
-mod members;
-pub mod metrics;
+mod gateway;
+mod local;
+mod membership;
 pub mod node;
 mod operator;
-mod outbox;
-pub mod primary;
-mod protected;
-mod ranges;
-mod reach;
 pub mod replica;
-pub mod room;
-pub mod rpc;
-pub mod shared;
-mod small_file;
-mod starting;
-mod sweep;
-mod tasks;
-mod term;
-mod timing;
-mod turns;
-pub mod txn;
-pub mod wire;
+mod schema;
+mod transport;
+mod upkeep;
 
-pub use clocks::Accepted;
+pub use gateway::{env, txn};
+pub use local::{metrics, room};
+pub use membership::shared;
+pub use replica::primary;
+pub use transport::{rpc, wire};
+
 pub use env::Env;
-pub use founding::FOUNDING_PAUSE;
+pub use local::timing::Timing;
+pub use membership::clocks::Accepted;
+pub use membership::founding::FOUNDING_PAUSE;
 pub use meridian_base as base;
 pub use node::{Node, NodeConfig, cannot_listen};
 pub use operator::{accept_clock_at, init_at, stand_at, status_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
 pub use shared::{Sessions, Shared};
-pub use timing::Timing;
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 pub use meridian_commit as commit;

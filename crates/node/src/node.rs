@@ -1,29 +1,29 @@
 //! A node: founding or joining a cluster, answering other nodes, and stopping cleanly.
 
-use crate::address_book;
-use crate::ask::Ask;
 use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
-use crate::clocks;
-use crate::ddl::{SPREAD_TIMEOUT, StepCall};
-use crate::departure::{self, Departures};
-use crate::env::Env;
-use crate::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, starting};
-use crate::frames::LARGE_FRAME_MAX;
-use crate::holdings::Holdings;
-use crate::identity::{self, Identity};
-use crate::in_doubt;
-use crate::members;
-use crate::outbox::Outbox;
-use crate::primary::not_primary;
-use crate::ranges;
+use crate::gateway::ask::Ask;
+use crate::gateway::env::Env;
+use crate::gateway::in_doubt;
+use crate::local::room::{self, RoomOptions};
+use crate::local::timing::Timing;
+use crate::membership::address_book;
+use crate::membership::clocks;
+use crate::membership::departure::{self, Departures};
+use crate::membership::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, starting};
+use crate::membership::holdings::Holdings;
+use crate::membership::identity::{self, Identity};
+use crate::membership::members;
+use crate::membership::ranges;
+use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
+use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::Replica;
-use crate::room::{self, RoomOptions};
-use crate::rpc::{Echoes, Handler, Links, Place, Rpc};
-use crate::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
-use crate::starting::{ensure_replica, start_groups, start_unknown};
-use crate::sweep;
-use crate::timing::Timing;
-use crate::wire::{Joined, NodeRecord, Request, Response, Standing};
+use crate::replica::outbox::Outbox;
+use crate::replica::primary::not_primary;
+use crate::schema::coordinator::{SPREAD_TIMEOUT, StepCall};
+use crate::transport::frames::LARGE_FRAME_MAX;
+use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
+use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
+use crate::upkeep::sweep;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -56,7 +56,7 @@ pub struct NodeConfig {
     /// Where clients connect; told to others, served by `server`.
     pub sql_addr: String,
     /// Nodes of the cluster, for a node whose directory is empty: it joins them, or founds the
-    /// cluster with them (see [`crate::founding`]). Without others it founds a cluster by itself.
+    /// cluster with them (see [`crate::membership::founding`]). Without others it founds a cluster by itself.
     pub join: Vec<String>,
     /// For so long a node that founds a cluster listens first whether somebody takes it for a
     /// member of one.
@@ -183,7 +183,7 @@ impl Node {
                 shared.fail(e);
             }
         });
-        shared.spawn(crate::outbox::work_loop(shared.clone(), work));
+        shared.spawn(crate::replica::outbox::work_loop(shared.clone(), work));
         shared.spawn(room::keep(shared.clone(), config.room));
         let node = Node { shared, addr: addr.clone() };
         node.start_io(config.gc_ttl, config.gc_interval, config.protected_for_max);
@@ -284,12 +284,12 @@ impl Node {
         }
         shared.spawn(start_groups(shared.clone()));
         shared.spawn_protocol(members::ping_loop(shared.clone()));
-        shared.spawn_protocol(crate::reach::detour_loop(shared.clone()));
+        shared.spawn_protocol(crate::membership::reach::detour_loop(shared.clone()));
         shared.spawn(address_book::keep(shared.clone()));
         shared.spawn(members::placement_loop(shared.clone()));
         shared.spawn(members::lost_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
-        shared.spawn_protocol(crate::closed::promise_loop(shared.clone()));
+        shared.spawn_protocol(crate::replica::closed::promise_loop(shared.clone()));
         shared.spawn(announce(shared.clone(), record));
         self.await_catalog(hindrance).await;
         Ok(())
@@ -323,7 +323,7 @@ impl Node {
         let meta = Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2, seen: None };
         let (_, mut writes) = change_rows(TxnId::default(), &meta, Default::default(), &bootstrap::first_change(&record.region))?;
         writes.push(row(node_key(record.id), record)?);
-        crate::ddl::commit_catalog(&self.shared, &replica, writes, Vec::new(), Timestamp::MIN).await?;
+        crate::schema::coordinator::commit_catalog(&self.shared, &replica, writes, Vec::new(), Timestamp::MIN).await?;
         Ok(())
     }
 
@@ -369,7 +369,7 @@ impl Node {
                     let mut done = if may_flush { replica.flush().map(|_| ()) } else { Ok(()) };
                     if done.is_ok() && may_collect {
                         let settled = replica.settled();
-                        let kept_from = crate::protected::garbage_clock(&shared, protected_for_max).minus(gc_ttl);
+                        let kept_from = crate::local::protected::garbage_clock(&shared, protected_for_max).minus(gc_ttl);
                         done = replica.store.collect_garbage(kept_from.min(settled));
                     }
                     if let Err(e) = done
@@ -626,7 +626,7 @@ impl Ask for Registration {
     async fn here(&self, shared: &Arc<Shared>, _: &Arc<Replica>) -> Result<NodeId> {
         refuse_taken_address(shared, &self.record).await?;
         let (record, token) = (self.record.clone(), self.token);
-        shared.ddl.ask(|reply| crate::ddl::Job::Register { record, token, reply }).await
+        shared.ddl.ask(|reply| crate::schema::coordinator::Job::Register { record, token, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
@@ -696,7 +696,7 @@ impl Ask for Stand {
         if standing == Standing::Decommissioned {
             refuse_member(shared, node).await?;
         }
-        shared.ddl.ask(|reply| crate::ddl::Job::Stand { node, standing, reply }).await
+        shared.ddl.ask(|reply| crate::schema::coordinator::Job::Stand { node, standing, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
@@ -846,11 +846,11 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             Ok(Response::Done)
         }
         Request::Ballot { group: None, message } => {
-            crate::txn::voted(shared, message);
+            crate::gateway::txn::voted(shared, message);
             Ok(Response::Done)
         }
         Request::Reserved { id, from, at, found } => {
-            crate::txn::reserved(shared, id, from, at, found);
+            crate::gateway::txn::reserved(shared, id, from, at, found);
             Ok(Response::Done)
         }
         Request::Release { group, owner } => {

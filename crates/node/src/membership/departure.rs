@@ -1,0 +1,338 @@
+//! Replicas that leave this node: the group is gone, or has other members now.
+//!
+//! A replica may be deleted only if no majority of any configuration needs what it knows. Two
+//! things could make it needed again:
+//!
+//! * The group's primary adds this node once more, just now. So the replica first stops listening,
+//!   *then* asks the primary whether it is a member, and goes only after a no: whoever is added
+//!   later is added empty.
+//! * A voter of old, which slept through the change of members, wakes up and stands for election in
+//!   the configuration it remembers. Those who left that configuration know better, but not once
+//!   they have deleted what they knew: an empty log votes for anybody, and two majorities would
+//!   lead the group. So every departure is written down, with the end of the log that was deleted,
+//!   and for that group this node votes for nobody until its log is as long again.
+//!
+//! A node that departed does not found the group again either, although the group's descriptor may
+//! still name it as a founder.
+//!
+//! The record is the file `departures`. It is written before anything is deleted, so a crash in
+//! between is made good at the next start.
+
+use crate::local::small_file;
+use crate::membership::shared::{Route, Shared};
+use crate::membership::starting::ensure_replica;
+use crate::replica::Replica;
+use crate::replica::primary::not_primary;
+use crate::transport::wire::{Request, Response};
+use bytes::Bytes;
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, GroupId, NodeId, Result};
+use meridian_raft as raft;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+const FILE: &str = "departures";
+const HEADER: &str = "meridian departures, format 1";
+/// A file that is longer is not ours: a line for every group a node ever held.
+const BYTES_MAX: u64 = 16 << 20;
+/// How often a node looks for replicas that may go.
+const INTERVAL: Duration = Duration::from_secs(3);
+/// A replica younger than this may belong to a group that the catalog here has not heard of yet.
+const AGE_MIN: Duration = Duration::from_secs(8);
+const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One departure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Departure {
+    /// The last entry of the log that was deleted.
+    last: u64,
+    /// The group took this node in again.
+    is_back: bool,
+}
+
+/// What this node knows of groups it left.
+#[derive(Default)]
+pub(crate) struct Departures {
+    known: Mutex<BTreeMap<GroupId, Departure>>,
+    /// Groups whose replica is about to go: it does not listen.
+    going: Mutex<BTreeSet<GroupId>>,
+    /// Serializes writes of the file.
+    writing: tokio::sync::Mutex<()>,
+}
+
+impl Departures {
+    /// Reads the file. One that cannot be read is refused: forgetting a departure could give a
+    /// group two leaders.
+    pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Departures> {
+        let place = runtime.disk().describe(FILE);
+        let known = match small_file::read(runtime, FILE, BYTES_MAX) {
+            Ok(text) => parse(&text).ok_or_else(|| Error::fatal(format!("{place} is damaged")))?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(e) => return Err(Error::fatal(format!("cannot read {place}: {e}"))),
+        };
+        Ok(Departures { known: Mutex::new(known), ..Departures::default() })
+    }
+
+    /// Whether it ever left the group: then it founds it no more.
+    pub fn ever_left(&self, group: GroupId) -> bool {
+        self.known.lock().contains_key(&group)
+    }
+
+    /// Groups that it left and has not been taken into again.
+    pub fn left(&self) -> BTreeSet<GroupId> {
+        self.known.lock().iter().filter(|(_, d)| !d.is_back).map(|(group, _)| *group).collect()
+    }
+
+    fn get(&self, group: GroupId) -> Option<Departure> {
+        self.known.lock().get(&group).copied()
+    }
+
+    async fn set(&self, runtime: &Arc<dyn Runtime>, group: GroupId, departure: Departure) -> Result<()> {
+        let _writing = self.writing.lock().await;
+        let text = {
+            let mut known = self.known.lock();
+            known.insert(group, departure);
+            format(&known)
+        };
+        let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
+        small_file::write(runtime, FILE, &text).await.map_err(failed)
+    }
+}
+
+impl Shared {
+    /// The replica that a message of the consensus protocol is for. A node learns that it is to
+    /// hold a replica by being talked to.
+    pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, from: NodeId, message: &Bytes) -> Result<Arc<Replica>> {
+        if self.departures.going.lock().contains(&group) {
+            return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
+        }
+        let claim = raft::Group::claim(message)?;
+        if let Some(claim) = claim {
+            self.check_claim(claim, from)?;
+        }
+        let Some(departure) = self.departures.get(group) else {
+            if group != GroupId::CATALOG && self.replica(group).is_none() && self.catalog.group(group).is_none() {
+                // What the replica is to be depends on the group's descriptor.
+                return Err(Error::unavailable(format!("group {group} is not known here yet")));
+            }
+            return ensure_replica(self, group).await;
+        };
+        let is_vote = matches!(claim, Some(raft::Claim::Stands(_)));
+        let refused = || Error::unavailable(format!("this node left group {group} and does not vote"));
+        if !departure.is_back {
+            // A group that is gone has nothing to say.
+            if is_vote || self.catalog.group(group).is_none() {
+                return Err(refused());
+            }
+            self.departures.set(&self.runtime, group, Departure { is_back: true, ..departure }).await?;
+        }
+        let replica = ensure_replica(self, group).await?;
+        if is_vote && replica.raft().last_position().index < departure.last {
+            return Err(refused());
+        }
+        Ok(replica)
+    }
+
+    /// Refuses a candidate or a leader that is not the sender, and one that the newest catalog does
+    /// not list. While this node's catalog may be old, it may lack a new node; then only the first
+    /// rule is applied.
+    fn check_claim(&self, claim: raft::Claim, from: NodeId) -> Result<()> {
+        let node = claim.node();
+        let is_unknown = !self.rpc.knows(node) && node != self.me() && self.is_fresh();
+        if node != from || is_unknown {
+            let role = if matches!(claim, raft::Claim::Stands(_)) { "candidate" } else { "leader" };
+            return Err(Error::unavailable(format!("node {node} is no {role}")));
+        }
+        Ok(())
+    }
+
+    /// Whether this node, as the group's primary, counts another one as a member. A change that is
+    /// under way counts.
+    pub(crate) fn is_member(&self, group: GroupId, node: meridian_base::NodeId) -> Result<bool> {
+        let replica = self.local_primary(group).ok_or_else(|| not_primary(group))?;
+        let members = replica.raft().members();
+        match replica.raft().lease_valid() {
+            true => Ok(members.joint || members.voters.contains(&node) || members.learners.contains(&node)),
+            false => Err(not_primary(group)),
+        }
+    }
+}
+
+/// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its
+/// files say.
+pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
+    let left = shared.departures.left();
+    for group in &left {
+        shared.store.drop_group(*group)?;
+        shared.log.forget(*group).await?;
+        shared.holdings.remove(&shared.runtime, *group).await?;
+    }
+    Ok(left)
+}
+
+/// Keeps looking for replicas that belong here no more, or run with the wrong timing.
+pub(crate) async fn departure_loop(shared: Arc<Shared>) {
+    let mut mistimed: BTreeMap<GroupId, u32> = BTreeMap::new();
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        if let Err(e) = note_holdings(&shared).await {
+            shared.fail(e);
+            return;
+        }
+        for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
+            let done = match replica.made.elapsed() > AGE_MIN && is_superfluous(&shared, replica.id).await {
+                true => depart(&shared, &replica).await,
+                false => keep_timing(&shared, &replica, &mut mistimed).await,
+            };
+            if let Err(e) = done {
+                replica.fail(e);
+                return;
+            }
+        }
+    }
+}
+
+/// Replicas that were made for a message of their group's primary have something by now.
+async fn note_holdings(shared: &Arc<Shared>) -> Result<()> {
+    let _making = shared.making_replica.lock().await;
+    let replicas = shared.all_replicas();
+    let filled = replicas.iter().filter(|r| r.raft().last_position().index > 0).map(|r| r.id);
+    shared.holdings.add(&shared.runtime, filled).await
+}
+
+/// Whether the group is gone, or its primary says that this node is no member.
+async fn is_superfluous(shared: &Arc<Shared>, group: GroupId) -> bool {
+    if shared.catalog.group(group).is_none() {
+        // Only a copy of the catalog that was confirmed after the replica was made knows that.
+        return shared.is_fresh() && shared.catalog.group(group).is_none();
+    }
+    match shared.route(group, 0) {
+        Some(Route::Remote(primary)) => {
+            let answer = shared.rpc.call(primary, Request::IsMember { group }, ASK_TIMEOUT).await;
+            matches!(answer, Ok(Response::IsMember(false)))
+        }
+        _ => false,
+    }
+}
+
+/// Deletes a replica, unless it has become a member after all.
+async fn depart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
+    let group = replica.id;
+    shared.departures.going.lock().insert(group);
+    let done = match is_superfluous(shared, group).await {
+        true => delete(shared, replica).await,
+        false => Ok(()),
+    };
+    shared.departures.going.lock().remove(&group);
+    done
+}
+
+async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
+    let group = replica.id;
+    let _making = shared.making_replica.lock().await;
+    let before = shared.departures.get(group).map_or(0, |d| d.last);
+    let last = replica.raft().last_position().index.max(before);
+    tracing::info!("{}: the replica of {group} leaves", shared.me());
+    replica.retire();
+    shared.replicas.write().remove(&group);
+    replica.raft().shutdown().await;
+    shared.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
+    shared.store.drop_group(group)?;
+    shared.log.forget(group).await?;
+    shared.holdings.remove(&shared.runtime, group).await
+}
+
+/// A group whose voters are in several regions wants longer timeouts, and its survival goal may
+/// have changed. Followers start again at once; the primary hands over first, when they had the
+/// time.
+async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mut BTreeMap<GroupId, u32>) -> Result<()> {
+    const ROUNDS_FOR_FOLLOWERS: u32 = 2;
+    let Some(group) = shared.catalog.group(replica.id) else { return Ok(()) };
+    if crate::node::is_across_regions(&group) == replica.is_across_regions {
+        mistimed.remove(&replica.id);
+        return Ok(());
+    }
+    if replica.raft().role().is_leader {
+        let rounds = mistimed.entry(replica.id).or_default();
+        *rounds += 1;
+        let is_alone = replica.raft().members().voters.len() == 1;
+        if *rounds <= ROUNDS_FOR_FOLLOWERS && !is_alone {
+            return Ok(());
+        }
+        if let Some(to) = crate::node::successor(shared, replica)
+            && let Err(e) = replica.transfer(to).await
+        {
+            tracing::info!("{}: leadership was not handed over: {e}", replica.id);
+            return Ok(());
+        }
+    }
+    restart(shared, replica).await
+}
+
+/// Starts a replica again, from what it has on this node. Nothing to do if another one has taken
+/// its place.
+pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
+    {
+        let _making = shared.making_replica.lock().await;
+        if !shared.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {
+            return Ok(());
+        }
+        tracing::info!("{}: the replica of {} starts again", shared.me(), replica.id);
+        shared.replicas.write().remove(&replica.id);
+        replica.raft().shutdown().await;
+        replica.flush_all()?;
+        replica.retire();
+    }
+    ensure_replica(shared, replica.id).await.map(drop)
+}
+
+fn format(known: &BTreeMap<GroupId, Departure>) -> String {
+    let lines = known.iter().map(|(g, d)| format!("{} {} {}\n", g.0, d.last, if d.is_back { "back" } else { "left" }));
+    format!("{HEADER}\n{}", lines.collect::<String>())
+}
+
+/// `None` if anything is not as it was written.
+fn parse(text: &str) -> Option<BTreeMap<GroupId, Departure>> {
+    let lines = text.strip_prefix(HEADER)?.strip_prefix('\n')?;
+    let of_line = |line: &str| {
+        let mut words = line.split(' ');
+        let (group, last) = (GroupId(words.next()?.parse().ok()?), words.next()?.parse().ok()?);
+        let is_back = match words.next()? {
+            "back" => true,
+            "left" => false,
+            _ => return None,
+        };
+        words.next().is_none().then_some((group, Departure { last, is_back }))
+    };
+    lines.lines().map(of_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_was_written_is_read_back_and_damage_is_noticed() {
+        let known = BTreeMap::from([
+            (GroupId(107), Departure { last: 12, is_back: false }),
+            (GroupId(9), Departure { last: 0, is_back: true }),
+        ]);
+        let text = format(&known);
+        assert_eq!(parse(&text), Some(known));
+        for bad in [text.replace("left", "lost"), text.replace("107", "x"), text.replace("12", "12 3"), "12 3 left\n".into()] {
+            assert_eq!(parse(&bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_the_parser(text: String) {
+            let _ = parse(&text);
+            let _ = parse(&format!("{HEADER}\n{text}"));
+        }
+    }
+}

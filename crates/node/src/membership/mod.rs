@@ -1,0 +1,15 @@
+//! The node as a member of its cluster: who it is, who else is there, and which groups have
+//! replicas here.
+
+pub(crate) mod address_book;
+pub(crate) mod clocks;
+pub(crate) mod departure;
+pub(crate) mod founding;
+pub(crate) mod freshness;
+pub(crate) mod holdings;
+pub(crate) mod identity;
+pub(crate) mod members;
+pub(crate) mod ranges;
+pub(crate) mod reach;
+pub mod shared;
+pub(crate) mod starting;

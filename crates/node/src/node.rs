@@ -18,7 +18,6 @@ use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::Replica;
 use crate::replica::outbox::Outbox;
-use crate::replica::primary::not_primary;
 use crate::schema::coordinator::{SPREAD_TIMEOUT, StepCall};
 use crate::transport::frames::LARGE_FRAME_MAX;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
@@ -183,7 +182,7 @@ impl Node {
                 shared.fail(e);
             }
         });
-        shared.spawn(crate::replica::outbox::work_loop(shared.clone(), work));
+        shared.spawn(crate::gateway::delivery::work_loop(shared.clone(), work));
         shared.spawn(room::keep(shared.clone(), config.room));
         let node = Node { shared, addr: addr.clone() };
         node.start_io(config.gc_ttl, config.gc_interval, config.protected_for_max);
@@ -289,7 +288,7 @@ impl Node {
         shared.spawn(members::placement_loop(shared.clone()));
         shared.spawn(members::lost_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
-        shared.spawn_protocol(crate::replica::closed::promise_loop(shared.clone()));
+        shared.spawn_protocol(crate::membership::promises::promise_loop(shared.clone()));
         shared.spawn(announce(shared.clone(), record));
         self.await_catalog(hindrance).await;
         Ok(())
@@ -667,7 +666,7 @@ pub(crate) async fn refuse_member(shared: &Arc<Shared>, node: NodeId) -> Result<
     match groups.get(&GroupId::CATALOG) {
         Some(status) if !status.voters.contains(&node) => Ok(()),
         Some(_) => refused("it votes for the catalog".to_string()),
-        None => Err(not_primary(GroupId::CATALOG)),
+        None => Err(Error::not_primary(GroupId::CATALOG)),
     }
 }
 
@@ -786,7 +785,7 @@ async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer 
 }
 
 async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
-    let primary = |group: GroupId| shared.replica(group).ok_or_else(|| not_primary(group));
+    let primary = |group: GroupId| shared.replica(group).ok_or_else(|| Error::not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
     let is_open = shared.is_open.load(Ordering::Acquire);
     if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {

@@ -9,7 +9,6 @@
 //! A question may therefore be answered twice. Whoever asks in this way makes it harmless: by an id
 //! ([`crate::schema::coordinator`]), by a number (schema grants), or because asking again changes nothing.
 
-use crate::gateway::txn::backoff;
 use crate::membership::shared::{Route, Shared};
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
@@ -18,6 +17,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// A question to a group's primary.
 pub(crate) trait Ask: Send + Sync {
@@ -76,4 +77,10 @@ impl Shared {
             Some(Route::Remote(_)) | None => Err(Error::not_primary(group)),
         }
     }
+}
+
+/// Pauses before a question is asked again.
+pub(crate) async fn backoff(attempt: u32) {
+    let pause = Duration::from_millis(5 << attempt.min(5)).min(BACKOFF_MAX);
+    tokio::time::sleep(pause).await;
 }

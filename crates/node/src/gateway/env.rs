@@ -89,7 +89,7 @@ impl Env {
             if why.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
                 shared.forget_route(GroupId::CATALOG);
             }
-            crate::gateway::txn::backoff(attempt).await;
+            crate::gateway::ask::backoff(attempt).await;
             attempt += 1;
         }
     }

@@ -132,7 +132,7 @@ impl Shared {
                 other => return other.map(|reply| (reply, round_trips)),
             }
             self.forget_route(group);
-            crate::gateway::txn::backoff(attempt).await;
+            crate::gateway::ask::backoff(attempt).await;
             attempt += 1;
         }
     }

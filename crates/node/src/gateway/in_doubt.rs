@@ -27,7 +27,6 @@ use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Knowledge, Known, PreparedTransaction, Request, Response, Said};
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp, TxnId, limits};
-use meridian_region::WaitFor;
 use meridian_sql::env::TransactionRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,34 +36,6 @@ use std::time::Duration;
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a participant's primary is looked for.
 const END_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Takes note of which transactions prepared here depend on groups that are lost. Called regularly.
-pub(crate) fn look(shared: &Shared) {
-    // Many transactions wait for few groups.
-    let mut lost: BTreeMap<GroupId, bool> = BTreeMap::new();
-    for replica in shared.all_replicas() {
-        let waiting = match replica.is_serving() {
-            true => replica.transactions(),
-            false => Vec::new(),
-        };
-        let old = waiting.into_iter().filter(|t| t.age_micros >= limits::PREPARE_TIMEOUT.as_micros() as u64);
-        let mut is_lost = |group: &GroupId| *lost.entry(*group).or_insert_with(|| shared.check_reach(*group).is_err());
-        let in_doubt = old.filter_map(|t| Some((t.id, t.waits_for.into_iter().find(&mut is_lost)?)));
-        *replica.in_doubt.lock() = in_doubt.collect();
-    }
-}
-
-impl Replica {
-    /// An error if a read waits for the outcome of a transaction that depends on a lost group.
-    pub(crate) fn check_in_doubt(&self, what: WaitFor) -> Result<()> {
-        let WaitFor::Outcome(id) = what else { return Ok(()) };
-        let Some(missing) = self.in_doubt.lock().get(&id).copied() else { return Ok(()) };
-        // Settled, as where a group itself cannot be reached.
-        Err(Error::sql("57P03", format!("a row waits for the outcome of transaction {id}, which is in doubt"))
-            .detail(format!("The transaction has written the row, and depends on group {missing}, which cannot be reached."))
-            .hint("Try again later; SHOW TRANSACTIONS says more. The row's past can be read AS OF SYSTEM TIME."))
-    }
-}
 
 /// What the other live nodes answer; who does not answer is left out.
 async fn ask_others(shared: &Arc<Shared>, request: Request) -> Vec<Response> {

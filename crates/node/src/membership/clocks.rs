@@ -27,6 +27,7 @@
 
 use crate::local::small_file;
 use crate::membership::shared::{LIVENESS_TIMEOUT, Shared};
+use crate::replica::errors::{behind_error, in_words};
 use crate::transport::rpc::Rpc;
 use crate::transport::wire::{ClockReport, NodeStatus, Request, Response};
 use meridian_base::limits::BEHIND_MAX;
@@ -233,32 +234,6 @@ impl Shared {
     pub(crate) fn clock_behind(&self) -> Option<(GroupId, Duration)> {
         let behind = self.all_replicas().into_iter().filter_map(|r| Some((r.id, r.behind_promise()?)));
         behind.max_by_key(|(group, by)| (*by, std::cmp::Reverse(*group)))
-    }
-}
-
-/// What clients are told of a group that has to wait for the clock: at once, since nothing that
-/// they could wait for changes it. What was asked has not happened, and will not: no message is on
-/// its way for as long as such a wait takes at least.
-pub(crate) fn behind_error(group: GroupId, by: Duration) -> Error {
-    Error::sql(
-        "57P03",
-        format!(
-            "the clock of this node is {} behind the last promise of group {group}; it was probably ahead before",
-            in_words(by)
-        ),
-    )
-    .hint(
-        "If the clock is right now, run meridian debug accept-clock. The group serves again by itself when the clock gets there.",
-    )
-}
-
-/// To the second: `59m50s`.
-fn in_words(d: Duration) -> String {
-    let s = d.as_secs();
-    match (s / 3_600, s / 60 % 60, s % 60) {
-        (0, 0, s) => format!("{s}s"),
-        (0, m, s) => format!("{m}m{s}s"),
-        (h, m, s) => format!("{h}h{m}m{s}s"),
     }
 }
 

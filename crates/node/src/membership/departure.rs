@@ -22,7 +22,6 @@ use crate::local::small_file;
 use crate::membership::shared::{Route, Shared};
 use crate::membership::starting::ensure_replica;
 use crate::replica::Replica;
-use crate::replica::primary::not_primary;
 use crate::transport::wire::{Request, Response};
 use bytes::Bytes;
 use meridian_base::runtime::Runtime;
@@ -152,11 +151,11 @@ impl Shared {
     /// Whether this node, as the group's primary, counts another one as a member. A change that is
     /// under way counts.
     pub(crate) fn is_member(&self, group: GroupId, node: meridian_base::NodeId) -> Result<bool> {
-        let replica = self.local_primary(group).ok_or_else(|| not_primary(group))?;
+        let replica = self.local_primary(group).ok_or_else(|| Error::not_primary(group))?;
         let members = replica.raft().members();
         match replica.raft().lease_valid() {
             true => Ok(members.joint || members.voters.contains(&node) || members.learners.contains(&node)),
-            false => Err(not_primary(group)),
+            false => Err(Error::not_primary(group)),
         }
     }
 }

@@ -22,9 +22,9 @@
 //! the version's own time have passed (`ddl`): a primary that confirms the version before does so
 //! earlier, and a node that hears of nothing newer waits before it is too late.
 
-use crate::membership::clocks::behind_error;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::errors::behind_error;
 use meridian_base::limits::BEHIND_MAX;
 use meridian_base::{Error, GroupId, Result, SchemaVersion, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};

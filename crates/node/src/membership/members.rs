@@ -153,7 +153,7 @@ pub(crate) async fn ping_loop(shared: Arc<Shared>) {
         }
         clocks::stop_if_off(&shared);
         clocks::say_behind(&shared);
-        crate::gateway::in_doubt::look(&shared);
+        crate::membership::lost::look(&shared);
         tokio::time::sleep(PING_INTERVAL).await;
     }
 }

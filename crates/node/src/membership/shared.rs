@@ -6,7 +6,6 @@ use crate::local::lock::RwLock;
 use crate::local::room::Left;
 use crate::membership::freshness::Freshness;
 use crate::replica::Replica;
-use crate::replica::primary::not_primary;
 use crate::transport::rpc::{Place, Rpc};
 use crate::transport::wire::{GroupStatus, NodeStatus, PreparedTransaction, Silence};
 use meridian_base::runtime::Runtime;
@@ -372,7 +371,7 @@ impl Shared {
         {
             self.learn_leader(group, hint, 0);
         }
-        not_primary(group)
+        Error::not_primary(group)
     }
 
     /// Whether a node answered lately. This node is live.

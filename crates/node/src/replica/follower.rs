@@ -7,9 +7,9 @@
 //! the gateway»). A transaction that is prepared and not decided may put a version below the closed
 //! timestamp; a read passes it by, and its `until` stays below what was prepared.
 
-use crate::gateway::txn::covered;
 use crate::replica::Replica;
-use crate::replica::primary::{conflict_error, page_limits};
+use crate::replica::errors::conflict_error;
+use crate::replica::pages::{covered, page_limits};
 use crate::transport::wire::{GlobalView, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, WireLocking};
 use meridian_base::{ColumnMask, Conflict, ConflictReason, Error, Key, KeyRange, ReadEntry, Result, Target, Timestamp};
 use meridian_region::{Planned, PlantedBug};

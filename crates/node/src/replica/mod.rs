@@ -19,9 +19,11 @@
 
 pub(crate) mod ballots;
 pub(crate) mod closed;
+pub(crate) mod errors;
 pub(crate) mod follower;
 mod machine;
 pub(crate) mod outbox;
+pub(crate) mod pages;
 pub mod primary;
 pub(crate) mod term;
 mod versions;

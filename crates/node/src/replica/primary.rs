@@ -6,14 +6,15 @@
 
 use crate::catalog::newest_readable;
 use crate::local::metrics::Counter;
-use crate::membership::clocks::behind_error;
+use crate::replica::errors::{behind_error, conflict_error};
+use crate::replica::pages::page_limits;
 use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, GroupId, Key, KeyRange, NodeId,
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
     ReadEntry, Result, Target, Timestamp, limits,
 };
 use meridian_region::{
@@ -21,7 +22,7 @@ use meridian_region::{
     Snapshot, Ticket, WaitFor,
 };
 use meridian_sql::env::{RowVisitor, Scan};
-use meridian_store::{ScanLimits, Version};
+use meridian_store::Version;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -41,24 +42,6 @@ const GATES_AT_ONCE: usize = 64;
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
 const RESCANS_MAX: usize = 16;
 
-/// What this node answers when it is not the primary: the gateway looks for it elsewhere.
-pub fn not_primary(group: GroupId) -> Error {
-    Error::not_primary(group)
-}
-
-/// Certification failed: what the client sees if the server's own retries do not help.
-pub fn conflict_error(conflict: &Conflict) -> Error {
-    Error::retry(format!("could not serialize access: {}", conflict.reason))
-        .detail(format!("key {:?}", conflict.key))
-        .hint("Run the transaction again.")
-}
-
-/// The limits of a page that may have this many rows, or as many as any page.
-pub(crate) fn page_limits(rows: Option<usize>) -> ScanLimits {
-    let most = ScanLimits::default();
-    ScanLimits { rows: rows.map_or(most.rows, |rows| rows.clamp(1, most.rows)), ..most }
-}
-
 /// One wait at a primary.
 pub(crate) enum Step<T> {
     Ready(T),
@@ -72,7 +55,7 @@ impl Replica {
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
         match self.is_serving() && is_below_ceiling && self.lease_holds() {
             true => Ok(()),
-            false => Err(not_primary(self.id)),
+            false => Err(Error::not_primary(self.id)),
         }
     }
 
@@ -123,7 +106,7 @@ impl Replica {
             }
             match ended {
                 Ok(Ok(())) => std::mem::forget(guard),
-                Ok(Err(_)) => return Err(not_primary(self.id)),
+                Ok(Err(_)) => return Err(Error::not_primary(self.id)),
                 Err(_) => {
                     let what = what.map_or("a new term", waited_for);
                     tracing::info!("{}: a request waited too long for {what}", self.id);
@@ -271,7 +254,7 @@ impl Replica {
                 }
                 self.wait(core, ticket)
             }
-            NotReady::NotPrimary => Err(not_primary(self.id)),
+            NotReady::NotPrimary => Err(Error::not_primary(self.id)),
         }
     }
 
@@ -311,6 +294,16 @@ impl Replica {
     /// doubt.
     async fn until_readable<T>(&self, look: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
         self.repeat_until_ready(WAIT_MAX, look, |what| self.check_in_doubt(what)).await
+    }
+
+    /// An error if a read waits for the outcome of a transaction that depends on a lost group.
+    pub(crate) fn check_in_doubt(&self, what: WaitFor) -> Result<()> {
+        let WaitFor::Outcome(id) = what else { return Ok(()) };
+        let Some(missing) = self.in_doubt.lock().get(&id).copied() else { return Ok(()) };
+        // Settled, as where a group itself cannot be reached.
+        Err(Error::sql("57P03", format!("a row waits for the outcome of transaction {id}, which is in doubt"))
+            .detail(format!("The transaction has written the row, and depends on group {missing}, which cannot be reached."))
+            .hint("Try again later; SHOW TRANSACTIONS says more. The row's past can be read AS OF SYSTEM TIME."))
     }
 
     /// One look at whether targets may be read at `s`.
@@ -535,7 +528,7 @@ impl Replica {
         };
         self.metrics.add(Counter::QueueWaits);
         let guard = CancelPlace { replica: self, place };
-        let how = ended.await.map_err(|_| not_primary(self.id))?;
+        let how = ended.await.map_err(|_| Error::not_primary(self.id))?;
         std::mem::forget(guard);
         match how {
             Ending::Granted => Ok(Queued::Waited),
@@ -670,7 +663,7 @@ impl Replica {
             InFlight::Applied(at, applied) => {
                 match tokio::time::timeout(WAIT_MAX + limits::arrival(request.bytes()), applied).await {
                     Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
-                    Ok(Err(_)) => Err(not_primary(self.id)),
+                    Ok(Err(_)) => Err(Error::not_primary(self.id)),
                     Err(_) => Err(Error::unavailable(format!("the log of group {} has no quorum, or is too slow", self.id))),
                 }
             }
@@ -719,7 +712,7 @@ impl Replica {
         };
         match tokio::time::timeout(WAIT_MAX, applied).await {
             Ok(Ok(bound)) => Ok(bound),
-            _ => Err(not_primary(self.id)),
+            _ => Err(Error::not_primary(self.id)),
         }
     }
 }

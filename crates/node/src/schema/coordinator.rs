@@ -37,12 +37,12 @@ use crate::catalog::{
 };
 use crate::gateway::ask::Ask;
 use crate::gateway::txn::{Counted, vote_on};
-use crate::membership::clocks::behind_error;
 use crate::membership::freshness::CONFIRMED_FOR;
 use crate::membership::members;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
-use crate::replica::primary::{conflict_error, not_primary};
+use crate::replica::errors::behind_error;
+use crate::replica::errors::conflict_error;
 use crate::schema::turns::Turns;
 use crate::transport::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
@@ -93,7 +93,7 @@ pub(crate) struct Inbox {
 type Refusal = Box<dyn Fn() -> Error + Send>;
 
 fn elsewhere() -> Refusal {
-    Box::new(|| not_primary(GroupId::CATALOG))
+    Box::new(|| Error::not_primary(GroupId::CATALOG))
 }
 
 impl Default for Inbox {
@@ -155,7 +155,7 @@ impl Inbox {
         if !self.send(job(tx))? {
             return Err(Error::unavailable("the catalog's primary has too much to do"));
         }
-        rx.await.unwrap_or_else(|_| Err(not_primary(GroupId::CATALOG)))
+        rx.await.unwrap_or_else(|_| Err(Error::not_primary(GroupId::CATALOG)))
     }
 
     /// Whose schema leases the step under way waits out.
@@ -169,7 +169,7 @@ impl Inbox {
         match calls.as_ref().map_err(|refusal| refusal())?.try_send(job) {
             Ok(()) => Ok(true),
             Err(mpsc::error::TrySendError::Full(_)) => Ok(false),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(not_primary(GroupId::CATALOG)),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Error::not_primary(GroupId::CATALOG)),
         }
     }
 }

@@ -6,8 +6,8 @@ use super::commit::unknown_outcome;
 use super::protocol::{CommitProtocol, PrepareOrder};
 use super::reads::ATTEMPTS_AT_REPLICAS;
 use super::{Protocol, Txn};
+use crate::gateway::delivery;
 use crate::membership::shared::{Route, Shared};
-use crate::replica::outbox;
 use crate::transport::wire::Found;
 use meridian_base::{
     BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing,
@@ -151,7 +151,7 @@ pub(crate) async fn vote_on(shared: &Arc<Shared>, id: TxnId, prepares: BTreeMap<
     let mut coordination = Coordination::start(prepares, now(), &mut out);
     loop {
         for (group, message) in out.drain(..) {
-            shared.spawn(outbox::deliver(shared.clone(), group, message));
+            shared.spawn(delivery::deliver(shared.clone(), group, message));
         }
         if let Some(verdict) = coordination.verdict() {
             return Counted { verdict, votes, found };
@@ -203,7 +203,7 @@ async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], vot
     }
     for group in participants.iter().filter(|group| own.as_ref().is_none_or(|own| own.id != **group)) {
         for (from, vote) in votes.iter().filter(|(from, _)| *from != group) {
-            shared.spawn(outbox::deliver(shared.clone(), *group, message(*from, vote)));
+            shared.spawn(delivery::deliver(shared.clone(), *group, message(*from, vote)));
         }
     }
 }

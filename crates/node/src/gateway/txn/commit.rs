@@ -232,7 +232,7 @@ impl Txn {
                         return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
                     self.shared.forget_route(group);
-                    super::backoff(attempt).await;
+                    crate::gateway::ask::backoff(attempt).await;
                     attempt += 1;
                 }
                 Err(e) => return Err(e),

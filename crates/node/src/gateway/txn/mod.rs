@@ -25,13 +25,13 @@ mod with_step;
 
 pub(crate) use ballot::{Ballots, Counted, reserved, vote_on, voted};
 pub(crate) use commit::{CALL_TIMEOUT, COMMIT_PATIENCE};
-pub(crate) use part::covered;
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
+use crate::gateway::ask::backoff;
 use crate::local::metrics::Counter;
 use crate::local::protected;
 use crate::membership::shared::Shared;
-use crate::replica::primary::conflict_error;
+use crate::replica::errors::conflict_error;
 use crate::transport::wire::{Request, View};
 use bytes::Bytes;
 use meridian_base::{
@@ -52,7 +52,6 @@ const RELEASE_ATTEMPTS: u32 = 20;
 const KEYS_RELEASED_AT_ONCE: usize = 4_096;
 /// Pages of a single statement that are read long before they might be garbage.
 const PAGES_UNPROTECTED: u32 = 16;
-const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
 pub struct Txn {
@@ -283,11 +282,6 @@ async fn release(shared: Arc<Shared>, node: NodeId, group: GroupId, owner: Owner
         }
         backoff(attempt + 3).await;
     }
-}
-
-pub(crate) async fn backoff(attempt: u32) {
-    let pause = Duration::from_millis(5 << attempt.min(5)).min(BACKOFF_MAX);
-    tokio::time::sleep(pause).await;
 }
 
 impl Transaction for Txn {

@@ -101,15 +101,6 @@ pub(super) fn merged(
     if reverse { rows.rev().collect() } else { rows.collect() }
 }
 
-/// The part of a range that a page has answered for.
-pub(crate) fn covered(range: &KeyRange, rest: Option<&KeyRange>, reverse: bool) -> KeyRange {
-    match rest {
-        None => range.clone(),
-        Some(rest) if reverse => KeyRange::new(rest.end.clone(), range.end.clone()),
-        Some(rest) => KeyRange::new(range.start.clone(), rest.start.clone()),
-    }
-}
-
 /// A range without some keys, which are in it and in order.
 pub(super) fn without(range: &KeyRange, keys: impl Iterator<Item = Key>) -> Vec<KeyRange> {
     let mut pieces = Vec::new();
@@ -127,6 +118,7 @@ pub(super) fn without(range: &KeyRange, keys: impl Iterator<Item = Key>) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replica::pages::covered;
     use meridian_base::SessionId;
     use proptest::prelude::*;
 

@@ -97,7 +97,7 @@ impl Txn {
                 Ok(mut results) => return results.pop().ok_or_else(another_question),
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     self.shared.forget_route(group);
-                    super::backoff(attempt).await;
+                    crate::gateway::ask::backoff(attempt).await;
                     attempt += 1;
                 }
                 Err(e) => return Err(e),

@@ -13,8 +13,9 @@
 
 use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
-use super::part::{Part, covered, merged, without};
+use super::part::{Part, merged, without};
 use crate::membership::shared::Route;
+use crate::replica::pages::covered;
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp};
@@ -398,7 +399,7 @@ impl Txn {
                 }
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     self.shared.forget_route(group);
-                    super::backoff(attempt).await;
+                    crate::gateway::ask::backoff(attempt).await;
                     attempt += 1;
                 }
                 Err(e) => return Err(e),

@@ -32,6 +32,7 @@ pub mod node;
 mod operator;
 pub mod replica;
 mod schema;
+mod times;
 mod transport;
 mod upkeep;
 

@@ -1,6 +1,8 @@
 //! A node: founding or joining a cluster, answering other nodes, and stopping cleanly.
 
-use crate::catalog::{CatalogCache, Meta, change_rows, meta_key, node_key, row};
+use crate::catalog::CatalogCache;
+use crate::catalog::rows::{Meta, change_rows, meta_key, node_key, row};
+use crate::catalog::steps::StepCall;
 use crate::gateway::ask::Ask;
 use crate::gateway::env::Env;
 use crate::gateway::in_doubt;
@@ -18,7 +20,7 @@ use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::Replica;
 use crate::replica::outbox::Outbox;
-use crate::schema::coordinator::{SPREAD_TIMEOUT, StepCall};
+use crate::schema::coordinator::SPREAD_TIMEOUT;
 use crate::transport::frames::LARGE_FRAME_MAX;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
@@ -625,7 +627,7 @@ impl Ask for Registration {
     async fn here(&self, shared: &Arc<Shared>, _: &Arc<Replica>) -> Result<NodeId> {
         refuse_taken_address(shared, &self.record).await?;
         let (record, token) = (self.record.clone(), self.token);
-        shared.ddl.ask(|reply| crate::schema::coordinator::Job::Register { record, token, reply }).await
+        shared.ddl.ask(|reply| crate::catalog::steps::Job::Register { record, token, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
@@ -695,7 +697,7 @@ impl Ask for Stand {
         if standing == Standing::Decommissioned {
             refuse_member(shared, node).await?;
         }
-        shared.ddl.ask(|reply| crate::schema::coordinator::Job::Stand { node, standing, reply }).await
+        shared.ddl.ask(|reply| crate::catalog::steps::Job::Stand { node, standing, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on

@@ -1,9 +1,9 @@
 //! The node as SQL sees it.
 
+use crate::catalog::steps::StepCall;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
 use crate::membership::shared::{Route, Shared};
-use crate::schema::coordinator::StepCall;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};

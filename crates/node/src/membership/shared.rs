@@ -50,7 +50,7 @@ pub struct Shared {
     leaders: RwLock<BTreeMap<GroupId, (NodeId, u64)>>,
     pub(crate) freshness: Freshness,
     pub(crate) clocks: crate::membership::clocks::Clocks,
-    pub(crate) ddl: crate::schema::coordinator::Inbox,
+    pub(crate) ddl: crate::catalog::steps::Inbox,
     /// What is newer than the replicas in this region.
     pub(crate) overlay: crate::gateway::txn::overlay::Overlay,
     /// Sessions that were refused because a replica was behind.
@@ -179,7 +179,7 @@ impl Shared {
             leaders: RwLock::default(),
             freshness: Freshness::new(),
             clocks: Default::default(),
-            ddl: crate::schema::coordinator::Inbox::default(),
+            ddl: crate::catalog::steps::Inbox::default(),
             overlay: Default::default(),
             refusals: Default::default(),
             ages: Default::default(),

@@ -1,10 +1,11 @@
 //! Replicas begin to run on this node: those it had, those it founds with others, and those that it
 //! is sent.
 
+use crate::catalog::ApplyHook;
 use crate::membership::departure;
 use crate::membership::shared::Shared;
 use crate::node::{RaftTransport, is_across_regions};
-use crate::replica::{ApplyHook, Replica};
+use crate::replica::Replica;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result};
 use meridian_raft as raft;
 use std::collections::BTreeSet;

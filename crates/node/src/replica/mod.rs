@@ -30,6 +30,7 @@ mod versions;
 
 pub(crate) use versions::StoreVersions;
 
+use crate::catalog::ApplyHook;
 use crate::local::metrics::Metrics;
 use crate::local::room::Room;
 use crate::local::tasks::Tasks;
@@ -37,7 +38,7 @@ use crate::replica::outbox::Outbox;
 use crate::replica::term::{FastPath, Term};
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
-use meridian_base::record::{Committed, Payload, Record};
+use meridian_base::record::{Payload, Record};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, invariants, limits};
 use meridian_commit::Participant;
@@ -60,14 +61,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(25);
 /// Applied but not flushed changes are flushed at least this often, so that a restart replays
 /// little.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(20);
-
-/// Told of what the catalog's group applies.
-pub trait ApplyHook: Send + Sync + 'static {
-    /// A transaction was applied.
-    fn applied(&self, txn: &Committed);
-    /// The whole content was replaced.
-    fn replaced(&self, store: &GroupStore);
-}
 
 /// What a replica flushes with its versions.
 #[derive(Serialize, Deserialize)]

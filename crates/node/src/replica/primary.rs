@@ -4,7 +4,7 @@
 //! node, and from a call of another node otherwise. They take the replica's lock for a moment,
 //! never across an await, and wait on tickets outside it.
 
-use crate::catalog::newest_readable;
+use crate::catalog::rows::newest_readable;
 use crate::local::metrics::Counter;
 use crate::replica::errors::{behind_error, conflict_error};
 use crate::replica::pages::page_limits;

@@ -9,7 +9,7 @@
 //!
 //! A step is derived from a version, its *base*, and makes the next one or nothing. Its transaction
 //! writes, beside the version, the id that the gateway gave to the step. So what became of a step
-//! can be read for as long as versions are remembered ([`crate::catalog::STEPS_KEPT`]):
+//! can be read for as long as versions are remembered ([`crate::catalog::rows::STEPS_KEPT`]):
 //!
 //! | the catalog is | the version after the base was made by | the step |
 //! | --- | --- | --- |
@@ -31,10 +31,11 @@
 //! ([`Coordinator::read_at`]): a step that the last coordinator left in a ballot, and that commits
 //! late, ends the term of this one.
 
-use crate::catalog::{
+use crate::catalog::rows::{
     Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
     step_of, stored_meta, token_key,
 };
+use crate::catalog::steps::{Job, Reply, StepCall, elsewhere};
 use crate::gateway::ask::Ask;
 use crate::gateway::txn::{Counted, vote_on};
 use crate::membership::freshness::CONFIRMED_FOR;
@@ -53,7 +54,6 @@ use meridian_base::{
 use meridian_commit::Verdict;
 use meridian_region::{Action, Delays, Granted, PlantedBug, SchemaLeases};
 use meridian_sql::catalog::{CatalogChange, Descriptor};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,97 +83,6 @@ const COPIES_MAX: usize = 16;
 /// Refusals that are remembered: of more steps than come while a copy is on its way.
 const REFUSED_KEPT: usize = 256;
 
-/// Where calls for the coordinator wait, while there is one here; and what it waits for itself.
-pub(crate) struct Inbox {
-    calls: Mutex<Result<mpsc::Sender<Job>, Refusal>>,
-    waits: Mutex<Option<StepWait>>,
-}
-
-/// What callers are told where there is no coordinator.
-type Refusal = Box<dyn Fn() -> Error + Send>;
-
-fn elsewhere() -> Refusal {
-    Box::new(|| Error::not_primary(GroupId::CATALOG))
-}
-
-impl Default for Inbox {
-    fn default() -> Inbox {
-        Inbox { calls: Mutex::new(Err(elsewhere())), waits: Mutex::default() }
-    }
-}
-
-/// What a gateway asks for: see [`crate::transport::wire::Request::ChangeCatalog`].
-pub(crate) struct StepCall {
-    pub id: TxnId,
-    /// The gateway that asks.
-    pub from: NodeId,
-    pub base: SchemaVersion,
-    pub change: CatalogChange,
-    /// A transaction that commits with it.
-    pub with: Vec<Slice>,
-    pub is_again: bool,
-}
-
-pub(crate) enum Job {
-    Change {
-        call: StepCall,
-        reply: Reply,
-    },
-    /// A new node (id 0) with its token, or a node that says where it is.
-    Register {
-        record: NodeRecord,
-        token: u128,
-        reply: oneshot::Sender<Result<NodeId>>,
-    },
-    /// What the operator wants of a node.
-    Stand {
-        node: NodeId,
-        standing: Standing,
-        reply: oneshot::Sender<Result<()>>,
-    },
-    Answered {
-        group: GroupId,
-        seq: u64,
-        bound: Timestamp,
-    },
-}
-
-type Reply = oneshot::Sender<Result<Changed>>;
-
-impl Inbox {
-    /// Asks for a step. `NotPrimary`: no coordinator here has taken it.
-    pub(crate) async fn change(&self, call: StepCall) -> Result<Changed> {
-        let (reply, answered) = oneshot::channel();
-        if !self.send(Job::Change { call, reply })? {
-            return Ok(Changed::NotTaken);
-        }
-        answered.await.unwrap_or(Ok(Changed::Unknown))
-    }
-
-    pub(crate) async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
-        let (tx, rx) = oneshot::channel();
-        if !self.send(job(tx))? {
-            return Err(Error::unavailable("the catalog's primary has too much to do"));
-        }
-        rx.await.unwrap_or_else(|_| Err(Error::not_primary(GroupId::CATALOG)))
-    }
-
-    /// Whose schema leases the step under way waits out.
-    pub(crate) fn waits(&self) -> Option<StepWait> {
-        self.waits.lock().clone()
-    }
-
-    /// `false`: more wait than may.
-    fn send(&self, job: Job) -> Result<bool> {
-        let calls = self.calls.lock();
-        match calls.as_ref().map_err(|refusal| refusal())?.try_send(job) {
-            Ok(()) => Ok(true),
-            Err(mpsc::error::TrySendError::Full(_)) => Ok(false),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(Error::not_primary(GroupId::CATALOG)),
-        }
-    }
-}
-
 /// Runs a coordinator whenever this node serves the catalog's group.
 pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
     let mut serving = replica.watch_serving();
@@ -192,14 +101,14 @@ pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
         if *serving.borrow_and_update() && replica.waits_for_clock().is_some() {
             let replica = replica.clone();
             let refusal = move || replica.waits_for_clock().map_or_else(elsewhere(), |by| behind_error(GroupId::CATALOG, by));
-            *shared.ddl.calls.lock() = Err(Box::new(refusal));
+            shared.ddl.refuse(Box::new(refusal));
         }
         while *serving.borrow_and_update() && replica.waits_for_clock().is_some() {
             tokio::time::sleep(TICK).await;
         }
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::channel(limits::CATALOG_JOBS_MAX);
-            *shared.ddl.calls.lock() = Ok(tx.clone());
+            shared.ddl.open(tx.clone());
             let term = Coordinator::start(shared.clone(), replica.clone(), tx);
             match term {
                 Ok(coordinator) => {
@@ -211,9 +120,9 @@ pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
                 }
                 Err(e) => tracing::error!("the catalog cannot be read: {e}"),
             }
-            *shared.ddl.waits.lock() = None;
+            shared.ddl.set_waits(None);
         }
-        *shared.ddl.calls.lock() = Err(elsewhere());
+        shared.ddl.refuse(elsewhere());
         if serving.changed().await.is_err() {
             return;
         }
@@ -332,7 +241,7 @@ impl Coordinator {
             self.next_step(&mut actions).await?;
             self.perform(actions).await?;
             self.tell_of_found();
-            *self.shared.ddl.waits.lock() = self.waits();
+            self.shared.ddl.set_waits(self.waits());
         }
         Ok(())
     }

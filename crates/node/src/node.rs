@@ -10,39 +10,40 @@ use crate::local::room::{self, RoomOptions};
 use crate::local::timing::Timing;
 use crate::membership::address_book;
 use crate::membership::clocks;
-use crate::membership::departure::{self, Departures};
+use crate::membership::departure;
+use crate::membership::departures::Departures;
 use crate::membership::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, starting};
 use crate::membership::holdings::Holdings;
 use crate::membership::identity::{self, Identity};
-use crate::membership::members;
+use crate::membership::lost::{self, refuse_member};
+use crate::membership::pings;
+use crate::membership::placement::{self, successor};
 use crate::membership::ranges;
 use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
+use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::Replica;
 use crate::replica::outbox::Outbox;
 use crate::schema::coordinator::SPREAD_TIMEOUT;
-use crate::transport::frames::LARGE_FRAME_MAX;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
-use crate::upkeep::sweep;
-use bytes::Bytes;
+use crate::upkeep;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Clock, CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
-use meridian_placement::Survival;
 use meridian_raft as raft;
 use meridian_region::Owner;
 use meridian_region::PlantedBugs;
-use meridian_sql::catalog::{Group, bootstrap};
+use meridian_sql::catalog::bootstrap;
 use meridian_sql::session::{self, SessionFactory};
 use meridian_sql::statistics::Attention;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How a node is started.
@@ -185,9 +186,9 @@ impl Node {
             }
         });
         shared.spawn(crate::gateway::delivery::work_loop(shared.clone(), work));
-        shared.spawn(room::keep(shared.clone(), config.room));
+        shared.spawn(space::keep(shared.clone(), config.room));
         let node = Node { shared, addr: addr.clone() };
-        node.start_io(config.gc_ttl, config.gc_interval, config.protected_for_max);
+        upkeep::start(&node.shared, config.gc_ttl, config.gc_interval, config.protected_for_max);
         let record = NodeRecord {
             id: NodeId(0),
             addr,
@@ -284,11 +285,11 @@ impl Node {
             identity::save(&shared.runtime, Identity { is_founding: false, ..identity }).await?;
         }
         shared.spawn(start_groups(shared.clone()));
-        shared.spawn_protocol(members::ping_loop(shared.clone()));
+        shared.spawn_protocol(pings::ping_loop(shared.clone()));
         shared.spawn_protocol(crate::membership::reach::detour_loop(shared.clone()));
         shared.spawn(address_book::keep(shared.clone()));
-        shared.spawn(members::placement_loop(shared.clone()));
-        shared.spawn(members::lost_loop(shared.clone()));
+        shared.spawn(placement::placement_loop(shared.clone()));
+        shared.spawn(lost::lost_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
         shared.spawn_protocol(crate::membership::promises::promise_loop(shared.clone()));
         shared.spawn(announce(shared.clone(), record));
@@ -342,69 +343,6 @@ impl Node {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    }
-
-    /// Flushing and garbage collection, on a thread of their own.
-    fn start_io(&self, gc_ttl: Duration, gc_interval: Duration, protected_for_max: Duration) {
-        let shared = self.shared.clone();
-        let sweep_due = Arc::new(Notify::new());
-        let sweeper = sweep_due.clone();
-        let flushes = async move {
-            let mut collected = shared.runtime.physical_micros();
-            loop {
-                shared.flusher.notified().await;
-                if *shared.stopping.borrow() {
-                    return;
-                }
-                let now = shared.runtime.physical_micros();
-                let is_gc_due = now.saturating_sub(collected) >= gc_interval.as_micros() as u64;
-                let may_flush = room::may_flush(&shared);
-                let may_collect = is_gc_due && (may_flush || room::may_collect(&shared));
-                if !may_flush && !may_collect {
-                    continue;
-                }
-                if may_collect {
-                    collected = now;
-                }
-                for replica in shared.all_replicas() {
-                    let mut done = if may_flush { replica.flush().map(|_| ()) } else { Ok(()) };
-                    if done.is_ok() && may_collect {
-                        let settled = replica.settled();
-                        let kept_from = crate::local::protected::garbage_clock(&shared, protected_for_max).minus(gc_ttl);
-                        done = replica.store.collect_garbage(kept_from.min(settled));
-                    }
-                    if let Err(e) = done
-                        && !replica.is_retired()
-                    {
-                        replica.fail(e);
-                        return;
-                    }
-                }
-                if may_collect {
-                    sweeper.notify_one();
-                }
-            }
-        };
-        self.shared.runtime.spawn_io("flush", Box::pin(flushes));
-        self.shared.runtime.spawn_io("sweep", Box::pin(sweep::keep(self.shared.clone(), sweep_due)));
-        let shared = self.shared.clone();
-        self.shared.spawn(async move {
-            let mut log_failure = shared.log.failure();
-            loop {
-                tokio::select! {
-                    biased;
-                    changed = log_failure.changed() => {
-                        if changed.is_err() {
-                            return;
-                        }
-                        if let Some(e) = log_failure.borrow_and_update().clone() {
-                            shared.fail(e);
-                        }
-                    }
-                    () = tokio::time::sleep(gc_interval) => shared.flusher.notify_one(),
-                }
-            }
-        });
     }
 
     /// What `sql` runs against.
@@ -490,21 +428,6 @@ impl Node {
         self.shared.rpc.disconnect();
         self.shared.replicas.write().clear();
     }
-}
-
-/// Whether the voters of a group are in several regions.
-pub(crate) fn is_across_regions(group: &Group) -> bool {
-    group.survival == Survival::Region
-}
-
-/// The live voter that is furthest, in this region if there is one.
-pub(crate) fn successor(shared: &Shared, replica: &Replica) -> Option<NodeId> {
-    let voters = replica.raft().members().voters;
-    let progress = replica.raft().progress();
-    let nodes = shared.catalog.nodes();
-    let region = |n: NodeId| nodes.iter().find(|r| r.id == n).is_some_and(|r| r.region == shared.place.region);
-    let others = voters.into_iter().filter(|n| *n != shared.me() && shared.is_live(*n));
-    others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
 }
 
 /// Looks who answers at the addresses in `--join`, until the catalog is known to be the newest: it
@@ -652,26 +575,6 @@ async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Resu
     Ok(())
 }
 
-/// 55000 if a group counts on a node, or may: it stops when it is no member of the cluster any
-/// more, and what it alone holds would be lost. It gets no more replicas once it is being
-/// decommissioned.
-pub(crate) async fn refuse_member(shared: &Arc<Shared>, node: NodeId) -> Result<()> {
-    let refused = |why: String| Err(Error::sql("55000", format!("node {node} cannot leave the cluster yet: {why}")));
-    let groups = ranges::everywhere(shared).await;
-    for group in shared.catalog.groups() {
-        match groups.get(&group.id) {
-            None => return refused(format!("no primary answers for group {}, which it may hold a replica of", group.id)),
-            Some(status) if status.has(node) => return refused(format!("group {} has a replica there", group.id)),
-            Some(_) => {}
-        }
-    }
-    match groups.get(&GroupId::CATALOG) {
-        Some(status) if !status.voters.contains(&node) => Ok(()),
-        Some(_) => refused("it votes for the catalog".to_string()),
-        None => Err(Error::not_primary(GroupId::CATALOG)),
-    }
-}
-
 /// Writes down what the operator wants of a node, wherever the catalog's primary is.
 async fn stand(shared: &Arc<Shared>, node: NodeId, standing: Standing, is_passed_on: bool) -> Result<()> {
     shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Stand { node, standing, is_passed_on }).await
@@ -701,23 +604,6 @@ impl Ask for Stand {
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
-    }
-}
-
-pub(crate) struct RaftTransport(pub(crate) Arc<Rpc>);
-
-impl raft::Transport for RaftTransport {
-    fn call(&self, to: NodeId, group: GroupId, message: raft::Message) -> BoxFuture<'static, Result<Bytes>> {
-        let rpc = self.0.clone();
-        let request = Request::Raft { group, message: message.bytes, is_ordered: message.is_ordered };
-        async move {
-            // The replica's own patience ends first.
-            match rpc.call(to, request, LARGE_FRAME_MAX).await? {
-                Response::Raft(answer) => Ok(answer),
-                _ => Err(Error::internal("a node gave an answer of another kind")),
-            }
-        }
-        .boxed()
     }
 }
 
@@ -869,8 +755,8 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
         Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),
         Request::WaitsOf(owners) => Ok(Response::WaitsOf(shared.waiting.of(&owners))),
         Request::Ping(ping) => {
-            members::hear(shared, from, ping, None);
-            Ok(Response::Pong(members::own_ping(shared)))
+            pings::hear(shared, from, ping, None);
+            Ok(Response::Pong(pings::own_ping(shared)))
         }
         Request::ChangeCatalog { id, base, change, with, is_again } => {
             let call = StepCall { id, from, base, change, with, is_again };

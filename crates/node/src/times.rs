@@ -10,7 +10,7 @@ use crate::local::timing::{Timing, less, plus, times};
 use crate::membership::clocks::{COMPARE_CALL, COMPARE_MAX};
 use crate::membership::founding::{CLAIM_HOLDS, FOUNDING_PAUSE};
 use crate::membership::freshness::CONFIRMED_FOR;
-use crate::membership::members::{PING_INTERVAL, PING_TIMEOUT};
+use crate::membership::pings::{PING_INTERVAL, PING_TIMEOUT};
 use crate::membership::promises::PROMISE_TIMEOUT;
 use crate::membership::reach::{LINK_SILENT, LOST_AFTER};
 use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, PRIMARY_HEARD_FOR};

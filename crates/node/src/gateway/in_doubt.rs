@@ -23,6 +23,7 @@
 //!   other outcome in its log contradicts either.
 
 use crate::gateway::ask::Ask;
+use crate::membership::ranges;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Knowledge, Known, PreparedTransaction, Request, Response, Said};
@@ -59,11 +60,7 @@ pub(crate) async fn everywhere(shared: &Arc<Shared>) -> Vec<TransactionRow> {
     prepared.sort_by_key(|t| (t.id.hlc, t.id.gateway, t.group));
     let primaries: BTreeMap<GroupId, NodeId> = match prepared.is_empty() {
         true => BTreeMap::new(),
-        false => crate::membership::ranges::everywhere(shared)
-            .await
-            .into_iter()
-            .map(|(group, status)| (group, status.primary))
-            .collect(),
+        false => ranges::everywhere(shared).await.into_iter().map(|(group, status)| (group, status.primary)).collect(),
     };
     let names = |groups: &[GroupId]| groups.iter().map(ToString::to_string).collect();
     let row = |t: PreparedTransaction| TransactionRow {

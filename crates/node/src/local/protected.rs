@@ -10,15 +10,10 @@
 //! longer than [`limits::PROTECTED_FOR_MAX`](meridian_base::limits::PROTECTED_FOR_MAX). A read
 //! below what was kept is refused by the store (72000), never answered wrongly.
 
-use crate::membership::shared::Shared;
 use meridian_base::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Garbage that is held back for longer is worth a line in the log.
-const HELD_BACK_LONG: Duration = Duration::from_secs(3_600);
 
 /// The moments that this node's transactions read, each with how many do.
 #[derive(Default)]
@@ -51,20 +46,6 @@ impl Drop for Guard {
             all.remove(&self.at);
         }
     }
-}
-
-/// The moment from which garbage collection reckons the age of versions: the present, or what a
-/// transaction protects, which it can for at most so long.
-pub(crate) fn garbage_clock(shared: &Shared, protected_for_max: Duration) -> Timestamp {
-    let now = Timestamp::from_micros(shared.runtime.physical_micros());
-    let others = shared.oldest_protected_elsewhere();
-    let of_all = others.into_iter().chain([(shared.me(), shared.protected.oldest())]);
-    let Some((node, oldest)) = of_all.min_by_key(|(_, oldest)| *oldest) else { return now };
-    let held_back = now.since(oldest);
-    if held_back > HELD_BACK_LONG {
-        tracing::info!("a transaction at {node} has kept old versions from garbage collection for {} s", held_back.as_secs());
-    }
-    oldest.clamp(now.minus(protected_for_max), now)
 }
 
 #[cfg(test)]

@@ -26,18 +26,16 @@
 //! promises to the one before it have run out.
 
 use crate::local::small_file;
-use crate::membership::shared::{LIVENESS_TIMEOUT, Shared};
+use crate::membership::offsets::Against;
+use crate::membership::shared::Shared;
 use crate::replica::errors::{behind_error, in_words};
 use crate::transport::rpc::Rpc;
 use crate::transport::wire::{ClockReport, NodeStatus, Request, Response};
 use meridian_base::limits::BEHIND_MAX;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result, SteadyClock, Timestamp};
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long a node that starts waits for others to compare its clock with. When none of them
@@ -52,77 +50,6 @@ const BEHIND_NOTICE: Duration = Duration::from_secs(30);
 /// Where it is written that an operator has moved the clock ahead.
 const FILE: &str = "clock";
 const FILE_BYTES_MAX: u64 = 256;
-
-/// What is known of the other nodes' clocks.
-pub(crate) struct Clocks {
-    measured: Mutex<BTreeMap<NodeId, Measured>>,
-    /// This node's clock was compared with others, or there is none to compare with.
-    compared: watch::Sender<bool>,
-    said: Mutex<Option<Instant>>,
-}
-
-impl Default for Clocks {
-    fn default() -> Clocks {
-        Clocks { measured: Mutex::default(), compared: watch::Sender::new(false), said: Mutex::new(None) }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Measured {
-    at: Instant,
-    /// The other clock minus this node's, and how well that is known.
-    offset_micros: i64,
-    round_trip: Duration,
-    /// How far this machine's wall clock was behind this node's clock then. That changes: a clock
-    /// that is ahead goes slower.
-    wall_behind_micros: i64,
-}
-
-/// What another node's clock is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Against {
-    /// What this node uses.
-    OwnClock,
-    /// What this machine shows.
-    WallClock,
-}
-
-impl Measured {
-    /// Whether it is surely farther than `bound` from a clock here.
-    fn is_off(&self, bound: Duration, against: Against) -> bool {
-        let offset_micros = match against {
-            Against::OwnClock => self.offset_micros,
-            Against::WallClock => self.offset_micros + self.wall_behind_micros,
-        };
-        let surely = offset_micros.unsigned_abs().saturating_sub(self.round_trip.as_micros() as u64 / 2);
-        surely > bound.as_micros() as u64
-    }
-}
-
-impl Clocks {
-    /// Until this is true no replica on this node leads.
-    pub fn watch_compared(&self) -> watch::Receiver<bool> {
-        self.compared.subscribe()
-    }
-
-    /// A node said what its clock shows, between `sent` and now. Gives the difference.
-    pub fn measure(&self, runtime: &Arc<dyn Runtime>, node: NodeId, physical_micros: u64, sent: Instant) -> i64 {
-        let round_trip = sent.elapsed();
-        let half = round_trip.as_micros() as i64 / 2;
-        let offset_micros = physical_micros as i64 + half - runtime.physical_micros() as i64;
-        let wall_behind_micros = runtime.steady_clock().behind().as_micros() as i64;
-        let measured = Measured { at: Instant::now(), offset_micros, round_trip, wall_behind_micros };
-        self.measured.lock().insert(node, measured);
-        offset_micros
-    }
-
-    /// How many clocks were measured lately, and how many of them differ too much from one here.
-    fn judge(&self, bound: Duration, against: Against) -> (usize, usize) {
-        let measured = self.measured.lock();
-        let recent = measured.values().filter(|m| m.at.elapsed() < LIVENESS_TIMEOUT);
-        recent.fold((0, 0), |(all, off), m| (all + 1, off + usize::from(m.is_off(bound, against))))
-    }
-}
 
 /// How far two clocks may be apart before that is a reason to stop.
 fn apart_max(shared: &Shared) -> Duration {

@@ -18,88 +18,25 @@
 //! The record is the file `departures`. It is written before anything is deleted, so a crash in
 //! between is made good at the next start.
 
-use crate::local::small_file;
+use crate::membership::departures::Departure;
+use crate::membership::placement::successor;
 use crate::membership::shared::{Route, Shared};
 use crate::membership::starting::ensure_replica;
+use crate::membership::starting::{is_across_regions, restart};
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
 use bytes::Bytes;
-use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_raft as raft;
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-const FILE: &str = "departures";
-const HEADER: &str = "meridian departures, format 1";
-/// A file that is longer is not ours: a line for every group a node ever held.
-const BYTES_MAX: u64 = 16 << 20;
 /// How often a node looks for replicas that may go.
 const INTERVAL: Duration = Duration::from_secs(3);
 /// A replica younger than this may belong to a group that the catalog here has not heard of yet.
 const AGE_MIN: Duration = Duration::from_secs(8);
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// One departure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Departure {
-    /// The last entry of the log that was deleted.
-    last: u64,
-    /// The group took this node in again.
-    is_back: bool,
-}
-
-/// What this node knows of groups it left.
-#[derive(Default)]
-pub(crate) struct Departures {
-    known: Mutex<BTreeMap<GroupId, Departure>>,
-    /// Groups whose replica is about to go: it does not listen.
-    going: Mutex<BTreeSet<GroupId>>,
-    /// Serializes writes of the file.
-    writing: tokio::sync::Mutex<()>,
-}
-
-impl Departures {
-    /// Reads the file. One that cannot be read is refused: forgetting a departure could give a
-    /// group two leaders.
-    pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Departures> {
-        let place = runtime.disk().describe(FILE);
-        let known = match small_file::read(runtime, FILE, BYTES_MAX) {
-            Ok(text) => parse(&text).ok_or_else(|| Error::fatal(format!("{place} is damaged")))?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(e) => return Err(Error::fatal(format!("cannot read {place}: {e}"))),
-        };
-        Ok(Departures { known: Mutex::new(known), ..Departures::default() })
-    }
-
-    /// Whether it ever left the group: then it founds it no more.
-    pub fn ever_left(&self, group: GroupId) -> bool {
-        self.known.lock().contains_key(&group)
-    }
-
-    /// Groups that it left and has not been taken into again.
-    pub fn left(&self) -> BTreeSet<GroupId> {
-        self.known.lock().iter().filter(|(_, d)| !d.is_back).map(|(group, _)| *group).collect()
-    }
-
-    fn get(&self, group: GroupId) -> Option<Departure> {
-        self.known.lock().get(&group).copied()
-    }
-
-    async fn set(&self, runtime: &Arc<dyn Runtime>, group: GroupId, departure: Departure) -> Result<()> {
-        let _writing = self.writing.lock().await;
-        let text = {
-            let mut known = self.known.lock();
-            known.insert(group, departure);
-            format(&known)
-        };
-        let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
-        small_file::write(runtime, FILE, &text).await.map_err(failed)
-    }
-}
 
 impl Shared {
     /// The replica that a message of the consensus protocol is for. A node learns that it is to
@@ -250,7 +187,7 @@ async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
 async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mut BTreeMap<GroupId, u32>) -> Result<()> {
     const ROUNDS_FOR_FOLLOWERS: u32 = 2;
     let Some(group) = shared.catalog.group(replica.id) else { return Ok(()) };
-    if crate::node::is_across_regions(&group) == replica.is_across_regions {
+    if is_across_regions(&group) == replica.is_across_regions {
         mistimed.remove(&replica.id);
         return Ok(());
     }
@@ -261,7 +198,7 @@ async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mu
         if *rounds <= ROUNDS_FOR_FOLLOWERS && !is_alone {
             return Ok(());
         }
-        if let Some(to) = crate::node::successor(shared, replica)
+        if let Some(to) = successor(shared, replica)
             && let Err(e) = replica.transfer(to).await
         {
             tracing::info!("{}: leadership was not handed over: {e}", replica.id);
@@ -269,69 +206,4 @@ async fn keep_timing(shared: &Arc<Shared>, replica: &Arc<Replica>, mistimed: &mu
         }
     }
     restart(shared, replica).await
-}
-
-/// Starts a replica again, from what it has on this node. Nothing to do if another one has taken
-/// its place.
-pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
-    {
-        let _making = shared.making_replica.lock().await;
-        if !shared.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {
-            return Ok(());
-        }
-        tracing::info!("{}: the replica of {} starts again", shared.me(), replica.id);
-        shared.replicas.write().remove(&replica.id);
-        replica.raft().shutdown().await;
-        replica.flush_all()?;
-        replica.retire();
-    }
-    ensure_replica(shared, replica.id).await.map(drop)
-}
-
-fn format(known: &BTreeMap<GroupId, Departure>) -> String {
-    let lines = known.iter().map(|(g, d)| format!("{} {} {}\n", g.0, d.last, if d.is_back { "back" } else { "left" }));
-    format!("{HEADER}\n{}", lines.collect::<String>())
-}
-
-/// `None` if anything is not as it was written.
-fn parse(text: &str) -> Option<BTreeMap<GroupId, Departure>> {
-    let lines = text.strip_prefix(HEADER)?.strip_prefix('\n')?;
-    let of_line = |line: &str| {
-        let mut words = line.split(' ');
-        let (group, last) = (GroupId(words.next()?.parse().ok()?), words.next()?.parse().ok()?);
-        let is_back = match words.next()? {
-            "back" => true,
-            "left" => false,
-            _ => return None,
-        };
-        words.next().is_none().then_some((group, Departure { last, is_back }))
-    };
-    lines.lines().map(of_line).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn what_was_written_is_read_back_and_damage_is_noticed() {
-        let known = BTreeMap::from([
-            (GroupId(107), Departure { last: 12, is_back: false }),
-            (GroupId(9), Departure { last: 0, is_back: true }),
-        ]);
-        let text = format(&known);
-        assert_eq!(parse(&text), Some(known));
-        for bad in [text.replace("left", "lost"), text.replace("107", "x"), text.replace("12", "12 3"), "12 3 left\n".into()] {
-            assert_eq!(parse(&bad), None, "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics_the_parser(text: String) {
-            let _ = parse(&text);
-            let _ = parse(&format!("{HEADER}\n{text}"));
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Where the replicas of every group are, and what keeps them from being where they belong: `SHOW
 //! RANGES`, and what a change of regions waits for.
 
-use crate::membership::members::wanted;
+use crate::membership::placement::wanted;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{GroupStatus, Request, Response, Standing};

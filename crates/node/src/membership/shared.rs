@@ -49,7 +49,7 @@ pub struct Shared {
     pub(crate) peers: RwLock<BTreeMap<NodeId, PeerState>>,
     leaders: RwLock<BTreeMap<GroupId, (NodeId, u64)>>,
     pub(crate) freshness: Freshness,
-    pub(crate) clocks: crate::membership::clocks::Clocks,
+    pub(crate) clocks: crate::membership::offsets::Clocks,
     pub(crate) ddl: crate::catalog::steps::Inbox,
     /// What is newer than the replicas in this region.
     pub(crate) overlay: crate::gateway::txn::overlay::Overlay,
@@ -80,13 +80,13 @@ pub struct Shared {
     /// Bounds what it passes on for others at once.
     pub(crate) relaying: tokio::sync::Semaphore,
     /// Groups that this node has left.
-    pub(crate) departures: crate::membership::departure::Departures,
+    pub(crate) departures: crate::membership::departures::Departures,
     /// How much room its disk has.
     pub(crate) room: Arc<crate::local::room::Room>,
     /// Groups that this node holds a replica of, whatever its files say.
     pub(crate) holdings: crate::membership::holdings::Holdings,
     /// What this process answers while it has no identity.
-    pub(crate) founding: crate::membership::founding::Founding,
+    pub(crate) founding: crate::membership::pledges::Founding,
     /// It knows who it is, and takes messages for it.
     pub(crate) is_open: std::sync::atomic::AtomicBool,
     /// What this node's transactions may still read.
@@ -157,7 +157,7 @@ impl Shared {
         ballot_bugs: meridian_commit::PlantedBugs,
         timing: crate::local::timing::Timing,
         dead_after: Duration,
-        departures: crate::membership::departure::Departures,
+        departures: crate::membership::departures::Departures,
         holdings: crate::membership::holdings::Holdings,
         outbox: Arc<crate::replica::outbox::Outbox>,
     ) -> Arc<Shared> {

@@ -2,12 +2,18 @@
 //! is sent.
 
 use crate::catalog::ApplyHook;
-use crate::membership::departure;
 use crate::membership::shared::Shared;
-use crate::node::{RaftTransport, is_across_regions};
 use crate::replica::Replica;
+use crate::transport::frames::LARGE_FRAME_MAX;
+use crate::transport::rpc::Rpc;
+use crate::transport::wire::{Request, Response};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result};
+use meridian_placement::Survival;
 use meridian_raft as raft;
+use meridian_sql::catalog::Group;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,6 +163,45 @@ async fn try_to_found(shared: &Arc<Shared>, group: GroupId) -> Result<()> {
     tokio::time::sleep(FIRST_PATIENCE).await;
     match replica.raft().is_initialized() || founders(shared, group).is_empty() {
         true => Ok(()),
-        false => departure::restart(shared, &replica).await,
+        false => restart(shared, &replica).await,
+    }
+}
+
+/// Starts a replica again, from what it has on this node. Nothing to do if another one has taken
+/// its place.
+pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
+    {
+        let _making = shared.making_replica.lock().await;
+        if !shared.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {
+            return Ok(());
+        }
+        tracing::info!("{}: the replica of {} starts again", shared.me(), replica.id);
+        shared.replicas.write().remove(&replica.id);
+        replica.raft().shutdown().await;
+        replica.flush_all()?;
+        replica.retire();
+    }
+    ensure_replica(shared, replica.id).await.map(drop)
+}
+
+/// Whether the voters of a group are in several regions.
+pub(crate) fn is_across_regions(group: &Group) -> bool {
+    group.survival == Survival::Region
+}
+
+struct RaftTransport(Arc<Rpc>);
+
+impl raft::Transport for RaftTransport {
+    fn call(&self, to: NodeId, group: GroupId, message: raft::Message) -> BoxFuture<'static, Result<Bytes>> {
+        let rpc = self.0.clone();
+        let request = Request::Raft { group, message: message.bytes, is_ordered: message.is_ordered };
+        async move {
+            // The replica's own patience ends first.
+            match rpc.call(to, request, LARGE_FRAME_MAX).await? {
+                Response::Raft(answer) => Ok(answer),
+                _ => Err(Error::internal("a node gave an answer of another kind")),
+            }
+        }
+        .boxed()
     }
 }

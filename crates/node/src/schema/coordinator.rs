@@ -39,7 +39,7 @@ use crate::catalog::steps::{Job, Reply, StepCall, elsewhere};
 use crate::gateway::ask::Ask;
 use crate::gateway::txn::{Counted, vote_on};
 use crate::membership::freshness::CONFIRMED_FOR;
-use crate::membership::members;
+use crate::membership::placement;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::errors::behind_error;
@@ -341,7 +341,7 @@ impl Coordinator {
                 self.refuse_for_good(step, Err(e));
                 continue;
             }
-            if let Err(e) = members::choose_voters(&self.shared, &mut step.call.change) {
+            if let Err(e) = placement::choose_voters(&self.shared, &mut step.call.change) {
                 self.refuse_for_good(step, Err(e));
                 continue;
             }

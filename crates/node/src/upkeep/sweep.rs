@@ -18,8 +18,8 @@
 //! A node that was down meanwhile, or got a group by a snapshot, finds the same at its next sweep.
 
 use crate::local::metrics::Counter;
-use crate::local::room;
 use crate::membership::shared::Shared;
+use crate::membership::space;
 use meridian_base::GroupId;
 use meridian_store::Swept;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn sweep(shared: &Shared) {
     let Some(of_catalog) = shared.replica(GroupId::CATALOG) else { return };
     // The cluster is not founded yet, or the threshold has moved on: the next sweep will know.
     let Ok(catalog) = shared.catalog.past(&of_catalog.store, of_catalog.store.gc_threshold()) else { return };
-    let has_room = room::fits(shared);
+    let has_room = space::fits(shared);
     let reached = catalog.reaches();
     for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
         match replica.store.sweep(catalog.committed_at, &|index| reached.contains(index), has_room) {

@@ -1,17 +1,16 @@
-//! Who is alive, who leads what, and where replicas belong.
+//! Where replicas and leadership belong.
 //!
-//! Every node pings every other one twice a second. A group's primary compares the group's members
-//! with what `placement` wants and changes them one step at a time; it hands leadership to the home
-//! region when it finds itself elsewhere. A node that is silent for a moment keeps its replicas;
-//! one that stays silent ([`DEAD_AFTER_DEFAULT`]), is decommissioned, or has lost its directory
-//! ([`Standing::Lost`]), loses them to others.
+//! A group's primary compares the group's members with what `placement` wants and changes them one
+//! step at a time; it hands leadership to the home region when it finds itself elsewhere. A node that
+//! is silent for a moment keeps its replicas; one that stays silent
+//! ([`DEAD_AFTER_DEFAULT`](crate::membership::peers::DEAD_AFTER_DEFAULT)), is decommissioned, or has
+//! lost its directory ([`Standing::Lost`]), loses them to others.
 
 use crate::local::room::Left;
-use crate::membership::clocks;
-use crate::membership::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
+use crate::membership::shared::Shared;
 use crate::replica::Replica;
-use crate::transport::wire::{NodeRecord, Ping, Request, Response, Standing};
-use meridian_base::{Error, GroupId, NodeId, Result, SchemaVersion, Timestamp};
+use crate::transport::wire::{NodeRecord, Standing};
+use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_placement as placement;
 use meridian_placement::{Health, Load, Placement, Policy};
 use meridian_sql::catalog::{CatalogChange, Descriptor, Group};
@@ -22,18 +21,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-pub(crate) const PING_INTERVAL: Duration = Duration::from_millis(500);
-pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(2);
-/// A ping that fails sooner was refused, not lost.
-const PING_REFUSED: Duration = Duration::from_secs(1);
 const PLACEMENT_INTERVAL: Duration = Duration::from_millis(500);
-/// How often the catalog's primary looks whether nodes that were lost are still counted on.
-const LOST_INTERVAL: Duration = Duration::from_secs(3);
+
 /// A new voter that has not caught up by then is waited for in the next round.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Leadership is not moved again within this time: a transfer that failed should not be repeated at
 /// once.
 const TRANSFER_PAUSE: Duration = Duration::from_secs(5);
+
 /// A node hands at most one group over within this time because another node leads fewer: what
 /// pings tell of that node has to show the last one before the next one follows.
 const BALANCE_PAUSE: Duration = Duration::from_secs(10);
@@ -116,152 +112,6 @@ fn count(nodes: &mut [placement::Node], founders: &[NodeId]) {
     }
 }
 
-/// A node that was decommissioned has nothing to do in the cluster any more.
-fn stop_if_decommissioned(shared: &Shared, node: &NodeRecord) {
-    if node.standing == Standing::Decommissioned {
-        let e = Error::fatal(format!("this node ({}) was decommissioned: it is no member of the cluster any more", node.id))
-            .hint("To add it again, start it with an empty data directory.");
-        shared.fail(e);
-    }
-}
-
-/// Keeps pinging everybody: the nodes that the catalog lists, and those that this node knows
-/// otherwise, from before a restart for instance. Until the catalog has come these are all; a node
-/// whose clock is wrong is told so by their answers alone, and its catalog may be waiting for that.
-pub(crate) async fn ping_loop(shared: Arc<Shared>) {
-    loop {
-        let listed = shared.catalog.nodes();
-        for node in shared.rpc.known().into_iter().filter(|known| listed.iter().all(|node| node.id != *known)) {
-            let shared = shared.clone();
-            shared.clone().spawn_protocol(async move { ping(&shared, node).await });
-        }
-        for node in listed {
-            if node.id == shared.me() {
-                stop_if_decommissioned(&shared, &node);
-                continue;
-            }
-            if node.standing == Standing::Decommissioned {
-                continue;
-            }
-            shared.rpc.learn(&node);
-            // Somebody else is there. If it comes back it says so.
-            if node.standing == Standing::Lost {
-                continue;
-            }
-            let shared = shared.clone();
-            shared.clone().spawn_protocol(async move { ping(&shared, node.id).await });
-        }
-        clocks::stop_if_off(&shared);
-        clocks::say_behind(&shared);
-        crate::membership::lost::look(&shared);
-        tokio::time::sleep(PING_INTERVAL).await;
-    }
-}
-
-async fn ping(shared: &Arc<Shared>, node: NodeId) {
-    let sent = Instant::now();
-    let Ok(Response::Pong(pong)) = shared.rpc.call(node, Request::Ping(own_ping(shared)), PING_TIMEOUT).await else {
-        lost_contact(shared, node);
-        if sent.elapsed() < PING_REFUSED {
-            // Perhaps because one of the two clocks is wrong: which one, the others' tell.
-            clocks::ask(shared, node).await;
-        }
-        return;
-    };
-    let round_trip = sent.elapsed();
-    if let Some(version) = pong.certified {
-        shared.confirmed(version, sent);
-    }
-    let offset = shared.clocks.measure(&shared.runtime, node, pong.physical_micros, sent);
-    hear(shared, node, pong, Some((round_trip, offset)));
-}
-
-/// What this node tells others.
-pub(crate) fn own_ping(shared: &Shared) -> Ping {
-    Ping {
-        physical_micros: shared.runtime.physical_micros(),
-        incarnation: shared.incarnation,
-        leads: shared.leads(),
-        holds: shared.holds(),
-        certified: shared.certified_schema(),
-        protected: shared.protected.oldest(),
-        hears: shared.hears(),
-        left: shared.room.left(),
-        full: shared.room.groups(),
-        lost: shared.lost_groups(),
-    }
-}
-
-/// Whether what a node says of itself is heard: it is known here, by the catalog, by who let this
-/// node in, or from before a restart, and is a member still. One that has just joined is heard when
-/// its record has come.
-fn is_heard(shared: &Shared, node: NodeId) -> bool {
-    let is_out = |n: &NodeRecord| n.id == node && n.standing == Standing::Decommissioned;
-    node != shared.me() && shared.rpc.knows(node) && !shared.catalog.nodes().iter().any(is_out)
-}
-
-/// A ping or its answer arrived. What it says of groups that this node does not know is left out.
-pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Option<(Duration, i64)>) {
-    if !is_heard(shared, node) {
-        return;
-    }
-    // Before the catalog has come nothing is known of any group.
-    if shared.catalog.newest().version > SchemaVersion(0) {
-        let groups: BTreeSet<GroupId> = shared.catalog.groups().into_iter().map(|g| g.id).chain([GroupId::CATALOG]).collect();
-        ping.leads.retain(|(group, _)| groups.contains(group));
-        ping.holds.retain(|group| groups.contains(group));
-        ping.lost.retain(|(group, _)| groups.contains(group));
-    }
-    for (group, term) in &ping.leads {
-        shared.learn_leader(*group, node, *term);
-    }
-    let known = shared.peers.read().get(&node).map(|p| p.incarnation);
-    if known.is_some_and(|k| k != ping.incarnation) {
-        // It was restarted: what its old sessions held in wait queues is given to others.
-        shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
-    }
-    let mut peers = shared.peers.write();
-    let peer = peers.entry(node).or_insert_with(|| PeerState {
-        heard: Instant::now(),
-        answered: Instant::now(),
-        hears: Vec::new(),
-        round_trip: Duration::ZERO,
-        incarnation: ping.incarnation,
-        leads: Vec::new(),
-        holds: Vec::new(),
-        left: Left::Plenty,
-        full: BTreeMap::new(),
-        lost: BTreeMap::new(),
-        protected: Timestamp::MAX,
-        clock_offset_micros: 0,
-    });
-    peer.heard = Instant::now();
-    peer.incarnation = ping.incarnation;
-    peer.leads = ping.leads;
-    peer.holds = ping.holds;
-    peer.protected = ping.protected;
-    peer.hears = ping.hears;
-    peer.left = ping.left;
-    peer.full = ping.full.into_iter().collect();
-    peer.lost = ping.lost.into_iter().collect();
-    if !peer.full.is_empty() {
-        shared.room.heard_of_one();
-    }
-    if let Some((round_trip, offset)) = measured {
-        peer.answered = Instant::now();
-        peer.round_trip = round_trip;
-        peer.clock_offset_micros = offset;
-    }
-}
-
-fn lost_contact(shared: &Shared, node: NodeId) {
-    // One that a third node hears may be served through that.
-    if shared.peers.read().contains_key(&node) && shared.silence(node) >= LIVENESS_TIMEOUT {
-        // Its sessions cannot be heard of: what they hold in wait queues is given to others.
-        shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
-    }
-}
-
 /// What the placement loop remembers of a group.
 #[derive(Default)]
 struct Care {
@@ -306,57 +156,6 @@ pub(crate) async fn placement_loop(shared: Arc<Shared>) {
                 tend(&shared, &replica, &care, &balance).await;
                 care.busy.store(false, Ordering::Release);
             });
-        }
-    }
-}
-
-/// Says so when so many voters of a group lost their directories that nobody can lead it.
-async fn warn_of_stuck_groups(shared: &Arc<Shared>) {
-    let led = crate::membership::ranges::everywhere(shared).await;
-    for group in shared.catalog.groups().into_iter().filter(|g| !led.contains_key(&g.id)) {
-        let (_, why) = crate::membership::ranges::without_primary(shared, group.id);
-        tracing::warn!("group {}: {why}", group.id);
-    }
-}
-
-/// Now and then.
-#[derive(Default)]
-struct Rarely(Option<Instant>);
-
-impl Rarely {
-    fn is_due(&mut self) -> bool {
-        const INTERVAL: Duration = Duration::from_secs(30);
-        let is_due = self.0.is_none_or(|at| at.elapsed() >= INTERVAL);
-        if is_due {
-            self.0 = Some(Instant::now());
-        }
-        is_due
-    }
-}
-
-/// Ends the membership of lost nodes that no group counts on any more; where the catalog's primary
-/// is.
-pub(crate) async fn lost_loop(shared: Arc<Shared>) {
-    let mut stuck = Rarely::default();
-    loop {
-        tokio::time::sleep(LOST_INTERVAL).await;
-        if shared.local_primary(GroupId::CATALOG).is_none() {
-            continue;
-        }
-        let lost: Vec<NodeRecord> = shared.catalog.nodes().into_iter().filter(|n| n.standing == Standing::Lost).collect();
-        if !lost.is_empty() && stuck.is_due() {
-            warn_of_stuck_groups(&shared).await;
-        }
-        for node in lost {
-            if let Err(e) = crate::node::refuse_member(&shared, node.id).await {
-                tracing::debug!("node {} lost its directory, and stays for now: {e}", node.id);
-                continue;
-            }
-            let (node, standing) = (node.id, Standing::Decommissioned);
-            match shared.ddl.ask(|reply| crate::catalog::steps::Job::Stand { node, standing, reply }).await {
-                Ok(()) => tracing::info!("node {node}, whose address another node has, holds nothing and is no member any more"),
-                Err(e) => tracing::debug!("node {node}: {e}"),
-            }
         }
     }
 }
@@ -461,4 +260,14 @@ async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement,
         tracing::info!("{}: the transfer to {to} failed: {e}", replica.id);
     }
     true
+}
+
+/// The live voter that is furthest, in this region if there is one.
+pub(crate) fn successor(shared: &Shared, replica: &Replica) -> Option<NodeId> {
+    let voters = replica.raft().members().voters;
+    let progress = replica.raft().progress();
+    let nodes = shared.catalog.nodes();
+    let region = |n: NodeId| nodes.iter().find(|r| r.id == n).is_some_and(|r| r.region == shared.place.region);
+    let others = voters.into_iter().filter(|n| *n != shared.me() && shared.is_live(*n));
+    others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
 }

@@ -6,7 +6,8 @@ use crate::catalog::steps::StepCall;
 use crate::gateway::ask::Ask;
 use crate::gateway::env::Env;
 use crate::gateway::in_doubt;
-use crate::local::room::{self, RoomOptions};
+use crate::local::lifecycle::Lifecycle;
+use crate::local::room::{self, Room, RoomOptions};
 use crate::local::timing::Timing;
 use crate::membership::address_book;
 use crate::membership::clocks;
@@ -23,6 +24,7 @@ use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
 use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::Replica;
+use crate::replica::common::Common;
 use crate::replica::outbox::Outbox;
 use crate::schema::coordinator::SPREAD_TIMEOUT;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
@@ -41,9 +43,8 @@ use meridian_sql::session::{self, SessionFactory};
 use meridian_sql::statistics::Attention;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// How a node is started.
@@ -162,25 +163,33 @@ impl Node {
         let held = holdings.all().difference(&departures.left()).copied().collect();
         identity::check_holdings(&runtime, held, &log, &store)?;
         let (outbox, work) = Outbox::new();
-        let shared = Shared::new(
-            runtime.clone(),
+        let common = Common {
+            life: Lifecycle::new(runtime.random(), rpc.tasks.clone()),
+            runtime,
             clock,
-            rpc.clone(),
+            log,
+            store,
+            flusher: Notify::new(),
+            outbox,
+            room: Room::default(),
+            protected: Arc::default(),
+            metrics: Arc::default(),
+            timing: config.timing,
+            bugs: config.bugs,
+            ballot_bugs: config.ballot_bugs,
+        };
+        let shared = Shared::new(
+            Arc::new(common),
+            rpc,
             catalog,
             config.place.clone(),
             addr.clone(),
-            log,
-            store,
-            config.bugs,
-            config.ballot_bugs,
-            config.timing,
             config.dead_after,
             departures,
             holdings,
-            outbox,
         );
         let serving = Arc::downgrade(&shared);
-        shared.store.on_damage(move |e| {
+        shared.common.store.on_damage(move |e| {
             if let Some(shared) = serving.upgrade() {
                 shared.fail(e);
             }
@@ -259,7 +268,7 @@ impl Node {
     async fn run(&self, identity: Identity, mut record: NodeRecord, hindrance: &Hindrance) -> Result<()> {
         let shared = &self.shared;
         record.id = identity.node;
-        let mut groups: BTreeSet<GroupId> = shared.log.groups().into_iter().chain(shared.store.groups()).collect();
+        let mut groups: BTreeSet<GroupId> = shared.common.log.groups().into_iter().chain(shared.common.store.groups()).collect();
         groups.insert(GroupId::CATALOG);
         for left in departure::finish(shared).await? {
             groups.remove(&left);
@@ -268,7 +277,7 @@ impl Node {
         // The catalog first: its content tells where the other nodes are now.
         ensure_replica(shared, GroupId::CATALOG).await?;
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
-        shared.is_open.store(true, Ordering::Release);
+        shared.life.open();
         shared.spawn_protocol(clocks::compare(shared.clone()));
         // What a replica is depends on its group's descriptor, which may have come shortly before
         // the node stopped.
@@ -384,7 +393,7 @@ impl Node {
     /// The error that this node cannot live with, once there is one: its process should end with
     /// it.
     pub fn failure(&self) -> watch::Receiver<Option<Error>> {
-        self.shared.failure.subscribe()
+        self.shared.life.failure()
     }
 
     /// Hands leadership over, flushes, and stops. What was acknowledged is durable either way.
@@ -421,9 +430,9 @@ impl Node {
         for replica in self.shared.all_replicas() {
             replica.raft().shutdown().await;
         }
-        self.shared.log.close().await;
-        self.shared.stopping.send_replace(true);
-        self.shared.flusher.notify_one();
+        self.shared.common.log.close().await;
+        self.shared.life.stop();
+        self.shared.common.flusher.notify_one();
         self.shared.rpc.tasks.stop().await;
         self.shared.rpc.disconnect();
         self.shared.replicas.write().clear();
@@ -675,7 +684,7 @@ async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer 
 async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
     let primary = |group: GroupId| shared.replica(group).ok_or_else(|| Error::not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
-    let is_open = shared.is_open.load(Ordering::Acquire);
+    let is_open = shared.life.is_open();
     if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {
         return Err(Error::unavailable(format!("node {from} is not known here")));
     }

@@ -23,7 +23,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Does the work as it comes, each piece in a task of its own.
 pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedReceiver<Work>) {
     let carry = |message: futures::future::BoxFuture<'static, ()>| {
-        let on_its_way = shared.outbox.on_its_way();
+        let on_its_way = shared.common.outbox.on_its_way();
         shared.spawn(async move {
             message.await;
             drop(on_its_way);
@@ -32,13 +32,13 @@ pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedRece
     while let Some(work) = work.recv().await {
         match work {
             Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {
-                drop(shared.outbox.on_its_way());
+                drop(shared.common.outbox.on_its_way());
             }
             Work::Send { to: Peer::Group(group), message } => carry(Box::pin(deliver(shared.clone(), group, message))),
             Work::Send { to: Peer::Gateway(node), message } => carry(Box::pin(tell_gateway(shared.clone(), node, message))),
             Work::TellReserved { group, node, id, at, targets } => match shared.replica(group) {
                 Some(replica) => carry(Box::pin(tell_reserved(shared.clone(), replica, node, id, at, targets))),
-                None => drop(shared.outbox.on_its_way()),
+                None => drop(shared.common.outbox.on_its_way()),
             },
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.replica(group) {

@@ -341,7 +341,7 @@ impl Environment for Env {
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {
-        let mut rows = self.0.metrics.rows();
+        let mut rows = self.0.common.metrics.rows();
         rows.push(("txn.regions.messages".to_string(), self.0.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed)));
         for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.remembered()) {
             rows.push((format!("txn.remembered.{name}"), value as u64));

@@ -121,7 +121,7 @@ impl Shared {
             let far = match self.route(group, attempt) {
                 Some(Route::Local(replica)) => question.at(&replica, PRIMARY_PATIENCE).await,
                 Some(Route::Remote(node)) => {
-                    self.metrics.add(Counter::GlobalReadsBehind);
+                    self.common.metrics.add(Counter::GlobalReadsBehind);
                     round_trips += u32::from(!self.rpc.is_near(node));
                     self.ask_node(node, group, question, PRIMARY_PATIENCE).await
                 }
@@ -195,7 +195,7 @@ impl Shared {
     /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's
     /// clock, why.
     async fn until_when(&self, replica: &Replica, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
-        let max_offset = match self.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
+        let max_offset = match self.common.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
             true => Duration::ZERO,
             false => self.clock.max_offset(),
         };

@@ -102,8 +102,8 @@ impl Shared {
 pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
     let left = shared.departures.left();
     for group in &left {
-        shared.store.drop_group(*group)?;
-        shared.log.forget(*group).await?;
+        shared.common.store.drop_group(*group)?;
+        shared.common.log.forget(*group).await?;
         shared.holdings.remove(&shared.runtime, *group).await?;
     }
     Ok(left)
@@ -176,8 +176,8 @@ async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     shared.replicas.write().remove(&group);
     replica.raft().shutdown().await;
     shared.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
-    shared.store.drop_group(group)?;
-    shared.log.forget(group).await?;
+    shared.common.store.drop_group(group)?;
+    shared.common.log.forget(group).await?;
     shared.holdings.remove(&shared.runtime, group).await
 }
 

@@ -81,14 +81,14 @@ async fn ping(shared: &Arc<Shared>, node: NodeId) {
 pub(crate) fn own_ping(shared: &Shared) -> Ping {
     Ping {
         physical_micros: shared.runtime.physical_micros(),
-        incarnation: shared.incarnation,
+        incarnation: shared.life.incarnation,
         leads: shared.leads(),
         holds: shared.holds(),
         certified: shared.certified_schema(),
-        protected: shared.protected.oldest(),
+        protected: shared.common.protected.oldest(),
         hears: shared.hears(),
-        left: shared.room.left(),
-        full: shared.room.groups(),
+        left: shared.common.room.left(),
+        full: shared.common.room.groups(),
         lost: shared.lost_groups(),
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
     peer.full = ping.full.into_iter().collect();
     peer.lost = ping.lost.into_iter().collect();
     if !peer.full.is_empty() {
-        shared.room.heard_of_one();
+        shared.common.room.heard_of_one();
     }
     if let Some((round_trip, offset)) = measured {
         peer.answered = Instant::now();

@@ -59,7 +59,7 @@ impl Shared {
     /// The nearest node through which another one can be reached, if it cannot be reached directly.
     fn detour(&self, to: NodeId) -> Option<NodeId> {
         let peers = self.peers.read();
-        let answered = peers.get(&to).map_or(self.started, |p| p.answered);
+        let answered = peers.get(&to).map_or(self.life.started, |p| p.answered);
         if answered.elapsed() < LINK_SILENT {
             return None;
         }
@@ -73,7 +73,7 @@ impl Shared {
             return Duration::ZERO;
         }
         let peers = self.peers.read();
-        let directly = peers.get(&node).map_or(self.started, |p| p.heard);
+        let directly = peers.get(&node).map_or(self.life.started, |p| p.heard);
         let through = peers.values().filter(|p| p.hears.contains(&node)).map(|p| p.heard).max();
         through.map_or(directly, |heard| heard.max(directly)).elapsed()
     }

@@ -2,23 +2,20 @@
 
 use crate::catalog::CatalogCache;
 use crate::gateway::txn::{Protocol, Tally};
+use crate::local::lifecycle::Lifecycle;
 use crate::local::lock::RwLock;
 use crate::local::room::Left;
 use crate::membership::freshness::Freshness;
 use crate::replica::Replica;
+use crate::replica::common::Common;
 use crate::transport::rpc::{Place, Rpc};
 use crate::transport::wire::{GroupStatus, NodeStatus, PreparedTransaction, Silence};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, DescriptorId, Error, GroupId, NodeId, Timestamp};
-use meridian_raft::NodeLog;
-use meridian_region::PlantedBugs;
 use meridian_sql::env::SessionRow;
-use meridian_store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// A node that has not answered for this long is not live: placement gives it nothing new, its
@@ -33,16 +30,16 @@ pub const DEAD_AFTER_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The node behind sessions, calls and background tasks.
 pub struct Shared {
+    /// What its replicas have in common.
+    pub(crate) common: Arc<Common>,
+    /// Who it is, and how it ends.
+    pub(crate) life: Arc<Lifecycle>,
     pub clock: Arc<Clock>,
     pub rpc: Arc<Rpc>,
     pub catalog: Arc<CatalogCache>,
     pub place: Place,
     /// Where other nodes connect.
     pub(crate) addr: String,
-    pub(crate) id: AtomicU32,
-    pub(crate) incarnation: u64,
-    pub(crate) log: NodeLog,
-    pub(crate) store: Store,
     pub(crate) replicas: RwLock<BTreeMap<GroupId, Arc<Replica>>>,
     /// Serializes the making of replicas.
     pub(crate) making_replica: tokio::sync::Mutex<()>,
@@ -60,37 +57,20 @@ pub struct Shared {
     pub(crate) waiting: crate::gateway::txn::deadlock::Waiting,
     /// What sessions read in attempts whose round failed.
     pub(crate) scripts: crate::gateway::txn::reserving::Scripts,
-    /// What this node counts; its replicas count into the same.
-    pub(crate) metrics: Arc<crate::local::metrics::Metrics>,
     /// Transactions of this gateway that wait for votes.
     pub(crate) ballots: crate::gateway::txn::Ballots,
     protocol: crate::gateway::txn::protocol::Choice,
     pub(crate) tally: parking_lot::Mutex<crate::gateway::txn::Tally>,
-    pub(crate) outbox: Arc<crate::replica::outbox::Outbox>,
-    pub(crate) flusher: Arc<tokio::sync::Notify>,
-    pub(crate) failure: watch::Sender<Option<Error>>,
-    pub(crate) stopping: watch::Sender<bool>,
-    pub(crate) bugs: PlantedBugs,
-    pub(crate) ballot_bugs: meridian_commit::PlantedBugs,
-    pub(crate) timing: crate::local::timing::Timing,
     /// See [`DEAD_AFTER_DEFAULT`].
     pub(crate) dead_after: Duration,
-    /// When this process began to listen for others.
-    pub(crate) started: Instant,
     /// Bounds what it passes on for others at once.
     pub(crate) relaying: tokio::sync::Semaphore,
     /// Groups that this node has left.
     pub(crate) departures: crate::membership::departures::Departures,
-    /// How much room its disk has.
-    pub(crate) room: Arc<crate::local::room::Room>,
     /// Groups that this node holds a replica of, whatever its files say.
     pub(crate) holdings: crate::membership::holdings::Holdings,
     /// What this process answers while it has no identity.
     pub(crate) founding: crate::membership::pledges::Founding,
-    /// It knows who it is, and takes messages for it.
-    pub(crate) is_open: std::sync::atomic::AtomicBool,
-    /// What this node's transactions may still read.
-    pub(crate) protected: Arc<crate::local::protected::Protected>,
     /// A permit for each thread that computes for a session ([`crate::gateway::env`]). The others wait in
     /// line.
     pub(crate) computing: Arc<tokio::sync::Semaphore>,
@@ -143,36 +123,25 @@ pub(crate) enum Route {
 }
 
 impl Shared {
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
-        runtime: Arc<dyn Runtime>,
-        clock: Arc<Clock>,
+        common: Arc<Common>,
         rpc: Arc<Rpc>,
         catalog: Arc<CatalogCache>,
         place: Place,
         addr: String,
-        log: NodeLog,
-        store: Store,
-        bugs: PlantedBugs,
-        ballot_bugs: meridian_commit::PlantedBugs,
-        timing: crate::local::timing::Timing,
         dead_after: Duration,
         departures: crate::membership::departures::Departures,
         holdings: crate::membership::holdings::Holdings,
-        outbox: Arc<crate::replica::outbox::Outbox>,
     ) -> Arc<Shared> {
-        let incarnation = runtime.random();
         Arc::new(Shared {
-            runtime,
-            clock,
+            life: common.life.clone(),
+            runtime: common.runtime.clone(),
+            clock: common.clock.clone(),
+            common,
             rpc,
             catalog,
             place,
             addr,
-            id: AtomicU32::new(0),
-            incarnation,
-            log,
-            store,
             replicas: RwLock::default(),
             making_replica: tokio::sync::Mutex::new(()),
             peers: RwLock::default(),
@@ -185,26 +154,14 @@ impl Shared {
             ages: Default::default(),
             waiting: Default::default(),
             scripts: Default::default(),
-            metrics: Default::default(),
             ballots: Default::default(),
             protocol: Default::default(),
             tally: Default::default(),
-            outbox,
-            flusher: Arc::new(tokio::sync::Notify::new()),
-            failure: watch::Sender::new(None),
-            stopping: watch::Sender::new(false),
-            bugs,
-            ballot_bugs,
-            timing,
             dead_after,
-            started: Instant::now(),
             relaying: tokio::sync::Semaphore::new(crate::membership::reach::RELAYED_MAX),
             departures,
-            room: Default::default(),
             holdings,
             founding: Default::default(),
-            is_open: Default::default(),
-            protected: Default::default(),
             computing: Arc::new(tokio::sync::Semaphore::new(COMPUTING_MAX)),
             sessions: RwLock::new(None),
         })
@@ -212,28 +169,28 @@ impl Shared {
 
     /// The node cannot go on. The first error is the one that is told.
     pub(crate) fn fail(&self, e: Error) {
-        self.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+        self.life.fail(e);
     }
 
     /// Starts a task that ends with the node.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.rpc.tasks.spawn(task);
+        self.life.spawn(task);
     }
 
     /// The same for what others count on in time.
     pub(crate) fn spawn_protocol(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.rpc.tasks.spawn_protocol(task);
+        self.life.spawn_protocol(task);
     }
 
     /// From now on this node is this one.
     pub(crate) fn set_identity(&self, identity: crate::membership::identity::Identity) {
         self.rpc.identify(identity.cluster, identity.node, self.place.clone(), &self.addr);
-        self.id.store(identity.node.0, Ordering::Release);
+        self.life.become_node(identity.node);
     }
 
     /// This node's id.
     pub fn me(&self) -> NodeId {
-        NodeId(self.id.load(Ordering::Relaxed))
+        self.life.me()
     }
 
     /// How transactions that begin now read and commit over several regions.

@@ -37,45 +37,29 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
     let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
     let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
     // A new one takes dozens of syncs: not where others wait.
-    let store = shared.store.clone();
+    let store = shared.common.store.clone();
     shared.runtime.run_io("make-replica", move || store.group(group).map(drop)).await?;
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
-    let replica = Replica::new(
-        group,
-        shared.me(),
-        &shared.store,
-        shared.runtime.clone(),
-        clock,
-        hook,
-        shared.flusher.clone(),
-        shared.outbox.clone(),
-        shared.failure.clone(),
-        shared.metrics.clone(),
-        shared.room.clone(),
-        shared.bugs,
-        shared.ballot_bugs,
-        is_across_regions,
-        is_global,
-    )?;
+    let replica = Replica::new(group, &shared.common, clock, hook, is_across_regions, is_global)?;
     let mut options = raft::GroupOptions::new(group, shared.me());
     options.founders = founders(shared, group);
-    let is_empty = shared.log.is_empty(group) && replica.is_empty();
+    let is_empty = shared.common.log.is_empty(group) && replica.is_empty();
     if is_empty && shared.holdings.has(group) {
         let place = shared.runtime.disk().describe("");
         return Err(Error::fatal(format!("the replica of group {group} is gone from {place}, although this node had one"))
             .hint(crate::membership::identity::LOST_HINT));
     }
     if is_empty && !options.founders.is_empty() {
-        raft::found(&shared.log, group, &options.founders).await?;
+        raft::found(&shared.common.log, group, &options.founders).await?;
         shared.holdings.add(&shared.runtime, [group]).await?;
     }
-    let timing = if is_across_regions { shared.timing.across_regions() } else { shared.timing };
+    let timing = if is_across_regions { shared.common.timing.across_regions() } else { shared.common.timing };
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;
     options.election_timeout_max = timing.election_max;
-    options.promise = shared.timing.promise(is_across_regions);
+    options.promise = shared.common.timing.promise(is_across_regions);
     let transport = Arc::new(RaftTransport(shared.rpc.clone()));
-    replica.start(options, shared.log.clone(), transport, shared.clocks.watch_compared(), &shared.rpc.tasks).await?;
+    replica.start(options, transport, shared.clocks.watch_compared()).await?;
     shared.replicas.write().insert(group, replica.clone());
     if is_catalog {
         shared.spawn(crate::schema::coordinator::coordinate(shared.clone(), replica.clone()));

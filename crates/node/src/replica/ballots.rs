@@ -195,7 +195,7 @@ impl Replica {
                 Action::Certify(id) => Work::Certify { group: self.id, id },
                 Action::Decide { id, at } => Work::Decide { group: self.id, id, at },
             };
-            self.outbox.put(work);
+            self.common.outbox.put(work);
         }
         self.pump(core);
         self.ticker.notify_one();
@@ -322,7 +322,7 @@ impl Replica {
             self.certified(core, id, Err(Refusal { conflict: Some(conflict), fresh: Vec::new() }));
             return Ok(Step::Ready(Certified::Voted));
         }
-        let versions = StoreVersions::new(&self.store, self.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.bugs);
         let preparation = engine.prepare(state, &versions, slice, turn, &self.clock, physical);
         if let Some(e) = versions.failure.into_inner() {
             return Err(e);
@@ -399,7 +399,7 @@ impl Replica {
             .until_ready(crate::replica::primary::WAIT_MAX, |core| {
                 let physical = self.physical();
                 let (state, Term { engine, .. }) = self.leading(core)?;
-                let versions = StoreVersions::new(&self.store, self.bugs);
+                let versions = StoreVersions::new(&self.store, self.common.bugs);
                 let round = engine.read_round(state, &versions, entries, at, &self.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);

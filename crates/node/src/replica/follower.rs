@@ -156,7 +156,7 @@ impl Replica {
                 return Ok(false);
             }
         }
-        Ok(self.bugs.has(PlantedBug::GlobalReadsNotClosed) || ops.iter().all(|op| self.is_past(view.at, op)))
+        Ok(self.common.bugs.has(PlantedBug::GlobalReadsNotClosed) || ops.iter().all(|op| self.is_past(view.at, op)))
     }
 
     /// Up to when these entries hold, at least `needed`: no version above an entry's `until` and at
@@ -198,7 +198,7 @@ impl Replica {
     fn known_until(&self, entries: &[ReadEntry]) -> Timestamp {
         let core = self.core.lock();
         let closed = core.closed();
-        if self.bugs.has(PlantedBug::GlobalReadsHoldToClosed) {
+        if self.common.bugs.has(PlantedBug::GlobalReadsHoldToClosed) {
             return closed;
         }
         entries.iter().map(|e| core.state.replica_read(&e.target, e.columns, closed)).min().unwrap_or(closed)

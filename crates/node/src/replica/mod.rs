@@ -19,6 +19,7 @@
 
 pub(crate) mod ballots;
 pub(crate) mod closed;
+pub(crate) mod common;
 pub(crate) mod errors;
 pub(crate) mod follower;
 mod machine;
@@ -31,21 +32,17 @@ mod versions;
 pub(crate) use versions::StoreVersions;
 
 use crate::catalog::ApplyHook;
-use crate::local::metrics::Metrics;
-use crate::local::room::Room;
-use crate::local::tasks::Tasks;
-use crate::replica::outbox::Outbox;
+use crate::replica::common::Common;
 use crate::replica::term::{FastPath, Term};
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
-use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, invariants, limits};
 use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob};
 use meridian_region::{Engine, GroupState, PlantedBugs};
-use meridian_store::{GroupStore, Store};
+use meridian_store::GroupStore;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,33 +71,22 @@ pub struct Replica {
     pub id: GroupId,
     pub node: NodeId,
     pub store: Arc<GroupStore>,
-    /// The node's: its budget is all groups'.
-    node_store: Store,
-    pub(crate) runtime: Arc<dyn Runtime>,
+    /// The node's.
+    pub(crate) common: Arc<Common>,
     /// The group's clock: the node's, or its own for groups that commit at future-time timestamps:
     /// the catalog, and those of GLOBAL tables.
     pub(crate) clock: Arc<Clock>,
     pub(crate) core: Mutex<Core>,
     pub(crate) fast: Arc<FastPath>,
     raft: OnceLock<raft::Group>,
-    /// The node's: its queue is all groups'.
-    log: OnceLock<raft::NodeLog>,
     hook: Option<Arc<dyn ApplyHook>>,
     /// Held while entries are applied, so that a cut falls between two of them.
     applying: Mutex<()>,
-    flusher: Arc<Notify>,
-    pub(crate) outbox: Arc<Outbox>,
     /// The commit protocol's next timer has moved.
     pub(crate) ticker: Notify,
-    pub(crate) metrics: Arc<Metrics>,
-    /// The node's.
-    room: Arc<Room>,
     /// The bytes of the last snapshot that did not fit on the disk. The next one begins when there
     /// is that much room.
     snapshot_bytes: AtomicU64,
-    failure: watch::Sender<Option<Error>>,
-    pub(crate) bugs: PlantedBugs,
-    ballot_bugs: meridian_commit::PlantedBugs,
     /// It runs with the timeouts of voters in several regions.
     pub(crate) is_across_regions: bool,
     /// It holds GLOBAL tables.
@@ -130,35 +116,25 @@ impl Replica {
     /// A replica over what the store holds. [`Replica::start`] joins it to its group.
     pub(crate) fn new(
         id: GroupId,
-        node: NodeId,
-        node_store: &Store,
-        runtime: Arc<dyn Runtime>,
+        common: &Arc<Common>,
         clock: Arc<Clock>,
         hook: Option<Arc<dyn ApplyHook>>,
-        flusher: Arc<Notify>,
-        outbox: Arc<Outbox>,
-        failure: watch::Sender<Option<Error>>,
-        metrics: Arc<Metrics>,
-        room: Arc<Room>,
-        bugs: PlantedBugs,
-        ballot_bugs: meridian_commit::PlantedBugs,
         is_across_regions: bool,
         is_global: bool,
     ) -> Result<Arc<Replica>> {
-        let store = node_store.group(id)?;
+        let store = common.store.group(id)?;
         let (state, membership) = match store.recovered() {
-            Some((_, blob)) => decode_flushed(&blob, bugs)?,
-            None => (GroupState::new(bugs), MembershipBlob::default()),
+            Some((_, blob)) => decode_flushed(&blob, common.bugs)?,
+            None => (GroupState::new(common.bugs), MembershipBlob::default()),
         };
         if let Some(hook) = &hook {
             hook.replaced(&store);
         }
         Ok(Arc::new(Replica {
             id,
-            node,
+            node: common.life.me(),
             store,
-            node_store: node_store.clone(),
-            runtime,
+            common: common.clone(),
             clock,
             core: Mutex::new(Core {
                 state,
@@ -169,18 +145,10 @@ impl Replica {
             }),
             fast: Arc::default(),
             raft: OnceLock::new(),
-            log: OnceLock::new(),
             hook,
             applying: Mutex::new(()),
-            flusher,
-            outbox,
             ticker: Notify::new(),
-            metrics,
-            room,
             snapshot_bytes: AtomicU64::new(0),
-            failure,
-            bugs,
-            ballot_bugs,
             is_across_regions,
             is_global,
             lead_micros: AtomicU64::new(0),
@@ -194,14 +162,12 @@ impl Replica {
     pub(crate) async fn start(
         self: &Arc<Self>,
         options: raft::GroupOptions,
-        log: raft::NodeLog,
         transport: Arc<dyn raft::Transport>,
         clock_compared: watch::Receiver<bool>,
-        tasks: &Tasks,
     ) -> Result<()> {
         let machine: Arc<dyn raft::StateMachine> = Arc::new(machine::Machine(Arc::downgrade(self)));
-        let _ = self.log.set(log.clone());
-        let starting = raft::Group::start(options, log, machine, transport, self.runtime.clone());
+        let starting = raft::Group::start(options, self.common.log.clone(), machine, transport, self.common.runtime.clone());
+        let tasks = &self.common.life.tasks;
         let group = tasks.on_protocol(starting).await??;
         let _ = self.raft.set(group);
         tasks.spawn_protocol(self.clone().follow_leadership(clock_compared));
@@ -262,7 +228,7 @@ impl Replica {
 
     /// The physical time of the group's clock.
     pub(crate) fn physical(&self) -> u64 {
-        self.runtime.physical_micros() + self.lead_micros.load(Ordering::Relaxed)
+        self.common.runtime.physical_micros() + self.lead_micros.load(Ordering::Relaxed)
     }
 
     // --- leadership
@@ -310,14 +276,14 @@ impl Replica {
         }
         let wait = {
             let mut core = self.core.lock();
-            let engine = Engine::start(self.node, self.id, &core.state, self.bugs);
+            let engine = Engine::start(self.node, self.id, &core.state, self.common.bugs);
             let engine = match core.last_used {
                 Some((last, used)) if last == term => engine.resumed(used, &core.state),
                 _ => engine,
             };
             let wait = engine.start_wait(self.physical());
             let now = Timestamp::from_micros(self.physical());
-            let participant = Participant::start(self.id, &core.state, now, self.ballot_bugs);
+            let participant = Participant::start(self.id, &core.state, now, self.common.ballot_bugs);
             core.term = Some(Term::new(term, engine, participant, self.fast.clone()));
             wait
         };
@@ -349,7 +315,7 @@ impl Replica {
 
     /// Not with a planted bug: the checkers are to see that, not the assertions.
     fn looks_at_invariants(&self) -> bool {
-        let has_no_bug = self.bugs == PlantedBugs::NONE && self.ballot_bugs == meridian_commit::PlantedBugs::NONE;
+        let has_no_bug = self.common.bugs == PlantedBugs::NONE && self.common.ballot_bugs == meridian_commit::PlantedBugs::NONE;
         has_no_bug && invariants::are_looked_at()
     }
 
@@ -558,7 +524,7 @@ impl Replica {
         };
         let blob = postcard::to_stdvec(&flushed).map_err(|e| Error::internal(format!("replica state: {e}")))?;
         self.store.cut(Bytes::from(blob));
-        self.flusher.notify_one();
+        self.common.flusher.notify_one();
         Ok(())
     }
 
@@ -592,12 +558,11 @@ impl Replica {
     /// Whether commits should wait: rows applied and not flushed, or frames on their way to the
     /// log's disk, use up their budget.
     pub(crate) fn over_budget(&self) -> bool {
-        let queued = self.log.get().map_or(0, |log| log.queued_bytes());
-        self.node_store.over_budget() || queued > limits::LOG_QUEUE_BYTES_MAX
+        self.common.store.over_budget() || self.common.log.queued_bytes() > limits::LOG_QUEUE_BYTES_MAX
     }
 
     pub(crate) fn fail(&self, e: Error) {
-        self.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+        self.common.life.fail(e);
     }
 }
 

@@ -62,7 +62,7 @@ impl Replica {
     /// In real time. A clock that jumped ahead may have done so because the machine slept
     /// meanwhile, and with it the clock that the lease is measured by.
     pub(crate) fn lease_holds(&self) -> bool {
-        self.raft().lease_valid() && self.runtime.steady_clock().stepped().is_none()
+        self.raft().lease_valid() && self.common.runtime.steady_clock().stepped().is_none()
     }
 
     /// Repeats a step under the lock until it does not ask to wait any more.
@@ -102,7 +102,7 @@ impl Replica {
                 }
             };
             if let Some(what) = what {
-                self.metrics.waited(what, began.elapsed());
+                self.common.metrics.waited(what, began.elapsed());
             }
             match ended {
                 Ok(Ok(())) => std::mem::forget(guard),
@@ -203,8 +203,11 @@ impl Replica {
         // kept.
         let s = settled.max(self.store.gc_threshold());
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
-        (holds && settled != Timestamp::MIN && s >= view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove))
-            .then_some(s)
+        (holds
+            && settled != Timestamp::MIN
+            && s >= view.schema_committed_at
+            && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove))
+        .then_some(s)
     }
 
     /// Where the transaction reads in this group; chosen at its first read.
@@ -228,7 +231,7 @@ impl Replica {
             }
             false => engine.fresh_snapshot(state, view.began, &self.clock, physical),
         };
-        if opened.at < view.schema_committed_at && !self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        if opened.at < view.schema_committed_at && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             // The gateway plans with a schema step that this clock has not reached yet; the gate
             // waits for it.
             opened = Snapshot { at: view.schema_committed_at, settled: false };
@@ -316,10 +319,10 @@ impl Replica {
         s: Timestamp,
     ) -> Result<Step<Option<Timestamp>>> {
         let physical = self.physical();
-        let versions = StoreVersions::new(&self.store, self.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.bugs);
         let (state, Term { engine, .. }) = self.leading(core)?;
         match engine.check_read(state, &view.schema, s) {
-            _ if self.bugs.has(PlantedBug::SchemaReadOnce) => {}
+            _ if self.common.bugs.has(PlantedBug::SchemaReadOnce) => {}
             SchemaCheck::Passed => {}
             SchemaCheck::Wait(ticket) => return self.wait(core, ticket),
             SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
@@ -526,7 +529,7 @@ impl Replica {
                 }
             }
         };
-        self.metrics.add(Counter::QueueWaits);
+        self.common.metrics.add(Counter::QueueWaits);
         let guard = CancelPlace { replica: self, place };
         let how = ended.await.map_err(|_| Error::not_primary(self.id))?;
         std::mem::forget(guard);
@@ -554,7 +557,7 @@ impl Replica {
     async fn move_to(&self, view: &mut View, s: Timestamp) -> Result<()> {
         let moved = view.has_entries && {
             let mut core = self.core.lock();
-            let versions = StoreVersions::new(&self.store, self.bugs);
+            let versions = StoreVersions::new(&self.store, self.common.bugs);
             let (state, Term { engine, .. }) = self.leading(&mut core)?;
             let may = engine.move_forward(state, &versions, &view.entries, s);
             if let Some(e) = versions.failure.into_inner() {
@@ -633,7 +636,7 @@ impl Replica {
         let certified = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
-                let versions = StoreVersions::new(&self.store, self.bugs);
+                let versions = StoreVersions::new(&self.store, self.common.bugs);
                 let (state, term) = self.leading(core)?;
                 let certified = term.engine.certify(state, &versions, request, &self.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {

@@ -199,7 +199,7 @@ impl Coordinator {
             ..SchemaGrant::default()
         };
         let commit_takes = round_trip(&shared);
-        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.bugs);
+        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.common.bugs);
         let mut coordinator = Coordinator {
             shared,
             replica,
@@ -538,7 +538,7 @@ impl Coordinator {
             let group = lease_group(&key).ok_or_else(|| Error::fatal("a lease row of the catalog is malformed"))?;
             found.insert(group, read_row::<Granted>(&bytes)?.seq);
         }
-        if found != seqs && !self.shared.bugs.has(PlantedBug::StepNotTiedToGrants) {
+        if found != seqs && !self.shared.common.bugs.has(PlantedBug::StepNotTiedToGrants) {
             self.abandon(Changed::NotTaken, more);
             return Ok(());
         }

@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 /// Sweeps whenever garbage was collected, for as long as the node runs.
 pub(crate) async fn keep(shared: Arc<Shared>, due: Arc<Notify>) {
-    let mut stopping = shared.stopping.subscribe();
+    let mut stopping = shared.life.watch_stopping();
     loop {
         tokio::select! {
             biased;
@@ -46,7 +46,7 @@ fn sweep(shared: &Shared) {
     for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
         match replica.store.sweep(catalog.committed_at, &|index| reached.contains(index), has_room) {
             Ok(Swept::All(indexes)) if !indexes.is_empty() => {
-                indexes.iter().for_each(|_| shared.metrics.add(Counter::IndexesSwept));
+                indexes.iter().for_each(|_| shared.common.metrics.add(Counter::IndexesSwept));
                 tracing::info!(group = replica.id.0, ?indexes, "removed indexes that nobody can reach");
             }
             Ok(_) => {}

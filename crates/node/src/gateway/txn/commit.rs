@@ -83,7 +83,7 @@ impl Txn {
             return Err(e);
         }
         if self.parts.iter().all(|p| p.writes.is_empty()) {
-            if self.shared.bugs.has(PlantedBug::RoundLeftOut) {
+            if self.shared.common.bugs.has(PlantedBug::RoundLeftOut) {
                 return Ok(None);
             }
             return self.confirm_reads().await.map(|()| None);
@@ -140,10 +140,10 @@ impl Txn {
         let (checks, global) = futures::join!(checks, self.confirm_global(at));
         let checked: Vec<_> = read.iter().map(|p| p.group).zip(checks).collect();
         self.round_trips += u32::from(is_far);
-        self.shared.metrics.add(Counter::ReadRounds);
+        self.shared.common.metrics.add(Counter::ReadRounds);
         for (group, check) in checked {
             if let Err(conflict) = check? {
-                self.shared.metrics.add(Counter::ReadRoundsFailed);
+                self.shared.common.metrics.add(Counter::ReadRoundsFailed);
                 self.note_script();
                 let mut e = self.refused(group, conflict);
                 if self.options.read_only && self.options.is_block && is_far {

@@ -99,7 +99,7 @@ impl Watch {
         loop {
             tokio::time::sleep(self.patience).await;
             if self.closes_circle().await {
-                self.shared.metrics.add(Counter::Deadlocks);
+                self.shared.common.metrics.add(Counter::Deadlocks);
                 return Error::new(ErrorKind::Retry, "40P01", "deadlock detected")
                     .detail("Transactions wait for each other's rows in several regions, and this one is the youngest of them.")
                     .hint("Run the transaction again.");

@@ -98,7 +98,7 @@ impl Txn {
         // No two transactions of a gateway begin at the same time: wait queues tell them apart by
         // that.
         let physical = shared.runtime.physical_micros();
-        let began = match shared.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        let began = match shared.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             // The clocks in other nodes' messages would hide the bug.
             true => Timestamp::from_micros(physical),
             false => shared.clock.tick(physical),
@@ -143,7 +143,7 @@ impl Txn {
     /// so.
     fn protect(&mut self) {
         let at = self.past.unwrap_or(self.began);
-        self.protected.get_or_insert_with(|| self.shared.protected.protect(at));
+        self.protected.get_or_insert_with(|| self.shared.common.protected.protect(at));
     }
 
     /// The place of a group's part; made at its first use.
@@ -210,8 +210,8 @@ impl Txn {
         if self.parts.iter().any(is_elsewhere) {
             self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
             match is_committed {
-                true => self.shared.metrics.committed(self.attempts, self.round_trips),
-                false => self.shared.metrics.add(Counter::Aborted),
+                true => self.shared.common.metrics.committed(self.attempts, self.round_trips),
+                false => self.shared.common.metrics.add(Counter::Aborted),
             }
         }
     }
@@ -530,7 +530,7 @@ impl Transaction for Txn {
     }
 
     async fn confirm(&mut self) -> Result<()> {
-        if self.shared.bugs.has(PlantedBug::ErrorNotConfirmed) {
+        if self.shared.common.bugs.has(PlantedBug::ErrorNotConfirmed) {
             return Ok(());
         }
         self.confirm_reads().await

@@ -17,10 +17,11 @@ use crate::membership::founding::{Hindrance, JOIN_CALL, Newcoming, Notice, start
 use crate::membership::holdings::Holdings;
 use crate::membership::identity::{self, Identity};
 use crate::membership::lost::{self, refuse_member};
+use crate::membership::peers::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT};
 use crate::membership::pings;
 use crate::membership::placement::{self, successor};
 use crate::membership::ranges;
-use crate::membership::shared::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, Shared};
+use crate::membership::shared::Shared;
 use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::Replica;
@@ -189,7 +190,7 @@ impl Node {
             holdings,
         );
         let serving = Arc::downgrade(&shared);
-        shared.common.store.on_damage(move |e| {
+        shared.groups.common.store.on_damage(move |e| {
             if let Some(shared) = serving.upgrade() {
                 shared.fail(e);
             }
@@ -268,7 +269,8 @@ impl Node {
     async fn run(&self, identity: Identity, mut record: NodeRecord, hindrance: &Hindrance) -> Result<()> {
         let shared = &self.shared;
         record.id = identity.node;
-        let mut groups: BTreeSet<GroupId> = shared.common.log.groups().into_iter().chain(shared.common.store.groups()).collect();
+        let mut groups: BTreeSet<GroupId> =
+            shared.groups.common.log.groups().into_iter().chain(shared.groups.common.store.groups()).collect();
         groups.insert(GroupId::CATALOG);
         for left in departure::finish(shared).await? {
             groups.remove(&left);
@@ -381,6 +383,16 @@ impl Node {
         &self.shared
     }
 
+    /// The groups this node serves as primary, with their terms.
+    pub fn leads(&self) -> Vec<(GroupId, u64)> {
+        self.shared.groups.leads()
+    }
+
+    /// Of each group in which this node votes, how many others do, as far as it knows.
+    pub fn voters_beside(&self) -> Vec<usize> {
+        self.shared.groups.voters_beside()
+    }
+
     pub fn id(&self) -> NodeId {
         self.shared.me()
     }
@@ -402,7 +414,7 @@ impl Node {
     }
 
     async fn hand_over_and_end(&self) {
-        for replica in self.shared.all_replicas() {
+        for replica in self.shared.groups.all() {
             if !replica.is_serving() {
                 continue;
             }
@@ -415,7 +427,7 @@ impl Node {
                 None => replica.give_up().await,
             }
         }
-        for replica in self.shared.all_replicas() {
+        for replica in self.shared.groups.all() {
             replica.raft().shutdown().await;
             if let Err(e) = replica.flush_all() {
                 tracing::warn!("{}: not flushed: {e}", replica.id);
@@ -427,15 +439,15 @@ impl Node {
     /// Ends what runs in the background and lets go of the files, which are free when the last
     /// session's task and the node itself are dropped.
     async fn end(&self) {
-        for replica in self.shared.all_replicas() {
+        for replica in self.shared.groups.all() {
             replica.raft().shutdown().await;
         }
-        self.shared.common.log.close().await;
+        self.shared.groups.common.log.close().await;
         self.shared.life.stop();
-        self.shared.common.flusher.notify_one();
+        self.shared.groups.common.flusher.notify_one();
         self.shared.rpc.tasks.stop().await;
         self.shared.rpc.disconnect();
-        self.shared.replicas.write().clear();
+        self.shared.groups.clear();
     }
 }
 
@@ -573,7 +585,7 @@ async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Resu
     for other in shared.catalog.nodes().into_iter().filter(|n| n.id != record.id && n.addr == record.addr) {
         let has_it = !matches!(other.standing, Standing::Decommissioned | Standing::Lost);
         let answers_there = match other.id == shared.me() {
-            true => shared.addr == other.addr,
+            true => shared.peers.addr == other.addr,
             false => shared.rpc.is_at(other.id, &other.addr).await,
         };
         if has_it && answers_there {
@@ -626,7 +638,7 @@ impl Handler for NodeHandler {
             match answer(&shared, from, request).await {
                 Ok((response, _)) => response,
                 Err((e, Some(group))) if e.kind() == ErrorKind::NotPrimary => {
-                    Response::NotPrimary { hint: shared.replica(group).and_then(|r| r.raft().role().leader) }
+                    Response::NotPrimary { hint: shared.groups.replica(group).and_then(|r| r.raft().role().leader) }
                 }
                 Err((e, _)) => Response::Error(e),
             }
@@ -682,7 +694,7 @@ async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer 
 }
 
 async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
-    let primary = |group: GroupId| shared.replica(group).ok_or_else(|| Error::not_primary(group));
+    let primary = |group: GroupId| shared.groups.replica(group).ok_or_else(|| Error::not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
     let is_open = shared.life.is_open();
     if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {
@@ -724,11 +736,11 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             Ok(Response::Holds(primary(group)?.holds(&entries, needed, patience).await?))
         }
         Request::Settled(groups) => {
-            Ok(Response::Settled(groups.iter().map(|g| shared.replica(*g).map(|replica| replica.settled())).collect()))
+            Ok(Response::Settled(groups.iter().map(|g| shared.groups.replica(*g).map(|replica| replica.settled())).collect()))
         }
         Request::Closed(promises) => {
             for promise in &promises {
-                if let Some(replica) = shared.replica(promise.group) {
+                if let Some(replica) = shared.groups.replica(promise.group) {
                     replica.promised(from, promise);
                 }
             }
@@ -791,7 +803,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             // and passes this on.
             Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
         }
-        Request::Relay { to, patience, request } => shared.relay(from, to, patience, request).await,
+        Request::Relay { to, patience, request } => shared.peers.relay(from, to, patience, request).await,
         Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
         Request::Status => {
             let mut status = shared.status(&ranges::everywhere(shared).await);
@@ -803,9 +815,9 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             clocks::advance(shared, by).await?;
             Ok(Response::Done)
         }
-        Request::Transactions => Ok(Response::Transactions(shared.transactions())),
+        Request::Transactions => Ok(Response::Transactions(shared.groups.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
-        Request::IsMember { group } => Ok(Response::IsMember(shared.is_member(group, from)?)),
+        Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
         Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(shared, id))),
         Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
         Request::Stand { node, standing, is_passed_on } => {
@@ -878,7 +890,7 @@ fn check_record(shared: &Shared, record: &NodeRecord) -> Result<()> {
 /// The answer of a process that does not know who it is yet, or has not read what it knows.
 fn not_open(shared: &Shared) -> Error {
     match shared.me() {
-        NodeId(0) => Error::unavailable(format!("the process at {} is not a member of a cluster yet", shared.addr))
+        NodeId(0) => Error::unavailable(format!("the process at {} is not a member of a cluster yet", shared.peers.addr))
             .hint("Its log says what it waits for."),
         node => Error::unavailable(format!("node {node} is starting")),
     }

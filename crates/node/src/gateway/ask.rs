@@ -9,8 +9,9 @@
 //! A question may therefore be answered twice. Whoever asks in this way makes it harmless: by an id
 //! ([`crate::schema::coordinator`]), by a number (schema grants), or because asking again changes nothing.
 
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use meridian_base::{Error, ErrorKind, GroupId, Result};
 use std::future::Future;
@@ -56,7 +57,7 @@ impl Shared {
                     // A node that is not the primary may have said who is. Every other time that is
                     // not believed: two nodes may name each other.
                     if e.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
-                        self.forget_route(group);
+                        self.groups.forget_route(group);
                     }
                     backoff(attempt).await;
                     attempt += 1;
@@ -68,10 +69,10 @@ impl Shared {
 
     /// One try. `attempt` chooses among those that may be the primary when nobody is known to be.
     pub(crate) async fn try_primary<A: Ask>(self: &Arc<Self>, group: GroupId, attempt: u32, ask: &A) -> Result<A::Answer> {
-        match self.route(group, attempt) {
+        match self.groups.route(group, attempt) {
             Some(Route::Local(replica)) => ask.here(self, &replica).await,
             Some(Route::Remote(node)) if ask.may_travel() => match self.rpc.call(node, ask.request(), A::TIMEOUT).await? {
-                Response::NotPrimary { hint } => Err(self.not_primary_there(group, node, hint)),
+                Response::NotPrimary { hint } => Err(self.groups.not_primary_there(group, node, hint)),
                 response => A::answer(response).ok_or_else(|| Error::internal("a node gave an answer of another kind")),
             },
             Some(Route::Remote(_)) | None => Err(Error::not_primary(group)),

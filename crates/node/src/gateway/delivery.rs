@@ -23,7 +23,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Does the work as it comes, each piece in a task of its own.
 pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedReceiver<Work>) {
     let carry = |message: futures::future::BoxFuture<'static, ()>| {
-        let on_its_way = shared.common.outbox.on_its_way();
+        let on_its_way = shared.groups.common.outbox.on_its_way();
         shared.spawn(async move {
             message.await;
             drop(on_its_way);
@@ -32,21 +32,21 @@ pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedRece
     while let Some(work) = work.recv().await {
         match work {
             Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {
-                drop(shared.common.outbox.on_its_way());
+                drop(shared.groups.common.outbox.on_its_way());
             }
             Work::Send { to: Peer::Group(group), message } => carry(Box::pin(deliver(shared.clone(), group, message))),
             Work::Send { to: Peer::Gateway(node), message } => carry(Box::pin(tell_gateway(shared.clone(), node, message))),
-            Work::TellReserved { group, node, id, at, targets } => match shared.replica(group) {
+            Work::TellReserved { group, node, id, at, targets } => match shared.groups.replica(group) {
                 Some(replica) => carry(Box::pin(tell_reserved(shared.clone(), replica, node, id, at, targets))),
-                None => drop(shared.common.outbox.on_its_way()),
+                None => drop(shared.groups.common.outbox.on_its_way()),
             },
             Work::Certify { group, id } => {
-                if let Some(replica) = shared.replica(group) {
+                if let Some(replica) = shared.groups.replica(group) {
                     shared.spawn(shared.clone().certify_slice(replica, id));
                 }
             }
             Work::Decide { group, id, at } => {
-                if let Some(replica) = shared.replica(group) {
+                if let Some(replica) = shared.groups.replica(group) {
                     shared.spawn(async move { replica.decide(id, at).await });
                 }
             }
@@ -74,7 +74,7 @@ pub(crate) async fn deliver(shared: Arc<Shared>, group: GroupId, message: Ballot
 /// so it counts as having acknowledged.
 fn answer_for_deleted(shared: &Shared, group: GroupId, message: &BallotMessage) {
     if let BallotMessage::OutcomeAck { id, from, reply: true } = message
-        && let Some(replica) = shared.replica(*from)
+        && let Some(replica) = shared.groups.replica(*from)
     {
         // A primary of another term asks again.
         let _ = replica.ballot(BallotMessage::OutcomeAck { id: *id, from: group, reply: false });

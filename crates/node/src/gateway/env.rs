@@ -3,7 +3,8 @@
 use crate::catalog::steps::StepCall;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
+use crate::replica::groups::Route;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
@@ -87,7 +88,7 @@ impl Env {
                 return Err(why);
             }
             if why.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
-                shared.forget_route(GroupId::CATALOG);
+                shared.groups.forget_route(GroupId::CATALOG);
             }
             crate::gateway::ask::backoff(attempt).await;
             attempt += 1;
@@ -96,7 +97,7 @@ impl Env {
 
     async fn try_coordinator(&self, call: StepCall, attempt: u32) -> Tried {
         let shared = &self.0;
-        let node = match shared.route(GroupId::CATALOG, attempt) {
+        let node = match shared.groups.route(GroupId::CATALOG, attempt) {
             Some(Route::Local(_)) => {
                 return match tokio::time::timeout(STEP_TIMEOUT, shared.ddl.change(call)).await {
                     Ok(Ok(changed)) => Tried::Answered(changed),
@@ -114,7 +115,7 @@ impl Env {
         let StepCall { id, from: _, base, change, with, is_again } = call;
         match shared.rpc.call(node, Request::ChangeCatalog { id, base, change, with, is_again }, STEP_TIMEOUT).await {
             Ok(Response::CatalogChanged(changed)) => Tried::Answered(changed),
-            Ok(Response::NotPrimary { hint }) => Tried::NotTaken(shared.not_primary_there(GroupId::CATALOG, node, hint)),
+            Ok(Response::NotPrimary { hint }) => Tried::NotTaken(shared.groups.not_primary_there(GroupId::CATALOG, node, hint)),
             Ok(_) => Tried::Lost(Error::unavailable("a node gave an answer of another kind")),
             Err(e) if e.is_unavailable() => Tried::Lost(e),
             Err(e) => Tried::NotTaken(e),
@@ -161,7 +162,7 @@ impl Environment for Env {
         if !self.0.knows_catalog_at(at) {
             self.0.catch_up().await?;
         }
-        match self.0.replica(GroupId::CATALOG) {
+        match self.0.groups.replica(GroupId::CATALOG) {
             Some(replica) => self.0.catalog.past(&replica.store, at),
             None => Err(Error::unavailable("this node has no copy of the catalog")),
         }
@@ -277,7 +278,7 @@ impl Environment for Env {
         match groups {
             [] => false,
             [group] => {
-                let is_near = || self.0.local_primary(*group).is_some() || self.0.is_primary_near(*group);
+                let is_near = || self.0.groups.local_primary(*group).is_some() || self.0.groups.is_primary_near(*group);
                 !self.0.catalog.is_global(*group) && !is_near()
             }
             groups => !groups.iter().all(|g| self.0.catalog.is_global(*g)),
@@ -295,7 +296,13 @@ impl Environment for Env {
     fn locality(&self) -> NodeLocality {
         let me = self.0.me();
         let sql_addr = self.0.catalog.nodes().into_iter().find(|n| n.id == me).map(|n| n.sql_addr).unwrap_or_default();
-        NodeLocality { node: me, region: self.0.place.region.clone(), zone: self.0.place.zone.clone(), sql_addr, is_live: true }
+        NodeLocality {
+            node: me,
+            region: self.0.peers.place.region.clone(),
+            zone: self.0.peers.place.zone.clone(),
+            sql_addr,
+            is_live: true,
+        }
     }
 
     fn nodes(&self) -> Vec<NodeLocality> {
@@ -303,7 +310,7 @@ impl Environment for Env {
         nodes
             .map(|n| NodeLocality {
                 node: n.id,
-                is_live: self.0.is_live(n.id),
+                is_live: self.0.peers.is_live(n.id),
                 region: n.region,
                 zone: n.zone,
                 sql_addr: n.sql_addr,
@@ -322,7 +329,7 @@ impl Environment for Env {
                     Ok(_) => return Ok(()),
                     // No primary confirms the catalog to a node that has no pings. Once one does
                     // again, it has forgotten what it had drawn (`Environment::lapses`).
-                    Err(_) if !shared.is_live(node) => return Ok(()),
+                    Err(_) if !shared.peers.is_live(node) => return Ok(()),
                     Err(e) => e,
                 };
                 if Instant::now() > deadline {
@@ -341,9 +348,9 @@ impl Environment for Env {
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {
-        let mut rows = self.0.common.metrics.rows();
+        let mut rows = self.0.groups.common.metrics.rows();
         rows.push(("txn.regions.messages".to_string(), self.0.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed)));
-        for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.remembered()) {
+        for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.groups.remembered()) {
             rows.push((format!("txn.remembered.{name}"), value as u64));
         }
         rows.sort();

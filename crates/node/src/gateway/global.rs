@@ -24,8 +24,9 @@
 //! much time has passed it is done again. Nothing waits while it holds a place in the group.
 
 use crate::local::metrics::Counter;
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::groups::Route;
 use crate::replica::primary::WAIT_MAX;
 use crate::transport::wire::{GlobalView, ReadOp, ReplicaAnswer, Request, Response};
 use futures::future::BoxFuture;
@@ -118,10 +119,10 @@ impl Shared {
                 other => return other.map(|reply| (reply, round_trips)),
             }
             self.check_reach(group)?;
-            let far = match self.route(group, attempt) {
+            let far = match self.groups.route(group, attempt) {
                 Some(Route::Local(replica)) => question.at(&replica, PRIMARY_PATIENCE).await,
                 Some(Route::Remote(node)) => {
-                    self.common.metrics.add(Counter::GlobalReadsBehind);
+                    self.groups.common.metrics.add(Counter::GlobalReadsBehind);
                     round_trips += u32::from(!self.rpc.is_near(node));
                     self.ask_node(node, group, question, PRIMARY_PATIENCE).await
                 }
@@ -131,7 +132,7 @@ impl Shared {
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {}
                 other => return other.map(|reply| (reply, round_trips)),
             }
-            self.forget_route(group);
+            self.groups.forget_route(group);
             crate::gateway::ask::backoff(attempt).await;
             attempt += 1;
         }
@@ -139,13 +140,13 @@ impl Shared {
 
     async fn ask_near(&self, group: GroupId, question: Question<'_>) -> Result<Reply> {
         let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
-        if let Some(replica) = self.replica(group) {
+        if let Some(replica) = self.groups.replica(group) {
             match question.at(&replica, NEAR_PATIENCE).await {
                 Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }
-        for node in self.replicas_near(group) {
+        for node in self.peers.replicas_near(group) {
             match self.ask_node(node, group, question, NEAR_PATIENCE).await {
                 Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
@@ -195,7 +196,7 @@ impl Shared {
     /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's
     /// clock, why.
     async fn until_when(&self, replica: &Replica, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
-        let max_offset = match self.common.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
+        let max_offset = match self.groups.common.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
             true => Duration::ZERO,
             false => self.clock.max_offset(),
         };

@@ -40,7 +40,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the other live nodes answer; who does not answer is left out.
 async fn ask_others(shared: &Arc<Shared>, request: Request) -> Vec<Response> {
-    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
+    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.peers.is_live(n.id));
     let asked = others.map(|n| {
         let (shared, request) = (shared.clone(), request.clone());
         async move { shared.rpc.call(n.id, request, ASK_TIMEOUT).await }
@@ -51,7 +51,7 @@ async fn ask_others(shared: &Arc<Shared>, request: Request) -> Vec<Response> {
 /// What is prepared at the groups that live nodes lead, and why it is. A node that does not answer
 /// is left out.
 pub(crate) async fn everywhere(shared: &Arc<Shared>) -> Vec<TransactionRow> {
-    let mut prepared = shared.transactions();
+    let mut prepared = shared.groups.transactions();
     for answer in ask_others(shared, Request::Transactions).await {
         if let Response::Transactions(theirs) = answer {
             prepared.extend(theirs);
@@ -94,7 +94,7 @@ fn why(shared: &Shared, group: GroupId, primaries: &BTreeMap<GroupId, NodeId>) -
 pub(crate) fn known_here(shared: &Shared, id: TxnId) -> Knowledge {
     Knowledge {
         is_counting: shared.ballots.lock().contains_key(&id),
-        groups: shared.all_replicas().iter().filter(|r| r.is_serving()).filter_map(|r| r.known(id)).collect(),
+        groups: shared.groups.all().iter().filter(|r| r.is_serving()).filter_map(|r| r.known(id)).collect(),
     }
 }
 

@@ -33,7 +33,7 @@ use crate::transport::rpc::Rpc;
 use crate::transport::wire::{ClockReport, NodeStatus, Request, Response};
 use meridian_base::limits::BEHIND_MAX;
 use meridian_base::runtime::Runtime;
-use meridian_base::{Error, GroupId, NodeId, Result, SteadyClock, Timestamp};
+use meridian_base::{Error, NodeId, Result, SteadyClock, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -155,18 +155,11 @@ impl Shared {
     pub(crate) fn has_clock_stepped(&self) -> bool {
         self.runtime.steady_clock().stepped().is_some()
     }
-
-    /// The group that was promised most, if this node's clock is so far behind that that it is no
-    /// ordinary wait.
-    pub(crate) fn clock_behind(&self) -> Option<(GroupId, Duration)> {
-        let behind = self.all_replicas().into_iter().filter_map(|r| Some((r.id, r.behind_promise()?)));
-        behind.max_by_key(|(group, by)| (*by, std::cmp::Reverse(*group)))
-    }
 }
 
 /// Says now and then that the clock is behind. Gives what clients are told.
 pub(crate) fn say_behind(shared: &Shared) -> Option<Error> {
-    let (group, by) = shared.clock_behind()?;
+    let (group, by) = shared.groups.clock_behind()?;
     let e = behind_error(group, by);
     let mut said = shared.clocks.said.lock();
     if said.is_none_or(|at| at.elapsed() >= BEHIND_NOTICE) {
@@ -179,7 +172,7 @@ pub(crate) fn say_behind(shared: &Shared) -> Option<Error> {
 /// What this node's clock shows, for others and for operators.
 pub(crate) fn report(shared: &Shared) -> ClockReport {
     let physical_micros = shared.runtime.physical_micros();
-    let behind = shared.clock_behind().map(|(group, by)| (group, by.as_micros() as u64));
+    let behind = shared.groups.clock_behind().map(|(group, by)| (group, by.as_micros() as u64));
     let ahead_of_wall_micros = shared.runtime.steady_clock().behind().as_micros() as u64;
     ClockReport { physical_micros, behind, ahead_of_wall_micros }
 }
@@ -201,7 +194,7 @@ pub(crate) async fn add_reports(shared: &Arc<Shared>, status: &mut [NodeStatus])
 /// Moves this node's clock ahead, because an operator says so: no farther than what was promised
 /// here, since whoever can send a message can say so.
 pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
-    let Some((group, behind)) = shared.clock_behind() else {
+    let Some((group, behind)) = shared.groups.clock_behind() else {
         return Err(Error::sql("55000", "the clock of this node is not behind anything that was promised here"));
     };
     if by > behind + BEHIND_MAX {

@@ -20,10 +20,11 @@
 
 use crate::membership::departures::Departure;
 use crate::membership::placement::successor;
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
 use crate::membership::starting::ensure_replica;
 use crate::membership::starting::{is_across_regions, restart};
 use crate::replica::Replica;
+use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use bytes::Bytes;
 use meridian_base::{Error, GroupId, NodeId, Result};
@@ -50,7 +51,7 @@ impl Shared {
             self.check_claim(claim, from)?;
         }
         let Some(departure) = self.departures.get(group) else {
-            if group != GroupId::CATALOG && self.replica(group).is_none() && self.catalog.group(group).is_none() {
+            if group != GroupId::CATALOG && self.groups.replica(group).is_none() && self.catalog.group(group).is_none() {
                 // What the replica is to be depends on the group's descriptor.
                 return Err(Error::unavailable(format!("group {group} is not known here yet")));
             }
@@ -84,17 +85,6 @@ impl Shared {
         }
         Ok(())
     }
-
-    /// Whether this node, as the group's primary, counts another one as a member. A change that is
-    /// under way counts.
-    pub(crate) fn is_member(&self, group: GroupId, node: meridian_base::NodeId) -> Result<bool> {
-        let replica = self.local_primary(group).ok_or_else(|| Error::not_primary(group))?;
-        let members = replica.raft().members();
-        match replica.raft().lease_valid() {
-            true => Ok(members.joint || members.voters.contains(&node) || members.learners.contains(&node)),
-            false => Err(Error::not_primary(group)),
-        }
-    }
 }
 
 /// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its
@@ -102,8 +92,8 @@ impl Shared {
 pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
     let left = shared.departures.left();
     for group in &left {
-        shared.common.store.drop_group(*group)?;
-        shared.common.log.forget(*group).await?;
+        shared.groups.common.store.drop_group(*group)?;
+        shared.groups.common.log.forget(*group).await?;
         shared.holdings.remove(&shared.runtime, *group).await?;
     }
     Ok(left)
@@ -118,7 +108,7 @@ pub(crate) async fn departure_loop(shared: Arc<Shared>) {
             shared.fail(e);
             return;
         }
-        for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
+        for replica in shared.groups.all().into_iter().filter(|r| r.id != GroupId::CATALOG) {
             let done = match replica.made.elapsed() > AGE_MIN && is_superfluous(&shared, replica.id).await {
                 true => depart(&shared, &replica).await,
                 false => keep_timing(&shared, &replica, &mut mistimed).await,
@@ -133,8 +123,8 @@ pub(crate) async fn departure_loop(shared: Arc<Shared>) {
 
 /// Replicas that were made for a message of their group's primary have something by now.
 async fn note_holdings(shared: &Arc<Shared>) -> Result<()> {
-    let _making = shared.making_replica.lock().await;
-    let replicas = shared.all_replicas();
+    let _making = shared.groups.making.lock().await;
+    let replicas = shared.groups.all();
     let filled = replicas.iter().filter(|r| r.raft().last_position().index > 0).map(|r| r.id);
     shared.holdings.add(&shared.runtime, filled).await
 }
@@ -145,7 +135,7 @@ async fn is_superfluous(shared: &Arc<Shared>, group: GroupId) -> bool {
         // Only a copy of the catalog that was confirmed after the replica was made knows that.
         return shared.is_fresh() && shared.catalog.group(group).is_none();
     }
-    match shared.route(group, 0) {
+    match shared.groups.route(group, 0) {
         Some(Route::Remote(primary)) => {
             let answer = shared.rpc.call(primary, Request::IsMember { group }, ASK_TIMEOUT).await;
             matches!(answer, Ok(Response::IsMember(false)))
@@ -168,16 +158,16 @@ async fn depart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
 
 async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     let group = replica.id;
-    let _making = shared.making_replica.lock().await;
+    let _making = shared.groups.making.lock().await;
     let before = shared.departures.get(group).map_or(0, |d| d.last);
     let last = replica.raft().last_position().index.max(before);
     tracing::info!("{}: the replica of {group} leaves", shared.me());
     replica.retire();
-    shared.replicas.write().remove(&group);
+    shared.groups.remove(group);
     replica.raft().shutdown().await;
     shared.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
-    shared.common.store.drop_group(group)?;
-    shared.common.log.forget(group).await?;
+    shared.groups.common.store.drop_group(group)?;
+    shared.groups.common.log.forget(group).await?;
     shared.holdings.remove(&shared.runtime, group).await
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) fn look(shared: &Shared) {
     // Many transactions wait for few groups.
     let mut lost: BTreeMap<GroupId, bool> = BTreeMap::new();
-    for replica in shared.all_replicas() {
+    for replica in shared.groups.all() {
         let waiting = match replica.is_serving() {
             true => replica.transactions(),
             false => Vec::new(),

@@ -109,7 +109,7 @@ impl Shared {
 
     /// The newest version that may have been acknowledged by now, if a primary here knows.
     pub(crate) fn certified_schema(&self) -> Option<SchemaVersion> {
-        self.all_replicas().iter().find_map(|replica| self.certified_by(replica))
+        self.groups.all().iter().find_map(|replica| self.certified_by(replica))
     }
 
     fn certified_by(&self, replica: &Replica) -> Option<SchemaVersion> {

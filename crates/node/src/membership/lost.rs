@@ -41,7 +41,7 @@ pub(crate) async fn lost_loop(shared: Arc<Shared>) {
     let mut stuck = Rarely::default();
     loop {
         tokio::time::sleep(LOST_INTERVAL).await;
-        if shared.local_primary(GroupId::CATALOG).is_none() {
+        if shared.groups.local_primary(GroupId::CATALOG).is_none() {
             continue;
         }
         let lost: Vec<NodeRecord> = shared.catalog.nodes().into_iter().filter(|n| n.standing == Standing::Lost).collect();

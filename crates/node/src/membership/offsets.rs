@@ -1,6 +1,6 @@
 //! How far the other nodes' clocks are from this one's, as messages there and back can tell.
 
-use crate::membership::shared::LIVENESS_TIMEOUT;
+use crate::membership::peers::LIVENESS_TIMEOUT;
 use meridian_base::NodeId;
 use meridian_base::runtime::Runtime;
 use parking_lot::Mutex;

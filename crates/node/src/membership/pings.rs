@@ -4,7 +4,8 @@
 
 use crate::local::room::Left;
 use crate::membership::clocks;
-use crate::membership::shared::{LIVENESS_TIMEOUT, PeerState, Shared};
+use crate::membership::peers::{LIVENESS_TIMEOUT, PeerState};
+use crate::membership::shared::Shared;
 use crate::transport::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::{Error, GroupId, NodeId, SchemaVersion, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,13 +83,13 @@ pub(crate) fn own_ping(shared: &Shared) -> Ping {
     Ping {
         physical_micros: shared.runtime.physical_micros(),
         incarnation: shared.life.incarnation,
-        leads: shared.leads(),
-        holds: shared.holds(),
+        leads: shared.groups.leads(),
+        holds: shared.groups.holds(),
         certified: shared.certified_schema(),
-        protected: shared.common.protected.oldest(),
-        hears: shared.hears(),
-        left: shared.common.room.left(),
-        full: shared.common.room.groups(),
+        protected: shared.groups.common.protected.oldest(),
+        hears: shared.peers.hears(),
+        left: shared.groups.common.room.left(),
+        full: shared.groups.common.room.groups(),
         lost: shared.lost_groups(),
     }
 }
@@ -114,14 +115,14 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
         ping.lost.retain(|(group, _)| groups.contains(group));
     }
     for (group, term) in &ping.leads {
-        shared.learn_leader(*group, node, *term);
+        shared.groups.learn_leader(*group, node, *term);
     }
-    let known = shared.peers.read().get(&node).map(|p| p.incarnation);
+    let known = shared.peers.all.read().get(&node).map(|p| p.incarnation);
     if known.is_some_and(|k| k != ping.incarnation) {
         // It was restarted: what its old sessions held in wait queues is given to others.
-        shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
+        shared.groups.all().iter().for_each(|r| r.release_gateway(node));
     }
-    let mut peers = shared.peers.write();
+    let mut peers = shared.peers.all.write();
     let peer = peers.entry(node).or_insert_with(|| PeerState {
         heard: Instant::now(),
         answered: Instant::now(),
@@ -146,7 +147,7 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
     peer.full = ping.full.into_iter().collect();
     peer.lost = ping.lost.into_iter().collect();
     if !peer.full.is_empty() {
-        shared.common.room.heard_of_one();
+        shared.groups.common.room.heard_of_one();
     }
     if let Some((round_trip, offset)) = measured {
         peer.answered = Instant::now();
@@ -157,8 +158,8 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
 
 fn lost_contact(shared: &Shared, node: NodeId) {
     // One that a third node hears may be served through that.
-    if shared.peers.read().contains_key(&node) && shared.silence(node) >= LIVENESS_TIMEOUT {
+    if shared.peers.all.read().contains_key(&node) && shared.peers.silence(node) >= LIVENESS_TIMEOUT {
         // Its sessions cannot be heard of: what they hold in wait queues is given to others.
-        shared.all_replicas().iter().for_each(|r| r.release_gateway(node));
+        shared.groups.all().iter().for_each(|r| r.release_gateway(node));
     }
 }

@@ -52,17 +52,17 @@ fn load(shared: &Shared, node: NodeId) -> Load {
         Load { replicas: holds.len() as u32, leads: leads as u32 }
     };
     if node == shared.me() {
-        return load(&shared.holds(), &shared.leads());
+        return load(&shared.groups.holds(), &shared.groups.leads());
     }
-    shared.peers.read().get(&node).map(|p| load(&p.holds, &p.leads)).unwrap_or_default()
+    shared.peers.all.read().get(&node).map(|p| load(&p.holds, &p.leads)).unwrap_or_default()
 }
 
 /// How well a node is: what the operator wants of it, and what pings tell.
 fn health(shared: &Shared, node: &NodeRecord) -> Health {
     match node.standing {
         Standing::Decommissioning | Standing::Decommissioned | Standing::Lost => Health::Leaving,
-        _ if shared.silence(node.id) >= shared.dead_after => Health::Leaving,
-        Standing::Active if shared.is_live(node.id) => Health::Live,
+        _ if shared.peers.silence(node.id) >= shared.peers.dead_after => Health::Leaving,
+        Standing::Active if shared.peers.is_live(node.id) => Health::Live,
         Standing::Active | Standing::Draining => Health::Resting,
     }
 }
@@ -143,7 +143,7 @@ pub(crate) async fn placement_loop(shared: Arc<Shared>) {
     let balance = Arc::new(Balance(Mutex::new(Instant::now())));
     loop {
         tokio::time::sleep(PLACEMENT_INTERVAL).await;
-        for replica in shared.all_replicas() {
+        for replica in shared.groups.all() {
             if !replica.is_serving() {
                 continue;
             }
@@ -209,7 +209,7 @@ async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     }
     // Voters that live elsewhere may be all that is left of a region that is lost: they keep their
     // votes until the others have a majority that lives.
-    let live = voters.iter().filter(|n| **n == shared.me() || shared.is_live(**n)).count();
+    let live = voters.iter().filter(|n| **n == shared.me() || shared.peers.is_live(**n)).count();
     if !members.joint && members.voters != voters && live * 2 <= voters.len() {
         return;
     }
@@ -241,7 +241,7 @@ async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement,
     let voters = replica.raft().members().voters;
     let is_ready = |n: &NodeId| {
         let is_up_to_date = progress.get(n).and_then(|p| p.matched).is_some_and(|m| m.index + 64 >= last);
-        voters.contains(n) && shared.is_live(*n) && is_up_to_date
+        voters.contains(n) && shared.peers.is_live(*n) && is_up_to_date
     };
     let better = wanted.primaries.iter().find(|n| rank(**n) < mine && is_ready(n));
     let leads = |node: NodeId| load(shared, node).leads;
@@ -267,7 +267,7 @@ pub(crate) fn successor(shared: &Shared, replica: &Replica) -> Option<NodeId> {
     let voters = replica.raft().members().voters;
     let progress = replica.raft().progress();
     let nodes = shared.catalog.nodes();
-    let region = |n: NodeId| nodes.iter().find(|r| r.id == n).is_some_and(|r| r.region == shared.place.region);
-    let others = voters.into_iter().filter(|n| *n != shared.me() && shared.is_live(*n));
+    let region = |n: NodeId| nodes.iter().find(|r| r.id == n).is_some_and(|r| r.region == shared.peers.place.region);
+    let others = voters.into_iter().filter(|n| *n != shared.me() && shared.peers.is_live(*n));
     others.max_by_key(|n| (region(*n), progress.get(n).and_then(|p| p.matched), std::cmp::Reverse(*n)))
 }

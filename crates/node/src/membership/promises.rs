@@ -5,7 +5,8 @@
 //! [`CLOSED_INTERVAL`] what it promises, in one message to each node for all groups it leads
 //! ([`crate::replica::closed`]).
 
-use crate::membership::shared::{LIVENESS_TIMEOUT, Shared};
+use crate::membership::peers::LIVENESS_TIMEOUT;
+use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::closed::LEAD_MAX;
 use crate::transport::wire::{ClosedPromise, Request};
@@ -44,7 +45,7 @@ const LEAD_DECAY: u32 = 64;
 /// is `max_offset` in the future when it reaches the farthest replica (design: replication, «GLOBAL
 /// tables»). Whoever may become the primary keeps that up to date.
 fn keep_leads(shared: &Shared) {
-    for replica in shared.all_replicas().iter().filter(|r| r.is_global) {
+    for replica in shared.groups.all().iter().filter(|r| r.is_global) {
         let before = Duration::from_micros(replica.lead_micros.load(Ordering::Relaxed));
         let lead = wanted_lead(shared, replica).max(before - before / LEAD_DECAY).min(LEAD_MAX);
         replica.lead_micros.store(lead.as_micros() as u64, Ordering::Relaxed);
@@ -56,10 +57,11 @@ fn keep_leads(shared: &Shared) {
 /// reads, and who certifies what was read, reckons by those.
 fn wanted_lead(shared: &Shared, replica: &Replica) -> Duration {
     let members = replica.raft().members();
-    let mut to_voters: Vec<Duration> = members.voters.iter().map(|node| shared.round_trip(*node)).collect();
+    let mut to_voters: Vec<Duration> = members.voters.iter().map(|node| shared.peers.round_trip(*node)).collect();
     to_voters.sort();
     let quorum = to_voters.get(to_voters.len() / 2).copied().unwrap_or_default();
-    let farthest = members.voters.union(&members.learners).map(|node| shared.round_trip(*node) / 2).max().unwrap_or_default();
+    let farthest =
+        members.voters.union(&members.learners).map(|node| shared.peers.round_trip(*node) / 2).max().unwrap_or_default();
     shared.clock.max_offset() + clocks_ahead(shared) + quorum + farthest + CLOSED_INTERVAL + LEAD_JITTER
 }
 
@@ -67,7 +69,7 @@ fn wanted_lead(shared: &Shared, replica: &Replica) -> Duration {
 /// what has reached the logical clock.
 fn clocks_ahead(shared: &Shared) -> Duration {
     let physical = shared.runtime.physical_micros();
-    let peers = shared.peers.read();
+    let peers = shared.peers.all.read();
     let live = peers.values().filter(|p| p.heard.elapsed() < LIVENESS_TIMEOUT);
     let measured = live.map(|p| p.clock_offset_micros).max().unwrap_or_default();
     let heard = shared.clock.now(physical).since(Timestamp::from_micros(physical));
@@ -76,7 +78,7 @@ fn clocks_ahead(shared: &Shared) -> Duration {
 
 fn promises(shared: &Shared) -> BTreeMap<NodeId, Vec<ClosedPromise>> {
     let mut by_node: BTreeMap<NodeId, Vec<ClosedPromise>> = BTreeMap::new();
-    for replica in shared.all_replicas() {
+    for replica in shared.groups.all() {
         if replica.id == GroupId::CATALOG || !replica.is_serving() {
             continue;
         }
@@ -85,7 +87,7 @@ fn promises(shared: &Shared) -> BTreeMap<NodeId, Vec<ClosedPromise>> {
         replica.promised(shared.me(), &promise);
         let members = replica.raft().members();
         for node in members.voters.union(&members.learners) {
-            if *node != shared.me() && shared.is_live(*node) {
+            if *node != shared.me() && shared.peers.is_live(*node) {
                 by_node.entry(*node).or_default().push(promise);
             }
         }

@@ -20,12 +20,12 @@ const ENTRIES_BEHIND_MAX: u64 = 1_000;
 
 /// The groups that this node leads.
 pub(crate) fn led_here(shared: &Shared) -> Vec<GroupStatus> {
-    shared.all_replicas().iter().filter(|r| r.is_serving()).map(|r| status(shared, r)).collect()
+    shared.groups.all().iter().filter(|r| r.is_serving()).map(|r| status(shared, r)).collect()
 }
 
 /// The groups of the whole cluster that have a primary now.
 pub(crate) async fn everywhere(shared: &Arc<Shared>) -> BTreeMap<GroupId, GroupStatus> {
-    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.is_live(n.id));
+    let others = shared.catalog.nodes().into_iter().filter(|n| n.id != shared.me() && shared.peers.is_live(n.id));
     let asked = others.map(|n| {
         let shared = shared.clone();
         async move { shared.rpc.call(n.id, Request::Groups, ASK_TIMEOUT).await }
@@ -44,7 +44,7 @@ pub(crate) async fn everywhere(shared: &Arc<Shared>) -> BTreeMap<GroupId, GroupS
 /// may be able to lead it.
 pub(crate) fn without_primary(shared: &Shared, group: GroupId) -> (Vec<NodeId>, String) {
     let founders = || shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
-    let voters: Vec<NodeId> = match shared.replica(group) {
+    let voters: Vec<NodeId> = match shared.groups.replica(group) {
         Some(replica) => replica.raft().members().voters.into_iter().collect(),
         None => founders(),
     };
@@ -93,7 +93,7 @@ fn waits_for(shared: &Shared, replica: &Replica, wanted: &Placement) -> Option<S
     let present =
         |n: &NodeId| *n == shared.me() || progress.get(n).and_then(|p| p.matched).is_some_and(|matched| is_near(matched.index));
     for node in voters.union(&learners) {
-        if !shared.is_live(*node) {
+        if !shared.peers.is_live(*node) {
             // It had its replica before, and is waited for by nobody.
             if members.voters.contains(node) || members.learners.contains(node) {
                 continue;
@@ -118,5 +118,5 @@ fn waits_for(shared: &Shared, replica: &Replica, wanted: &Placement) -> Option<S
     }
     let region = |node: NodeId| nodes.iter().find(|n| n.id == node).map(|n| n.region.clone());
     let has_better = wanted.primaries.iter().any(|n| region(*n).as_ref() == Some(&home));
-    (shared.place.region != home && has_better).then(|| format!("its primary is not in region \"{home}\" yet"))
+    (shared.peers.place.region != home && has_better).then(|| format!("its primary is not in region \"{home}\" yet"))
 }

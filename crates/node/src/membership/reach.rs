@@ -15,27 +15,16 @@
 //!   replica does not know the voters, and hears it from those that do. While a quorum is heard and
 //!   nobody leads, an election is probably under way, and statements wait for it.
 
+use crate::membership::peers::LOST_AFTER;
 use crate::membership::shared::Shared;
-use crate::transport::wire::{Passed, Request, Response, Silence};
-use meridian_base::{Error, GroupId, NodeId, Result, Timestamp};
+use crate::transport::wire::Silence;
+use meridian_base::{Error, GroupId, Result, Timestamp};
 use meridian_sql::catalog::{CatalogChange, Descriptor, Homes};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A node that has answered no ping for so long is not reached directly: two pings, and the longest
-/// way there and back.
-pub(crate) const LINK_SILENT: Duration = Duration::from_millis(1_300);
-/// A group is lost when a quorum of its voters is silent for so long. An election needs a quorum
-/// that lives, so this is not about failovers: it is the longest that a link or a machine may pause
-/// without being given up.
-pub(crate) const LOST_AFTER: Duration = Duration::from_secs(4);
 /// How often detours are looked for.
 const DETOUR_INTERVAL: Duration = Duration::from_millis(200);
-/// Requests that a node passes on at once; more are refused, and their senders try again.
-pub(crate) const RELAYED_MAX: usize = 512;
-/// How long a node waits for the answer to one of them.
-const RELAYED_FOR_MAX: Duration = Duration::from_secs(60);
 
 /// Keeps the ways to others up to date.
 pub(crate) async fn detour_loop(shared: Arc<Shared>) {
@@ -43,52 +32,24 @@ pub(crate) async fn detour_loop(shared: Arc<Shared>) {
         tokio::time::sleep(DETOUR_INTERVAL).await;
         for node in shared.catalog.nodes() {
             if node.id != shared.me() {
-                shared.rpc.set_detour(node.id, shared.detour(node.id));
+                shared.rpc.set_detour(node.id, shared.peers.detour(node.id));
             }
         }
     }
 }
 
 impl Shared {
-    /// Whom this node hears both ways.
-    pub(crate) fn hears(&self) -> Vec<NodeId> {
-        let peers = self.peers.read();
-        peers.iter().filter(|(_, p)| p.answered.elapsed() < LINK_SILENT).map(|(node, _)| *node).collect()
-    }
-
-    /// The nearest node through which another one can be reached, if it cannot be reached directly.
-    fn detour(&self, to: NodeId) -> Option<NodeId> {
-        let peers = self.peers.read();
-        let answered = peers.get(&to).map_or(self.life.started, |p| p.answered);
-        if answered.elapsed() < LINK_SILENT {
-            return None;
-        }
-        let may = peers.iter().filter(|(node, p)| **node != to && p.answered.elapsed() < LINK_SILENT && p.hears.contains(&to));
-        may.min_by_key(|(node, p)| (p.round_trip, **node)).map(|(node, _)| *node)
-    }
-
-    /// How long nobody that this node hears has heard of another one. This node hears itself.
-    pub(crate) fn silence(&self, node: NodeId) -> Duration {
-        if node == self.me() {
-            return Duration::ZERO;
-        }
-        let peers = self.peers.read();
-        let directly = peers.get(&node).map_or(self.life.started, |p| p.heard);
-        let through = peers.values().filter(|p| p.hears.contains(&node)).map(|p| p.heard).max();
-        through.map_or(directly, |heard| heard.max(directly)).elapsed()
-    }
-
     /// Of which voters of a group nothing is heard.
     fn quorum_silence(&self, group: GroupId) -> Silence {
-        let voters = self.replica(group).map(|r| r.raft().members().voters).unwrap_or_default();
+        let voters = self.groups.replica(group).map(|r| r.raft().members().voters).unwrap_or_default();
         if !voters.is_empty() {
             let quorum = voters.len() / 2 + 1;
-            return self.silence_of(&voters, quorum);
+            return self.peers.silence_of(&voters, quorum);
         }
         // Who holds no replica believes those who do. One of them that has not lost the group is
         // enough.
         let said: Vec<Option<Silence>> = {
-            let peers = self.peers.read();
+            let peers = self.peers.all.read();
             let holders = peers.values().filter(|p| p.heard.elapsed() < LOST_AFTER && p.holds.contains(&group));
             holders.map(|p| p.lost.get(&group).copied()).collect()
         };
@@ -100,28 +61,19 @@ impl Shared {
         let home = descriptor.as_ref().map(|g| g.home.clone());
         let at_home = self.catalog.nodes().into_iter().filter(|n| Some(&n.region) == home.as_ref()).map(|n| n.id);
         let nodes = at_home.chain(descriptor.into_iter().flat_map(|g| g.initial_voters)).collect();
-        self.silence_of(&nodes, 1)
-    }
-
-    /// Of which of these nodes nothing is heard, and for how long of fewer than `quorum`.
-    fn silence_of(&self, nodes: &BTreeSet<NodeId>, quorum: usize) -> Silence {
-        let mut silences: Vec<Duration> = nodes.iter().map(|n| self.silence(*n)).collect();
-        silences.sort();
-        let silent = silences.iter().filter(|s| **s >= LOST_AFTER).count() as u32;
-        let micros = silences.get(quorum - 1).map_or(0, |s| s.as_micros() as u64);
-        Silence { micros, silent, of: nodes.len() as u32 }
+        self.peers.silence_of(&nodes, 1)
     }
 
     /// The groups whose replica here tells that they are lost.
     pub(crate) fn lost_groups(&self) -> Vec<(GroupId, Silence)> {
-        let followers = self.all_replicas().into_iter().filter(|r| !r.is_serving() && !r.raft().members().voters.is_empty());
+        let followers = self.groups.all().into_iter().filter(|r| !r.is_serving() && !r.raft().members().voters.is_empty());
         let silences = followers.map(|r| (r.id, self.quorum_silence(r.id)));
         silences.filter(|(_, silence)| silence.micros >= LOST_AFTER.as_micros() as u64).collect()
     }
 
     /// An error if a group is lost. For statements that nothing has been sent of.
     pub(crate) fn check_reach(&self, group: GroupId) -> Result<()> {
-        if self.local_primary(group).is_some() {
+        if self.groups.local_primary(group).is_some() {
             return Ok(());
         }
         let Silence { micros, silent, of } = self.quorum_silence(group);
@@ -148,7 +100,7 @@ impl Shared {
     /// What can be read of a group that is lost.
     fn what_is_left(&self, group: GroupId) -> String {
         let now = Timestamp::from_micros(self.runtime.physical_micros());
-        let here = self.replica(group).filter(|_| group != GroupId::CATALOG).map(|replica| replica.settled());
+        let here = self.groups.replica(group).filter(|_| group != GroupId::CATALOG).map(|replica| replica.settled());
         // A replica that was just started has yet to hear what is settled.
         match here.filter(|settled| *settled > Timestamp::MIN).map(|settled| now.since(settled)) {
             Some(age) => format!(
@@ -172,17 +124,5 @@ impl Shared {
             }
         }
         Ok(())
-    }
-
-    /// Passes a request on to a node that its sender does not reach.
-    pub(crate) async fn relay(&self, from: NodeId, to: NodeId, patience: Duration, request: Passed) -> Result<Response> {
-        if from == NodeId(0) {
-            return Err(Error::unavailable("only members' requests are passed on"));
-        }
-        let Ok(_passing) = self.relaying.try_acquire() else {
-            return Err(Error::unavailable("too many requests are being passed on"));
-        };
-        // Directly: two nodes that take each other for the way would pass it to and fro.
-        self.rpc.call_directly(to, Request::Relayed { from, request }, patience.min(RELAYED_FOR_MAX)).await
     }
 }

@@ -2,8 +2,9 @@
 //! groups that it leads.
 
 use crate::local::room::{Left, PARTS, RESERVE_FILE, RoomOptions, kept};
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::groups::Route;
 use meridian_base::{Error, GroupId, NodeId};
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +24,7 @@ const COLLECTION_BYTES: u64 = 4 << 20;
 
 /// Looks at the disk for as long as the node runs.
 pub(crate) async fn keep(shared: Arc<Shared>, options: RoomOptions) {
-    let mut log_waits = shared.common.log.waits_for_room();
+    let mut log_waits = shared.groups.common.log.waits_for_room();
     loop {
         let waits = *log_waits.borrow_and_update();
         let is_near = look(&shared, options, waits).unwrap_or_else(|e| {
@@ -41,7 +42,7 @@ pub(crate) async fn keep(shared: Arc<Shared>, options: RoomOptions) {
 
 /// Gives whether there is so little left that writes may soon be refused.
 fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bool> {
-    let room = &shared.common.room;
+    let room = &shared.groups.common.room;
     let space = shared.runtime.disk().space()?;
     let kept = kept(options, space);
     let file = shared.runtime.disk().open(RESERVE_FILE, true)?;
@@ -63,7 +64,7 @@ fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bo
     }
     let before = room.left();
     // Deletions are written as well: what memory takes of them has to get to the disk one day.
-    let is_stuck = log_waits || (shared.common.store.over_budget() && !fits(shared));
+    let is_stuck = log_waits || (shared.groups.common.store.over_budget() && !fits(shared));
     let left = match before {
         _ if is_stuck || (has == 0 && space.free < part) => Left::Nothing,
         _ if has < wanted || space.free < needed => Left::Reserve,
@@ -83,12 +84,12 @@ fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bo
         }
     }
     if room.owes_flush.load(Ordering::Acquire) && fits(shared) {
-        shared.common.flusher.notify_one();
+        shared.groups.common.flusher.notify_one();
     }
-    let led = shared.all_replicas().into_iter().filter(|r| r.is_serving());
+    let led = shared.groups.all().into_iter().filter(|r| r.is_serving());
     let groups: BTreeMap<_, _> =
         led.map(|r| (r.id, left_for(shared, &r, left))).filter(|(_, left)| *left > Left::Plenty).collect();
-    let elsewhere = shared.peers.read().values().any(|p| !p.full.is_empty());
+    let elsewhere = shared.peers.all.read().values().any(|p| !p.full.is_empty());
     room.any.store(!groups.is_empty() || elsewhere, Ordering::Release);
     *room.groups.lock() = groups;
     Ok(space.free < enough.saturating_add(4 * kept))
@@ -97,7 +98,7 @@ fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bo
 /// What was accepted and is still to be written: twice what is to be flushed (it goes through a
 /// journal), and what is on its way to the log.
 fn owed(shared: &Shared) -> u64 {
-    (2 * shared.common.store.dirty_bytes() + shared.common.log.queued_bytes()) as u64
+    (2 * shared.groups.common.store.dirty_bytes() + shared.groups.common.log.queued_bytes()) as u64
 }
 
 /// How much is left for a group that this node leads. The catalog is small, and dropping a table
@@ -109,7 +110,7 @@ fn left_for(shared: &Shared, replica: &Replica, own: Left) -> Left {
     let voters = replica.raft().members().voters;
     let full = |n: &NodeId| shared.left_at(*n) > Left::Plenty;
     let others = voters.iter().filter(|n| **n != shared.me());
-    let with_room = others.clone().filter(|n| shared.is_live(**n) && !full(n)).count() + 1;
+    let with_room = others.clone().filter(|n| shared.peers.is_live(**n) && !full(n)).count() + 1;
     match others.clone().any(full) && with_room * 2 <= voters.len() {
         true => own.max(Left::Reserve),
         false => own,
@@ -120,7 +121,7 @@ fn left_for(shared: &Shared, replica: &Replica, own: Left) -> Left {
 /// leaves the backend unusable until the process starts again, so none is begun that may not fit.
 pub(crate) fn may_flush(shared: &Shared) -> bool {
     let may = fits(shared);
-    shared.common.room.owes_flush.store(!may, Ordering::Release);
+    shared.groups.common.room.owes_flush.store(!may, Ordering::Release);
     may
 }
 
@@ -132,7 +133,7 @@ pub(crate) fn may_collect(shared: &Shared) -> bool {
 /// Whether what is to be flushed fits on the disk.
 pub(crate) fn fits(shared: &Shared) -> bool {
     let Ok(space) = shared.runtime.disk().space() else { return true };
-    let kept = shared.common.room.kept.load(Ordering::Relaxed);
+    let kept = shared.groups.common.room.kept.load(Ordering::Relaxed);
     space.free >= (kept / 2).max(owed(shared))
 }
 
@@ -140,20 +141,20 @@ impl Shared {
     /// How much room a node's disk has, as far as it said.
     pub(crate) fn left_at(&self, node: NodeId) -> Left {
         match node == self.me() {
-            true => self.common.room.left(),
-            false => self.peers.read().get(&node).map_or(Left::Plenty, |p| p.left),
+            true => self.groups.common.room.left(),
+            false => self.peers.all.read().get(&node).map_or(Left::Plenty, |p| p.left),
         }
     }
 
     /// Refuses a transaction's writes to a group without room: all of them, or those that add
     /// something.
     pub(crate) fn check_room(&self, group: GroupId, adds: bool) -> Result<(), Error> {
-        if !self.common.room.any.load(Ordering::Acquire) {
+        if !self.groups.common.room.any.load(Ordering::Acquire) {
             return Ok(());
         }
-        let (left, node) = match self.route(group, 0) {
-            Some(Route::Local(_)) => (self.common.room.groups.lock().get(&group).copied(), self.me()),
-            Some(Route::Remote(node)) => (self.peers.read().get(&node).and_then(|p| p.full.get(&group).copied()), node),
+        let (left, node) = match self.groups.route(group, 0) {
+            Some(Route::Local(_)) => (self.groups.common.room.groups.lock().get(&group).copied(), self.me()),
+            Some(Route::Remote(node)) => (self.peers.all.read().get(&node).and_then(|p| p.full.get(&group).copied()), node),
             None => return Ok(()),
         };
         match left.unwrap_or_default() {
@@ -163,7 +164,7 @@ impl Shared {
         }
         let mut detail = format!("Group {group}, which node {node} is the primary of, takes no writes for want of room.");
         if node == self.me() {
-            let (free, kept) = self.common.room.bytes();
+            let (free, kept) = self.groups.common.room.bytes();
             detail += &format!(
                 " The disk here has {} MiB left; {} MiB are kept free, and {} MiB are set aside for what was accepted.",
                 free >> 20,

@@ -24,11 +24,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// The replica of a group on this node, made and started if there is none yet.
 pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Result<Arc<Replica>> {
-    if let Some(replica) = shared.replica(group) {
+    if let Some(replica) = shared.groups.replica(group) {
         return Ok(replica);
     }
-    let _making = shared.making_replica.lock().await;
-    if let Some(replica) = shared.replica(group) {
+    let _making = shared.groups.making.lock().await;
+    if let Some(replica) = shared.groups.replica(group) {
         return Ok(replica);
     }
     let is_catalog = group == GroupId::CATALOG;
@@ -37,30 +37,30 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
     let clock = if own_clock { Arc::new(Clock::new(shared.clock.max_offset())) } else { shared.clock.clone() };
     let is_across_regions = is_catalog || shared.catalog.group(group).is_some_and(|g| is_across_regions(&g));
     // A new one takes dozens of syncs: not where others wait.
-    let store = shared.common.store.clone();
+    let store = shared.groups.common.store.clone();
     shared.runtime.run_io("make-replica", move || store.group(group).map(drop)).await?;
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
-    let replica = Replica::new(group, &shared.common, clock, hook, is_across_regions, is_global)?;
+    let replica = Replica::new(group, &shared.groups.common, clock, hook, is_across_regions, is_global)?;
     let mut options = raft::GroupOptions::new(group, shared.me());
     options.founders = founders(shared, group);
-    let is_empty = shared.common.log.is_empty(group) && replica.is_empty();
+    let is_empty = shared.groups.common.log.is_empty(group) && replica.is_empty();
     if is_empty && shared.holdings.has(group) {
         let place = shared.runtime.disk().describe("");
         return Err(Error::fatal(format!("the replica of group {group} is gone from {place}, although this node had one"))
             .hint(crate::membership::identity::LOST_HINT));
     }
     if is_empty && !options.founders.is_empty() {
-        raft::found(&shared.common.log, group, &options.founders).await?;
+        raft::found(&shared.groups.common.log, group, &options.founders).await?;
         shared.holdings.add(&shared.runtime, [group]).await?;
     }
-    let timing = if is_across_regions { shared.common.timing.across_regions() } else { shared.common.timing };
+    let timing = if is_across_regions { shared.groups.common.timing.across_regions() } else { shared.groups.common.timing };
     options.heartbeat = timing.heartbeat;
     options.election_timeout_min = timing.election_min;
     options.election_timeout_max = timing.election_max;
-    options.promise = shared.common.timing.promise(is_across_regions);
+    options.promise = shared.groups.common.timing.promise(is_across_regions);
     let transport = Arc::new(RaftTransport(shared.rpc.clone()));
     replica.start(options, transport, shared.clocks.watch_compared()).await?;
-    shared.replicas.write().insert(group, replica.clone());
+    shared.groups.insert(replica.clone());
     if is_catalog {
         shared.spawn(crate::schema::coordinator::coordinate(shared.clone(), replica.clone()));
     }
@@ -155,12 +155,12 @@ async fn try_to_found(shared: &Arc<Shared>, group: GroupId) -> Result<()> {
 /// its place.
 pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     {
-        let _making = shared.making_replica.lock().await;
-        if !shared.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {
+        let _making = shared.groups.making.lock().await;
+        if !shared.groups.replica(replica.id).is_some_and(|now| Arc::ptr_eq(&now, replica)) {
             return Ok(());
         }
         tracing::info!("{}: the replica of {} starts again", shared.me(), replica.id);
-        shared.replicas.write().remove(&replica.id);
+        shared.groups.remove(replica.id);
         replica.raft().shutdown().await;
         replica.flush_all()?;
         replica.retire();

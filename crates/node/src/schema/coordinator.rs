@@ -199,7 +199,7 @@ impl Coordinator {
             ..SchemaGrant::default()
         };
         let commit_takes = round_trip(&shared);
-        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.common.bugs);
+        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.groups.common.bugs);
         let mut coordinator = Coordinator {
             shared,
             replica,
@@ -538,7 +538,7 @@ impl Coordinator {
             let group = lease_group(&key).ok_or_else(|| Error::fatal("a lease row of the catalog is malformed"))?;
             found.insert(group, read_row::<Granted>(&bytes)?.seq);
         }
-        if found != seqs && !self.shared.common.bugs.has(PlantedBug::StepNotTiedToGrants) {
+        if found != seqs && !self.shared.groups.common.bugs.has(PlantedBug::StepNotTiedToGrants) {
             self.abandon(Changed::NotTaken, more);
             return Ok(());
         }
@@ -804,7 +804,7 @@ fn delays(shared: &Shared, commit: Duration) -> Delays {
 }
 
 fn round_trip(shared: &Shared) -> Duration {
-    shared.largest_round_trip().max(Duration::from_millis(10))
+    shared.peers.largest_round_trip().max(Duration::from_millis(10))
 }
 
 /// A grant for a group's primary. Its number makes a second copy harmless.
@@ -830,7 +830,7 @@ impl Ask for Grant {
 
 /// Tells every node of a version. Those that plan with it by the time this ends.
 async fn tell_gateways(shared: &Arc<Shared>, version: SchemaVersion) -> BTreeSet<NodeId> {
-    let live = gateways(shared).into_iter().filter(|n| shared.is_live(*n));
+    let live = gateways(shared).into_iter().filter(|n| shared.peers.is_live(*n));
     let calls = live.map(|n| async move {
         let answer = shared.rpc.call(n, Request::AwaitVersion { version }, SPREAD_TIMEOUT).await;
         answer.is_ok().then_some(n)

@@ -21,7 +21,7 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
     let flushes = async move {
         let mut collected = shared.runtime.physical_micros();
         loop {
-            shared.common.flusher.notified().await;
+            shared.groups.common.flusher.notified().await;
             if shared.life.is_stopping() {
                 return;
             }
@@ -35,7 +35,7 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
             if may_collect {
                 collected = now;
             }
-            for replica in shared.all_replicas() {
+            for replica in shared.groups.all() {
                 let mut done = if may_flush { replica.flush().map(|_| ()) } else { Ok(()) };
                 if done.is_ok() && may_collect {
                     let settled = replica.settled();
@@ -58,7 +58,7 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
     of_node.runtime.spawn_io("sweep", Box::pin(sweep::keep(of_node.clone(), sweep_due)));
     let shared = of_node.clone();
     of_node.spawn(async move {
-        let mut log_failure = shared.common.log.failure();
+        let mut log_failure = shared.groups.common.log.failure();
         loop {
             tokio::select! {
                 biased;
@@ -70,7 +70,7 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
                         shared.fail(e);
                     }
                 }
-                () = tokio::time::sleep(gc_interval) => shared.common.flusher.notify_one(),
+                () = tokio::time::sleep(gc_interval) => shared.groups.common.flusher.notify_one(),
             }
         }
     });
@@ -80,8 +80,8 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
 /// transaction protects, which it can for at most so long.
 pub(crate) fn garbage_clock(shared: &Shared, protected_for_max: Duration) -> Timestamp {
     let now = Timestamp::from_micros(shared.runtime.physical_micros());
-    let others = shared.oldest_protected_elsewhere();
-    let of_all = others.into_iter().chain([(shared.me(), shared.common.protected.oldest())]);
+    let others = shared.peers.oldest_protected_elsewhere();
+    let of_all = others.into_iter().chain([(shared.me(), shared.groups.common.protected.oldest())]);
     let Some((node, oldest)) = of_all.min_by_key(|(_, oldest)| *oldest) else { return now };
     let held_back = now.since(oldest);
     if held_back > HELD_BACK_LONG {

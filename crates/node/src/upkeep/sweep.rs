@@ -38,15 +38,15 @@ pub(crate) async fn keep(shared: Arc<Shared>, due: Arc<Notify>) {
 }
 
 fn sweep(shared: &Shared) {
-    let Some(of_catalog) = shared.replica(GroupId::CATALOG) else { return };
+    let Some(of_catalog) = shared.groups.replica(GroupId::CATALOG) else { return };
     // The cluster is not founded yet, or the threshold has moved on: the next sweep will know.
     let Ok(catalog) = shared.catalog.past(&of_catalog.store, of_catalog.store.gc_threshold()) else { return };
     let has_room = space::fits(shared);
     let reached = catalog.reaches();
-    for replica in shared.all_replicas().into_iter().filter(|r| r.id != GroupId::CATALOG) {
+    for replica in shared.groups.all().into_iter().filter(|r| r.id != GroupId::CATALOG) {
         match replica.store.sweep(catalog.committed_at, &|index| reached.contains(index), has_room) {
             Ok(Swept::All(indexes)) if !indexes.is_empty() => {
-                indexes.iter().for_each(|_| shared.common.metrics.add(Counter::IndexesSwept));
+                indexes.iter().for_each(|_| shared.groups.common.metrics.add(Counter::IndexesSwept));
                 tracing::info!(group = replica.id.0, ?indexes, "removed indexes that nobody can reach");
             }
             Ok(_) => {}

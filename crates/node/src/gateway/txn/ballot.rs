@@ -7,7 +7,8 @@ use super::protocol::{CommitProtocol, PrepareOrder};
 use super::reads::ATTEMPTS_AT_REPLICAS;
 use super::{Protocol, Txn};
 use crate::gateway::delivery;
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
+use crate::replica::groups::Route;
 use crate::transport::wire::Found;
 use meridian_base::{
     BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing,
@@ -131,7 +132,7 @@ impl Txn {
         // overtake, as they do.
         let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
         let prepare = |(group, slice): (GroupId, CommitRequest)| {
-            let hold = match self.shared.is_primary_near(group) {
+            let hold = match self.shared.groups.is_primary_near(group) {
                 true => hold(self.protocol, longest.saturating_sub(self.shared.one_way_delay(group))),
                 false => Duration::ZERO,
             };
@@ -190,7 +191,7 @@ async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], vot
         let vote = if let Vote::No(_) = vote { Vote::No(Refusal::default()) } else { vote.clone() };
         BallotMessage::Vote { id, from, vote }
     };
-    let own = participants.iter().filter(|_| is_commit).find_map(|group| shared.local_primary(*group));
+    let own = participants.iter().filter(|_| is_commit).find_map(|group| shared.groups.local_primary(*group));
     if let Some(own) = &own {
         for (from, vote) in votes {
             // A primary that has just ceased to be one leaves the outcome to its successor.
@@ -211,8 +212,8 @@ async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], vot
 impl Shared {
     /// The measured delay to a group's primary.
     fn one_way_delay(&self, group: GroupId) -> Duration {
-        match self.route(group, 0) {
-            Some(Route::Remote(node)) => self.peers.read().get(&node).map_or(Duration::ZERO, |p| p.round_trip / 2),
+        match self.groups.route(group, 0) {
+            Some(Route::Remote(node)) => self.peers.all.read().get(&node).map_or(Duration::ZERO, |p| p.round_trip / 2),
             _ => Duration::ZERO,
         }
     }

@@ -14,8 +14,9 @@ use super::overlay::Newer;
 use super::part::Part;
 use crate::gateway::ask::Ask;
 use crate::local::metrics::Counter;
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::{
@@ -83,7 +84,7 @@ impl Txn {
             return Err(e);
         }
         if self.parts.iter().all(|p| p.writes.is_empty()) {
-            if self.shared.common.bugs.has(PlantedBug::RoundLeftOut) {
+            if self.shared.groups.common.bugs.has(PlantedBug::RoundLeftOut) {
                 return Ok(None);
             }
             return self.confirm_reads().await.map(|()| None);
@@ -110,7 +111,7 @@ impl Txn {
     pub(super) fn round_trips_to_commit(&self) -> u32 {
         let mut touched = self.parts.iter().filter(|p| p.takes_part());
         let is_certified = self.parts.iter().any(|p| !p.writes.is_empty() || !p.is_fresh()) || self.parts.len() > 1;
-        u32::from(is_certified && touched.any(|p| !self.shared.is_primary_near(p.group)))
+        u32::from(is_certified && touched.any(|p| !self.shared.groups.is_primary_near(p.group)))
     }
 
     /// Certifies what was read, without a commit.
@@ -140,10 +141,10 @@ impl Txn {
         let (checks, global) = futures::join!(checks, self.confirm_global(at));
         let checked: Vec<_> = read.iter().map(|p| p.group).zip(checks).collect();
         self.round_trips += u32::from(is_far);
-        self.shared.common.metrics.add(Counter::ReadRounds);
+        self.shared.groups.common.metrics.add(Counter::ReadRounds);
         for (group, check) in checked {
             if let Err(conflict) = check? {
-                self.shared.common.metrics.add(Counter::ReadRoundsFailed);
+                self.shared.groups.common.metrics.add(Counter::ReadRoundsFailed);
                 self.note_script();
                 let mut e = self.refused(group, conflict);
                 if self.options.read_only && self.options.is_block && is_far {
@@ -201,7 +202,7 @@ impl Txn {
             // By an earlier attempt. Then only an outcome ends it: what this one fails for says
             // nothing about that one.
             let is_doubtful = may_have_happened;
-            let outcome = match self.shared.route(group, attempt) {
+            let outcome = match self.shared.groups.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     may_have_happened = true;
                     self.commit_here(replica, &request).await.map(|outcome| (outcome, Vec::new()))
@@ -231,7 +232,7 @@ impl Txn {
                     if Instant::now() >= deadline {
                         return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
-                    self.shared.forget_route(group);
+                    self.shared.groups.forget_route(group);
                     crate::gateway::ask::backoff(attempt).await;
                     attempt += 1;
                 }
@@ -267,7 +268,7 @@ impl Txn {
                 self.parts[at].queued_at.remove(&node);
                 Ok((outcome, fresh))
             }
-            Response::NotPrimary { hint } => Err(self.shared.not_primary_there(group, node, hint)),
+            Response::NotPrimary { hint } => Err(self.shared.groups.not_primary_there(group, node, hint)),
             _ => Err(another_question()),
         }
     }
@@ -275,7 +276,7 @@ impl Txn {
     /// What a session wrote at a distant group, it sees at once.
     pub(super) fn learn_own(&self, group: GroupId, writes: &[Write], at: Timestamp) {
         // GLOBAL rows are at every replica when their commit is acknowledged.
-        if self.shared.is_primary_near(group) || self.shared.catalog.is_global(group) {
+        if self.shared.groups.is_primary_near(group) || self.shared.catalog.is_global(group) {
             return;
         }
         for write in writes {

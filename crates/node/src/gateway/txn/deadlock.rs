@@ -14,7 +14,8 @@
 //! else.
 
 use crate::local::metrics::Counter;
-use crate::membership::shared::{Route, Shared};
+use crate::membership::shared::Shared;
+use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::{Error, ErrorKind, GroupId, NodeId, Result};
@@ -99,7 +100,7 @@ impl Watch {
         loop {
             tokio::time::sleep(self.patience).await;
             if self.closes_circle().await {
-                self.shared.common.metrics.add(Counter::Deadlocks);
+                self.shared.groups.common.metrics.add(Counter::Deadlocks);
                 return Error::new(ErrorKind::Retry, "40P01", "deadlock detected")
                     .detail("Transactions wait for each other's rows in several regions, and this one is the youngest of them.")
                     .hint("Run the transaction again.");
@@ -132,14 +133,14 @@ impl Watch {
 
     /// Everybody that the waiter waits for at the group's primary, directly or through others.
     async fn ahead_of(&self, waiter: Owner, group: GroupId) -> Vec<Owner> {
-        match self.shared.route(group, 0) {
+        match self.shared.groups.route(group, 0) {
             Some(Route::Local(replica)) => replica.ahead_of(waiter).unwrap_or_default(),
             Some(Route::Remote(node)) => {
                 match self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await {
                     Ok(Response::Owners(owners)) => owners,
                     Ok(Response::NotPrimary { hint }) => {
                         // The next look asks somebody else.
-                        drop(self.shared.not_primary_there(group, node, hint));
+                        drop(self.shared.groups.not_primary_there(group, node, hint));
                         Vec::new()
                     }
                     _ => Vec::new(),

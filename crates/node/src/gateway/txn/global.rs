@@ -56,7 +56,7 @@ impl Txn {
             Some(reserved) => reserved.at,
             None => self.shared.present()?,
         };
-        let ahead = match self.shared.common.bugs.has(PlantedBug::UncertaintySkipped) {
+        let ahead = match self.shared.groups.common.bugs.has(PlantedBug::UncertaintySkipped) {
             true => Duration::ZERO,
             false => self.shared.clock.max_offset(),
         };
@@ -95,14 +95,14 @@ impl Txn {
 
     /// Waits until this node's clock has passed what was read of GLOBAL rows.
     pub(super) async fn await_global_reads(&self) {
-        if !self.shared.common.bugs.has(PlantedBug::ReaderDoesNotWait) {
+        if !self.shared.groups.common.bugs.has(PlantedBug::ReaderDoesNotWait) {
             self.await_clock(self.global.newest).await;
         }
     }
 
     /// Waits until this node's clock has passed the commit of GLOBAL rows.
     pub(super) async fn await_global_commit(&self, at: Timestamp) {
-        if !self.shared.common.bugs.has(PlantedBug::WriterDoesNotWait) {
+        if !self.shared.groups.common.bugs.has(PlantedBug::WriterDoesNotWait) {
             self.await_clock(at).await;
         }
     }
@@ -112,7 +112,7 @@ impl Txn {
         if self.physical() > at {
             return;
         }
-        self.shared.common.metrics.add(Counter::CommitWaits);
+        self.shared.groups.common.metrics.add(Counter::CommitWaits);
         while self.physical() <= at {
             tokio::time::sleep(at.since(self.physical()) + Duration::from_micros(100)).await;
         }
@@ -136,7 +136,7 @@ impl Txn {
     /// they were, together with everything else as of `at` (counterexample 25).
     pub(super) async fn confirm_global(&self, at: Timestamp) -> Result<()> {
         let entries = self.global_entries();
-        if entries.is_empty() || self.shared.common.bugs.has(PlantedBug::GlobalReadsNotRechecked) {
+        if entries.is_empty() || self.shared.groups.common.bugs.has(PlantedBug::GlobalReadsNotRechecked) {
             return Ok(());
         }
         match self.shared.global_holds(&entries, at.plus(self.shared.clock.max_offset())).await? {

@@ -98,7 +98,7 @@ impl Txn {
         // No two transactions of a gateway begin at the same time: wait queues tell them apart by
         // that.
         let physical = shared.runtime.physical_micros();
-        let began = match shared.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        let began = match shared.groups.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             // The clocks in other nodes' messages would hide the bug.
             true => Timestamp::from_micros(physical),
             false => shared.clock.tick(physical),
@@ -143,7 +143,7 @@ impl Txn {
     /// so.
     fn protect(&mut self) {
         let at = self.past.unwrap_or(self.began);
-        self.protected.get_or_insert_with(|| self.shared.common.protected.protect(at));
+        self.protected.get_or_insert_with(|| self.shared.groups.common.protected.protect(at));
     }
 
     /// The place of a group's part; made at its first use.
@@ -200,7 +200,7 @@ impl Txn {
     }
 
     fn is_far(&self, group: GroupId) -> bool {
-        !self.shared.is_primary_near(group)
+        !self.shared.groups.is_primary_near(group)
     }
 
     /// Counts a transaction that touched other regions.
@@ -210,8 +210,8 @@ impl Txn {
         if self.parts.iter().any(is_elsewhere) {
             self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
             match is_committed {
-                true => self.shared.common.metrics.committed(self.attempts, self.round_trips),
-                false => self.shared.common.metrics.add(Counter::Aborted),
+                true => self.shared.groups.common.metrics.committed(self.attempts, self.round_trips),
+                false => self.shared.groups.common.metrics.add(Counter::Aborted),
             }
         }
     }
@@ -243,7 +243,7 @@ impl Txn {
         let group = part.group;
         for node in &part.queued_at {
             if *node == self.shared.me() {
-                self.shared.replica(group).into_iter().for_each(|replica| replica.release_keys(owner, &keys));
+                self.shared.groups.replica(group).into_iter().for_each(|replica| replica.release_keys(owner, &keys));
                 continue;
             }
             for keys in keys.chunks(KEYS_RELEASED_AT_ONCE) {
@@ -264,7 +264,7 @@ impl Txn {
             let group = part.group;
             for node in std::mem::take(&mut part.queued_at) {
                 if node == self.shared.me() {
-                    self.shared.replica(group).into_iter().for_each(|replica| replica.release_locks(owner));
+                    self.shared.groups.replica(group).into_iter().for_each(|replica| replica.release_locks(owner));
                 } else {
                     self.shared.spawn(release(self.shared.clone(), node, group, owner));
                 }
@@ -325,7 +325,7 @@ impl Transaction for Txn {
         if let Some(values) = self.reserved_keys(group, keys, columns) {
             return Ok(values);
         }
-        if locking != Locking::None && self.shared.local_primary(group).is_some() {
+        if locking != Locking::None && self.shared.groups.local_primary(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
                 values.push(self.get(group, key, columns, locking).await?);
@@ -369,7 +369,7 @@ impl Transaction for Txn {
     }
 
     fn locks_elsewhere(&self, group: GroupId) -> bool {
-        self.shared.local_primary(group).is_none()
+        self.shared.groups.local_primary(group).is_none()
     }
 
     async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {
@@ -530,7 +530,7 @@ impl Transaction for Txn {
     }
 
     async fn confirm(&mut self) -> Result<()> {
-        if self.shared.common.bugs.has(PlantedBug::ErrorNotConfirmed) {
+        if self.shared.groups.common.bugs.has(PlantedBug::ErrorNotConfirmed) {
             return Ok(());
         }
         self.confirm_reads().await

@@ -8,7 +8,7 @@
 //! bound, or there is none: then its primary is asked.
 
 use super::Txn;
-use crate::membership::shared::Route;
+use crate::replica::groups::Route;
 use crate::transport::wire::{ReadOp, ReadResult, Request, Response};
 use bytes::Bytes;
 use futures::future::join_all;
@@ -66,7 +66,7 @@ impl Txn {
         scan: &Scan,
         visitor: &mut dyn RowVisitor,
     ) -> Result<Option<Option<KeyRange>>> {
-        let Some(replica) = self.shared.replica(group).filter(|_| !scan.range.is_empty()) else { return Ok(None) };
+        let Some(replica) = self.shared.groups.replica(group).filter(|_| !scan.range.is_empty()) else { return Ok(None) };
         let at = self.moment(group).await?;
         self.note_page();
         match replica.visit_past(at, NEAR_PATIENCE, scan, visitor).await {
@@ -96,7 +96,7 @@ impl Txn {
             match found {
                 Ok(mut results) => return results.pop().ok_or_else(another_question),
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.shared.forget_route(group);
+                    self.shared.groups.forget_route(group);
                     crate::gateway::ask::backoff(attempt).await;
                     attempt += 1;
                 }
@@ -107,13 +107,13 @@ impl Txn {
 
     async fn ask_past_near(&self, group: GroupId, at: Timestamp, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
         let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
-        if let Some(replica) = self.shared.replica(group) {
+        if let Some(replica) = self.shared.groups.replica(group) {
             match replica.read_past(at, NEAR_PATIENCE, ops).await {
                 Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }
-        for node in self.shared.replicas_near(group) {
+        for node in self.shared.peers.replicas_near(group) {
             match self.ask_past_of(node, group, at, NEAR_PATIENCE, ops).await {
                 Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
@@ -124,11 +124,11 @@ impl Txn {
 
     /// At the primary, wherever it is.
     async fn ask_past_far(&mut self, group: GroupId, at: Timestamp, ops: &[ReadOp], attempt: u32) -> Result<Vec<ReadResult>> {
-        use crate::membership::shared::Route;
+        use crate::replica::groups::Route;
         if let Some(AsOf::Bounded { nearest_only: true, .. }) = self.options.as_of {
             return Err(behind());
         }
-        match self.shared.route(group, attempt) {
+        match self.shared.groups.route(group, attempt) {
             Some(Route::Local(replica)) => replica.read_past(at, PRIMARY_PATIENCE, ops).await,
             Some(Route::Remote(node)) => {
                 self.round_trips += u32::from(!self.shared.rpc.is_near(node));
@@ -181,7 +181,7 @@ impl Txn {
         if at >= self.options.schema_committed_at {
             return true;
         }
-        let Some(replica) = self.shared.replica(GroupId::CATALOG) else { return false };
+        let Some(replica) = self.shared.groups.replica(GroupId::CATALOG) else { return false };
         let now = self.shared.catalog.active();
         let is_same = |then: &Catalog| self.schema.descriptors.iter().all(|d| then.changed_in.get(d) == now.changed_in.get(d));
         self.shared.catalog.past(&replica.store, at).is_ok_and(|then| is_same(&then))
@@ -189,13 +189,13 @@ impl Txn {
 
     async fn negotiate(&mut self, first: GroupId, min: Timestamp, max: Timestamp, nearest_only: bool) -> Result<Timestamp> {
         let groups: Vec<GroupId> = self.groups_in_use(first).into_iter().collect();
-        let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.shared.replicas_near(*g)).collect();
+        let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.shared.peers.replicas_near(*g)).collect();
         let deadline = Instant::now() + NEAR_PATIENCE;
         let (mut nodes, mut patience) = (nodes, NEAR_PATIENCE);
         loop {
             let answers = join_all(nodes.iter().map(|node| self.settled_at(*node, &groups, patience))).await;
             let of_group = |i: usize| {
-                let here = self.shared.replica(groups[i]).map(|replica| replica.settled());
+                let here = self.shared.groups.replica(groups[i]).map(|replica| replica.settled());
                 answers.iter().filter_map(|a| a.get(i).copied().flatten()).chain(here).max()
             };
             let reached = (0..groups.len()).map(|i| of_group(i).unwrap_or(Timestamp::MIN)).min().unwrap_or(min);
@@ -224,7 +224,7 @@ impl Txn {
     }
 
     fn primary_elsewhere(&self, group: GroupId) -> Option<NodeId> {
-        match self.shared.route(group, 0) {
+        match self.shared.groups.route(group, 0) {
             Some(Route::Remote(node)) => Some(node),
             _ => None,
         }

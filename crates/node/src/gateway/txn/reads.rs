@@ -14,7 +14,7 @@
 use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
 use super::part::{Part, merged, without};
-use crate::membership::shared::Route;
+use crate::replica::groups::Route;
 use crate::replica::pages::covered;
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
@@ -58,7 +58,7 @@ impl Txn {
     ) -> Result<Option<Bytes>> {
         let locking = self.queueing(at, locking);
         if !self.reads_global(&self.parts[at], locking)
-            && let Some(replica) = self.shared.local_primary(self.parts[at].group)
+            && let Some(replica) = self.shared.groups.local_primary(self.parts[at].group)
         {
             let watch = self.before_wait(at, locking);
             let me = self.shared.me();
@@ -100,7 +100,7 @@ impl Txn {
     ) -> Result<Vec<Option<Bytes>>> {
         if self.queueing(at, locking) == Locking::None
             && !self.reads_global(&self.parts[at], locking)
-            && let Some(replica) = self.shared.local_primary(self.parts[at].group)
+            && let Some(replica) = self.shared.groups.local_primary(self.parts[at].group)
         {
             let part = &mut self.parts[at];
             part.prefetched.clear();
@@ -212,7 +212,7 @@ impl Txn {
             && part.writes.is_empty()
             && self.queueing(at, scan.locking) == Locking::None
             && !self.reads_global(part, scan.locking);
-        let Some(replica) = self.shared.local_primary(group).filter(|_| is_plain) else { return Ok(None) };
+        let Some(replica) = self.shared.groups.local_primary(group).filter(|_| is_plain) else { return Ok(None) };
         self.note_page();
         let part = &mut self.parts[at];
         part.prefetched.clear();
@@ -244,9 +244,10 @@ impl Txn {
     /// Whether reads of this group cost a message, so that fetching ahead pays.
     pub(super) fn is_elsewhere(&self, group: GroupId) -> bool {
         if self.shared.catalog.is_global(group) {
-            return !self.shared.is_held_here(group);
+            return !self.shared.groups.is_held_here(group);
         }
-        self.shared.local_primary(group).is_none() && !(self.may_read_at_replicas() && self.shared.is_held_here(group))
+        self.shared.groups.local_primary(group).is_none()
+            && !(self.may_read_at_replicas() && self.shared.groups.is_held_here(group))
     }
 
     fn may_read_at_replicas(&self) -> bool {
@@ -296,7 +297,7 @@ impl Txn {
         let waits_or_none = locking.if_busy().is_none_or(|busy| matches!(busy, OnLocked::Wait | OnLocked::Briefly));
         // A replica may lack rows that the transaction has seen at the primary.
         let has_seen_primary = self.parts.iter().any(|p| p.group == group && p.view.snapshot.is_some());
-        waits_or_none && self.may_read_at_replicas() && !has_seen_primary && !self.shared.is_primary_near(group)
+        waits_or_none && self.may_read_at_replicas() && !has_seen_primary && !self.shared.groups.is_primary_near(group)
     }
 
     /// One read, wherever it belongs.
@@ -340,9 +341,9 @@ impl Txn {
         let part = &self.parts[at];
         let view = ReplicaView { snapshot: part.replica_snapshot, above: self.options.schema_committed_at };
         let ops = std::slice::from_ref(op);
-        let mut answer = self.shared.replica(part.group).and_then(|replica| replica.read_closed(&view, ops).ok());
+        let mut answer = self.shared.groups.replica(part.group).and_then(|replica| replica.read_closed(&view, ops).ok());
         if answer.is_none() {
-            for node in self.shared.replicas_near(part.group) {
+            for node in self.shared.peers.replicas_near(part.group) {
                 answer = self.ask_replica_of(node, part.group, view, ops).await;
                 if answer.is_some() {
                     break;
@@ -373,7 +374,7 @@ impl Txn {
         loop {
             self.shared.check_reach(group)?;
             let asked = Instant::now();
-            let answer = match self.shared.route(group, attempt) {
+            let answer = match self.shared.groups.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     self.note_queue(at, self.shared.me(), locking);
                     let part = &mut self.parts[at];
@@ -398,7 +399,7 @@ impl Txn {
                     return answer.results.pop().ok_or_else(another_question);
                 }
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.shared.forget_route(group);
+                    self.shared.groups.forget_route(group);
                     crate::gateway::ask::backoff(attempt).await;
                     attempt += 1;
                 }
@@ -426,7 +427,7 @@ impl Txn {
                 part.moved(answer.snapshot, answer.is_settled);
                 Ok(answer)
             }
-            Response::NotPrimary { hint } => Err(self.shared.not_primary_there(part.group, node, hint)),
+            Response::NotPrimary { hint } => Err(self.shared.groups.not_primary_there(part.group, node, hint)),
             _ => Err(another_question()),
         }
     }
@@ -446,7 +447,7 @@ impl Txn {
             }
             let ahead = self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await;
             let waits = match ahead {
-                Ok(Response::NotPrimary { hint }) => return Err(self.shared.not_primary_there(group, node, hint)),
+                Ok(Response::NotPrimary { hint }) => return Err(self.shared.groups.not_primary_there(group, node, hint)),
                 Ok(Response::Owners(owners)) => !owners.is_empty(),
                 _ => false,
             };

@@ -205,7 +205,7 @@ impl Txn {
             return Err(too_large(format!("{targets} keys and ranges; the limit is {}.", limits::RESERVED_TARGETS_MAX)));
         }
         script.iter().try_for_each(|(group, _)| self.shared.check_reach(*group))?;
-        self.shared.common.metrics.add(Counter::ReservingReads);
+        self.shared.groups.common.metrics.add(Counter::ReservingReads);
         let id = self.new_id();
         let slice = |footprint: &Footprint| CommitRequest {
             id,
@@ -224,7 +224,7 @@ impl Txn {
                 Ok(())
             }
             Err(e) => {
-                self.shared.common.metrics.add(Counter::ReservingReadsRefused);
+                self.shared.groups.common.metrics.add(Counter::ReservingReadsRefused);
                 if e.is_retry() {
                     self.shared.scripts.put(self.options.session, script);
                 }
@@ -287,7 +287,7 @@ impl Txn {
                 false => Err(self.note_failure(Error::retry("could not serialize access: concurrent write to a GLOBAL table"))),
             };
         }
-        self.shared.common.metrics.add(Counter::ReservingReadsMissed);
+        self.shared.groups.common.metrics.add(Counter::ReservingReadsMissed);
         self.note_script();
         let e = Error::retry("could not serialize access: the query has read something that was not reserved");
         Err(self.note_failure(e))

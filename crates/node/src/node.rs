@@ -470,7 +470,7 @@ async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
                 Err(_) => {}
             }
         }
-        if shared.is_fresh() || addrs.is_empty() {
+        if shared.freshness.is_fresh() || addrs.is_empty() {
             return;
         }
         tokio::time::sleep(ANNOUNCE_PAUSE).await;
@@ -571,7 +571,7 @@ impl Ask for Registration {
     async fn here(&self, shared: &Arc<Shared>, _: &Arc<Replica>) -> Result<NodeId> {
         refuse_taken_address(shared, &self.record).await?;
         let (record, token) = (self.record.clone(), self.token);
-        shared.ddl.ask(|reply| crate::catalog::steps::Job::Register { record, token, reply }).await
+        shared.steps.ask(|reply| crate::catalog::steps::Job::Register { record, token, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
@@ -621,7 +621,7 @@ impl Ask for Stand {
         if standing == Standing::Decommissioned {
             refuse_member(shared, node).await?;
         }
-        shared.ddl.ask(|reply| crate::catalog::steps::Job::Stand { node, standing, reply }).await
+        shared.steps.ask(|reply| crate::catalog::steps::Job::Stand { node, standing, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on
@@ -781,10 +781,10 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
         }
         Request::ChangeCatalog { id, base, change, with, is_again } => {
             let call = StepCall { id, from, base, change, with, is_again };
-            shared.ddl.change(call).await.map(Response::CatalogChanged)
+            shared.steps.change(call).await.map(Response::CatalogChanged)
         }
         Request::AwaitVersion { version } => {
-            if !shared.may_be_a_version(version) {
+            if !shared.freshness.may_be_a_version(version) {
                 return Err(Error::unavailable("there cannot be such a version"));
             }
             Env(shared.clone()).await_version(version, SPREAD_TIMEOUT).await?;
@@ -852,7 +852,7 @@ fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Resul
     const SEQ_AHEAD_MAX: u64 = 1 << 36;
     let last = replica.core.lock().state.grant().seq;
     let now = Timestamp::from_micros(shared.runtime.physical_micros());
-    let is_absurd = !shared.may_be_a_version(grant.version)
+    let is_absurd = !shared.freshness.may_be_a_version(grant.version)
         || grant.seq.saturating_sub(last) > SEQ_AHEAD_MAX
         || grant.bound.since(now) > limits::SCHEMA_LEASE * 2;
     if is_absurd { Err(Error::unavailable("the catalog cannot have granted that")) } else { Ok(()) }

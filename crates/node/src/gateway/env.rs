@@ -99,7 +99,7 @@ impl Env {
         let shared = &self.0;
         let node = match shared.groups.route(GroupId::CATALOG, attempt) {
             Some(Route::Local(_)) => {
-                return match tokio::time::timeout(STEP_TIMEOUT, shared.ddl.change(call)).await {
+                return match tokio::time::timeout(STEP_TIMEOUT, shared.steps.change(call)).await {
                     Ok(Ok(changed)) => Tried::Answered(changed),
                     Ok(Err(e)) => Tried::NotTaken(e),
                     Err(_) => Tried::Lost(Error::unavailable("the step takes too long")),
@@ -159,8 +159,8 @@ impl Environment for Env {
     }
 
     async fn catalog_at(&self, at: Timestamp) -> Result<Arc<Catalog>> {
-        if !self.0.knows_catalog_at(at) {
-            self.0.catch_up().await?;
+        if !self.0.freshness.knows_catalog_at(at) {
+            self.0.freshness.catch_up().await?;
         }
         match self.0.groups.replica(GroupId::CATALOG) {
             Some(replica) => self.0.catalog.past(&replica.store, at),
@@ -169,11 +169,11 @@ impl Environment for Env {
     }
 
     async fn catalog_since(&self, min: Timestamp) -> Result<(Arc<Catalog>, Timestamp)> {
-        if !self.0.is_fresh() {
-            if let Some(until) = self.0.catalog_known_until().filter(|until| *until >= min) {
+        if !self.0.freshness.is_fresh() {
+            if let Some(until) = self.0.freshness.catalog_known_until().filter(|until| *until >= min) {
                 return Ok((self.catalog(), until));
             }
-            self.0.catch_up().await?;
+            self.0.freshness.catch_up().await?;
         }
         Ok((self.catalog(), Timestamp::MAX))
     }
@@ -194,7 +194,7 @@ impl Environment for Env {
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from
     /// a primary first. 57P03 if that takes too long.
     async fn catch_up(&self) -> Result<()> {
-        self.0.catch_up().await
+        self.0.freshness.catch_up().await
     }
     fn lapses(&self) -> u64 {
         self.0.freshness.lapses()

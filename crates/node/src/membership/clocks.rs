@@ -145,15 +145,10 @@ impl Shared {
     /// behind everybody's until the node stops.
     pub(crate) fn present(&self) -> Result<Timestamp> {
         let now = Timestamp::from_micros(self.runtime.physical_micros());
-        match self.has_clock_stepped() {
+        match self.groups.common.has_clock_stepped() {
             false => Ok(now),
             true => Err(Error::unavailable("the clock of this machine jumped ahead: this node stops")),
         }
-    }
-
-    /// Whether the clock jumped ahead: known after it was read.
-    pub(crate) fn has_clock_stepped(&self) -> bool {
-        self.runtime.steady_clock().stepped().is_some()
     }
 }
 

@@ -78,7 +78,7 @@ impl Shared {
     /// rule is applied.
     fn check_claim(&self, claim: raft::Claim, from: NodeId) -> Result<()> {
         let node = claim.node();
-        let is_unknown = !self.rpc.knows(node) && node != self.me() && self.is_fresh();
+        let is_unknown = !self.rpc.knows(node) && node != self.me() && self.freshness.is_fresh();
         if node != from || is_unknown {
             let role = if matches!(claim, raft::Claim::Stands(_)) { "candidate" } else { "leader" };
             return Err(Error::unavailable(format!("node {node} is no {role}")));
@@ -133,7 +133,7 @@ async fn note_holdings(shared: &Arc<Shared>) -> Result<()> {
 async fn is_superfluous(shared: &Arc<Shared>, group: GroupId) -> bool {
     if shared.catalog.group(group).is_none() {
         // Only a copy of the catalog that was confirmed after the replica was made knows that.
-        return shared.is_fresh() && shared.catalog.group(group).is_none();
+        return shared.freshness.is_fresh() && shared.catalog.group(group).is_none();
     }
     match shared.groups.route(group, 0) {
         Some(Route::Remote(primary)) => {

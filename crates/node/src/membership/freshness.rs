@@ -22,11 +22,13 @@
 //! the version's own time have passed (`ddl`): a primary that confirms the version before does so
 //! earlier, and a node that hears of nothing newer waits before it is too late.
 
-use crate::membership::shared::Shared;
+use crate::catalog::CatalogCache;
 use crate::replica::Replica;
 use crate::replica::errors::behind_error;
+use crate::replica::groups::Groups;
 use meridian_base::limits::BEHIND_MAX;
 use meridian_base::{Error, GroupId, Result, SchemaVersion, Timestamp};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -43,8 +45,8 @@ const PATIENCE_MIN: Duration = Duration::from_secs(1);
 const AHEAD_MAX: u64 = 1 << 36;
 const POLL: Duration = Duration::from_millis(2);
 
-/// What a node knows about the newest version. See the module's essay.
-pub(crate) struct Freshness {
+/// What a node was told about the newest version.
+struct Confirmations {
     base: Instant,
     heard: AtomicU64,
     /// Nanoseconds after `base` until which the last confirmation is good.
@@ -53,12 +55,12 @@ pub(crate) struct Freshness {
     lapses: AtomicU64,
 }
 
-impl Freshness {
-    pub fn new() -> Freshness {
-        Freshness { base: Instant::now(), heard: AtomicU64::new(0), until: AtomicU64::new(0), lapses: AtomicU64::new(0) }
+impl Confirmations {
+    fn new() -> Confirmations {
+        Confirmations { base: Instant::now(), heard: AtomicU64::new(0), until: AtomicU64::new(0), lapses: AtomicU64::new(0) }
     }
     /// At `when`, there was no version newer than this that had been acknowledged.
-    pub fn confirm(&self, version: SchemaVersion, when: Instant) {
+    fn confirm(&self, version: SchemaVersion, when: Instant) {
         self.heard.fetch_max(version.0, Ordering::AcqRel);
         let nanos = |at: Instant| at.saturating_duration_since(self.base).as_nanos() as u64;
         let before = self.until.fetch_max(nanos(when + CONFIRMED_FOR), Ordering::AcqRel);
@@ -68,7 +70,7 @@ impl Freshness {
     }
     /// The number of the present time without a gap between confirmations. In a gap, others may
     /// have taken this node for dead.
-    pub fn lapses(&self) -> u64 {
+    fn lapses(&self) -> u64 {
         self.lapses.load(Ordering::Acquire)
     }
     fn is_confirmed(&self) -> bool {
@@ -94,11 +96,27 @@ impl Freshness {
     }
 }
 
-impl Shared {
+/// See the module's essay.
+pub(crate) struct Freshness {
+    confirmations: Confirmations,
+    catalog: Arc<CatalogCache>,
+    groups: Arc<Groups>,
+}
+
+impl Freshness {
+    pub(crate) fn new(catalog: Arc<CatalogCache>, groups: Arc<Groups>) -> Freshness {
+        Freshness { confirmations: Confirmations::new(), catalog, groups }
+    }
+
+    /// See [`meridian_sql::env::Environment::lapses`].
+    pub(crate) fn lapses(&self) -> u64 {
+        self.confirmations.lapses()
+    }
+
     /// A member whose groups' primaries say so answered a ping that was sent at `when`.
     pub(crate) fn confirmed(&self, version: SchemaVersion, when: Instant) {
         if self.may_be_a_version(version) {
-            self.freshness.confirm(version, when);
+            self.confirmations.confirm(version, when);
         }
     }
 
@@ -130,35 +148,35 @@ impl Shared {
 
     /// How far the newest version lies ahead of this node's clock, if that is no ordinary wait.
     fn catalog_ahead(&self) -> Option<Duration> {
-        self.catalog.ahead_of(self.runtime.physical_micros()).filter(|by| *by > BEHIND_MAX)
+        self.catalog.ahead_of(self.groups.common.runtime.physical_micros()).filter(|by| *by > BEHIND_MAX)
     }
 
     /// Whether the present copy may be planned with.
     pub(crate) fn is_fresh(&self) -> bool {
         // It reads the clock. A machine that was suspended measures no time by which a confirmation
         // is good.
-        if self.catalog_ahead().is_some() || self.has_clock_stepped() {
+        if self.catalog_ahead().is_some() || self.groups.common.has_clock_stepped() {
             return false;
         }
-        if !self.freshness.is_confirmed() {
+        if !self.confirmations.is_confirmed() {
             let now = Instant::now();
             let Some(version) = self.certified_schema() else { return false };
-            self.freshness.confirm(version, now);
+            self.confirmations.confirm(version, now);
         }
         // A version whose time has not come on this clock is not acknowledged yet, unless all nodes
         // plan with it (`ddl`).
-        let active = self.catalog.at(self.runtime.physical_micros()).seen;
-        self.freshness.covers(active) || self.freshness.covers(self.catalog.newest().seen)
+        let active = self.catalog.at(self.groups.common.runtime.physical_micros()).seen;
+        self.confirmations.covers(active) || self.confirmations.covers(self.catalog.newest().seen)
     }
 
     /// Up to which moment of the past the copy here has every version: it was confirmed after that,
     /// by any clock. So the past can be read where no primary is in reach.
     pub(crate) fn catalog_known_until(&self) -> Option<Timestamp> {
-        if !self.freshness.covers(self.catalog.newest().seen) {
+        if !self.confirmations.covers(self.catalog.newest().seen) {
             return None;
         }
-        let age = self.freshness.confirmed_ago()? + self.clock.max_offset();
-        let micros = self.runtime.physical_micros().checked_sub(age.as_micros() as u64)?;
+        let age = self.confirmations.confirmed_ago()? + self.groups.common.clock.max_offset();
+        let micros = self.groups.common.runtime.physical_micros().checked_sub(age.as_micros() as u64)?;
         Some(Timestamp::from_micros(micros))
     }
 
@@ -172,7 +190,7 @@ impl Shared {
         if self.is_fresh() {
             return Ok(());
         }
-        let deadline = self.freshness.deadline();
+        let deadline = self.confirmations.deadline();
         while !self.is_fresh() {
             if let Some(by) = self.catalog_ahead() {
                 return Err(behind_error(GroupId::CATALOG, by));
@@ -194,7 +212,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_copy_is_fresh_while_a_confirmation_is_good_and_nothing_newer_was_heard_of() {
-        let freshness = Freshness::new();
+        let freshness = Confirmations::new();
         assert!(!freshness.is_confirmed());
         let asked = Instant::now();
         tokio::time::advance(CONFIRMED_FOR / 2).await;
@@ -214,7 +232,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failover_is_waited_for_and_a_lasting_loss_is_told_soon() {
-        let freshness = Freshness::new();
+        let freshness = Confirmations::new();
         freshness.confirm(SchemaVersion(1), Instant::now());
         tokio::time::advance(CONFIRMED_FOR + Duration::from_millis(1)).await;
         assert!(freshness.deadline() - Instant::now() > PATIENCE / 2);

@@ -54,7 +54,7 @@ pub(crate) async fn lost_loop(shared: Arc<Shared>) {
                 continue;
             }
             let (node, standing) = (node.id, Standing::Decommissioned);
-            match shared.ddl.ask(|reply| crate::catalog::steps::Job::Stand { node, standing, reply }).await {
+            match shared.steps.ask(|reply| crate::catalog::steps::Job::Stand { node, standing, reply }).await {
                 Ok(()) => tracing::info!("node {node}, whose address another node has, holds nothing and is no member any more"),
                 Err(e) => tracing::debug!("node {node}: {e}"),
             }

@@ -72,7 +72,7 @@ async fn ping(shared: &Arc<Shared>, node: NodeId) {
     };
     let round_trip = sent.elapsed();
     if let Some(version) = pong.certified {
-        shared.confirmed(version, sent);
+        shared.freshness.confirmed(version, sent);
     }
     let offset = shared.clocks.measure(&shared.runtime, node, pong.physical_micros, sent);
     hear(shared, node, pong, Some((round_trip, offset)));
@@ -85,7 +85,7 @@ pub(crate) fn own_ping(shared: &Shared) -> Ping {
         incarnation: shared.life.incarnation,
         leads: shared.groups.leads(),
         holds: shared.groups.holds(),
-        certified: shared.certified_schema(),
+        certified: shared.freshness.certified_schema(),
         protected: shared.groups.common.protected.oldest(),
         hears: shared.peers.hears(),
         left: shared.groups.common.room.left(),

@@ -75,7 +75,7 @@ fn status(shared: &Shared, replica: &Replica) -> GroupStatus {
         voters: members.voters.into_iter().collect(),
         non_voters: members.learners.into_iter().collect(),
         waits_for,
-        step: shared.ddl.waits().filter(|_| replica.id == GroupId::CATALOG),
+        step: shared.steps.waits().filter(|_| replica.id == GroupId::CATALOG),
     }
 }
 

@@ -26,7 +26,8 @@ pub struct Shared {
     pub(crate) peers: Peers,
     pub(crate) freshness: Freshness,
     pub(crate) clocks: crate::membership::offsets::Clocks,
-    pub(crate) ddl: crate::catalog::steps::Inbox,
+    /// Calls for the coordinator of schema steps.
+    pub(crate) steps: crate::catalog::steps::Inbox,
     /// What is newer than the replicas in this region.
     pub(crate) overlay: crate::gateway::txn::overlay::Overlay,
     /// Sessions that were refused because a replica was behind.
@@ -78,17 +79,18 @@ impl Shared {
         departures: crate::membership::departures::Departures,
         holdings: crate::membership::holdings::Holdings,
     ) -> Arc<Shared> {
+        let groups = Groups::new(common.clone(), rpc.clone(), catalog.clone(), place.clone());
         Arc::new(Shared {
             life: common.life.clone(),
             runtime: common.runtime.clone(),
             clock: common.clock.clone(),
-            peers: Peers::new(common.life.clone(), rpc.clone(), place.clone(), addr, dead_after),
-            groups: Groups::new(common, rpc.clone(), catalog.clone(), place),
+            peers: Peers::new(common.life.clone(), rpc.clone(), place, addr, dead_after),
             rpc,
+            freshness: Freshness::new(catalog.clone(), groups.clone()),
+            groups,
             catalog,
-            freshness: Freshness::new(),
             clocks: Default::default(),
-            ddl: crate::catalog::steps::Inbox::default(),
+            steps: Default::default(),
             overlay: Default::default(),
             refusals: Default::default(),
             ages: Default::default(),

@@ -101,7 +101,7 @@ pub(crate) async fn start_groups(shared: Arc<Shared>) {
 pub(crate) async fn start_unknown(shared: Arc<Shared>, groups: Vec<GroupId>) {
     const PATIENCE: Duration = Duration::from_secs(30);
     let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline && shared.catch_up().await.is_err() {
+    while Instant::now() < deadline && shared.freshness.catch_up().await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     for group in groups {

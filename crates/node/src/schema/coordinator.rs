@@ -101,14 +101,14 @@ pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
         if *serving.borrow_and_update() && replica.waits_for_clock().is_some() {
             let replica = replica.clone();
             let refusal = move || replica.waits_for_clock().map_or_else(elsewhere(), |by| behind_error(GroupId::CATALOG, by));
-            shared.ddl.refuse(Box::new(refusal));
+            shared.steps.refuse(Box::new(refusal));
         }
         while *serving.borrow_and_update() && replica.waits_for_clock().is_some() {
             tokio::time::sleep(TICK).await;
         }
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::channel(limits::CATALOG_JOBS_MAX);
-            shared.ddl.open(tx.clone());
+            shared.steps.open(tx.clone());
             let term = Coordinator::start(shared.clone(), replica.clone(), tx);
             match term {
                 Ok(coordinator) => {
@@ -120,9 +120,9 @@ pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
                 }
                 Err(e) => tracing::error!("the catalog cannot be read: {e}"),
             }
-            shared.ddl.set_waits(None);
+            shared.steps.set_waits(None);
         }
-        shared.ddl.refuse(elsewhere());
+        shared.steps.refuse(elsewhere());
         if serving.changed().await.is_err() {
             return;
         }
@@ -241,7 +241,7 @@ impl Coordinator {
             self.next_step(&mut actions).await?;
             self.perform(actions).await?;
             self.tell_of_found();
-            self.shared.ddl.set_waits(self.waits());
+            self.shared.steps.set_waits(self.waits());
         }
         Ok(())
     }

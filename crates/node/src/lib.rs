@@ -24,6 +24,7 @@
 //! A session's call reaches the engine of a local primary directly, on the session's task, under
 //! one short lock; reads of a settled snapshot take no lock at all.
 
+mod answers;
 pub mod catalog;
 mod gateway;
 mod local;

@@ -3,8 +3,8 @@
 //! A message may be lost, so nothing here keeps what it could not deliver for long: the protocol's
 //! timers ask again.
 
-use crate::gateway::ask::Ask;
 use crate::gateway::txn::{reserved, voted};
+use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::outbox::Work;

@@ -90,7 +90,7 @@ impl Env {
             if why.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
                 shared.groups.forget_route(GroupId::CATALOG);
             }
-            crate::gateway::ask::backoff(attempt).await;
+            crate::membership::ask::backoff(attempt).await;
             attempt += 1;
         }
     }

@@ -133,7 +133,7 @@ impl Shared {
                 other => return other.map(|reply| (reply, round_trips)),
             }
             self.groups.forget_route(group);
-            crate::gateway::ask::backoff(attempt).await;
+            crate::membership::ask::backoff(attempt).await;
             attempt += 1;
         }
     }

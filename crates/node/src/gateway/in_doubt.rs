@@ -22,7 +22,7 @@
 //!   others' votes are in its network buffers: it reads them first, and commits. One that has the
 //!   other outcome in its log contradicts either.
 
-use crate::gateway::ask::Ask;
+use crate::membership::ask::Ask;
 use crate::membership::ranges;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;

@@ -1,6 +1,5 @@
 //! What a node does for the sessions of its clients: transactions, and the node as SQL sees it.
 
-pub(crate) mod ask;
 pub(crate) mod delivery;
 pub mod env;
 pub(crate) mod global;

@@ -2,6 +2,7 @@
 //! replicas here.
 
 pub(crate) mod address_book;
+pub(crate) mod ask;
 pub(crate) mod clocks;
 pub(crate) mod departure;
 pub(crate) mod departures;
@@ -19,6 +20,7 @@ pub(crate) mod pledges;
 pub(crate) mod promises;
 pub(crate) mod ranges;
 pub(crate) mod reach;
+pub(crate) mod registering;
 pub mod shared;
 pub(crate) mod space;
 pub(crate) mod starting;

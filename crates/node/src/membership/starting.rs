@@ -61,9 +61,6 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
     let transport = Arc::new(RaftTransport(shared.rpc.clone()));
     replica.start(options, transport, shared.clocks.watch_compared()).await?;
     shared.groups.insert(replica.clone());
-    if is_catalog {
-        shared.spawn(crate::schema::coordinator::coordinate(shared.clone(), replica.clone()));
-    }
     Ok(replica)
 }
 

@@ -36,8 +36,8 @@ use crate::catalog::rows::{
     step_of, stored_meta, token_key,
 };
 use crate::catalog::steps::{Job, Reply, StepCall, elsewhere};
-use crate::gateway::ask::Ask;
 use crate::gateway::txn::{Counted, vote_on};
+use crate::membership::ask::Ask;
 use crate::membership::freshness::CONFIRMED_FOR;
 use crate::membership::placement;
 use crate::membership::shared::Shared;

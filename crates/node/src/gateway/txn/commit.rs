@@ -12,8 +12,8 @@
 use super::Txn;
 use super::overlay::Newer;
 use super::part::Part;
-use crate::gateway::ask::Ask;
 use crate::local::metrics::Counter;
+use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::groups::Route;
@@ -233,7 +233,7 @@ impl Txn {
                         return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
                     self.shared.groups.forget_route(group);
-                    crate::gateway::ask::backoff(attempt).await;
+                    crate::membership::ask::backoff(attempt).await;
                     attempt += 1;
                 }
                 Err(e) => return Err(e),

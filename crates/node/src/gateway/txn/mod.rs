@@ -27,9 +27,9 @@ pub(crate) use ballot::{Ballots, Counted, reserved, vote_on, voted};
 pub(crate) use commit::{CALL_TIMEOUT, COMMIT_PATIENCE};
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
-use crate::gateway::ask::backoff;
 use crate::local::metrics::Counter;
 use crate::local::protected;
+use crate::membership::ask::backoff;
 use crate::membership::shared::Shared;
 use crate::replica::errors::conflict_error;
 use crate::transport::wire::{Request, View};

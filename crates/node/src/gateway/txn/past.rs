@@ -97,7 +97,7 @@ impl Txn {
                 Ok(mut results) => return results.pop().ok_or_else(another_question),
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
                     self.shared.groups.forget_route(group);
-                    crate::gateway::ask::backoff(attempt).await;
+                    crate::membership::ask::backoff(attempt).await;
                     attempt += 1;
                 }
                 Err(e) => return Err(e),

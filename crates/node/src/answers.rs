@@ -1,6 +1,7 @@
 //! What a node answers other nodes.
 
 use crate::catalog::steps::StepCall;
+use crate::gateway::Gateway;
 use crate::gateway::env::Env;
 use crate::gateway::in_doubt;
 use crate::membership::clocks;
@@ -20,16 +21,16 @@ use meridian_region::Owner;
 use std::sync::Arc;
 
 /// Answers other nodes.
-pub(crate) struct NodeHandler(pub(crate) Arc<Shared>);
+pub(crate) struct NodeHandler(pub(crate) Arc<Gateway>);
 
 impl Handler for NodeHandler {
     fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response> {
-        let shared = self.0.clone();
+        let gateway = self.0.clone();
         async move {
-            match answer(&shared, from, request).await {
+            match answer(&gateway, from, request).await {
                 Ok((response, _)) => response,
                 Err((e, Some(group))) if e.kind() == ErrorKind::NotPrimary => {
-                    Response::NotPrimary { hint: shared.groups.replica(group).and_then(|r| r.raft().role().leader) }
+                    Response::NotPrimary { hint: gateway.shared.groups.replica(group).and_then(|r| r.raft().role().leader) }
                 }
                 Err((e, _)) => Response::Error(e),
             }
@@ -40,7 +41,7 @@ impl Handler for NodeHandler {
 
 type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<GroupId>)>;
 
-async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer {
+async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answer {
     // Only members connect with an id, and they pass on what members have sent them.
     let (from, request) = match request {
         Request::Relayed { from: sender, request } if from != NodeId(0) => (sender, request.open().map_err(|e| (e, None))?),
@@ -81,10 +82,11 @@ async fn answer(shared: &Arc<Shared>, from: NodeId, request: Request) -> Answer 
         | Request::Ballot { group: None, .. } => None,
         Request::Muster { .. } | Request::Init => None,
     };
-    answer_about(shared, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
+    answer_about(gateway, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
 }
 
-async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
+async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Result<Response> {
+    let shared = &gateway.shared;
     let primary = |group: GroupId| shared.groups.replica(group).ok_or_else(|| Error::not_primary(group));
     let own = |owner: Owner| Owner { gateway: from, ..owner };
     let is_open = shared.life.is_open();
@@ -145,11 +147,11 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             Ok(Response::Done)
         }
         Request::Ballot { group: None, message } => {
-            crate::gateway::txn::voted(shared, message);
+            crate::gateway::txn::voted(gateway, message);
             Ok(Response::Done)
         }
         Request::Reserved { id, from, at, found } => {
-            crate::gateway::txn::reserved(shared, id, from, at, found);
+            crate::gateway::txn::reserved(gateway, id, from, at, found);
             Ok(Response::Done)
         }
         Request::Release { group, owner } => {
@@ -157,7 +159,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             Ok(Response::Done)
         }
         Request::ForgetDrawn { sequence } => {
-            shared.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
+            gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
             Ok(Response::Done)
         }
         Request::ReleaseKeys { group, owner, keys } => {
@@ -165,7 +167,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             Ok(Response::Done)
         }
         Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),
-        Request::WaitsOf(owners) => Ok(Response::WaitsOf(shared.waiting.of(&owners))),
+        Request::WaitsOf(owners) => Ok(Response::WaitsOf(gateway.waiting.of(&owners))),
         Request::Ping(ping) => {
             pings::hear(shared, from, ping, None);
             Ok(Response::Pong(pings::own_ping(shared)))
@@ -178,7 +180,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             if !shared.freshness.may_be_a_version(version) {
                 return Err(Error::unavailable("there cannot be such a version"));
             }
-            Env(shared.clone()).await_version(version, SPREAD_TIMEOUT).await?;
+            Env(gateway.clone()).await_version(version, SPREAD_TIMEOUT).await?;
             Ok(Response::Done)
         }
         Request::Grant { group, grant } => {
@@ -209,7 +211,7 @@ async fn answer_about(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
         Request::Transactions => Ok(Response::Transactions(shared.groups.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
         Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
-        Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(shared, id))),
+        Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(gateway, id))),
         Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
         Request::Stand { node, standing, is_passed_on } => {
             stand(shared, node, standing, is_passed_on).await?;

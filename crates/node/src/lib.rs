@@ -39,20 +39,20 @@ mod upkeep;
 
 pub use gateway::{env, txn};
 pub use local::{metrics, room};
-pub use membership::shared;
 pub use replica::primary;
 pub use transport::{rpc, wire};
 
 pub use env::Env;
+pub use gateway::Sessions;
 pub use local::timing::Timing;
 pub use membership::clocks::Accepted;
 pub use membership::founding::FOUNDING_PAUSE;
+pub use membership::peers::DEAD_AFTER_DEFAULT;
 pub use meridian_base as base;
 pub use node::{Node, NodeConfig, cannot_listen};
 pub use operator::{accept_clock_at, init_at, stand_at, status_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
-pub use shared::{Sessions, Shared};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 pub use meridian_commit as commit;

@@ -3,7 +3,10 @@
 use crate::answers::NodeHandler;
 use crate::catalog::CatalogCache;
 use crate::catalog::rows::{Meta, change_rows, meta_key, node_key, row};
+use crate::gateway::delivery::work_loop;
 use crate::gateway::env::Env;
+use crate::gateway::txn::{Protocol, Tally};
+use crate::gateway::{Gateway, Sessions};
 use crate::local::lifecycle::Lifecycle;
 use crate::local::room::{self, Room, RoomOptions};
 use crate::local::timing::Timing;
@@ -116,6 +119,7 @@ impl NodeConfig {
 #[derive(Clone)]
 pub struct Node {
     shared: Arc<Shared>,
+    gateway: Arc<Gateway>,
     addr: String,
 }
 
@@ -183,9 +187,10 @@ impl Node {
                 shared.fail(e);
             }
         });
-        shared.spawn(crate::gateway::delivery::work_loop(shared.clone(), work));
+        let gateway = Gateway::new(shared.clone());
+        shared.spawn(work_loop(gateway.clone(), work));
         shared.spawn(space::keep(shared.clone(), config.room));
-        let node = Node { shared, addr: addr.clone() };
+        let node = Node { shared, gateway, addr: addr.clone() };
         upkeep::start(&node.shared, config.gc_ttl, config.gc_interval, config.protected_for_max);
         let record = NodeRecord {
             id: NodeId(0),
@@ -222,7 +227,7 @@ impl Node {
         }
         // Others are answered from here on: those that have no identity either, and those that must
         // not take this node for another.
-        let handler: Arc<dyn Handler> = Arc::new(NodeHandler(shared.clone()));
+        let handler: Arc<dyn Handler> = Arc::new(NodeHandler(self.gateway.clone()));
         shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
         shared.spawn_protocol(clocks::stop_at_step(shared.clone()));
         let mut failure = self.failure();
@@ -266,7 +271,7 @@ impl Node {
         address_book::load(&shared.runtime).iter().filter(|n| n.id != identity.node).for_each(|n| shared.rpc.learn(n));
         // The catalog first: its content tells where the other nodes are now.
         let of_catalog = ensure_replica(shared, GroupId::CATALOG).await?;
-        shared.spawn(coordinate(shared.clone(), of_catalog));
+        shared.spawn(coordinate(self.gateway.clone(), of_catalog));
         shared.catalog.nodes().iter().for_each(|n| shared.rpc.learn(n));
         shared.life.open();
         shared.spawn_protocol(clocks::compare(shared.clone()));
@@ -347,7 +352,7 @@ impl Node {
 
     /// What `sql` runs against.
     pub fn env(&self) -> Env {
-        Env(self.shared.clone())
+        Env(self.gateway.clone())
     }
 
     /// What opens its clients' sessions.
@@ -367,9 +372,20 @@ impl Node {
         self.shared.spawn(task);
     }
 
-    /// The node's inside, for `server`'s metrics and session registry.
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    /// Takes the registry of this node's client sessions.
+    pub fn set_sessions(&self, sessions: Arc<dyn Sessions>) {
+        *self.gateway.sessions.write() = Some(sessions);
+    }
+
+    /// Chooses how transactions read and commit over several regions, for a bench. Every node of
+    /// the cluster has to be told, while there are no transactions.
+    pub fn use_protocol(&self, protocol: Protocol) {
+        self.gateway.use_protocol(protocol);
+    }
+
+    /// What this gateway counted since the last call, of transactions that touched other regions.
+    pub fn take_tally(&self) -> Tally {
+        self.gateway.take_tally()
     }
 
     /// The groups this node serves as primary, with their terms.

@@ -3,6 +3,7 @@
 //! A message may be lost, so nothing here keeps what it could not deliver for long: the protocol's
 //! timers ask again.
 
+use crate::gateway::Gateway;
 use crate::gateway::txn::{reserved, voted};
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
@@ -21,7 +22,8 @@ const DELIVERY_PATIENCE: Duration = Duration::from_secs(2);
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Does the work as it comes, each piece in a task of its own.
-pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedReceiver<Work>) {
+pub(crate) async fn work_loop(gateway: Arc<Gateway>, mut work: mpsc::UnboundedReceiver<Work>) {
+    let shared = &gateway.shared;
     let carry = |message: futures::future::BoxFuture<'static, ()>| {
         let on_its_way = shared.groups.common.outbox.on_its_way();
         shared.spawn(async move {
@@ -31,13 +33,13 @@ pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedRece
     };
     while let Some(work) = work.recv().await {
         match work {
-            Work::Send { to: Peer::Group(_), message } if withholds(&shared, &message) => {
+            Work::Send { to: Peer::Group(_), message } if withholds(&gateway, &message) => {
                 drop(shared.groups.common.outbox.on_its_way());
             }
             Work::Send { to: Peer::Group(group), message } => carry(Box::pin(deliver(shared.clone(), group, message))),
-            Work::Send { to: Peer::Gateway(node), message } => carry(Box::pin(tell_gateway(shared.clone(), node, message))),
+            Work::Send { to: Peer::Gateway(node), message } => carry(Box::pin(tell_gateway(gateway.clone(), node, message))),
             Work::TellReserved { group, node, id, at, targets } => match shared.groups.replica(group) {
-                Some(replica) => carry(Box::pin(tell_reserved(shared.clone(), replica, node, id, at, targets))),
+                Some(replica) => carry(Box::pin(tell_reserved(gateway.clone(), replica, node, id, at, targets))),
                 None => drop(shared.groups.common.outbox.on_its_way()),
             },
             Work::Certify { group, id } => {
@@ -55,8 +57,8 @@ pub(crate) async fn work_loop(shared: Arc<Shared>, mut work: mpsc::UnboundedRece
 }
 
 /// Only in the bench: see [`crate::gateway::txn::protocol`].
-fn withholds(shared: &Shared, message: &BallotMessage) -> bool {
-    shared.protocol().withholds(message, Timestamp::from_micros(shared.runtime.physical_micros()))
+fn withholds(gateway: &Gateway, message: &BallotMessage) -> bool {
+    gateway.protocol().withholds(message, Timestamp::from_micros(gateway.shared.runtime.physical_micros()))
 }
 
 /// Hands a message to a group's primary, wherever that is.
@@ -100,26 +102,33 @@ impl Ask for Delivery {
     }
 }
 
-async fn tell_reserved(shared: Arc<Shared>, replica: Arc<Replica>, node: NodeId, id: TxnId, at: Timestamp, targets: Vec<Target>) {
+async fn tell_reserved(
+    gateway: Arc<Gateway>,
+    replica: Arc<Replica>,
+    node: NodeId,
+    id: TxnId,
+    at: Timestamp,
+    targets: Vec<Target>,
+) {
     let from = replica.id;
     match replica.read_reserved(at, &targets).await {
-        Ok(found) if node == shared.me() => reserved(&shared, id, from, at, found),
+        Ok(found) if node == gateway.shared.me() => reserved(&gateway, id, from, at, found),
         Ok(found) => {
-            let _ = shared.rpc.call(node, Request::Reserved { id, from, at, found }, CALL_TIMEOUT).await;
+            let _ = gateway.shared.rpc.call(node, Request::Reserved { id, from, at, found }, CALL_TIMEOUT).await;
         }
         // The vote counts in any case.
         Err(e) => {
             tracing::debug!("{from}: what {id} has reserved cannot be read: {e}");
-            tell_gateway(shared, node, BallotMessage::Vote { id, from, vote: Vote::Yes(at) }).await;
+            tell_gateway(gateway, node, BallotMessage::Vote { id, from, vote: Vote::Yes(at) }).await;
         }
     }
 }
 
-async fn tell_gateway(shared: Arc<Shared>, node: NodeId, message: BallotMessage) {
-    if node == shared.me() {
-        voted(&shared, message);
+async fn tell_gateway(gateway: Arc<Gateway>, node: NodeId, message: BallotMessage) {
+    if node == gateway.shared.me() {
+        voted(&gateway, message);
         return;
     }
     // A gateway that misses a vote asks for it.
-    let _ = shared.rpc.call(node, Request::Ballot { group: None, message }, CALL_TIMEOUT).await;
+    let _ = gateway.shared.rpc.call(node, Request::Ballot { group: None, message }, CALL_TIMEOUT).await;
 }

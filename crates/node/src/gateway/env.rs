@@ -1,9 +1,9 @@
 //! The node as SQL sees it.
 
 use crate::catalog::steps::StepCall;
+use crate::gateway::Gateway;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
-use crate::membership::shared::Shared;
 use crate::replica::groups::Route;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
@@ -48,13 +48,13 @@ fn stale_base() -> Error {
 
 /// `sql`'s environment. Cheap to clone.
 #[derive(Clone)]
-pub struct Env(pub(crate) Arc<Shared>);
+pub struct Env(pub(crate) Arc<Gateway>);
 
 impl Env {
     /// Has a step made, or learns that it never will be: see [`crate::schema::coordinator`]. One id for as long as
     /// it takes.
     async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
-        let shared = &self.0;
+        let shared = &self.0.shared;
         shared.check_homes_reach(change)?;
         let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
         let begun = Instant::now();
@@ -96,7 +96,7 @@ impl Env {
     }
 
     async fn try_coordinator(&self, call: StepCall, attempt: u32) -> Tried {
-        let shared = &self.0;
+        let shared = &self.0.shared;
         let node = match shared.groups.route(GroupId::CATALOG, attempt) {
             Some(Route::Local(_)) => {
                 return match tokio::time::timeout(STEP_TIMEOUT, shared.steps.change(call)).await {
@@ -155,53 +155,53 @@ impl Environment for Env {
     type Txn = Txn;
 
     fn catalog(&self) -> Arc<Catalog> {
-        self.0.catalog.at(self.0.runtime.physical_micros())
+        self.0.shared.catalog.at(self.0.shared.runtime.physical_micros())
     }
 
     async fn catalog_at(&self, at: Timestamp) -> Result<Arc<Catalog>> {
-        if !self.0.freshness.knows_catalog_at(at) {
-            self.0.freshness.catch_up().await?;
+        if !self.0.shared.freshness.knows_catalog_at(at) {
+            self.0.shared.freshness.catch_up().await?;
         }
-        match self.0.groups.replica(GroupId::CATALOG) {
-            Some(replica) => self.0.catalog.past(&replica.store, at),
+        match self.0.shared.groups.replica(GroupId::CATALOG) {
+            Some(replica) => self.0.shared.catalog.past(&replica.store, at),
             None => Err(Error::unavailable("this node has no copy of the catalog")),
         }
     }
 
     async fn catalog_since(&self, min: Timestamp) -> Result<(Arc<Catalog>, Timestamp)> {
-        if !self.0.freshness.is_fresh() {
-            if let Some(until) = self.0.freshness.catalog_known_until().filter(|until| *until >= min) {
+        if !self.0.shared.freshness.is_fresh() {
+            if let Some(until) = self.0.shared.freshness.catalog_known_until().filter(|until| *until >= min) {
                 return Ok((self.catalog(), until));
             }
-            self.0.freshness.catch_up().await?;
+            self.0.shared.freshness.catch_up().await?;
         }
         Ok((self.catalog(), Timestamp::MAX))
     }
 
     fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
-        let shared = self.0.clone();
+        let gateway = self.0.clone();
         async move {
-            let permit = shared.computing.clone().acquire_owned().await.expect("nobody closes it");
+            let permit = gateway.computing.clone().acquire_owned().await.expect("nobody closes it");
             let work = move || {
                 // A session that was cancelled does not wait any more, and the thread works on.
                 let _permit = permit;
                 work()
             };
-            shared.runtime.run_io("compute", work).await
+            gateway.shared.runtime.run_io("compute", work).await
         }
     }
 
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from
     /// a primary first. 57P03 if that takes too long.
     async fn catch_up(&self) -> Result<()> {
-        self.0.freshness.catch_up().await
+        self.0.shared.freshness.catch_up().await
     }
     fn lapses(&self) -> u64 {
-        self.0.freshness.lapses()
+        self.0.shared.freshness.lapses()
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionRow>> {
-        Ok(in_doubt::everywhere(&self.0).await)
+        Ok(in_doubt::everywhere(&self.0.shared).await)
     }
 
     async fn resolve_transaction(&self, id: &str, commit: bool, is_unsafe: bool) -> Result<Vec<String>> {
@@ -209,7 +209,7 @@ impl Environment for Env {
     }
 
     async fn groups(&self) -> Result<Vec<GroupRow>> {
-        let mut led = crate::membership::ranges::everywhere(&self.0).await;
+        let mut led = crate::membership::ranges::everywhere(&self.0.shared).await;
         let row = |id: GroupId| match led.remove(&id) {
             Some(g) => GroupRow {
                 group: id,
@@ -222,7 +222,7 @@ impl Environment for Env {
                 step: g.step.map(|wait| StepRow { groups: wait.groups, left: wait.left }),
             },
             None => {
-                let (voters, why) = crate::membership::ranges::without_primary(&self.0, id);
+                let (voters, why) = crate::membership::ranges::without_primary(&self.0.shared, id);
                 GroupRow {
                     group: id,
                     primary: None,
@@ -235,7 +235,7 @@ impl Environment for Env {
                 }
             }
         };
-        Ok(std::iter::once(GroupId::CATALOG).chain(self.0.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())
+        Ok(std::iter::once(GroupId::CATALOG).chain(self.0.shared.catalog.groups().into_iter().map(|g| g.id)).map(row).collect())
     }
 
     fn begin(&self, options: TxnOptions) -> Txn {
@@ -278,39 +278,40 @@ impl Environment for Env {
         match groups {
             [] => false,
             [group] => {
-                let is_near = || self.0.groups.local_primary(*group).is_some() || self.0.groups.is_primary_near(*group);
-                !self.0.catalog.is_global(*group) && !is_near()
+                let is_near =
+                    || self.0.shared.groups.local_primary(*group).is_some() || self.0.shared.groups.is_primary_near(*group);
+                !self.0.shared.catalog.is_global(*group) && !is_near()
             }
-            groups => !groups.iter().all(|g| self.0.catalog.is_global(*g)),
+            groups => !groups.iter().all(|g| self.0.shared.catalog.is_global(*g)),
         }
     }
 
     fn now_micros(&self) -> u64 {
-        self.0.runtime.physical_micros()
+        self.0.shared.runtime.physical_micros()
     }
 
     fn random(&self) -> u64 {
-        self.0.runtime.random()
+        self.0.shared.runtime.random()
     }
 
     fn locality(&self) -> NodeLocality {
-        let me = self.0.me();
-        let sql_addr = self.0.catalog.nodes().into_iter().find(|n| n.id == me).map(|n| n.sql_addr).unwrap_or_default();
+        let me = self.0.shared.me();
+        let sql_addr = self.0.shared.catalog.nodes().into_iter().find(|n| n.id == me).map(|n| n.sql_addr).unwrap_or_default();
         NodeLocality {
             node: me,
-            region: self.0.peers.place.region.clone(),
-            zone: self.0.peers.place.zone.clone(),
+            region: self.0.shared.peers.place.region.clone(),
+            zone: self.0.shared.peers.place.zone.clone(),
             sql_addr,
             is_live: true,
         }
     }
 
     fn nodes(&self) -> Vec<NodeLocality> {
-        let nodes = self.0.catalog.nodes().into_iter().filter(|n| n.standing != Standing::Decommissioned);
+        let nodes = self.0.shared.catalog.nodes().into_iter().filter(|n| n.standing != Standing::Decommissioned);
         nodes
             .map(|n| NodeLocality {
                 node: n.id,
-                is_live: self.0.peers.is_live(n.id),
+                is_live: self.0.shared.peers.is_live(n.id),
                 region: n.region,
                 zone: n.zone,
                 sql_addr: n.sql_addr,
@@ -320,7 +321,7 @@ impl Environment for Env {
 
     async fn forget_drawn(&self, sequence: DescriptorId) -> Result<()> {
         const CALL_TIMEOUT: Duration = Duration::from_secs(2);
-        let shared = &self.0;
+        let shared = &self.0.shared;
         let others = shared.catalog.nodes().into_iter().map(|n| n.id).filter(|id| *id != shared.me());
         let told = others.map(|node| async move {
             let deadline = Instant::now() + FORGET_PATIENCE;
@@ -348,9 +349,12 @@ impl Environment for Env {
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {
-        let mut rows = self.0.groups.common.metrics.rows();
-        rows.push(("txn.regions.messages".to_string(), self.0.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed)));
-        for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.groups.remembered()) {
+        let mut rows = self.0.shared.groups.common.metrics.rows();
+        rows.push((
+            "txn.regions.messages".to_string(),
+            self.0.shared.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed),
+        ));
+        for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.shared.groups.remembered()) {
             rows.push((format!("txn.remembered.{name}"), value as u64));
         }
         rows.sort();

@@ -22,6 +22,7 @@
 //!   others' votes are in its network buffers: it reads them first, and commits. One that has the
 //!   other outcome in its log contradicts either.
 
+use crate::gateway::Gateway;
 use crate::membership::ask::Ask;
 use crate::membership::ranges;
 use crate::membership::shared::Shared;
@@ -91,10 +92,10 @@ fn why(shared: &Shared, group: GroupId, primaries: &BTreeMap<GroupId, NodeId>) -
 }
 
 /// What this node knows of a transaction.
-pub(crate) fn known_here(shared: &Shared, id: TxnId) -> Knowledge {
+pub(crate) fn known_here(gateway: &Gateway, id: TxnId) -> Knowledge {
     Knowledge {
-        is_counting: shared.ballots.lock().contains_key(&id),
-        groups: shared.groups.all().iter().filter(|r| r.is_serving()).filter_map(|r| r.known(id)).collect(),
+        is_counting: gateway.ballots.lock().contains_key(&id),
+        groups: gateway.shared.groups.all().iter().filter(|r| r.is_serving()).filter_map(|r| r.known(id)).collect(),
     }
 }
 
@@ -149,9 +150,10 @@ fn refused(id: TxnId, why: impl std::fmt::Display) -> Error {
 }
 
 /// See [`meridian_sql::env::Environment::resolve_transaction`].
-pub(crate) async fn resolve(shared: &Arc<Shared>, id: &str, commit: bool, is_unsafe: bool) -> Result<Vec<String>> {
+pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_unsafe: bool) -> Result<Vec<String>> {
     let id = parse(id).ok_or_else(|| Error::sql("22023", format!("\"{id}\" is not the id of a transaction")))?;
-    let mut known = known_here(shared, id);
+    let shared = &gateway.shared;
+    let mut known = known_here(gateway, id);
     for answer in ask_others(shared, Request::Knows(id)).await {
         if let Response::Knows(theirs) = answer {
             known.is_counting |= theirs.is_counting;

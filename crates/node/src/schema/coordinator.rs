@@ -36,6 +36,7 @@ use crate::catalog::rows::{
     step_of, stored_meta, token_key,
 };
 use crate::catalog::steps::{Job, Reply, StepCall, elsewhere};
+use crate::gateway::Gateway;
 use crate::gateway::txn::{Counted, vote_on};
 use crate::membership::ask::Ask;
 use crate::membership::freshness::CONFIRMED_FOR;
@@ -84,7 +85,8 @@ const COPIES_MAX: usize = 16;
 const REFUSED_KEPT: usize = 256;
 
 /// Runs a coordinator whenever this node serves the catalog's group.
-pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
+pub(crate) async fn coordinate(gateway: Arc<Gateway>, replica: Arc<Replica>) {
+    let shared = gateway.shared.clone();
     let mut serving = replica.watch_serving();
     loop {
         // A cluster that is being founded has a catalog with its first rows, which the founder
@@ -109,7 +111,7 @@ pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
         if *serving.borrow_and_update() {
             let (tx, rx) = mpsc::channel(limits::CATALOG_JOBS_MAX);
             shared.steps.open(tx.clone());
-            let term = Coordinator::start(shared.clone(), replica.clone(), tx);
+            let term = Coordinator::start(gateway.clone(), replica.clone(), tx);
             match term {
                 Ok(coordinator) => {
                     if let Err(e) = coordinator.run(rx, &mut serving).await {
@@ -130,6 +132,8 @@ pub(crate) async fn coordinate(shared: Arc<Shared>, replica: Arc<Replica>) {
 }
 
 struct Coordinator {
+    /// Votes for transactions that commit with a step are heard there.
+    gateway: Arc<Gateway>,
     shared: Arc<Shared>,
     replica: Arc<Replica>,
     inbox: mpsc::Sender<Job>,
@@ -182,7 +186,8 @@ struct Found {
 }
 
 impl Coordinator {
-    fn start(shared: Arc<Shared>, replica: Arc<Replica>, inbox: mpsc::Sender<Job>) -> Result<Coordinator> {
+    fn start(gateway: Arc<Gateway>, replica: Arc<Replica>, inbox: mpsc::Sender<Job>) -> Result<Coordinator> {
+        let shared = gateway.shared.clone();
         let at = newest_readable(&replica.store);
         let meta = stored_meta(&replica.store)?;
         let mut rows = BTreeMap::new();
@@ -201,6 +206,7 @@ impl Coordinator {
         let commit_takes = round_trip(&shared);
         let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.groups.common.bugs);
         let mut coordinator = Coordinator {
+            gateway,
             shared,
             replica,
             inbox,
@@ -615,7 +621,7 @@ impl Coordinator {
         let mut prepares: BTreeMap<GroupId, Prepare> =
             with.into_iter().map(|s| (s.group, prepare(s.request, s.has_queued, false))).collect();
         prepares.insert(GroupId::CATALOG, prepare(own, true, true));
-        let Counted { verdict, .. } = vote_on(&self.shared, id, prepares).await;
+        let Counted { verdict, .. } = vote_on(&self.gateway, id, prepares).await;
         if let Verdict::Committed(_) = verdict {
             // What this task reads of the catalog from here on has the step in it.
             while self.replica.is_serving()

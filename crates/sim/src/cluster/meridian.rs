@@ -7,8 +7,8 @@ use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
+use meridian_node::DEAD_AFTER_DEFAULT;
 use meridian_node::session::{ClientSession, SessionOptions, Shared, StatementResult};
-use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::wire::{Request, Standing};
 use meridian_node::{
     Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, StoreOptions,

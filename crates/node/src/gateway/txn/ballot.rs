@@ -6,6 +6,7 @@ use super::commit::unknown_outcome;
 use super::protocol::{CommitProtocol, PrepareOrder};
 use super::reads::ATTEMPTS_AT_REPLICAS;
 use super::{Protocol, Txn};
+use crate::gateway::Gateway;
 use crate::gateway::delivery;
 use crate::membership::shared::Shared;
 use crate::replica::groups::Route;
@@ -41,39 +42,39 @@ pub(crate) struct Counted {
 
 /// Takes the id out of the table at the end, however that comes.
 struct Listening {
-    shared: Arc<Shared>,
+    gateway: Arc<Gateway>,
     id: TxnId,
     votes: mpsc::Receiver<Heard>,
 }
 
 impl Listening {
-    fn start(shared: &Arc<Shared>, id: TxnId) -> Listening {
+    fn start(gateway: &Arc<Gateway>, id: TxnId) -> Listening {
         let (tx, votes) = mpsc::channel(limits::VOTES_WAITING_MAX);
-        shared.ballots.lock().insert(id, tx);
-        Listening { shared: shared.clone(), id, votes }
+        gateway.ballots.lock().insert(id, tx);
+        Listening { gateway: gateway.clone(), id, votes }
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.shared.ballots.lock().remove(&self.id);
+        self.gateway.ballots.lock().remove(&self.id);
     }
 }
 
 /// A vote for a transaction of this gateway. One that comes too late finds nobody.
-pub(crate) fn voted(shared: &Shared, message: BallotMessage) {
+pub(crate) fn voted(gateway: &Gateway, message: BallotMessage) {
     if let BallotMessage::Vote { id, from, vote } = message {
-        heard(shared, id, (from, vote, None));
+        heard(gateway, id, (from, vote, None));
     }
 }
 
 /// A YES to a reserving read of this gateway.
-pub(crate) fn reserved(shared: &Shared, id: TxnId, from: GroupId, at: Timestamp, found: Found) {
-    heard(shared, id, (from, Vote::Yes(at), Some(found)));
+pub(crate) fn reserved(gateway: &Gateway, id: TxnId, from: GroupId, at: Timestamp, found: Found) {
+    heard(gateway, id, (from, Vote::Yes(at), Some(found)));
 }
 
-fn heard(shared: &Shared, id: TxnId, what: Heard) {
-    if let Some(waiting) = shared.ballots.lock().get(&id) {
+fn heard(gateway: &Gateway, id: TxnId, what: Heard) {
+    if let Some(waiting) = gateway.ballots.lock().get(&id) {
         let _ = waiting.try_send(what);
     }
 }
@@ -93,7 +94,7 @@ impl Txn {
         let participants: Vec<GroupId> = prepares.keys().copied().collect();
         let Counted { verdict, votes, .. } = self.vote_on(id, prepares).await;
         if self.protocol.commit == CommitProtocol::Coordinator {
-            announce(&self.shared, id, &participants, &votes).await;
+            announce(&self.gateway.shared, id, &participants, &votes).await;
         }
         match verdict {
             Verdict::Committed(at) => {
@@ -121,19 +122,19 @@ impl Txn {
     /// Sends the Prepares and waits for the outcome.
     pub(super) async fn vote_on(&mut self, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
         self.round_trips += u32::from(prepares.keys().any(|group| self.is_far(*group)));
-        vote_on(&self.shared, id, prepares).await
+        vote_on(&self.gateway, id, prepares).await
     }
 
     /// Each participant's slice as it is sent.
     pub(super) fn prepares(&self, slices: BTreeMap<GroupId, CommitRequest>) -> BTreeMap<GroupId, Prepare> {
         let participants: Vec<GroupId> = slices.keys().copied().collect();
-        let longest = participants.iter().map(|g| self.shared.one_way_delay(*g)).max().unwrap_or_default();
+        let longest = participants.iter().map(|g| self.gateway.shared.one_way_delay(*g)).max().unwrap_or_default();
         // Who reads at primaries has queued for whatever it locks. The baselines of the benches
         // overtake, as they do.
         let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
         let prepare = |(group, slice): (GroupId, CommitRequest)| {
-            let hold = match self.shared.groups.is_primary_near(group) {
-                true => hold(self.protocol, longest.saturating_sub(self.shared.one_way_delay(group))),
+            let hold = match self.gateway.shared.groups.is_primary_near(group) {
+                true => hold(self.protocol, longest.saturating_sub(self.gateway.shared.one_way_delay(group))),
                 false => Duration::ZERO,
             };
             let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_queued());
@@ -144,8 +145,9 @@ impl Txn {
 }
 
 /// Sends the Prepares of a transaction of this node and waits for the outcome.
-pub(crate) async fn vote_on(shared: &Arc<Shared>, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
-    let mut listening = Listening::start(shared, id);
+pub(crate) async fn vote_on(gateway: &Arc<Gateway>, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
+    let shared = &gateway.shared;
+    let mut listening = Listening::start(gateway, id);
     let (mut votes, mut found) = (BTreeMap::new(), BTreeMap::new());
     let now = || Timestamp::from_micros(shared.runtime.physical_micros());
     let mut out = Vec::new();

@@ -84,18 +84,18 @@ impl Txn {
             return Err(e);
         }
         if self.parts.iter().all(|p| p.writes.is_empty()) {
-            if self.shared.groups.common.bugs.has(PlantedBug::RoundLeftOut) {
+            if self.gateway.shared.groups.common.bugs.has(PlantedBug::RoundLeftOut) {
                 return Ok(None);
             }
             return self.confirm_reads().await.map(|()| None);
         }
         let touched: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].takes_part()).collect();
         for part in touched.iter().map(|at| &self.parts[*at]).filter(|part| !part.writes.is_empty()) {
-            self.shared.check_room(part.group, part.writes.values().any(|w| w.value.is_some()))?;
+            self.gateway.shared.check_room(part.group, part.writes.values().any(|w| w.value.is_some()))?;
         }
         // Nothing was sent yet; once something is, only the votes know.
-        touched.iter().try_for_each(|at| self.shared.check_reach(self.parts[*at].group))?;
-        self.global_parts().try_for_each(|part| self.shared.check_reach(part.group))?;
+        touched.iter().try_for_each(|at| self.gateway.shared.check_reach(self.parts[*at].group))?;
+        self.global_parts().try_for_each(|part| self.gateway.shared.check_reach(part.group))?;
         self.global.is_written = touched.iter().any(|at| self.parts[*at].is_global);
         if !self.global.is_written {
             // No participant's clock need wait for what was read.
@@ -111,7 +111,7 @@ impl Txn {
     pub(super) fn round_trips_to_commit(&self) -> u32 {
         let mut touched = self.parts.iter().filter(|p| p.takes_part());
         let is_certified = self.parts.iter().any(|p| !p.writes.is_empty() || !p.is_fresh()) || self.parts.len() > 1;
-        u32::from(is_certified && touched.any(|p| !self.shared.groups.is_primary_near(p.group)))
+        u32::from(is_certified && touched.any(|p| !self.gateway.shared.groups.is_primary_near(p.group)))
     }
 
     /// Certifies what was read, without a commit.
@@ -135,16 +135,16 @@ impl Txn {
             return Ok(());
         }
         let is_far = read.iter().any(|p| self.is_far(p.group));
-        let now = self.shared.clock.now(self.shared.runtime.physical_micros());
+        let now = self.gateway.shared.clock.now(self.gateway.shared.runtime.physical_micros());
         let at = now.max(self.newest).max(self.global.newest).max(self.options.schema_committed_at);
         let checks = join_all(read.iter().map(|part| self.check(part.group, &part.view.entries, at)));
         let (checks, global) = futures::join!(checks, self.confirm_global(at));
         let checked: Vec<_> = read.iter().map(|p| p.group).zip(checks).collect();
         self.round_trips += u32::from(is_far);
-        self.shared.groups.common.metrics.add(Counter::ReadRounds);
+        self.gateway.shared.groups.common.metrics.add(Counter::ReadRounds);
         for (group, check) in checked {
             if let Err(conflict) = check? {
-                self.shared.groups.common.metrics.add(Counter::ReadRoundsFailed);
+                self.gateway.shared.groups.common.metrics.add(Counter::ReadRoundsFailed);
                 self.note_script();
                 let mut e = self.refused(group, conflict);
                 if self.options.read_only && self.options.is_block && is_far {
@@ -159,11 +159,14 @@ impl Txn {
 
     /// One group's part of a round.
     async fn check(&self, group: GroupId, entries: &[ReadEntry], at: Timestamp) -> Result<Checked> {
-        self.shared.call_primary(group, ROUND_PATIENCE, &Check { group, entries, schema: &self.schema, at }).await
+        self.gateway.shared.call_primary(group, ROUND_PATIENCE, &Check { group, entries, schema: &self.schema, at }).await
     }
 
     pub(super) fn new_id(&self) -> TxnId {
-        TxnId { hlc: self.shared.clock.tick(self.shared.runtime.physical_micros()), gateway: self.shared.me() }
+        TxnId {
+            hlc: self.gateway.shared.clock.tick(self.gateway.shared.runtime.physical_micros()),
+            gateway: self.gateway.shared.me(),
+        }
     }
 
     /// A part's slice, as its primary certifies it. The part keeps nothing.
@@ -202,12 +205,12 @@ impl Txn {
             // By an earlier attempt. Then only an outcome ends it: what this one fails for says
             // nothing about that one.
             let is_doubtful = may_have_happened;
-            let outcome = match self.shared.groups.route(group, attempt) {
+            let outcome = match self.gateway.shared.groups.route(group, attempt) {
                 Some(Route::Local(replica)) => {
                     may_have_happened = true;
                     self.commit_here(replica, &request).await.map(|outcome| (outcome, Vec::new()))
                 }
-                Some(Route::Remote(node)) => match self.shared.rpc.reach(node, CALL_TIMEOUT).await {
+                Some(Route::Remote(node)) => match self.gateway.shared.rpc.reach(node, CALL_TIMEOUT).await {
                     Ok(()) => {
                         may_have_happened = true;
                         self.commit_remotely(node, at, &request).await
@@ -227,12 +230,12 @@ impl Txn {
                 }
                 Err(e) if e.is_unavailable() || is_doubtful => {
                     if !may_have_happened {
-                        self.shared.check_reach(group)?;
+                        self.gateway.shared.check_reach(group)?;
                     }
                     if Instant::now() >= deadline {
                         return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
-                    self.shared.groups.forget_route(group);
+                    self.gateway.shared.groups.forget_route(group);
                     crate::membership::ask::backoff(attempt).await;
                     attempt += 1;
                 }
@@ -245,11 +248,11 @@ impl Txn {
     /// thread.
     async fn commit_here(&self, replica: Arc<Replica>, request: &Arc<CommitRequest>) -> Result<CommitOutcome> {
         if request.reads.len() + request.writes.len() < ENTRIES_ASIDE {
-            return self.shared.commit_at(&replica, request).await;
+            return self.gateway.shared.commit_at(&replica, request).await;
         }
-        let (shared, request) = (self.shared.clone(), request.clone());
+        let (shared, request) = (self.gateway.shared.clone(), request.clone());
         let (tell, told) = oneshot::channel();
-        self.shared.spawn(async move {
+        self.gateway.shared.spawn(async move {
             // The send fails if the session has ended meanwhile.
             let _ = tell.send(shared.commit_at(&replica, &request).await);
         });
@@ -258,17 +261,17 @@ impl Txn {
 
     async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
-        self.round_trips += u32::from(!self.shared.rpc.is_near(node));
+        self.round_trips += u32::from(!self.gateway.shared.rpc.is_near(node));
         // It has to arrive there, and then at the primary's followers.
         let patience = CALL_TIMEOUT + 2 * limits::arrival(request.bytes());
         let call = Request::Commit { group, owner: self.owner(), request: request.clone() };
-        match self.shared.rpc.call(node, call, patience).await? {
+        match self.gateway.shared.rpc.call(node, call, patience).await? {
             Response::Commit(outcome, fresh) => {
                 // The primary has emptied the queues.
                 self.parts[at].queued_at.remove(&node);
                 Ok((outcome, fresh))
             }
-            Response::NotPrimary { hint } => Err(self.shared.groups.not_primary_there(group, node, hint)),
+            Response::NotPrimary { hint } => Err(self.gateway.shared.groups.not_primary_there(group, node, hint)),
             _ => Err(another_question()),
         }
     }
@@ -276,31 +279,31 @@ impl Txn {
     /// What a session wrote at a distant group, it sees at once.
     pub(super) fn learn_own(&self, group: GroupId, writes: &[Write], at: Timestamp) {
         // GLOBAL rows are at every replica when their commit is acknowledged.
-        if self.shared.groups.is_primary_near(group) || self.shared.catalog.is_global(group) {
+        if self.gateway.shared.groups.is_primary_near(group) || self.gateway.shared.catalog.is_global(group) {
             return;
         }
         for write in writes {
             let newer = Newer { value: write.value.clone(), version: at, until: at };
-            self.shared.overlay.learn(group, write.key.clone(), newer);
+            self.gateway.overlay.learn(group, write.key.clone(), newer);
         }
     }
 
     /// A primary refused: what it told for the next attempt, and the error.
     pub(super) fn refused(&self, group: GroupId, (mut conflict, fresh): (Conflict, Vec<Fresh>)) -> Error {
         for f in fresh.into_iter().filter(|_| self.protocol.learns_from_refusals) {
-            self.shared.overlay.learn(group, f.key, Newer { value: f.value, version: f.version, until: f.until });
+            self.gateway.overlay.learn(group, f.key, Newer { value: f.value, version: f.version, until: f.until });
         }
         let is_fresh = self.parts.iter().find(|p| p.group == group).is_none_or(|p| p.is_fresh());
         if !is_fresh {
-            self.shared.refusals.note(self.options.session, self.attempts);
+            self.gateway.refusals.note(self.options.session, self.attempts);
         } else if self.options.is_block && conflict.reason == ConflictReason::ConcurrentWrite {
             // A block that asks the primary statement by statement takes a round trip for each:
             // others change what it has read all the sooner. At a replica it is quick.
-            self.shared.refusals.forget(self.options.session);
+            self.gateway.refusals.forget(self.options.session);
         }
         if conflict.reason == ConflictReason::Locked {
             // Its turn comes at the primary, where the queue is.
-            self.shared.refusals.note(self.options.session, self.attempts.max(super::reads::ATTEMPTS_AT_REPLICAS - 1));
+            self.gateway.refusals.note(self.options.session, self.attempts.max(super::reads::ATTEMPTS_AT_REPLICAS - 1));
         }
         if !is_fresh && conflict.reason == ConflictReason::ConcurrentWrite {
             conflict.reason = ConflictReason::StaleRemoteRead;

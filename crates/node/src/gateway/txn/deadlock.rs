@@ -13,8 +13,8 @@
 //! another, so a circle that was never complete may be seen; that costs an attempt and nothing
 //! else.
 
+use crate::gateway::Gateway;
 use crate::local::metrics::Counter;
-use crate::membership::shared::Shared;
 use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
@@ -61,7 +61,7 @@ impl Waiting {
 /// A transaction that may come to wait in a group's queues while it holds or awaits entries
 /// elsewhere.
 pub(super) struct Watch {
-    pub shared: Arc<Shared>,
+    pub gateway: Arc<Gateway>,
     pub owner: Owner,
     pub group: GroupId,
     /// How long it waits before it looks for a circle.
@@ -72,7 +72,7 @@ struct Registered<'a>(&'a Watch);
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        self.0.shared.waiting.end(self.0.owner, self.0.group);
+        self.0.gateway.waiting.end(self.0.owner, self.0.group);
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, read: impl Future
     if let Poll::Ready(answer) = futures::poll!(read.as_mut()) {
         return answer;
     }
-    watch.shared.waiting.begin(watch.owner, watch.group);
+    watch.gateway.waiting.begin(watch.owner, watch.group);
     let _registered = Registered(&watch);
     tokio::select! {
         biased;
@@ -100,7 +100,7 @@ impl Watch {
         loop {
             tokio::time::sleep(self.patience).await;
             if self.closes_circle().await {
-                self.shared.groups.common.metrics.add(Counter::Deadlocks);
+                self.gateway.shared.groups.common.metrics.add(Counter::Deadlocks);
                 return Error::new(ErrorKind::Retry, "40P01", "deadlock detected")
                     .detail("Transactions wait for each other's rows in several regions, and this one is the youngest of them.")
                     .hint("Run the transaction again.");
@@ -133,14 +133,14 @@ impl Watch {
 
     /// Everybody that the waiter waits for at the group's primary, directly or through others.
     async fn ahead_of(&self, waiter: Owner, group: GroupId) -> Vec<Owner> {
-        match self.shared.groups.route(group, 0) {
+        match self.gateway.shared.groups.route(group, 0) {
             Some(Route::Local(replica)) => replica.ahead_of(waiter).unwrap_or_default(),
             Some(Route::Remote(node)) => {
-                match self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await {
+                match self.gateway.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await {
                     Ok(Response::Owners(owners)) => owners,
                     Ok(Response::NotPrimary { hint }) => {
                         // The next look asks somebody else.
-                        drop(self.shared.groups.not_primary_there(group, node, hint));
+                        drop(self.gateway.shared.groups.not_primary_there(group, node, hint));
                         Vec::new()
                     }
                     _ => Vec::new(),
@@ -151,10 +151,10 @@ impl Watch {
     }
 
     async fn waits_of(&self, gateway: NodeId, owners: Vec<Owner>) -> Vec<(Owner, Vec<GroupId>)> {
-        if gateway == self.shared.me() {
-            return self.shared.waiting.of(&owners);
+        if gateway == self.gateway.shared.me() {
+            return self.gateway.waiting.of(&owners);
         }
-        match self.shared.rpc.call(gateway, Request::WaitsOf(owners), CALL_TIMEOUT).await {
+        match self.gateway.shared.rpc.call(gateway, Request::WaitsOf(owners), CALL_TIMEOUT).await {
             Ok(Response::WaitsOf(waits)) => waits,
             _ => Vec::new(),
         }

@@ -21,7 +21,7 @@ impl Txn {
         if self.may_reserve {
             self.reserve().await?;
         }
-        let far = groups.filter(|group| self.shared.groups.local_primary(*group).is_none()).count();
+        let far = groups.filter(|group| self.gateway.shared.groups.local_primary(*group).is_none()).count();
         Ok(self.reserved.is_none() && far > 1)
     }
 
@@ -120,7 +120,7 @@ impl Txn {
         let part = &self.parts[at];
         let stand_in = Part::new(part.group, part.view.clone(), part.is_global);
         let txn = Txn {
-            shared: self.shared.clone(),
+            gateway: self.gateway.clone(),
             protocol: self.protocol,
             options: self.options.clone(),
             began: self.began,

@@ -38,7 +38,7 @@ pub(super) struct GlobalReading {
 
 impl Txn {
     fn physical(&self) -> Timestamp {
-        Timestamp::from_micros(self.shared.runtime.physical_micros())
+        Timestamp::from_micros(self.gateway.shared.runtime.physical_micros())
     }
 
     /// Whether this read of a group takes place at the nearest replica at present time.
@@ -54,11 +54,11 @@ impl Txn {
         }
         let now = match &self.reserved {
             Some(reserved) => reserved.at,
-            None => self.shared.present()?,
+            None => self.gateway.shared.present()?,
         };
-        let ahead = match self.shared.groups.common.bugs.has(PlantedBug::UncertaintySkipped) {
+        let ahead = match self.gateway.shared.groups.common.bugs.has(PlantedBug::UncertaintySkipped) {
             true => Duration::ZERO,
-            false => self.shared.clock.max_offset(),
+            false => self.gateway.shared.clock.max_offset(),
         };
         let taken = (now, now.plus(ahead).max(self.options.schema_committed_at));
         self.global.taken = Some(taken);
@@ -70,7 +70,7 @@ impl Txn {
         let (now, snapshot) = self.global_snapshot()?;
         let view = GlobalView { now, at: snapshot, schema: self.schema.clone() };
         let group = self.parts[at].group;
-        let (mut answer, round_trips) = match self.shared.read_global(group, &view, std::slice::from_ref(&op)).await {
+        let (mut answer, round_trips) = match self.gateway.shared.read_global(group, &view, std::slice::from_ref(&op)).await {
             Ok(answered) => answered,
             Err(e) => return Err(self.note_failure(e)),
         };
@@ -95,14 +95,14 @@ impl Txn {
 
     /// Waits until this node's clock has passed what was read of GLOBAL rows.
     pub(super) async fn await_global_reads(&self) {
-        if !self.shared.groups.common.bugs.has(PlantedBug::ReaderDoesNotWait) {
+        if !self.gateway.shared.groups.common.bugs.has(PlantedBug::ReaderDoesNotWait) {
             self.await_clock(self.global.newest).await;
         }
     }
 
     /// Waits until this node's clock has passed the commit of GLOBAL rows.
     pub(super) async fn await_global_commit(&self, at: Timestamp) {
-        if !self.shared.groups.common.bugs.has(PlantedBug::WriterDoesNotWait) {
+        if !self.gateway.shared.groups.common.bugs.has(PlantedBug::WriterDoesNotWait) {
             self.await_clock(at).await;
         }
     }
@@ -112,7 +112,7 @@ impl Txn {
         if self.physical() > at {
             return;
         }
-        self.shared.groups.common.metrics.add(Counter::CommitWaits);
+        self.gateway.shared.groups.common.metrics.add(Counter::CommitWaits);
         while self.physical() <= at {
             tokio::time::sleep(at.since(self.physical()) + Duration::from_micros(100)).await;
         }
@@ -136,10 +136,10 @@ impl Txn {
     /// they were, together with everything else as of `at` (counterexample 25).
     pub(super) async fn confirm_global(&self, at: Timestamp) -> Result<()> {
         let entries = self.global_entries();
-        if entries.is_empty() || self.shared.groups.common.bugs.has(PlantedBug::GlobalReadsNotRechecked) {
+        if entries.is_empty() || self.gateway.shared.groups.common.bugs.has(PlantedBug::GlobalReadsNotRechecked) {
             return Ok(());
         }
-        match self.shared.global_holds(&entries, at.plus(self.shared.clock.max_offset())).await? {
+        match self.gateway.shared.global_holds(&entries, at.plus(self.gateway.shared.clock.max_offset())).await? {
             Ok(_) => Ok(()),
             Err(conflict) => Err(self.explain(&conflict)),
         }

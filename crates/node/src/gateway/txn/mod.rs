@@ -27,6 +27,7 @@ pub(crate) use ballot::{Ballots, Counted, reserved, vote_on, voted};
 pub(crate) use commit::{CALL_TIMEOUT, COMMIT_PATIENCE};
 pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
+use crate::gateway::Gateway;
 use crate::local::metrics::Counter;
 use crate::local::protected;
 use crate::membership::ask::backoff;
@@ -55,7 +56,7 @@ const PAGES_UNPROTECTED: u32 = 16;
 
 /// See the module's essay.
 pub struct Txn {
-    shared: Arc<Shared>,
+    gateway: Arc<Gateway>,
     protocol: Protocol,
     options: TxnOptions,
     began: Timestamp,
@@ -94,7 +95,8 @@ pub struct Txn {
 }
 
 impl Txn {
-    pub(crate) fn new(shared: Arc<Shared>, options: TxnOptions) -> Txn {
+    pub(crate) fn new(gateway: Arc<Gateway>, options: TxnOptions) -> Txn {
+        let shared = &gateway.shared;
         // No two transactions of a gateway begin at the same time: wait queues tell them apart by
         // that.
         let physical = shared.runtime.physical_micros();
@@ -103,15 +105,15 @@ impl Txn {
             true => Timestamp::from_micros(physical),
             false => shared.clock.tick(physical),
         };
-        let since = shared.ages.take(options.session).unwrap_or(began);
+        let since = gateway.ages.take(options.session).unwrap_or(began);
         let schema = SchemaUse { version: options.schema, ..SchemaUse::default() };
-        let protocol = shared.protocol();
+        let protocol = gateway.protocol();
         Txn {
-            attempts: options.attempt.max(shared.refusals.count(options.session)),
+            attempts: options.attempt.max(gateway.refusals.count(options.session)),
             protocol,
             may_reserve: reserving::may_reserve(&options, protocol),
             reserved: None,
-            shared,
+            gateway,
             options,
             began,
             since,
@@ -143,7 +145,7 @@ impl Txn {
     /// so.
     fn protect(&mut self) {
         let at = self.past.unwrap_or(self.began);
-        self.protected.get_or_insert_with(|| self.shared.groups.common.protected.protect(at));
+        self.protected.get_or_insert_with(|| self.gateway.shared.groups.common.protected.protect(at));
     }
 
     /// The place of a group's part; made at its first use.
@@ -171,13 +173,13 @@ impl Txn {
             has_entries: true,
             skipped: Vec::new(),
         };
-        self.parts.push(Part::new(group, view, self.shared.catalog.is_global(group)));
+        self.parts.push(Part::new(group, view, self.gateway.shared.catalog.is_global(group)));
         Ok(self.parts.len() - 1)
     }
 
     fn note_failure(&mut self, e: Error) -> Error {
         if e.is_retry() {
-            self.shared.ages.keep(self.options.session, self.since);
+            self.gateway.ages.keep(self.options.session, self.since);
             self.failed = Some(e.clone());
         }
         e
@@ -188,7 +190,7 @@ impl Txn {
         let e = conflict_error(conflict);
         let mut bytes = conflict.key.as_bytes();
         let Some(index) = meridian_base::key::decode::index(&mut bytes) else { return e };
-        let catalog = self.shared.catalog.active();
+        let catalog = self.gateway.shared.catalog.active();
         let table = catalog.descriptors.values().find_map(|d| match &**d {
             Descriptor::Table(t) if t.indexes.iter().any(|i| i.id == index) => Some(t.name.clone()),
             _ => None,
@@ -200,7 +202,7 @@ impl Txn {
     }
 
     fn is_far(&self, group: GroupId) -> bool {
-        !self.shared.groups.is_primary_near(group)
+        !self.gateway.shared.groups.is_primary_near(group)
     }
 
     /// Counts a transaction that touched other regions.
@@ -208,17 +210,17 @@ impl Txn {
         // GLOBAL rows that were only read are this region's own.
         let is_elsewhere = |p: &Part| self.is_far(p.group) && (!p.is_global || self.global.is_written || p.has_queued());
         if self.parts.iter().any(is_elsewhere) {
-            self.shared.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
+            self.gateway.tally.lock().note(self.options.attempt, self.round_trips, is_committed);
             match is_committed {
-                true => self.shared.groups.common.metrics.committed(self.attempts, self.round_trips),
-                false => self.shared.groups.common.metrics.add(Counter::Aborted),
+                true => self.gateway.shared.groups.common.metrics.committed(self.attempts, self.round_trips),
+                false => self.gateway.shared.groups.common.metrics.add(Counter::Aborted),
             }
         }
     }
 
     /// What it is called in wait queues.
     fn owner(&self) -> Owner {
-        Owner { gateway: self.shared.me(), session: self.options.session, began: self.began, since: self.since }
+        Owner { gateway: self.gateway.shared.me(), session: self.options.session, began: self.began, since: self.since }
     }
 
     /// It has entered the queues of these keys.
@@ -242,13 +244,13 @@ impl Txn {
         });
         let group = part.group;
         for node in &part.queued_at {
-            if *node == self.shared.me() {
-                self.shared.groups.replica(group).into_iter().for_each(|replica| replica.release_keys(owner, &keys));
+            if *node == self.gateway.shared.me() {
+                self.gateway.shared.groups.replica(group).into_iter().for_each(|replica| replica.release_keys(owner, &keys));
                 continue;
             }
             for keys in keys.chunks(KEYS_RELEASED_AT_ONCE) {
-                let (shared, node, keys) = (self.shared.clone(), *node, keys.to_vec());
-                self.shared.spawn(async move {
+                let (shared, node, keys) = (self.gateway.shared.clone(), *node, keys.to_vec());
+                self.gateway.shared.spawn(async move {
                     // If it is lost, the entries end with the transaction.
                     let _ = shared.rpc.call(node, Request::ReleaseKeys { group, owner, keys }, RELEASE_TIMEOUT).await;
                 });
@@ -263,10 +265,10 @@ impl Txn {
         for part in &mut self.parts {
             let group = part.group;
             for node in std::mem::take(&mut part.queued_at) {
-                if node == self.shared.me() {
-                    self.shared.groups.replica(group).into_iter().for_each(|replica| replica.release_locks(owner));
+                if node == self.gateway.shared.me() {
+                    self.gateway.shared.groups.replica(group).into_iter().for_each(|replica| replica.release_locks(owner));
                 } else {
-                    self.shared.spawn(release(self.shared.clone(), node, group, owner));
+                    self.gateway.shared.spawn(release(self.gateway.shared.clone(), node, group, owner));
                 }
             }
         }
@@ -325,7 +327,7 @@ impl Transaction for Txn {
         if let Some(values) = self.reserved_keys(group, keys, columns) {
             return Ok(values);
         }
-        if locking != Locking::None && self.shared.groups.local_primary(group).is_some() {
+        if locking != Locking::None && self.gateway.shared.groups.local_primary(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
                 values.push(self.get(group, key, columns, locking).await?);
@@ -369,7 +371,7 @@ impl Transaction for Txn {
     }
 
     fn locks_elsewhere(&self, group: GroupId) -> bool {
-        self.shared.groups.local_primary(group).is_none()
+        self.gateway.shared.groups.local_primary(group).is_none()
     }
 
     async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {
@@ -435,7 +437,7 @@ impl Transaction for Txn {
         if self.options.read_only || self.options.as_of.is_some() {
             return Err(Error::sql("25006", "cannot write in a read-only transaction"));
         }
-        self.shared.check_room(group, write.value.is_some())?;
+        self.gateway.shared.check_room(group, write.value.is_some())?;
         if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {
             return Err(Error::sql("54000", "index row is too large").detail(format!(
                 "The key has {} bytes; the limit is {}.",
@@ -530,7 +532,7 @@ impl Transaction for Txn {
     }
 
     async fn confirm(&mut self) -> Result<()> {
-        if self.shared.groups.common.bugs.has(PlantedBug::ErrorNotConfirmed) {
+        if self.gateway.shared.groups.common.bugs.has(PlantedBug::ErrorNotConfirmed) {
             return Ok(());
         }
         self.confirm_reads().await
@@ -540,8 +542,8 @@ impl Transaction for Txn {
         let committed = self.commit_everywhere().await;
         self.count(committed.is_ok());
         match &committed {
-            Ok(_) => self.shared.refusals.forget(self.options.session),
-            Err(e) if e.is_retry() => self.shared.ages.keep(self.options.session, self.since),
+            Ok(_) => self.gateway.refusals.forget(self.options.session),
+            Err(e) if e.is_retry() => self.gateway.ages.keep(self.options.session, self.since),
             Err(_) => {}
         }
         self.leave_queues();

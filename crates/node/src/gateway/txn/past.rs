@@ -66,7 +66,7 @@ impl Txn {
         scan: &Scan,
         visitor: &mut dyn RowVisitor,
     ) -> Result<Option<Option<KeyRange>>> {
-        let Some(replica) = self.shared.groups.replica(group).filter(|_| !scan.range.is_empty()) else { return Ok(None) };
+        let Some(replica) = self.gateway.shared.groups.replica(group).filter(|_| !scan.range.is_empty()) else { return Ok(None) };
         let at = self.moment(group).await?;
         self.note_page();
         match replica.visit_past(at, NEAR_PATIENCE, scan, visitor).await {
@@ -88,7 +88,7 @@ impl Txn {
         loop {
             let found = match self.ask_past_near(group, at, &ops).await {
                 Err(e) if e.is_unavailable() => {
-                    self.shared.check_reach(group)?;
+                    self.gateway.shared.check_reach(group)?;
                     self.ask_past_far(group, at, &ops, attempt).await
                 }
                 other => other,
@@ -96,7 +96,7 @@ impl Txn {
             match found {
                 Ok(mut results) => return results.pop().ok_or_else(another_question),
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.shared.groups.forget_route(group);
+                    self.gateway.shared.groups.forget_route(group);
                     crate::membership::ask::backoff(attempt).await;
                     attempt += 1;
                 }
@@ -107,13 +107,13 @@ impl Txn {
 
     async fn ask_past_near(&self, group: GroupId, at: Timestamp, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
         let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
-        if let Some(replica) = self.shared.groups.replica(group) {
+        if let Some(replica) = self.gateway.shared.groups.replica(group) {
             match replica.read_past(at, NEAR_PATIENCE, ops).await {
                 Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
             }
         }
-        for node in self.shared.peers.replicas_near(group) {
+        for node in self.gateway.shared.peers.replicas_near(group) {
             match self.ask_past_of(node, group, at, NEAR_PATIENCE, ops).await {
                 Err(e) if e.is_unavailable() => failure = e,
                 other => return other,
@@ -128,10 +128,10 @@ impl Txn {
         if let Some(AsOf::Bounded { nearest_only: true, .. }) = self.options.as_of {
             return Err(behind());
         }
-        match self.shared.groups.route(group, attempt) {
+        match self.gateway.shared.groups.route(group, attempt) {
             Some(Route::Local(replica)) => replica.read_past(at, PRIMARY_PATIENCE, ops).await,
             Some(Route::Remote(node)) => {
-                self.round_trips += u32::from(!self.shared.rpc.is_near(node));
+                self.round_trips += u32::from(!self.gateway.shared.rpc.is_near(node));
                 self.ask_past_of(node, group, at, PRIMARY_PATIENCE, ops).await
             }
             None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
@@ -147,7 +147,7 @@ impl Txn {
         ops: &[ReadOp],
     ) -> Result<Vec<ReadResult>> {
         let call = Request::ReadPast { group, at, patience, ops: ops.to_vec() };
-        match self.shared.rpc.call(node, call, patience + MESSAGE_TIMEOUT).await? {
+        match self.gateway.shared.rpc.call(node, call, patience + MESSAGE_TIMEOUT).await? {
             Response::ReadPast(results) => Ok(results),
             // It holds no replica any more.
             Response::NotPrimary { .. } => Err(Error::unavailable(format!("node {node} holds no replica of group {group}"))),
@@ -181,21 +181,21 @@ impl Txn {
         if at >= self.options.schema_committed_at {
             return true;
         }
-        let Some(replica) = self.shared.groups.replica(GroupId::CATALOG) else { return false };
-        let now = self.shared.catalog.active();
+        let Some(replica) = self.gateway.shared.groups.replica(GroupId::CATALOG) else { return false };
+        let now = self.gateway.shared.catalog.active();
         let is_same = |then: &Catalog| self.schema.descriptors.iter().all(|d| then.changed_in.get(d) == now.changed_in.get(d));
-        self.shared.catalog.past(&replica.store, at).is_ok_and(|then| is_same(&then))
+        self.gateway.shared.catalog.past(&replica.store, at).is_ok_and(|then| is_same(&then))
     }
 
     async fn negotiate(&mut self, first: GroupId, min: Timestamp, max: Timestamp, nearest_only: bool) -> Result<Timestamp> {
         let groups: Vec<GroupId> = self.groups_in_use(first).into_iter().collect();
-        let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.shared.peers.replicas_near(*g)).collect();
+        let nodes: BTreeSet<NodeId> = groups.iter().flat_map(|g| self.gateway.shared.peers.replicas_near(*g)).collect();
         let deadline = Instant::now() + NEAR_PATIENCE;
         let (mut nodes, mut patience) = (nodes, NEAR_PATIENCE);
         loop {
             let answers = join_all(nodes.iter().map(|node| self.settled_at(*node, &groups, patience))).await;
             let of_group = |i: usize| {
-                let here = self.shared.groups.replica(groups[i]).map(|replica| replica.settled());
+                let here = self.gateway.shared.groups.replica(groups[i]).map(|replica| replica.settled());
                 answers.iter().filter_map(|a| a.get(i).copied().flatten()).chain(here).max()
             };
             let reached = (0..groups.len()).map(|i| of_group(i).unwrap_or(Timestamp::MIN)).min().unwrap_or(min);
@@ -208,7 +208,7 @@ impl Txn {
             let primaries: BTreeSet<NodeId> = primaries.filter_map(|(_, g)| self.primary_elsewhere(*g)).collect();
             if Instant::now() >= deadline && !nearest_only && !primaries.is_subset(&nodes) {
                 (nodes, patience) = (nodes.union(&primaries).copied().collect(), MESSAGE_TIMEOUT);
-                self.round_trips += u32::from(primaries.iter().any(|node| !self.shared.rpc.is_near(*node)));
+                self.round_trips += u32::from(primaries.iter().any(|node| !self.gateway.shared.rpc.is_near(*node)));
                 continue;
             }
             if Instant::now() >= deadline {
@@ -224,14 +224,14 @@ impl Txn {
     }
 
     fn primary_elsewhere(&self, group: GroupId) -> Option<NodeId> {
-        match self.shared.groups.route(group, 0) {
+        match self.gateway.shared.groups.route(group, 0) {
             Some(Route::Remote(node)) => Some(node),
             _ => None,
         }
     }
 
     async fn settled_at(&self, node: NodeId, groups: &[GroupId], patience: Duration) -> Vec<Option<Timestamp>> {
-        match self.shared.rpc.call(node, Request::Settled(groups.to_vec()), patience).await {
+        match self.gateway.shared.rpc.call(node, Request::Settled(groups.to_vec()), patience).await {
             Ok(Response::Settled(settled)) => settled,
             _ => Vec::new(),
         }
@@ -239,7 +239,7 @@ impl Txn {
 
     /// Where the statement's tables have rows.
     fn groups_in_use(&self, first: GroupId) -> BTreeSet<GroupId> {
-        let catalog = self.shared.catalog.active();
+        let catalog = self.gateway.shared.catalog.active();
         let tables = self.schema.descriptors.iter().filter_map(|id| match catalog.descriptors.get(id).map(|d| &**d) {
             Some(Descriptor::Table(table)) => Some(table.groups()),
             _ => None,

@@ -58,10 +58,10 @@ impl Txn {
     ) -> Result<Option<Bytes>> {
         let locking = self.queueing(at, locking);
         if !self.reads_global(&self.parts[at], locking)
-            && let Some(replica) = self.shared.groups.local_primary(self.parts[at].group)
+            && let Some(replica) = self.gateway.shared.groups.local_primary(self.parts[at].group)
         {
             let watch = self.before_wait(at, locking);
-            let me = self.shared.me();
+            let me = self.gateway.shared.me();
             self.note_queue(at, me, locking);
             let part = &mut self.parts[at];
             part.prefetched.clear();
@@ -100,7 +100,7 @@ impl Txn {
     ) -> Result<Vec<Option<Bytes>>> {
         if self.queueing(at, locking) == Locking::None
             && !self.reads_global(&self.parts[at], locking)
-            && let Some(replica) = self.shared.groups.local_primary(self.parts[at].group)
+            && let Some(replica) = self.gateway.shared.groups.local_primary(self.parts[at].group)
         {
             let part = &mut self.parts[at];
             part.prefetched.clear();
@@ -145,7 +145,7 @@ impl Txn {
         let mut found: Vec<(Option<Bytes>, Timestamp)> = values.into_iter().zip(untils).collect();
         if self.is_overlaid(at) {
             for (key, found) in keys.iter().zip(&mut found) {
-                if let Some(newer) = self.shared.overlay.get(group, key, found.1) {
+                if let Some(newer) = self.gateway.overlay.get(group, key, found.1) {
                     self.note_newest(at, newer.version);
                     *found = (newer.value, newer.until);
                 }
@@ -172,7 +172,7 @@ impl Txn {
         let until = *untils.first().ok_or_else(another_question)?;
         let covered = covered(&scan.range, rest.as_ref(), scan.reverse);
         let newer = match self.is_overlaid(at) {
-            true => self.shared.overlay.range(self.parts[at].group, &covered, until),
+            true => self.gateway.overlay.range(self.parts[at].group, &covered, until),
             false => Vec::new(),
         };
         newer.iter().for_each(|(_, newer)| self.note_newest(at, newer.version));
@@ -212,7 +212,7 @@ impl Txn {
             && part.writes.is_empty()
             && self.queueing(at, scan.locking) == Locking::None
             && !self.reads_global(part, scan.locking);
-        let Some(replica) = self.shared.groups.local_primary(group).filter(|_| is_plain) else { return Ok(None) };
+        let Some(replica) = self.gateway.shared.groups.local_primary(group).filter(|_| is_plain) else { return Ok(None) };
         self.note_page();
         let part = &mut self.parts[at];
         part.prefetched.clear();
@@ -243,11 +243,11 @@ impl Txn {
 
     /// Whether reads of this group cost a message, so that fetching ahead pays.
     pub(super) fn is_elsewhere(&self, group: GroupId) -> bool {
-        if self.shared.catalog.is_global(group) {
-            return !self.shared.groups.is_held_here(group);
+        if self.gateway.shared.catalog.is_global(group) {
+            return !self.gateway.shared.groups.is_held_here(group);
         }
-        self.shared.groups.local_primary(group).is_none()
-            && !(self.may_read_at_replicas() && self.shared.groups.is_held_here(group))
+        self.gateway.shared.groups.local_primary(group).is_none()
+            && !(self.may_read_at_replicas() && self.gateway.shared.groups.is_held_here(group))
     }
 
     fn may_read_at_replicas(&self) -> bool {
@@ -281,9 +281,9 @@ impl Txn {
         if !self.is_branch && !self.parts.iter().enumerate().any(is_elsewhere) {
             return None;
         }
-        let (shared, group) = (self.shared.clone(), self.parts[at].group);
+        let (gateway, group) = (self.gateway.clone(), self.parts[at].group);
         let owner = self.owner();
-        self.options.deadlock_timeout.map(|patience| Watch { shared, owner, group, patience })
+        self.options.deadlock_timeout.map(|patience| Watch { gateway, owner, group, patience })
     }
 
     /// A primary is about to be asked for entries.
@@ -297,7 +297,7 @@ impl Txn {
         let waits_or_none = locking.if_busy().is_none_or(|busy| matches!(busy, OnLocked::Wait | OnLocked::Briefly));
         // A replica may lack rows that the transaction has seen at the primary.
         let has_seen_primary = self.parts.iter().any(|p| p.group == group && p.view.snapshot.is_some());
-        waits_or_none && self.may_read_at_replicas() && !has_seen_primary && !self.shared.groups.is_primary_near(group)
+        waits_or_none && self.may_read_at_replicas() && !has_seen_primary && !self.gateway.shared.groups.is_primary_near(group)
     }
 
     /// One read, wherever it belongs.
@@ -341,9 +341,9 @@ impl Txn {
         let part = &self.parts[at];
         let view = ReplicaView { snapshot: part.replica_snapshot, above: self.options.schema_committed_at };
         let ops = std::slice::from_ref(op);
-        let mut answer = self.shared.groups.replica(part.group).and_then(|replica| replica.read_closed(&view, ops).ok());
+        let mut answer = self.gateway.shared.groups.replica(part.group).and_then(|replica| replica.read_closed(&view, ops).ok());
         if answer.is_none() {
-            for node in self.shared.peers.replicas_near(part.group) {
+            for node in self.gateway.shared.peers.replicas_near(part.group) {
                 answer = self.ask_replica_of(node, part.group, view, ops).await;
                 if answer.is_some() {
                     break;
@@ -359,7 +359,7 @@ impl Txn {
 
     async fn ask_replica_of(&self, node: NodeId, group: GroupId, view: ReplicaView, ops: &[ReadOp]) -> Option<ReplicaAnswer> {
         let call = Request::ReadReplica { group, view, ops: ops.to_vec() };
-        match self.shared.rpc.call(node, call, REPLICA_TIMEOUT).await {
+        match self.gateway.shared.rpc.call(node, call, REPLICA_TIMEOUT).await {
             Ok(Response::ReadReplica(answer)) => Some(answer),
             _ => None,
         }
@@ -372,14 +372,14 @@ impl Txn {
         let ops = vec![op];
         let mut attempt = 0;
         loop {
-            self.shared.check_reach(group)?;
+            self.gateway.shared.check_reach(group)?;
             let asked = Instant::now();
-            let answer = match self.shared.groups.route(group, attempt) {
+            let answer = match self.gateway.shared.groups.route(group, attempt) {
                 Some(Route::Local(replica)) => {
-                    self.note_queue(at, self.shared.me(), locking);
+                    self.note_queue(at, self.gateway.shared.me(), locking);
                     let part = &mut self.parts[at];
                     let before = part.view.snapshot;
-                    let answer = replica.read(self.shared.me(), &mut part.view, &ops).await;
+                    let answer = replica.read(self.gateway.shared.me(), &mut part.view, &ops).await;
                     if before.is_some() && before != part.view.snapshot {
                         part.prefetched.clear();
                     }
@@ -399,7 +399,7 @@ impl Txn {
                     return answer.results.pop().ok_or_else(another_question);
                 }
                 Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.shared.groups.forget_route(group);
+                    self.gateway.shared.groups.forget_route(group);
                     crate::membership::ask::backoff(attempt).await;
                     attempt += 1;
                 }
@@ -409,7 +409,7 @@ impl Txn {
     }
 
     async fn ask_primary_at(&mut self, node: NodeId, at: usize, ops: &[ReadOp], locking: Locking) -> Result<ReadAnswer> {
-        self.round_trips += u32::from(!self.shared.rpc.is_near(node));
+        self.round_trips += u32::from(!self.gateway.shared.rpc.is_near(node));
         self.note_queue(at, node, locking);
         let part = &mut self.parts[at];
         let has_entries = locking != Locking::None || part.view.entries.len() <= ENTRIES_SENT_MAX;
@@ -418,7 +418,7 @@ impl Txn {
         let group = part.group;
         let call = Request::Read { group, view, ops: ops.to_vec() };
         let answer = match locking {
-            Locking::None => self.shared.rpc.call(node, call, CALL_TIMEOUT).await?,
+            Locking::None => self.gateway.shared.rpc.call(node, call, CALL_TIMEOUT).await?,
             _ => self.wait_at(node, group, call).await?,
         };
         let part = &mut self.parts[at];
@@ -427,7 +427,7 @@ impl Txn {
                 part.moved(answer.snapshot, answer.is_settled);
                 Ok(answer)
             }
-            Response::NotPrimary { hint } => Err(self.shared.groups.not_primary_there(part.group, node, hint)),
+            Response::NotPrimary { hint } => Err(self.gateway.shared.groups.not_primary_there(part.group, node, hint)),
             _ => Err(another_question()),
         }
     }
@@ -439,15 +439,15 @@ impl Txn {
     /// forgotten it, or is none any more, would never answer.
     async fn wait_at(&self, node: NodeId, group: GroupId, call: Request) -> Result<Response> {
         let waiter = self.owner();
-        let mut answer = pin!(self.shared.rpc.call(node, call, WAIT_FOR_ROWS_MAX));
+        let mut answer = pin!(self.gateway.shared.rpc.call(node, call, WAIT_FOR_ROWS_MAX));
         let mut is_missed = false;
         loop {
             if let Ok(answer) = tokio::time::timeout(LOOK_INTERVAL, &mut answer).await {
                 return answer;
             }
-            let ahead = self.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await;
+            let ahead = self.gateway.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await;
             let waits = match ahead {
-                Ok(Response::NotPrimary { hint }) => return Err(self.shared.groups.not_primary_there(group, node, hint)),
+                Ok(Response::NotPrimary { hint }) => return Err(self.gateway.shared.groups.not_primary_there(group, node, hint)),
                 Ok(Response::Owners(owners)) => !owners.is_empty(),
                 _ => false,
             };

@@ -191,7 +191,7 @@ impl Txn {
         }
         // One group's primary reads at one snapshot, and needs no reservation.
         if script.len() > 1 {
-            self.shared.scripts.put(self.options.session, script);
+            self.gateway.scripts.put(self.options.session, script);
         }
     }
 
@@ -199,13 +199,13 @@ impl Txn {
     /// that.
     pub(super) async fn reserve(&mut self) -> Result<()> {
         self.may_reserve = false;
-        let Some(script) = self.shared.scripts.take(self.options.session) else { return Ok(()) };
+        let Some(script) = self.gateway.scripts.take(self.options.session) else { return Ok(()) };
         let targets: usize = script.values().map(Footprint::len).sum();
         if targets > limits::RESERVED_TARGETS_MAX {
             return Err(too_large(format!("{targets} keys and ranges; the limit is {}.", limits::RESERVED_TARGETS_MAX)));
         }
-        script.iter().try_for_each(|(group, _)| self.shared.check_reach(*group))?;
-        self.shared.groups.common.metrics.add(Counter::ReservingReads);
+        script.iter().try_for_each(|(group, _)| self.gateway.shared.check_reach(*group))?;
+        self.gateway.shared.groups.common.metrics.add(Counter::ReservingReads);
         let id = self.new_id();
         let slice = |footprint: &Footprint| CommitRequest {
             id,
@@ -224,9 +224,9 @@ impl Txn {
                 Ok(())
             }
             Err(e) => {
-                self.shared.groups.common.metrics.add(Counter::ReservingReadsRefused);
+                self.gateway.shared.groups.common.metrics.add(Counter::ReservingReadsRefused);
                 if e.is_retry() {
-                    self.shared.scripts.put(self.options.session, script);
+                    self.gateway.scripts.put(self.options.session, script);
                 }
                 Err(self.note_failure(e))
             }
@@ -287,7 +287,7 @@ impl Txn {
                 false => Err(self.note_failure(Error::retry("could not serialize access: concurrent write to a GLOBAL table"))),
             };
         }
-        self.shared.groups.common.metrics.add(Counter::ReservingReadsMissed);
+        self.gateway.shared.groups.common.metrics.add(Counter::ReservingReadsMissed);
         self.note_script();
         let e = Error::retry("could not serialize access: the query has read something that was not reserved");
         Err(self.note_failure(e))

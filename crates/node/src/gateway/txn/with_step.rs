@@ -49,7 +49,7 @@ impl Txn {
             self.learn_own(slice.group, &slice.request.writes, at);
         }
         self.count(true);
-        self.shared.refusals.forget(self.options.session);
+        self.gateway.refusals.forget(self.options.session);
     }
 
     /// These groups refused it. The error.

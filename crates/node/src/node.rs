@@ -3,9 +3,9 @@
 use crate::answers::NodeHandler;
 use crate::catalog::CatalogCache;
 use crate::catalog::rows::{Meta, change_rows, meta_key, node_key, row};
-use crate::gateway::delivery::work_loop;
 use crate::gateway::env::Env;
 use crate::gateway::txn::{Protocol, Tally};
+use crate::gateway::work::work_loop;
 use crate::gateway::{Gateway, Sessions};
 use crate::local::lifecycle::Lifecycle;
 use crate::local::room::{self, Room, RoomOptions};

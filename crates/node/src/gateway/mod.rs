@@ -10,6 +10,7 @@ pub mod env;
 pub(crate) mod global;
 pub(crate) mod in_doubt;
 pub mod txn;
+pub(crate) mod work;
 
 use crate::local::lock::RwLock;
 use crate::membership::shared::Shared;

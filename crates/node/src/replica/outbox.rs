@@ -1,5 +1,5 @@
 //! What replicas want done outside their lock: messages of the commit protocol to send, slices to
-//! certify, outcomes to log. `crate::gateway::delivery` does it.
+//! certify, outcomes to log. `crate::gateway::work` does it.
 
 use meridian_base::{BallotMessage, GroupId, NodeId, Peer, Target, Timestamp, TxnId, limits};
 use std::sync::Arc;

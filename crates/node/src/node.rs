@@ -57,7 +57,8 @@ pub struct NodeConfig {
     /// Where clients connect; told to others, served by `server`.
     pub sql_addr: String,
     /// Nodes of the cluster, for a node whose directory is empty: it joins them, or founds the
-    /// cluster with them (see [`crate::membership::founding`]). Without others it founds a cluster by itself.
+    /// cluster with them (see [`crate::membership::founding`]). Without others it founds a cluster
+    /// by itself.
     pub join: Vec<String>,
     /// For so long a node that founds a cluster listens first whether somebody takes it for a
     /// member of one.

@@ -40,8 +40,8 @@ pub fn init_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<()
     command(runtime, addr, Request::Init)
 }
 
-/// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::membership::clocks`]).
-/// Asks a node for the others.
+/// Moves the clocks of a cluster ahead to where its groups' promises end (see
+/// [`crate::membership::clocks`]). Asks a node for the others.
 pub fn accept_clock_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<Accepted>> {
     async move {
         let nodes = status_of(runtime.clone(), addr).await?;

@@ -1,5 +1,5 @@
-//! Calls for the coordinator of schema steps ([`crate::schema::coordinator`]), while it runs on this
-//! node.
+//! Calls for the coordinator of schema steps ([`crate::schema::coordinator`]), while it runs on
+//! this node.
 
 use crate::transport::wire::{Changed, NodeRecord, Slice, Standing, StepWait};
 use meridian_base::{Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId};

@@ -51,8 +51,8 @@ fn stale_base() -> Error {
 pub struct Env(pub(crate) Arc<Gateway>);
 
 impl Env {
-    /// Has a step made, or learns that it never will be: see [`crate::schema::coordinator`]. One id for as long as
-    /// it takes.
+    /// Has a step made, or learns that it never will be: see [`crate::schema::coordinator`]. One id
+    /// for as long as it takes.
     async fn ask_coordinator(&self, base: SchemaVersion, change: &CatalogChange, with: &[Slice]) -> Result<Changed> {
         let shared = &self.0.shared;
         shared.check_homes_reach(change)?;

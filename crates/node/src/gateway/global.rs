@@ -10,9 +10,9 @@
 //!
 //! takes place at `b = r + max_offset`, `r` the gateway's clock, at the nearest replica: nothing at
 //! or below `b` may appear there any more. Whatever was acknowledged anywhere before the read began
-//! is at or below `b`, if clocks differ by at most `max_offset`. (A machine that was suspended finds
-//! its clock where it was: once the clock has stepped, no read begins.) A version above `r` is
-//! *uncertain*: its writer may still be waiting for its time, and so does the reader (*commit
+//! is at or below `b`, if clocks differ by at most `max_offset`. (A machine that was suspended
+//! finds its clock where it was: once the clock has stepped, no read begins.) A version above `r`
+//! is *uncertain*: its writer may still be waiting for its time, and so does the reader (*commit
 //! wait*), so that whoever reads after it, wherever, finds the version below its own `b`. All reads
 //! of a transaction are at one `b`: together they are one snapshot.
 //!

@@ -1,5 +1,5 @@
-//! What a node does for the sessions of its clients: transactions ([`txn`]), and the node as SQL sees
-//! it ([`env`]).
+//! What a node does for the sessions of its clients: transactions ([`txn`]), and the node as SQL
+//! sees it ([`env`]).
 //!
 //! ```text
 //! sql::Session ──Environment──▶ env ──▶ txn ──▶ a replica here, or a call of another node

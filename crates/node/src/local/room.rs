@@ -19,9 +19,9 @@
 //! whether it, or too many of the voters, have no room. A primary refuses nothing: what comes
 //! within the second that the news takes has its place in the free space.
 //!
-//! Leadership moves away from a node without room ([`crate::membership::placement`]), so as long as a quorum has
-//! room, writes go on there. A follower goes on with its reserve; when that is used up its log
-//! waits (`raft::NodeLog::waits_for_room`), and the others go on without it.
+//! Leadership moves away from a node without room ([`crate::membership::placement`]), so as long as
+//! a quorum has room, writes go on there. A follower goes on with its reserve; when that is used up
+//! its log waits (`raft::NodeLog::waits_for_room`), and the others go on without it.
 
 use meridian_base::GroupId;
 use meridian_base::runtime::{Runtime, Space};

@@ -7,7 +7,8 @@
 //! the last one, so a primary that said what it waits for is heard.
 //!
 //! A question may therefore be answered twice. Whoever asks in this way makes it harmless: by an id
-//! ([`crate::schema::coordinator`]), by a number (schema grants), or because asking again changes nothing.
+//! ([`crate::schema::coordinator`]), by a number (schema grants), or because asking again changes
+//! nothing.
 
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
@@ -32,9 +33,9 @@ pub(crate) trait Ask: Send + Sync {
     fn answer(response: Response) -> Option<Self::Answer>;
     /// This node's own answer, as the primary.
     fn here(&self, shared: &Arc<Shared>, replica: &Arc<Replica>) -> impl Future<Output = Result<Self::Answer>> + Send;
-    /// Whether the question is dropped when the group is lost ([`crate::membership::reach`]): one whose answer
-    /// is of no use later, and which changes nothing. What may have been done already has to be
-    /// asked for.
+    /// Whether the question is dropped when the group is lost ([`crate::membership::reach`]): one
+    /// whose answer is of no use later, and which changes nothing. What may have been done already
+    /// has to be asked for.
     const IS_DROPPED: bool = false;
     /// Whether another node may be asked. Two nodes that take each other for the primary must not
     /// pass a question to and fro.

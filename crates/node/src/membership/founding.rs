@@ -23,8 +23,8 @@
 //! candidate that is not given every pledge gives up and stands again a random time later.
 //!
 //! A process that was told of nobody founds a cluster by itself, at once. A process that somebody
-//! takes for a member of a cluster ([`crate::transport::rpc::Claim`]) founds nothing: the directory that was
-//! here before belonged to it.
+//! takes for a member of a cluster ([`crate::transport::rpc::Claim`]) founds nothing: the directory
+//! that was here before belonged to it.
 //!
 //! **An operator** can have a cluster founded although some do not answer (`meridian init`); all
 //! that do answer must still pledge themselves.

@@ -1,10 +1,10 @@
 //! Where replicas and leadership belong.
 //!
 //! A group's primary compares the group's members with what `placement` wants and changes them one
-//! step at a time; it hands leadership to the home region when it finds itself elsewhere. A node that
-//! is silent for a moment keeps its replicas; one that stays silent
-//! ([`DEAD_AFTER_DEFAULT`](crate::membership::peers::DEAD_AFTER_DEFAULT)), is decommissioned, or has
-//! lost its directory ([`Standing::Lost`]), loses them to others.
+//! step at a time; it hands leadership to the home region when it finds itself elsewhere. A node
+//! that is silent for a moment keeps its replicas; one that stays silent
+//! ([`DEAD_AFTER_DEFAULT`](crate::membership::peers::DEAD_AFTER_DEFAULT)), is decommissioned, or
+//! has lost its directory ([`Standing::Lost`]), loses them to others.
 
 use crate::local::room::Left;
 use crate::membership::shared::Shared;

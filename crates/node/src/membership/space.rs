@@ -1,5 +1,5 @@
-//! The node looks at the room on its disk ([`crate::local::room`]), and says what that means for the
-//! groups that it leads.
+//! The node looks at the room on its disk ([`crate::local::room`]), and says what that means for
+//! the groups that it leads.
 
 use crate::local::room::{Left, PARTS, RESERVE_FILE, RoomOptions, kept};
 use crate::membership::shared::Shared;

@@ -113,9 +113,9 @@ impl Replica {
             }
     }
 
-    /// Several reads of GLOBAL rows (`crate::gateway::global`). Waits until nothing may appear at or below
-    /// the snapshot any more, not longer than `patience`; then `Unavailable`, and the gateway asks
-    /// elsewhere.
+    /// Several reads of GLOBAL rows (`crate::gateway::global`). Waits until nothing may appear at
+    /// or below the snapshot any more, not longer than `patience`; then `Unavailable`, and the
+    /// gateway asks elsewhere.
     pub(crate) async fn read_global(&self, view: &GlobalView, patience: Duration, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         let deadline = Instant::now() + patience.min(PAST_PATIENCE_MAX);
         while !self.may_read_global(view, ops)? {

@@ -1,9 +1,10 @@
 //! A term of leadership: what a replica has while it leads its group, and at no other time.
 //!
-//! [`Replica`](crate::replica::Replica) makes a [`Term`] when its group's log has made it leader and
-//! all earlier entries are applied, and drops it when the term ends. Dropping it tells everybody who
-//! waits for something of this term (the channels close, and the waiters ask the next primary), and
-//! takes back what the lock-free paths see ([`FastPath`]). A new term starts from the log.
+//! [`Replica`](crate::replica::Replica) makes a [`Term`] when its group's log has made it leader
+//! and all earlier entries are applied, and drops it when the term ends. Dropping it tells
+//! everybody who waits for something of this term (the channels close, and the waiters ask the next
+//! primary), and takes back what the lock-free paths see ([`FastPath`]). A new term starts from the
+//! log.
 
 use bytes::Bytes;
 use futures::FutureExt;

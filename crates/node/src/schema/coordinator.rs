@@ -851,9 +851,9 @@ fn gateways(shared: &Shared) -> Vec<NodeId> {
 }
 
 /// Once every group knows the version or has no lease any more: waits until every node plans with
-/// it, or plans nothing until it has heard of it (see [`crate::membership::freshness`]). A name that was
-/// acknowledged exists is found everywhere. (What is committed is safe without this, by the schema
-/// lease; but «does not exist» is an answer that no group certifies.)
+/// it, or plans nothing until it has heard of it (see [`crate::membership::freshness`]). A name
+/// that was acknowledged exists is found everywhere. (What is committed is safe without this, by
+/// the schema lease; but «does not exist» is an answer that no group certifies.)
 async fn await_gateways(shared: &Arc<Shared>, version: SchemaVersion, told: &BTreeSet<NodeId>) {
     let unaware = gateways(shared).into_iter().filter(|n| !told.contains(n)).count();
     if unaware > 0 {

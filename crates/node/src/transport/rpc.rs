@@ -115,7 +115,8 @@ pub struct Claim {
 
 struct Peer {
     id: NodeId,
-    /// Where the catalog says that it is, or the copy of its addresses ([`crate::membership::address_book`]).
+    /// Where the catalog says that it is, or the copy of its addresses
+    /// ([`crate::membership::address_book`]).
     recorded: RwLock<String>,
     /// Where it was found instead ([`Rpc::find`]). The next address that is recorded takes its
     /// place.

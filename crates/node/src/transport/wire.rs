@@ -226,7 +226,8 @@ pub enum Request {
         owner: Owner,
         keys: Vec<Key>,
     },
-    /// For a node that the sender does not reach, while the receiver does ([`crate::membership::reach`]).
+    /// For a node that the sender does not reach, while the receiver does
+    /// ([`crate::membership::reach`]).
     Relay {
         to: NodeId,
         /// How long the sender waits.
@@ -706,7 +707,8 @@ pub struct Ping {
     pub holds: Vec<GroupId>,
     /// The newest version that may have been acknowledged, if a primary at the sender's knows.
     pub certified: Option<SchemaVersion>,
-    /// The oldest moment that transactions at the sender may still read (see [`crate::local::protected`]).
+    /// The oldest moment that transactions at the sender may still read (see
+    /// [`crate::local::protected`]).
     pub protected: Timestamp,
     /// Whom the sender hears both ways: they have answered it a moment ago.
     pub hears: Vec<NodeId>,

@@ -1,5 +1,5 @@
-//! What is done to the replicas on this node beside the log: flushing, and garbage collection of old
-//! versions and of whole indexes ([`sweep`]).
+//! What is done to the replicas on this node beside the log: flushing, and garbage collection of
+//! old versions and of whole indexes ([`sweep`]).
 
 mod sweep;
 

@@ -1,8 +1,8 @@
 //! Garbage collection of whole indexes: mark and sweep.
 //!
 //! A schema change that drops, truncates or moves a table, or gives up an index or a transaction
-//! block, only removes index ids from the catalog. The keys of these indexes stay in the store. Each
-//! node determines which indexes are unreachable, and removes them from its own replicas:
+//! block, only removes index ids from the catalog. The keys of these indexes stay in the store.
+//! Each node determines which indexes are unreachable, and removes them from its own replicas:
 //!
 //! - *Mark.* The catalog names indexes: of tables and sequences, at all stages of a schema change,
 //!   and those that transaction blocks have reserved

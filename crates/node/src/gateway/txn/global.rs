@@ -1,6 +1,6 @@
-//! GLOBAL rows in a transaction (`crate::gateway::global`): read at one snapshot `max_offset` ahead of the
-//! clock, certified by the participants of the transaction wherever they are, and waited for when
-//! they belong to the near future.
+//! GLOBAL rows in a transaction (`crate::gateway::global`): read at one snapshot `max_offset` ahead
+//! of the clock, certified by the participants of the transaction wherever they are, and waited for
+//! when they belong to the near future.
 //!
 //! | the transaction | what its GLOBAL entries take |
 //! | --- | --- |

@@ -13,12 +13,12 @@ use crate::local::timing::Timing;
 use crate::membership::address_book;
 use crate::membership::clocks;
 use crate::membership::departure;
-use crate::membership::departures::Departures;
+use crate::membership::directory::Directory;
 use crate::membership::founding::{Hindrance, Newcoming, Notice, starting};
-use crate::membership::holdings::Holdings;
 use crate::membership::identity::{self, Identity};
 use crate::membership::lost::{self};
 use crate::membership::peers::DEAD_AFTER_DEFAULT;
+use crate::membership::peers::Peers;
 use crate::membership::pings;
 use crate::membership::placement::{self, successor};
 use crate::membership::registering::{announce, meet_members};
@@ -26,6 +26,7 @@ use crate::membership::shared::Shared;
 use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
 use crate::replica::common::Common;
+use crate::replica::groups::Groups;
 use crate::replica::outbox::Outbox;
 use crate::schema::coordinator::coordinate;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
@@ -152,10 +153,8 @@ impl Node {
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
         identity::check_data(&runtime, known.as_ref(), &log, &store)?;
-        let departures = Departures::load(&runtime)?;
-        let holdings = Holdings::load(&runtime)?;
-        let held = holdings.all().difference(&departures.left()).copied().collect();
-        identity::check_holdings(&runtime, held, &log, &store)?;
+        let directory = Directory::load(&runtime)?;
+        identity::check_holdings(&runtime, directory.held(), &log, &store)?;
         let (outbox, work) = Outbox::new();
         let common = Common {
             life: Lifecycle::new(runtime.random(), rpc.tasks.clone()),
@@ -172,16 +171,9 @@ impl Node {
             bugs: config.bugs,
             ballot_bugs: config.ballot_bugs,
         };
-        let shared = Shared::new(
-            Arc::new(common),
-            rpc,
-            catalog,
-            config.place.clone(),
-            addr.clone(),
-            config.dead_after,
-            departures,
-            holdings,
-        );
+        let peers = Peers::new(common.life.clone(), rpc.clone(), config.place.clone(), addr.clone(), config.dead_after);
+        let groups = Groups::new(Arc::new(common), rpc.clone(), catalog.clone(), config.place.region.clone());
+        let shared = Shared::new(rpc, catalog, groups, peers, directory);
         let serving = Arc::downgrade(&shared);
         shared.groups.common.store.on_damage(move |e| {
             if let Some(shared) = serving.upgrade() {

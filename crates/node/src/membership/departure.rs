@@ -43,14 +43,14 @@ impl Shared {
     /// The replica that a message of the consensus protocol is for. A node learns that it is to
     /// hold a replica by being talked to.
     pub(crate) async fn addressed(self: &Arc<Self>, group: GroupId, from: NodeId, message: &Bytes) -> Result<Arc<Replica>> {
-        if self.departures.going.lock().contains(&group) {
+        if self.directory.departures.going.lock().contains(&group) {
             return Err(Error::unavailable(format!("the replica of group {group} is leaving this node")));
         }
         let claim = raft::Group::claim(message)?;
         if let Some(claim) = claim {
             self.check_claim(claim, from)?;
         }
-        let Some(departure) = self.departures.get(group) else {
+        let Some(departure) = self.directory.departures.get(group) else {
             if group != GroupId::CATALOG && self.groups.replica(group).is_none() && self.catalog.group(group).is_none() {
                 // What the replica is to be depends on the group's descriptor.
                 return Err(Error::unavailable(format!("group {group} is not known here yet")));
@@ -64,7 +64,7 @@ impl Shared {
             if is_vote || self.catalog.group(group).is_none() {
                 return Err(refused());
             }
-            self.departures.set(&self.runtime, group, Departure { is_back: true, ..departure }).await?;
+            self.directory.departures.set(&self.runtime, group, Departure { is_back: true, ..departure }).await?;
         }
         let replica = ensure_replica(self, group).await?;
         if is_vote && replica.raft().last_position().index < departure.last {
@@ -90,11 +90,11 @@ impl Shared {
 /// Makes good what a crash cut short. The groups that this node holds no replica of, whatever its
 /// files say.
 pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
-    let left = shared.departures.left();
+    let left = shared.directory.departures.left();
     for group in &left {
         shared.groups.common.store.drop_group(*group)?;
         shared.groups.common.log.forget(*group).await?;
-        shared.holdings.remove(&shared.runtime, *group).await?;
+        shared.directory.holdings.remove(&shared.runtime, *group).await?;
     }
     Ok(left)
 }
@@ -126,7 +126,7 @@ async fn note_holdings(shared: &Arc<Shared>) -> Result<()> {
     let _making = shared.groups.making.lock().await;
     let replicas = shared.groups.all();
     let filled = replicas.iter().filter(|r| r.raft().last_position().index > 0).map(|r| r.id);
-    shared.holdings.add(&shared.runtime, filled).await
+    shared.directory.holdings.add(&shared.runtime, filled).await
 }
 
 /// Whether the group is gone, or its primary says that this node is no member.
@@ -147,28 +147,28 @@ async fn is_superfluous(shared: &Arc<Shared>, group: GroupId) -> bool {
 /// Deletes a replica, unless it has become a member after all.
 async fn depart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     let group = replica.id;
-    shared.departures.going.lock().insert(group);
+    shared.directory.departures.going.lock().insert(group);
     let done = match is_superfluous(shared, group).await {
         true => delete(shared, replica).await,
         false => Ok(()),
     };
-    shared.departures.going.lock().remove(&group);
+    shared.directory.departures.going.lock().remove(&group);
     done
 }
 
 async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     let group = replica.id;
     let _making = shared.groups.making.lock().await;
-    let before = shared.departures.get(group).map_or(0, |d| d.last);
+    let before = shared.directory.departures.get(group).map_or(0, |d| d.last);
     let last = replica.raft().last_position().index.max(before);
     tracing::info!("{}: the replica of {group} leaves", shared.me());
     replica.retire();
     shared.groups.remove(group);
     replica.raft().shutdown().await;
-    shared.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
+    shared.directory.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
     shared.groups.common.store.drop_group(group)?;
     shared.groups.common.log.forget(group).await?;
-    shared.holdings.remove(&shared.runtime, group).await
+    shared.directory.holdings.remove(&shared.runtime, group).await
 }
 
 /// A group whose voters are in several regions wants longer timeouts, and its survival goal may

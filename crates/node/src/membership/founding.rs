@@ -91,7 +91,7 @@ impl Shared {
         if alone {
             state.stand(self.runtime.random());
         }
-        *self.founding.state.lock().await = Some(state);
+        *self.directory.founding.state.lock().await = Some(state);
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl Shared {
 
     /// Answers a process that has no identity.
     pub(crate) async fn mustered(&self, from: &Newcomer, ask: Ask) -> Result<Mustered> {
-        let mut state = self.founding.state.lock().await;
+        let mut state = self.directory.founding.state.lock().await;
         // After the lock: whoever was founding has an identity by then.
         if self.me() != NodeId(0) {
             return Ok(Mustered::Member { cluster: self.rpc.cluster(), node: self.me() });
@@ -126,7 +126,7 @@ impl Shared {
             let cluster = self.rpc.cluster();
             return Err(refused(&format!("this node is {} of cluster {cluster:032x} already", self.me())));
         }
-        let operator = self.founding.operator.lock().clone();
+        let operator = self.directory.founding.operator.lock().clone();
         let Some(operator) = operator else { return Err(Error::unavailable("this process has just started")) };
         let (reply, answer) = oneshot::channel();
         let busy = || Error::unavailable("this process is busy joining or founding a cluster");
@@ -157,7 +157,7 @@ impl Newcoming<'_> {
     pub async fn identity(&self) -> Result<Identity> {
         self.shared.rpc.identify(0, NodeId(0), Place::default(), "");
         let (operator, mut wishes) = mpsc::channel(1);
-        *self.shared.founding.operator.lock() = Some(operator);
+        *self.shared.directory.founding.operator.lock() = Some(operator);
         let begun = Instant::now();
         let mut notice = Notice::default();
         loop {
@@ -204,7 +204,7 @@ impl Newcoming<'_> {
     /// Asks everybody that this process was told of, and the candidate that it is pledged to.
     async fn ask_everybody(&self) -> Vec<Heard> {
         let mut addrs = self.others.clone();
-        let state = self.shared.founding.state.lock().await.clone();
+        let state = self.shared.directory.founding.state.lock().await.clone();
         addrs.extend(state.and_then(|s| s.pledge).map(|p| p.to.addr).filter(|addr| !self.others.contains(addr)));
         let asked = addrs.into_iter().map(|addr| async move {
             let answer = self.ask(&addr, Ask::Who).await;
@@ -214,7 +214,7 @@ impl Newcoming<'_> {
     }
 
     async fn me(&self) -> Result<Newcomer> {
-        let state = self.shared.founding.state.lock().await;
+        let state = self.shared.directory.founding.state.lock().await;
         state.as_ref().map(|s| s.me.clone()).ok_or_else(|| Error::internal("this process has an identity"))
     }
 
@@ -254,7 +254,7 @@ impl Newcoming<'_> {
     }
 
     async fn become_member(&self, identity: Identity) -> Result<()> {
-        let mut state = self.shared.founding.state.lock().await;
+        let mut state = self.shared.directory.founding.state.lock().await;
         identity::save(&self.shared.runtime, identity).await?;
         self.shared.set_identity(identity);
         *state = None;
@@ -297,11 +297,11 @@ impl Newcoming<'_> {
 
     /// Whether the candidate that this process is pledged to still stands.
     async fn settle_pledge(&self) -> Result<()> {
-        let pledge = self.shared.founding.state.lock().await.as_ref().and_then(|s| s.pledge.clone());
+        let pledge = self.shared.directory.founding.state.lock().await.as_ref().and_then(|s| s.pledge.clone());
         let Some(pledge) = pledge else { return Ok(()) };
         let answer = self.ask(&pledge.to.addr, Ask::IsOver { candidacy: pledge.candidacy }).await;
         if let Ok(Mustered::Over(true)) = answer
-            && let Some(state) = &mut *self.shared.founding.state.lock().await
+            && let Some(state) = &mut *self.shared.directory.founding.state.lock().await
         {
             state.release(&pledge);
             self.shared.save_founding(state).await?;
@@ -314,7 +314,7 @@ impl Newcoming<'_> {
     async fn stand(&self, others: &[String]) -> Result<std::result::Result<Identity, String>> {
         let candidacy = self.shared.runtime.random();
         {
-            let mut state = self.shared.founding.state.lock().await;
+            let mut state = self.shared.directory.founding.state.lock().await;
             let Some(state) = &mut *state else { return Err(Error::internal("this process has an identity")) };
             if !state.stand(candidacy) {
                 let to = state.pledge.as_ref().map(|p| p.to.addr.clone()).unwrap_or_default();
@@ -336,7 +336,7 @@ impl Newcoming<'_> {
             refusal = self.shared.rpc.claimed(CLAIM_HOLDS).map(|claim| claimed(&claim));
         }
         if let Some(why) = refusal {
-            if let Some(state) = &mut *self.shared.founding.state.lock().await {
+            if let Some(state) = &mut *self.shared.directory.founding.state.lock().await {
                 state.give_up();
             }
             return Ok(Err(why));

@@ -6,6 +6,7 @@ pub(crate) mod ask;
 pub(crate) mod clocks;
 pub(crate) mod departure;
 pub(crate) mod departures;
+pub(crate) mod directory;
 pub(crate) mod doubt;
 pub(crate) mod founding;
 pub(crate) mod freshness;

@@ -1,66 +1,65 @@
-//! What all parts of a node share: who it is, its replicas, and where the primaries are.
+//! What the rooms below have to offer, for those above: who this node is, its replicas, who else is
+//! there, and the catalog. Each field is a service of its own, which knows nothing of this one.
 
 use crate::catalog::CatalogCache;
+use crate::catalog::steps::Inbox;
 use crate::local::lifecycle::Lifecycle;
+use crate::membership::directory::Directory;
 use crate::membership::freshness::Freshness;
+use crate::membership::identity::Identity;
+use crate::membership::offsets::Clocks;
 use crate::membership::peers::Peers;
-use crate::replica::common::Common;
 use crate::replica::groups::Groups;
-use crate::transport::rpc::{Place, Rpc};
+use crate::transport::rpc::Rpc;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Error, NodeId};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The node behind sessions, calls and background tasks.
-pub struct Shared {
+pub(crate) struct Shared {
     /// Who it is, and how it ends.
     pub(crate) life: Arc<Lifecycle>,
-    pub clock: Arc<Clock>,
-    pub rpc: Arc<Rpc>,
-    pub catalog: Arc<CatalogCache>,
+    pub(crate) clock: Arc<Clock>,
+    /// The way to other nodes.
+    pub(crate) rpc: Arc<Rpc>,
+    pub(crate) catalog: Arc<CatalogCache>,
+    /// Its replicas, and where the primaries are.
     pub(crate) groups: Arc<Groups>,
+    /// Who else is there.
     pub(crate) peers: Peers,
+    /// Whether the copy of the catalog may be planned with.
     pub(crate) freshness: Freshness,
-    pub(crate) clocks: crate::membership::offsets::Clocks,
+    /// How far other clocks are from this node's.
+    pub(crate) clocks: Clocks,
     /// Calls for the coordinator of schema steps.
-    pub(crate) steps: crate::catalog::steps::Inbox,
-    /// Groups that this node has left.
-    pub(crate) departures: crate::membership::departures::Departures,
-    /// Groups that this node holds a replica of, whatever its files say.
-    pub(crate) holdings: crate::membership::holdings::Holdings,
-    /// What this process answers while it has no identity.
-    pub(crate) founding: crate::membership::pledges::Founding,
+    pub(crate) steps: Inbox,
+    /// What its files say.
+    pub(crate) directory: Directory,
     /// The last to be dropped: the data directory is let go when the store is closed.
-    pub runtime: Arc<dyn Runtime>,
+    pub(crate) runtime: Arc<dyn Runtime>,
 }
 
 impl Shared {
     pub(crate) fn new(
-        common: Arc<Common>,
         rpc: Arc<Rpc>,
         catalog: Arc<CatalogCache>,
-        place: Place,
-        addr: String,
-        dead_after: Duration,
-        departures: crate::membership::departures::Departures,
-        holdings: crate::membership::holdings::Holdings,
+        groups: Arc<Groups>,
+        peers: Peers,
+        directory: Directory,
     ) -> Arc<Shared> {
-        let groups = Groups::new(common.clone(), rpc.clone(), catalog.clone(), place.clone());
+        let common = &groups.common;
         Arc::new(Shared {
             life: common.life.clone(),
-            runtime: common.runtime.clone(),
             clock: common.clock.clone(),
-            peers: Peers::new(common.life.clone(), rpc.clone(), place, addr, dead_after),
+            runtime: common.runtime.clone(),
             rpc,
             freshness: Freshness::new(catalog.clone(), groups.clone()),
-            groups,
             catalog,
+            groups,
+            peers,
             clocks: Default::default(),
             steps: Default::default(),
-            departures,
-            holdings,
-            founding: Default::default(),
+            directory,
         })
     }
 
@@ -80,13 +79,13 @@ impl Shared {
     }
 
     /// From now on this node is this one.
-    pub(crate) fn set_identity(&self, identity: crate::membership::identity::Identity) {
+    pub(crate) fn set_identity(&self, identity: Identity) {
         self.rpc.identify(identity.cluster, identity.node, self.peers.place.clone(), &self.peers.addr);
         self.life.become_node(identity.node);
     }
 
     /// This node's id.
-    pub fn me(&self) -> NodeId {
+    pub(crate) fn me(&self) -> NodeId {
         self.life.me()
     }
 }

@@ -44,14 +44,14 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
     let mut options = raft::GroupOptions::new(group, shared.me());
     options.founders = founders(shared, group);
     let is_empty = shared.groups.common.log.is_empty(group) && replica.is_empty();
-    if is_empty && shared.holdings.has(group) {
+    if is_empty && shared.directory.holdings.has(group) {
         let place = shared.runtime.disk().describe("");
         return Err(Error::fatal(format!("the replica of group {group} is gone from {place}, although this node had one"))
             .hint(crate::membership::identity::LOST_HINT));
     }
     if is_empty && !options.founders.is_empty() {
         raft::found(&shared.groups.common.log, group, &options.founders).await?;
-        shared.holdings.add(&shared.runtime, [group]).await?;
+        shared.directory.holdings.add(&shared.runtime, [group]).await?;
     }
     let timing = if is_across_regions { shared.groups.common.timing.across_regions() } else { shared.groups.common.timing };
     options.heartbeat = timing.heartbeat;
@@ -67,7 +67,7 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
 /// The voters that found a group, if this node is one of them and has not left the group since.
 fn founders(shared: &Shared, group: GroupId) -> Vec<NodeId> {
     let founders = shared.catalog.group(group).map(|g| g.initial_voters).unwrap_or_default();
-    match founders.contains(&shared.me()) && !shared.departures.ever_left(group) {
+    match founders.contains(&shared.me()) && !shared.directory.departures.ever_left(group) {
         true => founders,
         false => Vec::new(),
     }

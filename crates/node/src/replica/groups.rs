@@ -4,7 +4,7 @@ use crate::catalog::CatalogCache;
 use crate::local::lock::RwLock;
 use crate::replica::Replica;
 use crate::replica::common::Common;
-use crate::transport::rpc::{Place, Rpc};
+use crate::transport::rpc::Rpc;
 use crate::transport::wire::PreparedTransaction;
 use meridian_base::{Error, GroupId, NodeId, Result};
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ pub(crate) struct Groups {
     pub common: Arc<Common>,
     rpc: Arc<Rpc>,
     catalog: Arc<CatalogCache>,
-    /// Where this node is.
-    place: Place,
+    /// This node's.
+    region: String,
     replicas: RwLock<BTreeMap<GroupId, Arc<Replica>>>,
     /// Serializes the making of replicas.
     pub making: tokio::sync::Mutex<()>,
@@ -33,12 +33,12 @@ pub(crate) enum Route {
 }
 
 impl Groups {
-    pub(crate) fn new(common: Arc<Common>, rpc: Arc<Rpc>, catalog: Arc<CatalogCache>, place: Place) -> Arc<Groups> {
+    pub(crate) fn new(common: Arc<Common>, rpc: Arc<Rpc>, catalog: Arc<CatalogCache>, region: String) -> Arc<Groups> {
         Arc::new(Groups {
             common,
             rpc,
             catalog,
-            place,
+            region,
             replicas: RwLock::default(),
             making: tokio::sync::Mutex::new(()),
             leaders: RwLock::default(),
@@ -140,7 +140,7 @@ impl Groups {
             Some(Route::Local(_)) => true,
             _ => match self.leaders.read().get(&group) {
                 Some((node, _)) => *node == self.common.life.me() || self.rpc.is_near(*node),
-                None => self.catalog.group(group).is_none_or(|g| g.home == self.place.region),
+                None => self.catalog.group(group).is_none_or(|g| g.home == self.region),
             },
         }
     }

@@ -15,7 +15,9 @@
 
 use crate::gateway::Gateway;
 use crate::local::metrics::Counter;
-use crate::replica::groups::Route;
+use crate::membership::ask::Ask;
+use crate::membership::shared::Shared;
+use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::{Error, ErrorKind, GroupId, NodeId, Result};
@@ -66,6 +68,26 @@ pub(super) struct Watch {
     pub group: GroupId,
     /// How long it waits before it looks for a circle.
     pub patience: Duration,
+}
+
+/// A question to a group's primary: everybody that a transaction waits for there.
+struct AheadOf {
+    group: GroupId,
+    waiter: Owner,
+}
+
+impl Ask for AheadOf {
+    type Answer = Vec<Owner>;
+    const TIMEOUT: Duration = CALL_TIMEOUT;
+    fn request(&self) -> Request {
+        Request::AheadOf { group: self.group, waiter: self.waiter }
+    }
+    fn answer(response: Response) -> Option<Vec<Owner>> {
+        if let Response::Owners(owners) = response { Some(owners) } else { None }
+    }
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Vec<Owner>> {
+        replica.ahead_of(self.waiter)
+    }
 }
 
 struct Registered<'a>(&'a Watch);
@@ -133,21 +155,8 @@ impl Watch {
 
     /// Everybody that the waiter waits for at the group's primary, directly or through others.
     async fn ahead_of(&self, waiter: Owner, group: GroupId) -> Vec<Owner> {
-        match self.gateway.shared.groups.route(group, 0) {
-            Some(Route::Local(replica)) => replica.ahead_of(waiter).unwrap_or_default(),
-            Some(Route::Remote(node)) => {
-                match self.gateway.shared.rpc.call(node, Request::AheadOf { group, waiter }, CALL_TIMEOUT).await {
-                    Ok(Response::Owners(owners)) => owners,
-                    Ok(Response::NotPrimary { hint }) => {
-                        // The next look asks somebody else.
-                        drop(self.gateway.shared.groups.not_primary_there(group, node, hint));
-                        Vec::new()
-                    }
-                    _ => Vec::new(),
-                }
-            }
-            None => Vec::new(),
-        }
+        // The next look asks somebody else.
+        self.gateway.shared.try_primary(group, 0, &AheadOf { group, waiter }).await.unwrap_or_default()
     }
 
     async fn waits_of(&self, gateway: NodeId, owners: Vec<Owner>) -> Vec<(Owner, Vec<GroupId>)> {

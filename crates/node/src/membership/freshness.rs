@@ -19,8 +19,8 @@
 //!
 //! It suffices because a schema change is acknowledged only when every group's primary knows it or
 //! has no lease any more, and every node plans with it by then, or since then [`CONFIRMED_FOR`] and
-//! the version's own time have passed (`ddl`): a primary that confirms the version before does so
-//! earlier, and a node that hears of nothing newer waits before it is too late.
+//! the version's own time have passed (`schema`): a primary that confirms the version before does
+//! so earlier, and a node that hears of nothing newer waits before it is too late.
 
 use crate::catalog::CatalogCache;
 use crate::replica::Replica;
@@ -164,7 +164,7 @@ impl Freshness {
             self.confirmations.confirm(version, now);
         }
         // A version whose time has not come on this clock is not acknowledged yet, unless all nodes
-        // plan with it (`ddl`).
+        // plan with it (`schema`).
         let active = self.catalog.at(self.groups.common.runtime.physical_micros()).seen;
         self.confirmations.covers(active) || self.confirmations.covers(self.catalog.newest().seen)
     }

@@ -15,7 +15,7 @@ pub(crate) struct Pledge {
     pub candidacy: u64,
 }
 
-/// What a process without an identity knows. See the module's rules.
+/// What a process without an identity knows. See the rules in [`crate::membership::founding`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub me: Newcomer,

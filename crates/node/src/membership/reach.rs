@@ -4,11 +4,12 @@
 //! each node knows
 //!
 //! * a *detour* to a node that it does not reach while a third one does. Everything but pings and
-//!   questions about clocks then goes through that one ([`Request::Relay`]): one hop, and the
-//!   receiver handles it as if it had come from its sender. So a link that is cut between two
-//!   regions costs a longer way and no availability. Votes and outcomes take it too, or what is
-//!   prepared would stay in doubt for as long as the link is cut; and the groups' logs, or the
-//!   copies at its far end, of the catalog for one, would stay behind for as long.
+//!   questions about clocks then goes through that one
+//!   ([`Request::Relay`](crate::transport::wire::Request::Relay)): one hop, and the receiver
+//!   handles it as if it had come from its sender. So a link that is cut between two regions costs
+//!   a longer way and no availability. Votes and outcomes take it too, or what is prepared would
+//!   stay in doubt for as long as the link is cut; and the groups' logs, or the copies at its far
+//!   end, of the catalog for one, would stay behind for as long.
 //! * that a group is *lost*: for longer than any ping takes, too few of its voters have been heard,
 //!   by anybody that this node hears, to elect a primary. Nobody can say when that ends, so a
 //!   statement that needs the group fails at once, before anything of it is sent. Who holds no

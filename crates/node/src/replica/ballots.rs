@@ -162,7 +162,7 @@ impl Replica {
         (version, participant.names(&core.state).into_iter().collect())
     }
 
-    /// See [`crate::membership::shared::Shared::remembered`].
+    /// See `Groups::remembered`.
     pub(crate) fn remembered(&self) -> [usize; 3] {
         let state = &self.core.lock().state;
         [state.prepared().len(), state.ballots_len(), state.outcomes_len()]

@@ -1,81 +1,62 @@
 //! A node joins the protocols: SQL above, replica groups below.
 //!
 //! ```text
-//! sql::Session ──Environment──▶ env ──▶ txn (read entries, write buffer) ──▶ primary (certify, queues)
-//!                                 │                  │ other node: rpc              │
-//!                                 ▼                  ▼                              ▼
+//! sql::Session ──Environment──▶ gateway (read entries, write buffer) ──▶ replica::primary (certify, queues)
+//!                                 │                  │ other node: transport          │
+//!                                 ▼                  ▼                                ▼
 //!                              catalog ◀──hook── replica (log → state, store) ◀── raft, region, store
 //!                                 ▲                  ▲
-//!                                ddl (schema steps)  members (pings, placement)
+//!                               schema (its steps)  membership (pings, placement)
 //! ```
 //!
-//! * [`txn`]: a transaction at its gateway. * `ask`: a question to a group's primary, wherever it
-//!   is. * [`primary`]: what a group's primary does for gateways. * [`replica`]: the log applied to
-//!   state and store; the life of a term. * [`catalog`], `ddl`: the catalog's rows, its versions,
-//!   schema steps.
-//! * `tasks`: what runs in the background, and ends with the node. * `members`: liveness,
-//!   placement, leadership. * `freshness`: whether the copy of the catalog may be planned with. *
-//!   `address_book`: where the others are, before the catalog can say. * [`rpc`], [`wire`]: what
-//!   nodes say to each other. * [`node`]: start and stop. * `operator`: what command lines ask.
-//! * `lock`: the lock around most of what all parts share.
-//! * `founding`: how a new process comes to an identity. * `identity`, `holdings`, `departure`:
-//!   what its directory says of it.
+//! Each directory is a room with one subject, and a room knows only those above it here. A test
+//! compares the imports with the table in `ARCHITECTURE.md` (`crates/base/tests/all/rooms.rs`).
+//!
+//! * `local`: what a node has by itself: its lifecycle, tasks, counters, the room on its disk.
+//! * `transport`: what nodes say to each other ([`rpc`], [`wire`]).
+//! * [`catalog`]: the catalog's rows and versions, as this node knows them.
+//! * [`replica`]: the log applied to state and store; the life of a term; what a group's primary
+//!   does for gateways ([`primary`]); where the groups' primaries are.
+//! * `membership`: who this node is, who else is there, and which groups have replicas here. Its
+//!   `shared` joins what all rooms below have to offer.
+//! * `gateway`: a transaction at its gateway ([`txn`]), and the node as SQL sees it ([`env`]).
+//! * `schema`: schema steps, on the primary of the catalog's group.
+//! * `upkeep`: flushing and garbage collection.
+//! * `answers`: what a node answers others. `operator`: what command lines ask. [`node`]: start and
+//!   stop. `times`: how all times relate.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under
 //! one short lock; reads of a settled snapshot take no lock at all.
 
-mod address_book;
-mod ask;
-mod backlog;
-mod ballots;
+mod answers;
 pub mod catalog;
-mod clocks;
-mod closed;
-mod ddl;
-mod departure;
-pub mod env;
-mod follower;
-mod founding;
-mod frames;
-mod freshness;
-mod global;
-mod holdings;
-mod identity;
-mod in_doubt;
-mod lock;
-mod members;
-pub mod metrics;
+mod gateway;
+mod local;
+mod membership;
 pub mod node;
 mod operator;
-mod outbox;
-pub mod primary;
-mod protected;
-mod ranges;
-mod reach;
 pub mod replica;
-pub mod room;
-pub mod rpc;
-pub mod shared;
-mod small_file;
-mod starting;
-mod sweep;
-mod tasks;
-mod term;
-mod timing;
-mod turns;
-pub mod txn;
-pub mod wire;
+mod schema;
+mod times;
+mod transport;
+mod upkeep;
 
-pub use clocks::Accepted;
+pub use gateway::{env, txn};
+pub use local::{metrics, room};
+pub use replica::primary;
+pub use transport::{rpc, wire};
+
 pub use env::Env;
-pub use founding::FOUNDING_PAUSE;
+pub use gateway::Sessions;
+pub use local::timing::Timing;
+pub use membership::clocks::Accepted;
+pub use membership::founding::FOUNDING_PAUSE;
+pub use membership::peers::DEAD_AFTER_DEFAULT;
 pub use meridian_base as base;
 pub use node::{Node, NodeConfig, cannot_listen};
 pub use operator::{accept_clock_at, init_at, stand_at, status_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
-pub use shared::{Sessions, Shared};
-pub use timing::Timing;
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 pub use meridian_commit as commit;

@@ -3,9 +3,9 @@
 //! These functions return boxed futures, as [`crate::Node`] does. A crate that awaits an `async fn`
 //! compiles its body once more.
 
-use crate::clocks::{self, Accepted};
-use crate::rpc::Rpc;
-use crate::wire::{NodeStatus, Request, Response, Standing};
+use crate::membership::clocks::{self, Accepted};
+use crate::transport::rpc::Rpc;
+use crate::transport::wire::{NodeStatus, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::Runtime;
@@ -40,8 +40,8 @@ pub fn init_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<()
     command(runtime, addr, Request::Init)
 }
 
-/// Moves the clocks of a cluster ahead to where its groups' promises end (see [`crate::clocks`]).
-/// Asks a node for the others.
+/// Moves the clocks of a cluster ahead to where its groups' promises end (see
+/// [`crate::membership::clocks`]). Asks a node for the others.
 pub fn accept_clock_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<Accepted>> {
     async move {
         let nodes = status_of(runtime.clone(), addr).await?;

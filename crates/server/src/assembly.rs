@@ -105,7 +105,7 @@ impl Server {
         let hindrance = node_config.hindrance.subscribe();
         let node = refuse_while(&listener, &hindrance, Node::start(Arc::new(runtime), node_config)).await?;
         let shared = session::Shared::new();
-        *node.shared().sessions.write() = Some(Arc::new(Registry(shared.clone())));
+        node.set_sessions(Arc::new(Registry(shared.clone())));
         node.run_jobs(&shared, Attention::default());
         let files = open_files::raise_limit();
         let clients = open_files::clients_within(files, config.pg.max_connections);

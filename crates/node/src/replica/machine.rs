@@ -84,7 +84,7 @@ impl SnapshotSink for Sink {
             // It comes from a later term's leader, perhaps before the news of that. The engine's
             // state is not this one.
             self.replica.end_term(&mut core, &"a snapshot of a later one");
-            (core.state, core.membership) = decode_flushed(&blob, self.replica.bugs)?;
+            (core.state, core.membership) = decode_flushed(&blob, self.replica.common.bugs)?;
         }
         if let Some(hook) = &self.replica.hook {
             hook.replaced(&self.replica.store);
@@ -97,7 +97,7 @@ impl Replica {
     /// Returns an error if the disk has no room for the next `bytes` of a snapshot. The part that
     /// has arrived is then dropped, and the leader sends the snapshot again later.
     fn check_room_for_snapshot(&self, bytes: u64) -> Result<()> {
-        if self.room.admits(&*self.runtime, bytes) {
+        if self.common.room.admits(&*self.common.runtime, bytes) {
             return Ok(());
         }
         tracing::warn!("the disk has no room for a snapshot of group {}: it is waited for", self.id);

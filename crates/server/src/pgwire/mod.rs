@@ -13,17 +13,20 @@
 //! * [`startup`] is everything before the first `ReadyForQuery`.
 //! * [`connection`] is the loop after it.
 //! * [`refuse_while`] answers clients of a node that has not come up.
-//! * [`server`] accepts connections, counts them, routes cancel requests and ends them.
+//! * [`accept`] accepts connections.
+//! * [`server`] counts them, routes cancel requests and ends them.
 //!
 //! **Trust.** Any user may connect, without a password: until security lands a node listens on
 //! loopback only, or says `--insecure`. Requests for TLS and GSS encryption are answered «no».
 //!
 //! Works over any stream and for sessions over any environment, so all of it is tested in memory.
 
+mod accept;
 mod connection;
 mod frontend;
 mod server;
 mod startup;
 mod wire;
 
-pub use server::{PgServer, ServerOptions, refuse_while};
+pub use accept::refuse_while;
+pub use server::{PgServer, ServerOptions};

@@ -1,55 +1,14 @@
-//! Accepting connections, counting them, routing cancel requests, and ending them.
+//! Counting connections, routing cancel requests, and ending them.
 
-use super::connection;
 use super::wire::same_key;
-use crate::machine::MachineListener;
-use crate::threads::SessionThreads;
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
-use meridian_base::{Error, SessionId};
+use meridian_base::SessionId;
 use meridian_sql::session::{self, CancelHandle, SessionFactory, Shared, TransactionStatus};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-
-/// Clients that are told at once that the node is starting; more wait for their turn.
-const EARLY_MAX: usize = 100;
-/// How long such a client may take to say who it is.
-const EARLY_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Does some work, and meanwhile answers clients that come too early with what hinders it, or
-/// 57P03.
-pub async fn refuse_while<T>(
-    listener: &MachineListener,
-    hindrance: &watch::Receiver<Option<Error>>,
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = std::pin::pin!(work);
-    let mut early = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut work => return done,
-            Some(_) = early.next(), if !early.is_empty() => {}
-            accepted = listener.accept_socket(), if early.len() < EARLY_MAX => match accepted {
-                Ok((stream, peer)) => {
-                    let starting = || Error::sql("57P03", "the database system is starting up");
-                    let why = hindrance.borrow().clone().unwrap_or_else(starting);
-                    let told = async move { connection::refuse_early(stream, &peer, why).await };
-                    early.push(tokio::time::timeout(EARLY_PATIENCE, told));
-                }
-                Err(e) => {
-                    tracing::warn!("cannot accept a client: {e}");
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-            },
-        }
-    }
-}
 
 /// How a server behaves.
 #[derive(Clone, Debug)]
@@ -124,47 +83,11 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// Ends when the server takes no new clients any more.
-async fn stops_serving(phase: &mut watch::Receiver<Phase>) {
-    let _ = phase.wait_for(|p| *p != Phase::Serving).await;
-}
-
 impl PgServer {
     /// A server of a node's sessions. `shared` is the node's, so that all its sessions share plans.
     pub fn new(sessions: Arc<dyn SessionFactory>, shared: Arc<Shared>, options: ServerOptions) -> PgServer {
         let (phase, _) = watch::channel(Phase::Serving);
         PgServer(Arc::new(Inner { sessions, shared, options, phase, seats: Mutex::default(), sockets: Arc::default() }))
-    }
-    /// Accepts clients until [`PgServer::shutdown`], and serves them on `threads`.
-    pub async fn serve(&self, listener: MachineListener, threads: SessionThreads) {
-        let mut phase = self.0.phase.subscribe();
-        loop {
-            tokio::select! {
-                accepted = listener.accept_socket() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
-                    Ok((stream, peer)) => {
-                        let (server, socket) = (self.clone(), self.0.sockets.clone());
-                        if Arc::strong_count(&socket) > self.0.options.max_connections + STARTING_MAX + 1 {
-                            tracing::debug!("connection from {peer} refused: too many are open");
-                            continue;
-                        }
-                        threads.serve(stream, move |stream| async move {
-                            server.serve_stream(stream, &peer).await;
-                            drop(socket);
-                        });
-                    }
-                    // Out of descriptors, or the client left already: neither is a reason to stop.
-                    Err(e) => {
-                        tracing::warn!("cannot accept a client: {e}");
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                    }
-                },
-                () = stops_serving(&mut phase) => return,
-            }
-        }
-    }
-    /// Serves one client over a stream, to its end.
-    pub async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S, peer: &str) {
-        connection::run(self, stream, peer).await;
     }
     /// Ends the server: no new clients; sessions outside a transaction block end with 57P01 at
     /// once, the others when their block ends, and all after `grace`.
@@ -200,6 +123,16 @@ impl PgServer {
     }
     pub(super) fn phase(&self) -> Phase {
         *self.0.phase.borrow()
+    }
+    /// Follows [`PgServer::phase`].
+    pub(super) fn watch_phase(&self) -> watch::Receiver<Phase> {
+        self.0.phase.subscribe()
+    }
+    /// A place among the open sockets, given back when dropped; `None`: too many are open.
+    pub(super) fn take_socket(&self) -> Option<Arc<()>> {
+        let socket = self.0.sockets.clone();
+        let is_one_too_many = Arc::strong_count(&socket) > self.0.options.max_connections + STARTING_MAX + 1;
+        (!is_one_too_many).then_some(socket)
     }
     pub(super) fn take_seat(&self) -> Option<Seat<'_>> {
         let mut seats = self.0.seats.lock();

@@ -7,8 +7,8 @@ use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
+use meridian_node::DEAD_AFTER_DEFAULT;
 use meridian_node::session::{ClientSession, SessionOptions, Shared, StatementResult};
-use meridian_node::shared::DEAD_AFTER_DEFAULT;
 use meridian_node::wire::{Request, Standing};
 use meridian_node::{
     Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, StoreOptions,
@@ -211,13 +211,13 @@ impl Software for Meridian {
     /// Of rows: a node that leads only the catalog is left alone.
     fn is_primary(&self, spec: &NodeSpec) -> bool {
         let gateway = self.nodes.lock().get(&spec.name).and_then(Weak::upgrade);
-        gateway.is_some_and(|gateway| gateway.node.shared().leads().iter().any(|(group, _)| *group != GroupId::CATALOG))
+        gateway.is_some_and(|gateway| gateway.node.leads().iter().any(|(group, _)| *group != GroupId::CATALOG))
     }
 
     /// A group has one voter until it has found others.
     fn is_spared(&self, spec: &NodeSpec) -> bool {
         let gateway = self.nodes.lock().get(&spec.name).and_then(Weak::upgrade);
-        gateway.is_some_and(|gateway| gateway.node.shared().voters_beside().iter().all(|others| *others >= 2))
+        gateway.is_some_and(|gateway| gateway.node.voters_beside().iter().all(|others| *others >= 2))
     }
 }
 

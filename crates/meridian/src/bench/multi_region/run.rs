@@ -81,7 +81,7 @@ impl Bench<'_> {
 
     /// Lets one side work.
     pub async fn turn(&self, side: &Side, cell: Cell, time: Duration, seed: u64) -> Result<Run> {
-        self.running.cluster.nodes().for_each(|node| node.shared().use_protocol(side.protocol));
+        self.running.cluster.nodes().for_each(|node| node.use_protocol(side.protocol));
         let config = MultiRegionConfig {
             hot_rows_per_region: cell.hot,
             mix: cell.mix,
@@ -115,7 +115,7 @@ impl Bench<'_> {
 
     fn take_tally(&self) -> Tally {
         let mut sum = Tally::default();
-        self.running.cluster.nodes().for_each(|node| sum.add(&node.shared().take_tally()));
+        self.running.cluster.nodes().for_each(|node| sum.add(&node.take_tally()));
         sum
     }
 

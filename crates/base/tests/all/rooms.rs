@@ -1,0 +1,383 @@
+//! Which module may know which, inside of the crates `node` and `server`.
+//!
+//! * The files and directories that stand side by side in one directory import each other in no
+//!   circle. `mod.rs` and the files beside it are one: a directory's children may use what it
+//!   declares, and it uses them.
+//! * The rooms of `node` (what stands side by side in `crates/node/src`) use each other as the
+//!   table in `ARCHITECTURE.md` says, in which each room names rooms above it only.
+//!
+//! Imports are read from the text: every path that begins with `crate` or `super`, wherever it
+//! stands, outside of comments, strings and what is compiled for tests only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The row above the rooms of `node` in `ARCHITECTURE.md`.
+const TABLE: &str = "| room of `node` | may use |";
+
+/// A module as the names that lead to it from the crate's root.
+type Module = Vec<String>;
+
+/// The modules of a crate, and what each of their files uses.
+struct Crate {
+    modules: BTreeSet<Module>,
+    /// User, used.
+    uses: BTreeSet<(Module, Module)>,
+    /// Users of what another module only passes on from below the crate's root: such a path does
+    /// not tell whom it uses.
+    hidden: BTreeSet<(Module, String)>,
+}
+
+impl Crate {
+    /// From files, by their paths below `src`, and their texts.
+    fn new(files: &[(String, String)]) -> Crate {
+        let modules: BTreeSet<Module> = files.iter().flat_map(|(path, _)| prefixes(&module_of(path))).collect();
+        let mut of_crate = Crate { modules, uses: BTreeSet::new(), hidden: BTreeSet::new() };
+        for (path, text) in files {
+            let user = module_of(path);
+            for used in paths(&without_tests(&code(text)), &user) {
+                of_crate.add(&user, &used);
+            }
+        }
+        of_crate
+    }
+
+    fn add(&mut self, user: &Module, path: &[String]) {
+        let used = prefixes(path).into_iter().rev().find(|prefix| self.modules.contains(prefix)).unwrap_or_default();
+        // The root declares modules, and passes on what is in them.
+        if used.is_empty() && !user.is_empty() && !path.is_empty() {
+            self.hidden.insert((user.clone(), path.join("::")));
+        }
+        if used != *user {
+            self.uses.insert((user.clone(), used));
+        }
+    }
+
+    /// The children of a directory, and which of them each uses.
+    fn siblings(&self, directory: &Module) -> BTreeMap<String, BTreeSet<String>> {
+        let child = |module: &Module| module.strip_prefix(directory.as_slice())?.first().cloned();
+        let mut graph: BTreeMap<String, BTreeSet<String>> =
+            self.modules.iter().filter_map(child).map(|name| (name, BTreeSet::new())).collect();
+        for (user, used) in &self.uses {
+            if let (Some(user), Some(used)) = (child(user), child(used))
+                && user != used
+            {
+                graph.entry(user).or_default().insert(used);
+            }
+        }
+        graph
+    }
+
+    /// A line for each directory whose children import each other in a circle, with one of them.
+    fn circles(&self) -> Vec<String> {
+        let directories: BTreeSet<Module> = self.modules.iter().filter_map(|m| Some(m.split_last()?.1.to_vec())).collect();
+        let line = |directory: &Module| {
+            let circle = circle(&self.siblings(directory))?;
+            Some(format!("in {:?}: {}", directory.join("::"), circle.join(" -> ")))
+        };
+        directories.iter().filter_map(line).collect()
+    }
+}
+
+/// `replica/mod.rs` and `replica.rs` → `replica`; `lib.rs` → the root.
+fn module_of(path: &str) -> Module {
+    let mut names: Module = path.trim_end_matches(".rs").split('/').map(str::to_string).collect();
+    if names.last().is_some_and(|last| matches!(last.as_str(), "mod" | "lib" | "main")) {
+        names.pop();
+    }
+    names
+}
+
+/// A path's beginnings, the shortest first, the root and the whole included.
+fn prefixes(path: &[String]) -> Vec<Module> {
+    (0..=path.len()).map(|n| path[..n].to_vec()).collect()
+}
+
+/// A circle, if there is one: its first name once more at its end.
+fn circle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+    fn visit<'a>(
+        at: &'a String,
+        graph: &'a BTreeMap<String, BTreeSet<String>>,
+        way: &mut Vec<&'a String>,
+        done: &mut BTreeSet<&'a String>,
+    ) -> Option<Vec<String>> {
+        if let Some(begin) = way.iter().position(|on_way| *on_way == at) {
+            return Some(way[begin..].iter().copied().chain([at]).cloned().collect());
+        }
+        if !done.insert(at) {
+            return None;
+        }
+        way.push(at);
+        let found = graph.get(at).into_iter().flatten().find_map(|next| visit(next, graph, way, done));
+        way.pop();
+        found
+    }
+    let mut done = BTreeSet::new();
+    graph.keys().find_map(|at| visit(at, graph, &mut Vec::new(), &mut done))
+}
+
+/// The text with blanks for comments and for what is in quotes.
+fn code(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut code = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < chars.len() {
+        let end = match (chars[at], chars.get(at + 1)) {
+            ('/', Some('/')) => find(&chars, at, "\n"),
+            ('/', Some('*')) => find(&chars, at + 2, "*/"),
+            ('r', Some('"' | '#')) if !is_name(chars.get(at.wrapping_sub(1))) => raw_string_end(&chars, at),
+            ('"', _) => quoted_end(&chars, at),
+            // A lifetime has no second quote there.
+            ('\'', Some('\\')) => quoted_end(&chars, at),
+            ('\'', Some(_)) if chars.get(at + 2) == Some(&'\'') => at + 3,
+            _ => at,
+        };
+        if end == at {
+            code.push(chars[at]);
+            at += 1;
+        } else {
+            let end = end.min(chars.len());
+            code.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+            at = end;
+        }
+    }
+    code
+}
+
+fn is_name(c: Option<&char>) -> bool {
+    c.is_some_and(|c| c.is_alphanumeric() || *c == '_')
+}
+
+/// Where the next such text ends.
+fn find(chars: &[char], from: usize, what: &str) -> usize {
+    let what: Vec<char> = what.chars().collect();
+    let found = (from..chars.len()).find(|at| chars[*at..].starts_with(&what));
+    found.map_or(chars.len(), |at| at + what.len())
+}
+
+/// Where what is quoted by the character at this place ends.
+fn quoted_end(chars: &[char], from: usize) -> usize {
+    let mut at = from + 1;
+    while at < chars.len() && chars[at] != chars[from] {
+        at += if chars[at] == '\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+/// Where a raw string ends that begins here; this place, if none does.
+fn raw_string_end(chars: &[char], from: usize) -> usize {
+    let hashes = chars[from + 1..].iter().take_while(|c| **c == '#').count();
+    match chars.get(from + 1 + hashes) {
+        Some('"') => find(chars, from + 2 + hashes, &format!("\"{}", "#".repeat(hashes))),
+        _ => from,
+    }
+}
+
+/// Code without the items that are compiled for tests only.
+fn without_tests(code: &str) -> String {
+    const MARK: &str = "#[cfg(test)]";
+    let mut kept = String::new();
+    let mut rest = code;
+    while let Some(at) = rest.find(MARK) {
+        kept.push_str(&rest[..at]);
+        rest = &rest[at + MARK.len()..];
+        let mut depth = 0;
+        let end = rest.find(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            depth == 0 && matches!(c, '}' | ';')
+        });
+        rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+    }
+    kept + rest
+}
+
+/// All paths in a module's code that begin with `crate` or `super`, from the crate's root.
+fn paths(code: &str, module: &Module) -> Vec<Module> {
+    let tokens = tokens(code);
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let is_first = at == 0 || tokens[at - 1] != "::";
+        let begins = is_first && tokens.get(at + 1).is_some_and(|next| *next == "::");
+        let start = match tokens[at] {
+            "crate" if begins => Vec::new(),
+            "super" if begins => module.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default(),
+            _ => continue,
+        };
+        tree(&tokens, at + 2, start, &mut found);
+    }
+    found
+}
+
+/// Names, `::`, and other characters one by one.
+fn tokens(code: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = code.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let len = match first {
+            _ if is_name(Some(&first)) => rest.find(|c| !is_name(Some(&c))).unwrap_or(rest.len()),
+            ':' if rest.starts_with("::") => 2,
+            _ => first.len_utf8(),
+        };
+        tokens.push(&rest[..len]);
+        rest = rest[len..].trim_start();
+    }
+    tokens
+}
+
+/// Adds the paths of `a::b` or of `{a, b::{c, d}}` below a module. Returns the place behind it.
+fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<Module>) -> usize {
+    loop {
+        match tokens.get(at).copied() {
+            Some("{") => {
+                at += 1;
+                while at < tokens.len() && tokens[at] != "}" {
+                    at = match tokens[at] {
+                        name if name == "{" || is_name(name.chars().next().as_ref()) => tree(tokens, at, path.clone(), found),
+                        _ => at + 1,
+                    };
+                }
+                return at + 1;
+            }
+            Some("super") => drop(path.pop()),
+            Some("self") => {}
+            Some(name) if is_name(name.chars().next().as_ref()) => path.push(name.to_string()),
+            _ => break,
+        }
+        at += 1;
+        match tokens.get(at).copied() {
+            Some("::") => at += 1,
+            // The new name is no path.
+            Some("as") => {
+                at += 2;
+                break;
+            }
+            _ => break,
+        }
+    }
+    found.push(path);
+    at
+}
+
+/// The rooms of the table and what each may use, in its order.
+fn table(document: &str) -> Vec<(String, BTreeSet<String>)> {
+    let names = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_string).collect() };
+    let rows = document.lines().skip_while(|line| !line.starts_with(TABLE)).skip(2).take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let mut cells = line.trim_matches('|').split('|');
+        let (rooms, used) = (names(cells.next().unwrap_or_default()), names(cells.next().unwrap_or_default()));
+        rooms.into_iter().map(|room| (room, used.iter().cloned().collect())).collect::<Vec<_>>()
+    };
+    rows.flat_map(row).collect()
+}
+
+/// What contradicts the table, a line each.
+fn violations(of_crate: &Crate, table: &[(String, BTreeSet<String>)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut above: BTreeSet<&String> = BTreeSet::new();
+    for (room, used) in table {
+        wrong.extend(used.iter().filter(|u| !above.contains(u)).map(|u| format!("{room} names {u}, which is not above it")));
+        above.insert(room);
+    }
+    let graph = of_crate.siblings(&Vec::new());
+    wrong.extend(above.iter().filter(|room| !graph.contains_key(**room)).map(|room| format!("there is no {room}")));
+    for (room, used) in &graph {
+        match table.iter().find(|(name, _)| name == room) {
+            None => wrong.push(format!("{room} is not in the table")),
+            Some((_, may)) => wrong.extend(used.difference(may).map(|u| format!("{room} must not use {u}"))),
+        }
+    }
+    let hidden = |(user, path): &(Module, String)| format!("{} uses crate::{path}: name its module", user.join("::"));
+    wrong.extend(of_crate.hidden.iter().map(hidden));
+    wrong
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The sources of a crate.
+fn read(name: &str) -> Crate {
+    fn walk(directory: &Path, below: &str, files: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(directory).expect("the sources are there") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_string();
+            if path.is_dir() {
+                walk(&path, &format!("{below}{name}/"), files);
+            } else if name.ends_with(".rs") {
+                files.push((format!("{below}{name}"), fs::read_to_string(&path).expect("a text")));
+            }
+        }
+    }
+    let mut files = Vec::new();
+    walk(&root().join("crates").join(name).join("src"), "", &mut files);
+    Crate::new(&files)
+}
+
+fn planted(files: &[(&str, &str)]) -> Crate {
+    Crate::new(&files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect::<Vec<_>>())
+}
+
+#[test]
+fn no_modules_import_each_other_in_a_circle() {
+    for name in ["node", "server"] {
+        let of_crate = read(name);
+        assert!(of_crate.uses.len() > 10, "the imports of {name} are seen: {:?}", of_crate.uses);
+        assert_eq!(of_crate.circles(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn the_rooms_of_a_node_use_each_other_as_the_table_says() {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let table = table(&document);
+    assert!(table.len() > 5, "the table is found: {table:?}");
+    assert_eq!(violations(&read("node"), &table), Vec::<String>::new());
+}
+
+#[test]
+fn a_planted_circle_is_found() {
+    let circles = |files: &[(&str, &str)]| planted(files).circles();
+    // Of two files, and of three by nested and relative paths.
+    assert_eq!(circles(&[("a.rs", "use crate::b::B;"), ("b.rs", "fn f() { crate::a::g() }")]), ["in \"\": a -> b -> a"]);
+    let three = [("a.rs", "use crate::{x, b::{B, C}};"), ("b.rs", "use super::c::{self as d};"), ("c.rs", "use crate::a;")];
+    assert_eq!(circles(&three), ["in \"\": a -> b -> c -> a"]);
+    // Of two directories, by files that are in no circle themselves; and of files in one.
+    let rooms = [("a/x.rs", "use crate::b::y::Y;"), ("a/z.rs", ""), ("b/y.rs", ""), ("b/w.rs", "use crate::a::z::Z;")];
+    assert_eq!(circles(&rooms), ["in \"\": a -> b -> a"]);
+    let inside = [("a/mod.rs", "mod x;"), ("a/x.rs", "use super::y::Y;"), ("a/y.rs", "use crate::a::x::X;")];
+    assert_eq!(circles(&inside), ["in \"a\": x -> y -> x"]);
+    // Behind characters that look like the beginning of a string.
+    let quotes =
+        [("a.rs", "const Q: char = '\"'; use crate::b::B;"), ("b.rs", "fn f<'a>(x: &'a str) -> &'a str { crate::a::g(x) }")];
+    assert_eq!(circles(&quotes), ["in \"\": a -> b -> a"]);
+}
+
+#[test]
+fn what_is_no_import_makes_no_circle() {
+    let none = |a: &str| {
+        assert_eq!(planted(&[("a.rs", a), ("b.rs", "use crate::a::A;")]).circles(), Vec::<String>::new(), "{a}");
+    };
+    none("//! See [`crate::b`].\n/* crate::b::B */ const URL: &str = \"crate::b::B\"; const RAW: &str = r#\"\"crate::b::B\"#;");
+    none("#[cfg(test)]\nuse crate::b::B;\n#[cfg(test)]\nmod tests { fn f() { crate::b::g() } }");
+    none("use other::b::B; use other::crate::b;");
+    // A directory and its own files are one.
+    let own = [("a/mod.rs", "mod x; use x::X; use crate::a::x::Y; pub struct A;"), ("a/x.rs", "use super::A; use crate::a::A;")];
+    assert_eq!(planted(&own).circles(), Vec::<String>::new());
+}
+
+#[test]
+fn a_planted_arrow_is_found() {
+    let rooms = |document: &str, files: &[(&str, &str)]| violations(&planted(files), &table(document));
+    let document = |rows: &str| format!("# Rooms\n\n{TABLE} files |\n| --- | --- | --- |\n{rows}\n\n| `z` | `a` |\n");
+    let good = document("| `a` | – | x |\n| `b` | `a` | `y` |");
+    assert_eq!(rooms(&good, &[("a.rs", ""), ("b/x.rs", "use crate::a::A;")]), Vec::<String>::new());
+    assert_eq!(rooms(&good, &[("a.rs", "use crate::b::B;"), ("b.rs", "")]), ["a must not use b"]);
+    assert_eq!(rooms(&good, &[("a.rs", ""), ("b.rs", ""), ("c.rs", "")]), ["c is not in the table"]);
+    assert_eq!(rooms(&good, &[("a.rs", "")]), ["there is no b"]);
+    // What the root passes on hides where it is.
+    let through_root = [("lib.rs", "pub use b::B;"), ("a.rs", "use crate::B;"), ("b.rs", "")];
+    assert_eq!(rooms(&good, &through_root), ["a uses crate::B: name its module"]);
+    let circle = document("| `a` | `b` | x |\n| `b` | `a` | `y` |");
+    assert_eq!(rooms(&circle, &[("a.rs", ""), ("b.rs", "")]), ["a names b, which is not above it"]);
+}

@@ -1,0 +1,290 @@
+//! What a node answers other nodes.
+
+use crate::catalog::steps::StepCall;
+use crate::gateway::Gateway;
+use crate::gateway::env::Env;
+use crate::gateway::in_doubt;
+use crate::membership::clocks;
+use crate::membership::pings;
+use crate::membership::ranges;
+use crate::membership::registering::{register, stand};
+use crate::membership::shared::Shared;
+use crate::replica::Replica;
+use crate::schema::coordinator::SPREAD_TIMEOUT;
+use crate::transport::rpc::Handler;
+use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use meridian_base::record::SchemaGrant;
+use meridian_base::{CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, Timestamp, limits};
+use meridian_region::Owner;
+use std::sync::Arc;
+
+/// Answers other nodes.
+pub(crate) struct NodeHandler(pub(crate) Arc<Gateway>);
+
+impl Handler for NodeHandler {
+    fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response> {
+        let gateway = self.0.clone();
+        async move {
+            match answer(&gateway, from, request).await {
+                Ok((response, _)) => response,
+                Err((e, Some(group))) if e.kind() == ErrorKind::NotPrimary => {
+                    Response::NotPrimary { hint: gateway.shared.groups.replica(group).and_then(|r| r.raft().role().leader) }
+                }
+                Err((e, _)) => Response::Error(e),
+            }
+        }
+        .boxed()
+    }
+}
+
+type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<GroupId>)>;
+
+async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answer {
+    // Only members connect with an id, and they pass on what members have sent them.
+    let (from, request) = match request {
+        Request::Relayed { from: sender, request } if from != NodeId(0) => (sender, request.open().map_err(|e| (e, None))?),
+        request => (from, request),
+    };
+    let about = match &request {
+        Request::Raft { group, .. }
+        | Request::Read { group, .. }
+        | Request::Commit { group, .. }
+        | Request::Release { group, .. }
+        | Request::ReleaseKeys { group, .. }
+        | Request::Grant { group, .. }
+        | Request::ReadReplica { group, .. }
+        | Request::ReadPast { group, .. }
+        | Request::ReadGlobal { group, .. }
+        | Request::Holds { group, .. }
+        | Request::Check { group, .. }
+        | Request::IsMember { group }
+        | Request::EndInDoubt { group, .. }
+        | Request::AheadOf { group, .. }
+        | Request::Ballot { group: Some(group), .. } => Some(*group),
+        Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
+        Request::Ping(_)
+        | Request::Status
+        | Request::Transactions
+        | Request::Groups
+        | Request::AwaitVersion { .. }
+        | Request::Closed(_)
+        | Request::Settled(_)
+        | Request::Reserved { .. }
+        | Request::WaitsOf(_)
+        | Request::Clock
+        | Request::AdvanceClock { .. }
+        | Request::ForgetDrawn { .. }
+        | Request::Relay { .. }
+        | Request::Relayed { .. }
+        | Request::Knows(_)
+        | Request::Ballot { group: None, .. } => None,
+        Request::Muster { .. } | Request::Init => None,
+    };
+    answer_about(gateway, from, request).await.map(|r| (r, about)).map_err(|e| (e, about))
+}
+
+async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Result<Response> {
+    let shared = &gateway.shared;
+    let primary = |group: GroupId| shared.groups.replica(group).ok_or_else(|| Error::not_primary(group));
+    let own = |owner: Owner| Owner { gateway: from, ..owner };
+    let is_open = shared.life.is_open();
+    if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {
+        return Err(Error::unavailable(format!("node {from} is not known here")));
+    }
+    match request {
+        Request::Muster { from, ask } => Ok(Response::Mustered(shared.mustered(&from, ask).await?)),
+        Request::Init => {
+            shared.init().await?;
+            Ok(Response::Done)
+        }
+        _ if !is_open => Err(not_open(shared)),
+        Request::Raft { group, message, .. } => {
+            if from == NodeId(0) {
+                return Err(Error::unavailable("only members take part in the consensus protocol"));
+            }
+            let replica = shared.addressed(group, from, &message).await?;
+            Ok(Response::Raft(replica.raft().handle(message).await?))
+        }
+        Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
+        Request::Commit { group, owner, request } => {
+            let replica = primary(group)?;
+            let outcome = shared.commit_at(&replica, &request).await?;
+            let fresh = match &outcome {
+                CommitOutcome::Conflict(_) => replica.out_of_date(&request.reads)?,
+                _ => Vec::new(),
+            };
+            replica.release_locks(own(owner));
+            Ok(Response::Commit(outcome, fresh))
+        }
+        Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
+        Request::ReadPast { group, at, patience, ops } => {
+            Ok(Response::ReadPast(primary(group)?.read_past(at, patience, &ops).await?))
+        }
+        Request::ReadGlobal { group, view, patience, ops } => {
+            Ok(Response::ReadReplica(primary(group)?.read_global(&view, patience, &ops).await?))
+        }
+        Request::Holds { group, entries, needed, patience } => {
+            Ok(Response::Holds(primary(group)?.holds(&entries, needed, patience).await?))
+        }
+        Request::Settled(groups) => {
+            Ok(Response::Settled(groups.iter().map(|g| shared.groups.replica(*g).map(|replica| replica.settled())).collect()))
+        }
+        Request::Closed(promises) => {
+            for promise in &promises {
+                if let Some(replica) = shared.groups.replica(promise.group) {
+                    replica.promised(from, promise);
+                }
+            }
+            Ok(Response::Done)
+        }
+        Request::Check { group, entries, schema, at } => {
+            Ok(Response::Checked(primary(group)?.check(&entries, &schema, at).await?))
+        }
+        Request::Ballot { group: Some(group), message } => {
+            primary(group)?.ballot(message)?;
+            Ok(Response::Done)
+        }
+        Request::Ballot { group: None, message } => {
+            crate::gateway::txn::voted(gateway, message);
+            Ok(Response::Done)
+        }
+        Request::Reserved { id, from, at, found } => {
+            crate::gateway::txn::reserved(gateway, id, from, at, found);
+            Ok(Response::Done)
+        }
+        Request::Release { group, owner } => {
+            primary(group)?.release_locks(own(owner));
+            Ok(Response::Done)
+        }
+        Request::ForgetDrawn { sequence } => {
+            gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
+            Ok(Response::Done)
+        }
+        Request::ReleaseKeys { group, owner, keys } => {
+            primary(group)?.release_keys(own(owner), &keys);
+            Ok(Response::Done)
+        }
+        Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),
+        Request::WaitsOf(owners) => Ok(Response::WaitsOf(gateway.waiting.of(&owners))),
+        Request::Ping(ping) => {
+            pings::hear(shared, from, ping, None);
+            Ok(Response::Pong(pings::own_ping(shared)))
+        }
+        Request::ChangeCatalog { id, base, change, with, is_again } => {
+            let call = StepCall { id, from, base, change, with, is_again };
+            shared.steps.change(call).await.map(Response::CatalogChanged)
+        }
+        Request::AwaitVersion { version } => {
+            if !shared.freshness.may_be_a_version(version) {
+                return Err(Error::unavailable("there cannot be such a version"));
+            }
+            Env(gateway.clone()).await_version(version, SPREAD_TIMEOUT).await?;
+            Ok(Response::Done)
+        }
+        Request::Grant { group, grant } => {
+            let replica = primary(group)?;
+            check_grant(shared, &replica, &grant)?;
+            Ok(Response::Granted { bound: replica.grant(grant).await? })
+        }
+        Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on } => {
+            let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
+            check_record(shared, &record)?;
+            let node = register(shared, record, token, is_passed_on).await?;
+            // What a member is of it knows before it has the catalog: it may have joined just now,
+            // and passes this on.
+            Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
+        }
+        Request::Relay { to, patience, request } => shared.peers.relay(from, to, patience, request).await,
+        Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
+        Request::Status => {
+            let mut status = shared.status(&ranges::everywhere(shared).await);
+            clocks::add_reports(shared, &mut status).await;
+            Ok(Response::Status(status))
+        }
+        Request::Clock => Ok(Response::Clock(clocks::report(shared))),
+        Request::AdvanceClock { by } => {
+            clocks::advance(shared, by).await?;
+            Ok(Response::Done)
+        }
+        Request::Transactions => Ok(Response::Transactions(shared.groups.transactions())),
+        Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
+        Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
+        Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(gateway, id))),
+        Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
+        Request::Stand { node, standing, is_passed_on } => {
+            stand(shared, node, standing, is_passed_on).await?;
+            Ok(Response::Done)
+        }
+    }
+}
+
+/// Whether a node that nobody knows may ask this: one that joins, an operator's command, and a
+/// voter of a group that has heard of a new node before the catalog's copy here has.
+fn is_for_strangers(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Raft { .. }
+            | Request::Join { .. }
+            | Request::Muster { .. }
+            | Request::Init
+            | Request::Ping(_)
+            | Request::Status
+            | Request::Stand { .. }
+            | Request::Transactions
+            | Request::Groups
+            | Request::Clock
+            | Request::AdvanceClock { .. }
+    )
+}
+
+/// A grant that the catalog cannot have made would outlast every other one: the group would keep it
+/// for ever.
+fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Result<()> {
+    const SEQ_AHEAD_MAX: u64 = 1 << 36;
+    let last = replica.core.lock().state.grant().seq;
+    let now = Timestamp::from_micros(shared.runtime.physical_micros());
+    let is_absurd = !shared.freshness.may_be_a_version(grant.version)
+        || grant.seq.saturating_sub(last) > SEQ_AHEAD_MAX
+        || grant.bound.since(now) > limits::SCHEMA_LEASE * 2;
+    if is_absurd { Err(Error::unavailable("the catalog cannot have granted that")) } else { Ok(()) }
+}
+
+/// 22023 if what a node says of itself cannot be true; 53300 if the cluster has as many nodes as it
+/// may.
+fn check_record(shared: &Shared, record: &NodeRecord) -> Result<()> {
+    let absurd = |what: &str, value: &str| {
+        let shown: String = value.chars().take(64).collect();
+        Err(Error::sql("22023", format!("a node cannot join with {what} {shown:?}")))
+    };
+    for (what, name) in [("region", &record.region), ("zone", &record.zone)] {
+        if name.is_empty() || name.len() > limits::PLACE_BYTES_MAX || name.chars().any(char::is_control) {
+            return absurd(what, name);
+        }
+    }
+    for (what, addr) in [("address", &record.addr), ("SQL address", &record.sql_addr)] {
+        let is_addr = addr.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let is_plain = !addr.chars().any(|c| c.is_control() || c.is_whitespace());
+        if !is_addr || !is_plain || addr.len() > limits::PLACE_BYTES_MAX {
+            return absurd(what, addr);
+        }
+    }
+    let members = shared.catalog.nodes().iter().filter(|n| n.standing != Standing::Decommissioned).count();
+    if record.id == NodeId(0) && members >= limits::NODES_MAX {
+        return Err(Error::sql("53300", format!("the cluster has {} nodes, and may have no more", limits::NODES_MAX)));
+    }
+    if record.id != NodeId(0) && !shared.catalog.nodes().iter().any(|n| n.id == record.id) {
+        return Err(Error::unavailable(format!("node {} is not known here", record.id)));
+    }
+    Ok(())
+}
+
+/// The answer of a process that does not know who it is yet, or has not read what it knows.
+fn not_open(shared: &Shared) -> Error {
+    match shared.me() {
+        NodeId(0) => Error::unavailable(format!("the process at {} is not a member of a cluster yet", shared.peers.addr))
+            .hint("Its log says what it waits for."),
+        node => Error::unavailable(format!("node {node} is starting")),
+    }
+}

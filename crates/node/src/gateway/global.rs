@@ -1,0 +1,240 @@
+//! GLOBAL rows away from their primary (design: replication, «GLOBAL tables»): read in every region
+//! at present time, and certified by whoever takes part in a transaction, without a message to
+//! another region.
+//!
+//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`promises.rs`), so what it
+//! promises as closed lies in the future of whoever reads, and its writes commit there. That is all
+//! the group's own side of it; reservations end when a write is in the log.
+//!
+//! # A read
+//!
+//! takes place at `b = r + max_offset`, `r` the gateway's clock, at the nearest replica: nothing at
+//! or below `b` may appear there any more. Whatever was acknowledged anywhere before the read began
+//! is at or below `b`, if clocks differ by at most `max_offset`. (A machine that was suspended
+//! finds its clock where it was: once the clock has stepped, no read begins.) A version above `r`
+//! is *uncertain*: its writer may still be waiting for its time, and so does the reader (*commit
+//! wait*), so that whoever reads after it, wherever, finds the version below its own `b`. All reads
+//! of a transaction are at one `b`: together they are one snapshot.
+//!
+//! # Certification
+//!
+//! What a replica says of versions at or below its closed timestamp is so for ever. So nobody has
+//! to ask at the moment of certification: a participant's node asks before that up to when the
+//! entries hold ([`Shared::global_holds`]), the engine compares (`GlobalReads::allow`), and if too
+//! much time has passed it is done again. Nothing waits while it holds a place in the group.
+
+use crate::local::metrics::Counter;
+use crate::membership::shared::Shared;
+use crate::replica::Replica;
+use crate::replica::groups::Route;
+use crate::replica::primary::WAIT_MAX;
+use crate::transport::wire::{GlobalView, ReadOp, ReplicaAnswer, Request, Response};
+use futures::future::BoxFuture;
+use meridian_base::{CommitOutcome, CommitRequest, Conflict, Error, GroupId, NodeId, ReadEntry, Result, Timestamp, TxnId};
+use meridian_base::{Refusal, limits};
+use meridian_region::PlantedBug;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A replica in the region that has not got there by then is not worth waiting for. The lead should
+/// have made it get there.
+const NEAR_PATIENCE: Duration = Duration::from_millis(100);
+/// The primary gets there by itself, unless something prepared waits for another region.
+const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a read looks for a replica that answers before the statement fails with 57P03.
+const READ_PATIENCE: Duration = Duration::from_secs(10);
+/// A message's way beside the wait itself.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
+/// What is found to hold should hold a little longer than it has to now: a timestamp is drawn with
+/// it afterwards.
+const MARGIN: Duration = Duration::from_millis(5);
+/// Where something changes within the margin, only time tells whether it is too early.
+const RECHECK_PAUSE: Duration = Duration::from_millis(1);
+
+/// What a replica says of read entries: up to when they hold, or why they do not.
+pub(crate) type Holds = std::result::Result<Timestamp, Conflict>;
+
+/// What a node is asked about a GLOBAL group's replica.
+#[derive(Clone, Copy)]
+enum Question<'a> {
+    Read { view: &'a GlobalView, ops: &'a [ReadOp] },
+    Holds { entries: &'a [ReadEntry], needed: Timestamp },
+}
+
+enum Reply {
+    Read(ReplicaAnswer),
+    Holds(Holds),
+}
+
+impl Question<'_> {
+    async fn at(&self, replica: &Replica, patience: Duration) -> Result<Reply> {
+        match self {
+            Question::Read { view, ops } => replica.read_global(view, patience, ops).await.map(Reply::Read),
+            Question::Holds { entries, needed } => replica.holds(entries, *needed, patience).await.map(Reply::Holds),
+        }
+    }
+
+    fn call(&self, group: GroupId, patience: Duration) -> Request {
+        match self {
+            Question::Read { view, ops } => {
+                Request::ReadGlobal { group, view: GlobalView::clone(view), patience, ops: ops.to_vec() }
+            }
+            Question::Holds { entries, needed } => Request::Holds { group, entries: entries.to_vec(), needed: *needed, patience },
+        }
+    }
+}
+
+impl Shared {
+    /// Reads GLOBAL rows at the nearest replica that has got there.
+    pub(crate) async fn read_global(&self, group: GroupId, view: &GlobalView, ops: &[ReadOp]) -> Result<(ReplicaAnswer, u32)> {
+        match self.ask_global(group, Question::Read { view, ops }).await? {
+            (Reply::Read(answer), round_trips) => Ok((answer, round_trips)),
+            _ => Err(Error::internal("a node answered another question")),
+        }
+    }
+
+    /// Up to when what was read of GLOBAL rows holds, at least `needed`; or what has changed by
+    /// then.
+    pub(crate) async fn global_holds(&self, reads: &[(GroupId, Vec<ReadEntry>)], needed: Timestamp) -> Result<Holds> {
+        let mut until = Timestamp::MAX;
+        for (group, entries) in reads {
+            match self.ask_global(*group, Question::Holds { entries, needed }).await? {
+                (Reply::Holds(Ok(holds)), _) => until = until.min(holds),
+                (Reply::Holds(Err(conflict)), _) => return Ok(Err(conflict)),
+                _ => return Err(Error::internal("a node answered another question")),
+            }
+        }
+        Ok(Ok(until))
+    }
+
+    /// The nearest replica's reply; the primary's, if those in the region are behind. With the
+    /// round trips between regions.
+    async fn ask_global(&self, group: GroupId, question: Question<'_>) -> Result<(Reply, u32)> {
+        let deadline = Instant::now() + READ_PATIENCE;
+        let (mut attempt, mut round_trips) = (0, 0);
+        loop {
+            match self.ask_near(group, question).await {
+                Err(e) if e.is_unavailable() => {}
+                other => return other.map(|reply| (reply, round_trips)),
+            }
+            self.check_reach(group)?;
+            let far = match self.groups.route(group, attempt) {
+                Some(Route::Local(replica)) => question.at(&replica, PRIMARY_PATIENCE).await,
+                Some(Route::Remote(node)) => {
+                    self.groups.common.metrics.add(Counter::GlobalReadsBehind);
+                    round_trips += u32::from(!self.rpc.is_near(node));
+                    self.ask_node(node, group, question, PRIMARY_PATIENCE).await
+                }
+                None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
+            };
+            match far {
+                Err(e) if e.is_unavailable() && Instant::now() < deadline => {}
+                other => return other.map(|reply| (reply, round_trips)),
+            }
+            self.groups.forget_route(group);
+            crate::membership::ask::backoff(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    async fn ask_near(&self, group: GroupId, question: Question<'_>) -> Result<Reply> {
+        let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
+        if let Some(replica) = self.groups.replica(group) {
+            match question.at(&replica, NEAR_PATIENCE).await {
+                Err(e) if e.is_unavailable() => failure = e,
+                other => return other,
+            }
+        }
+        for node in self.peers.replicas_near(group) {
+            match self.ask_node(node, group, question, NEAR_PATIENCE).await {
+                Err(e) if e.is_unavailable() => failure = e,
+                other => return other,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn ask_node(&self, node: NodeId, group: GroupId, question: Question<'_>, patience: Duration) -> Result<Reply> {
+        match self.rpc.call(node, question.call(group, patience), patience + MESSAGE_TIMEOUT).await? {
+            Response::ReadReplica(answer) => Ok(Reply::Read(answer)),
+            Response::Holds(holds) => Ok(Reply::Holds(holds)),
+            // It holds no replica any more.
+            Response::NotPrimary { .. } => Err(Error::unavailable(format!("node {node} holds no replica of group {group}"))),
+            _ => Err(Error::internal("a node answered another question")),
+        }
+    }
+
+    /// Certifies and commits a transaction of one group at its primary, here, with what it read of
+    /// GLOBAL rows.
+    pub(crate) async fn commit_at(&self, replica: &Replica, request: &CommitRequest) -> Result<CommitOutcome> {
+        if request.global.entries.is_empty() {
+            return replica.commit(request).await?.ok_or_else(|| Error::internal("there are no GLOBAL reads to look at again"));
+        }
+        let mut request = request.clone();
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            let held = self.until_when(replica, &request).await;
+            request.global.hold_until = held.as_ref().map_or(Timestamp::MIN, |(hold_until, _)| *hold_until);
+            // Asked in any case: it may have committed, by an earlier copy.
+            if let Some(outcome) = replica.commit(&request).await? {
+                return Ok(outcome);
+            }
+            // Another copy may be further than this one: what this one fails for decides nothing.
+            let (_, conflict) = held.map_err(|e| if e.is_unavailable() { e } else { Error::unavailable(e.message()) })?;
+            match conflict {
+                // Whoever certifies it later does so at a later time: it never passes any more.
+                Some(conflict) => return Ok(CommitOutcome::Conflict(conflict)),
+                None if Instant::now() >= deadline => {
+                    return Err(Error::unavailable(format!("GLOBAL rows are behind at the primary of group {}", replica.id)));
+                }
+                None => tokio::time::sleep(RECHECK_PAUSE).await,
+            }
+        }
+    }
+
+    /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's
+    /// clock, why.
+    async fn until_when(&self, replica: &Replica, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
+        let max_offset = match self.groups.common.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
+            true => Duration::ZERO,
+            false => self.clock.max_offset(),
+        };
+        let entries = &request.global.entries;
+        let now = replica.clock.now(replica.physical());
+        if let Ok(holds) = self.global_holds(entries, now.plus(max_offset).plus(MARGIN)).await? {
+            return Ok((holds, None));
+        }
+        // It may be the margin alone.
+        match self.global_holds(entries, now.plus(max_offset)).await? {
+            Ok(holds) => Ok((holds, None)),
+            Err(conflict) => Ok((Timestamp::MIN, Some(conflict))),
+        }
+    }
+
+    /// Certifies a slice and votes. What is in its way is waited for, bounded (counterexample 17).
+    pub(crate) fn certify_slice(self: Arc<Self>, replica: Arc<Replica>, id: TxnId) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let deadline = Instant::now() + limits::PREPARE_WAIT_MAX;
+            loop {
+                let Some(slice) = replica.slice_with_global_reads(id) else { break };
+                let left = deadline.saturating_duration_since(Instant::now());
+                let held = tokio::time::timeout(left, self.until_when(&replica, &slice)).await;
+                let (hold_until, conflict) = match held {
+                    Ok(Ok(held)) => held,
+                    _ => (Timestamp::MIN, None),
+                };
+                if replica.certify_slice(id, hold_until, left).await {
+                    return;
+                }
+                if conflict.is_some() || left.is_zero() {
+                    return replica.refuse_slice(id, Refusal { conflict, fresh: Vec::new() });
+                }
+                tokio::time::sleep(RECHECK_PAUSE).await;
+            }
+            if !replica.certify_slice(id, Timestamp::MIN, limits::PREPARE_WAIT_MAX).await {
+                replica.refuse_slice(id, Refusal::default());
+            }
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! A commit over several groups, at its gateway: sends every participant its slice, collects the
+//! votes, and knows the outcome from them alone (crate `commit`). Nobody waits for the gateway
+//! afterwards: the participants have each other's votes.
+
+use super::commit::unknown_outcome;
+use super::protocol::{CommitProtocol, PrepareOrder};
+use super::reads::ATTEMPTS_AT_REPLICAS;
+use super::{Protocol, Txn};
+use crate::gateway::Gateway;
+use crate::gateway::delivery;
+use crate::membership::shared::Shared;
+use crate::replica::groups::Route;
+use crate::transport::wire::Found;
+use meridian_base::{
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing,
+    Timestamp, TxnId, Vote, limits,
+};
+use meridian_commit::{Coordination, Verdict};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long a coordinator waits for its decision to be in the log, and how often it looks. The
+/// votes decide in any case.
+const DECISION_PATIENCE: Duration = Duration::from_secs(5);
+const DECISION_PAUSE: Duration = Duration::from_millis(1);
+
+/// The votes for this node's transactions find their way by id.
+pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::Sender<Heard>>>;
+
+/// A participant's vote, to a reserving read with what was found.
+pub(crate) type Heard = (GroupId, Vote, Option<Found>);
+
+/// How a ballot has ended.
+pub(crate) struct Counted {
+    pub verdict: Verdict,
+    pub votes: BTreeMap<GroupId, Vote>,
+    pub found: BTreeMap<GroupId, Found>,
+}
+
+/// Takes the id out of the table at the end, however that comes.
+struct Listening {
+    gateway: Arc<Gateway>,
+    id: TxnId,
+    votes: mpsc::Receiver<Heard>,
+}
+
+impl Listening {
+    fn start(gateway: &Arc<Gateway>, id: TxnId) -> Listening {
+        let (tx, votes) = mpsc::channel(limits::VOTES_WAITING_MAX);
+        gateway.ballots.lock().insert(id, tx);
+        Listening { gateway: gateway.clone(), id, votes }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.gateway.ballots.lock().remove(&self.id);
+    }
+}
+
+/// A vote for a transaction of this gateway. One that comes too late finds nobody.
+pub(crate) fn voted(gateway: &Gateway, message: BallotMessage) {
+    if let BallotMessage::Vote { id, from, vote } = message {
+        heard(gateway, id, (from, vote, None));
+    }
+}
+
+/// A YES to a reserving read of this gateway.
+pub(crate) fn reserved(gateway: &Gateway, id: TxnId, from: GroupId, at: Timestamp, found: Found) {
+    heard(gateway, id, (from, Vote::Yes(at), Some(found)));
+}
+
+fn heard(gateway: &Gateway, id: TxnId, what: Heard) {
+    if let Some(waiting) = gateway.ballots.lock().get(&id) {
+        let _ = waiting.try_send(what);
+    }
+}
+
+impl Txn {
+    /// Commits at every group touched, or at none.
+    pub(super) async fn ballot(&mut self, touched: Vec<usize>) -> Result<Timestamp> {
+        let id = self.new_id();
+        let global = self.global_reads();
+        let (mut slices, mut written) = (BTreeMap::new(), Vec::new());
+        for at in touched {
+            let (group, slice) = (self.parts[at].group, self.slice(at, id, &global));
+            written.push((group, slice.writes.clone()));
+            slices.insert(group, slice);
+        }
+        let prepares = self.prepares(slices);
+        let participants: Vec<GroupId> = prepares.keys().copied().collect();
+        let Counted { verdict, votes, .. } = self.vote_on(id, prepares).await;
+        if self.protocol.commit == CommitProtocol::Coordinator {
+            announce(&self.gateway.shared, id, &participants, &votes).await;
+        }
+        match verdict {
+            Verdict::Committed(at) => {
+                for (group, writes) in &written {
+                    self.learn_own(*group, writes, at);
+                }
+                Ok(at)
+            }
+            Verdict::Aborted(refusals) => Err(self.why_refused(refusals)),
+            Verdict::Unknown => Err(unknown_outcome("not every participant could be reached")),
+        }
+    }
+
+    /// Takes note of what the participants told that refused it. The error.
+    pub(super) fn why_refused(&self, refusals: Vec<(GroupId, Refusal)>) -> Error {
+        let mut error = None;
+        for (group, refusal) in refusals {
+            let conflict = refusal.conflict.unwrap_or(Conflict { key: Key::MIN, reason: ConflictReason::ConcurrentWrite });
+            let e = self.refused(group, (conflict, refusal.fresh));
+            error.get_or_insert(e);
+        }
+        error.unwrap_or_else(|| Error::retry("could not serialize access: a participant refused the transaction"))
+    }
+
+    /// Sends the Prepares and waits for the outcome.
+    pub(super) async fn vote_on(&mut self, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
+        self.round_trips += u32::from(prepares.keys().any(|group| self.is_far(*group)));
+        vote_on(&self.gateway, id, prepares).await
+    }
+
+    /// Each participant's slice as it is sent.
+    pub(super) fn prepares(&self, slices: BTreeMap<GroupId, CommitRequest>) -> BTreeMap<GroupId, Prepare> {
+        let participants: Vec<GroupId> = slices.keys().copied().collect();
+        let longest = participants.iter().map(|g| self.gateway.shared.one_way_delay(*g)).max().unwrap_or_default();
+        // Who reads at primaries has queued for whatever it locks. The baselines of the benches
+        // overtake, as they do.
+        let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
+        let prepare = |(group, slice): (GroupId, CommitRequest)| {
+            let hold = match self.gateway.shared.groups.is_primary_near(group) {
+                true => hold(self.protocol, longest.saturating_sub(self.gateway.shared.one_way_delay(group))),
+                false => Duration::ZERO,
+            };
+            let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_queued());
+            (group, Prepare { participants: participants.clone(), slice, hold, has_queued, is_late, is_last: false })
+        };
+        slices.into_iter().map(prepare).collect()
+    }
+}
+
+/// Sends the Prepares of a transaction of this node and waits for the outcome.
+pub(crate) async fn vote_on(gateway: &Arc<Gateway>, id: TxnId, prepares: BTreeMap<GroupId, Prepare>) -> Counted {
+    let shared = &gateway.shared;
+    let mut listening = Listening::start(gateway, id);
+    let (mut votes, mut found) = (BTreeMap::new(), BTreeMap::new());
+    let now = || Timestamp::from_micros(shared.runtime.physical_micros());
+    let mut out = Vec::new();
+    let mut coordination = Coordination::start(prepares, now(), &mut out);
+    loop {
+        for (group, message) in out.drain(..) {
+            shared.spawn(delivery::deliver(shared.clone(), group, message));
+        }
+        if let Some(verdict) = coordination.verdict() {
+            return Counted { verdict, votes, found };
+        }
+        let wait = coordination.next_tick().since(now());
+        tokio::select! {
+            vote = listening.votes.recv() => {
+                if let Some((from, vote, with)) = vote {
+                    found.extend(with.map(|with| (from, with)));
+                    votes.entry(from).or_insert_with(|| vote.clone());
+                    coordination.vote(from, vote);
+                }
+            }
+            () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
+        }
+    }
+}
+
+/// How long the initiator's copy, which arrives at once, waits: so that home reserves no longer
+/// than the others (S-DUR §4.4). A participant that waits certifies early when only its own vote is
+/// missing.
+fn hold(protocol: Protocol, delay: Duration) -> Duration {
+    match (protocol.commit, protocol.order) {
+        (CommitProtocol::Coordinator, _) | (_, PrepareOrder::First) => Duration::ZERO,
+        (_, PrepareOrder::Delayed) => delay,
+        (_, PrepareOrder::Last) => limits::PREPARE_WAIT_MAX,
+    }
+}
+
+/// A coordinator's second round, as the votes that its decision follows from. It is durable in this
+/// region, at the initiator's own group, before anybody else hears of it; an abort need not be
+/// (presumed abort).
+async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
+    let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));
+    let message = |from: GroupId, vote: &Vote| {
+        let vote = if let Vote::No(_) = vote { Vote::No(Refusal::default()) } else { vote.clone() };
+        BallotMessage::Vote { id, from, vote }
+    };
+    let own = participants.iter().filter(|_| is_commit).find_map(|group| shared.groups.local_primary(*group));
+    if let Some(own) = &own {
+        for (from, vote) in votes {
+            // A primary that has just ceased to be one leaves the outcome to its successor.
+            let _ = own.ballot(message(*from, vote));
+        }
+        let deadline = Instant::now() + DECISION_PATIENCE;
+        while matches!(own.core.lock().state.standing(id), Standing::Prepared(_)) && Instant::now() < deadline {
+            tokio::time::sleep(DECISION_PAUSE).await;
+        }
+    }
+    for group in participants.iter().filter(|group| own.as_ref().is_none_or(|own| own.id != **group)) {
+        for (from, vote) in votes.iter().filter(|(from, _)| *from != group) {
+            shared.spawn(delivery::deliver(shared.clone(), *group, message(*from, vote)));
+        }
+    }
+}
+
+impl Shared {
+    /// The measured delay to a group's primary.
+    fn one_way_delay(&self, group: GroupId) -> Duration {
+        match self.groups.route(group, 0) {
+            Some(Route::Remote(node)) => self.peers.all.read().get(&node).map_or(Duration::ZERO, |p| p.round_trip / 2),
+            _ => Duration::ZERO,
+        }
+    }
+}

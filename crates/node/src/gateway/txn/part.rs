@@ -1,0 +1,194 @@
+//! What a transaction did in one group: what it read, and what it will write.
+
+use crate::transport::wire::View;
+use bytes::Bytes;
+use meridian_base::{ColumnMask, GroupId, Key, KeyRange, NodeId, ReadEntry, Target, Timestamp, Write};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A transaction's slice of one group.
+pub(super) struct Part {
+    pub group: GroupId,
+    /// The group holds GLOBAL tables.
+    pub is_global: bool,
+    /// The read entries, and where it reads at the group's primary.
+    pub view: View,
+    /// Where it reads at replicas that are not the primary.
+    pub replica_snapshot: Option<Timestamp>,
+    pub writes: BTreeMap<Key, Write>,
+    /// The primaries whose queues were asked for entries. They are given up there, whoever leads
+    /// the group by then.
+    pub queued_at: BTreeSet<NodeId>,
+    /// The keys whose queues it has entered, as far as it knows.
+    pub entries: BTreeSet<Key>,
+    /// Values fetched ahead with their `until`, at the present snapshot.
+    pub prefetched: BTreeMap<Key, (Option<Bytes>, Timestamp)>,
+    pub prefetched_columns: ColumnMask,
+}
+
+impl Part {
+    pub fn new(group: GroupId, view: View, is_global: bool) -> Part {
+        Part {
+            group,
+            is_global,
+            view,
+            replica_snapshot: None,
+            writes: BTreeMap::new(),
+            queued_at: BTreeSet::new(),
+            entries: BTreeSet::new(),
+            prefetched: BTreeMap::new(),
+            prefetched_columns: ColumnMask::NONE,
+        }
+    }
+
+    /// Remembers what was read, so that it is certified.
+    pub fn record(&mut self, target: Target, columns: ColumnMask, until: Timestamp) {
+        self.view.entries.push(ReadEntry { target, columns: columns | ColumnMask::EXISTENCE, until });
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !self.queued_at.is_empty()
+    }
+
+    /// Whether the group takes part in the commit. What was only read of GLOBAL rows is certified
+    /// by those who do.
+    pub fn takes_part(&self) -> bool {
+        !self.writes.is_empty() || (!self.is_global && !self.view.entries.is_empty())
+    }
+
+    /// Everything was read at the primary, at one snapshot: it is consistent and was the newest
+    /// then.
+    pub fn is_fresh(&self) -> bool {
+        self.replica_snapshot.is_none()
+    }
+
+    /// A value that was fetched ahead.
+    pub fn take_prefetched(&mut self, key: &Key, columns: ColumnMask) -> Option<Option<Bytes>> {
+        if self.prefetched.is_empty() || self.prefetched_columns & columns != columns {
+            return None;
+        }
+        let (value, until) = self.prefetched.get(key).cloned()?;
+        self.record(Target::Key(key.clone()), columns, until);
+        Some(value)
+    }
+
+    /// A page with the transaction's own writes in it.
+    pub fn overlay(&self, rows: Vec<(Key, Bytes)>, covered: &KeyRange, reverse: bool) -> Vec<(Key, Bytes)> {
+        if covered.is_empty() || self.writes.is_empty() {
+            return rows;
+        }
+        let own: Vec<_> = self.writes.range(covered.start.clone()..covered.end.clone()).collect();
+        merged(rows, own.into_iter().map(|(k, w)| (k.clone(), w.value.clone())), reverse)
+    }
+}
+
+/// Rows with others in their place; `None` removes.
+pub(super) fn merged(
+    rows: Vec<(Key, Bytes)>,
+    newer: impl ExactSizeIterator<Item = (Key, Option<Bytes>)>,
+    reverse: bool,
+) -> Vec<(Key, Bytes)> {
+    if newer.len() == 0 {
+        return rows;
+    }
+    let mut all: BTreeMap<Key, Bytes> = rows.into_iter().collect();
+    for (key, value) in newer {
+        match value {
+            Some(v) => all.insert(key, v),
+            None => all.remove(&key),
+        };
+    }
+    let rows = all.into_iter();
+    if reverse { rows.rev().collect() } else { rows.collect() }
+}
+
+/// A range without some keys, which are in it and in order.
+pub(super) fn without(range: &KeyRange, keys: impl Iterator<Item = Key>) -> Vec<KeyRange> {
+    let mut pieces = Vec::new();
+    let mut start = range.start.clone();
+    for key in keys {
+        let after = key.successor();
+        pieces.push(KeyRange::new(start, key));
+        start = after;
+    }
+    pieces.push(KeyRange::new(start, range.end.clone()));
+    pieces.retain(|p| !p.is_empty());
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replica::pages::covered;
+    use meridian_base::SessionId;
+    use proptest::prelude::*;
+
+    fn key(b: u8) -> Key {
+        Key::new(&[b])
+    }
+    fn part() -> Part {
+        let view = View {
+            session: SessionId(1),
+            began: Timestamp(1),
+            since: Timestamp(1),
+            read_only: false,
+            snapshot: None,
+            is_settled: false,
+            schema: Default::default(),
+            schema_committed_at: Timestamp::MIN,
+            lock_timeout: None,
+            entries: Vec::new(),
+            has_entries: true,
+            skipped: Vec::new(),
+        };
+        Part::new(GroupId(100), view, false)
+    }
+
+    proptest! {
+        /// Reading page by page with own writes on top gives what a single map would.
+        #[test]
+        fn pages_with_own_writes_are_the_whole_range(
+            stored in prop::collection::btree_map(0u8..40, any::<u8>(), 0..30),
+            own in prop::collection::btree_map(0u8..40, prop::option::of(any::<u8>()), 0..10),
+            page_rows in 1usize..7,
+            reverse: bool,
+        ) {
+            let mut part = part();
+            part.writes = own.iter().map(|(k, v)| {
+                (key(*k), Write { key: key(*k), value: v.map(|v| Bytes::from(vec![v])), columns: ColumnMask::ALL })
+            }).collect();
+            let mut expected = stored.clone();
+            for (k, v) in &own {
+                match v { Some(v) => { expected.insert(*k, *v); } None => { expected.remove(k); } }
+            }
+            let mut expected: Vec<(Key, Bytes)> = expected.into_iter().map(|(k, v)| (key(k), Bytes::from(vec![v]))).collect();
+            if reverse { expected.reverse(); }
+
+            let mut range = Some(KeyRange::new(key(0), key(40)));
+            let mut got = Vec::new();
+            while let Some(r) = range {
+                let mut inside: Vec<(Key, Bytes)> = stored.iter().map(|(k, v)| (key(*k), Bytes::from(vec![*v])))
+                    .filter(|(k, _)| r.contains(k.as_bytes())).collect();
+                if reverse { inside.reverse(); }
+                let page: Vec<_> = inside.iter().take(page_rows).cloned().collect();
+                let rest = (inside.len() > page.len()).then(|| {
+                    let last = page.last().expect("a page of a longer range has rows").0.clone();
+                    if reverse { KeyRange::new(r.start.clone(), last) } else { KeyRange::new(last.successor(), r.end.clone()) }
+                });
+                got.extend(part.overlay(page, &covered(&r, rest.as_ref(), reverse), reverse));
+                range = rest;
+            }
+            prop_assert_eq!(got, expected);
+        }
+
+        /// The pieces of a range and the keys taken out of it make the range again.
+        #[test]
+        fn a_range_without_keys_misses_nothing_else(taken in prop::collection::btree_set(3u8..20, 0..6)) {
+            let range = KeyRange::new(key(3), key(20));
+            let pieces = without(&range, taken.iter().map(|b| key(*b)));
+            for b in 0u8..25 {
+                let inside = pieces.iter().filter(|p| p.contains(key(b).as_bytes())).count();
+                prop_assert_eq!(inside, usize::from((3..20).contains(&b) && !taken.contains(&b)), "{}", b);
+            }
+        }
+    }
+}

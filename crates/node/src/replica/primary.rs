@@ -1,0 +1,788 @@
+//! What a group's primary does for gateways: fresh reads, commits, schema grants.
+//!
+//! The functions here are called directly on the session's task when the gateway is the primary's
+//! node, and from a call of another node otherwise. They take the replica's lock for a moment,
+//! never across an await, and wait on tickets outside it.
+
+use crate::catalog::rows::newest_readable;
+use crate::local::metrics::Counter;
+use crate::replica::errors::{behind_error, conflict_error};
+use crate::replica::pages::page_limits;
+use crate::replica::term::{Pending, Term};
+use crate::replica::{Core, Replica, StoreVersions};
+use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
+use bytes::Bytes;
+use meridian_base::record::{Committed, Record, SchemaGrant};
+use meridian_base::{
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
+    ReadEntry, Result, Target, Timestamp, limits,
+};
+use meridian_region::{
+    Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
+    Snapshot, Ticket, WaitFor,
+};
+use meridian_sql::env::{RowVisitor, Scan};
+use meridian_store::Version;
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long a request may wait at a primary for a lease, a grant or a writer in flight before the
+/// gateway has to look again.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How often a waiting request checks whether its wait can still succeed.
+const HOPELESS_INTERVAL: Duration = Duration::from_millis(250);
+/// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without
+/// the entry.
+const BRIEF_WAIT: Duration = Duration::from_millis(300);
+/// Keys of one read that are looked at in one hold of the replica's lock.
+const GATES_AT_ONCE: usize = 64;
+/// Rows a locking scan may have to look at again because it had to wait for one of them.
+const RESCANS_MAX: usize = 16;
+
+/// One wait at a primary.
+pub(crate) enum Step<T> {
+    Ready(T),
+    Wait(Ticket, oneshot::Receiver<()>),
+}
+
+impl Replica {
+    /// Leadership is still this node's by the lease, in real time and below the ceiling: checked
+    /// when an answer leaves.
+    pub(crate) fn check_lease(&self) -> Result<()> {
+        let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
+        match self.is_serving() && is_below_ceiling && self.lease_holds() {
+            true => Ok(()),
+            false => Err(Error::not_primary(self.id)),
+        }
+    }
+
+    /// In real time. A clock that jumped ahead may have done so because the machine slept
+    /// meanwhile, and with it the clock that the lease is measured by.
+    pub(crate) fn lease_holds(&self) -> bool {
+        self.raft().lease_valid() && self.common.runtime.steady_clock().stepped().is_none()
+    }
+
+    /// Repeats a step under the lock until it does not ask to wait any more.
+    pub(crate) async fn until_ready<T>(&self, patience: Duration, step: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
+        self.repeat_until_ready(patience, step, |_| Ok(())).await
+    }
+
+    /// The same. `is_hopeless` is asked now and then about what is waited for, and ends the wait.
+    async fn repeat_until_ready<T>(
+        &self,
+        patience: Duration,
+        mut step: impl FnMut(&mut Core) -> Result<Step<T>>,
+        is_hopeless: impl Fn(WaitFor) -> Result<()>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let (ticket, mut woken) = {
+                let mut core = self.core.lock();
+                match step(&mut core)? {
+                    Step::Ready(value) => return Ok(value),
+                    Step::Wait(ticket, woken) => (ticket, woken),
+                }
+            };
+            let guard = CancelTicket { replica: self, ticket };
+            if let Some(by) = self.waits_for_clock() {
+                // Whatever it waits for waits for the clock.
+                return Err(behind_error(self.id, by));
+            }
+            let what = self.core.lock().term.as_ref().and_then(|term| term.engine.waits_for(ticket));
+            let began = Instant::now();
+            let ended = loop {
+                what.map_or(Ok(()), &is_hopeless)?;
+                let look = deadline.min(Instant::now() + HOPELESS_INTERVAL);
+                let ended = tokio::time::timeout_at(look, &mut woken).await;
+                if ended.is_ok() || look == deadline {
+                    break ended;
+                }
+            };
+            if let Some(what) = what {
+                self.common.metrics.waited(what, began.elapsed());
+            }
+            match ended {
+                Ok(Ok(())) => std::mem::forget(guard),
+                Ok(Err(_)) => return Err(Error::not_primary(self.id)),
+                Err(_) => {
+                    let what = what.map_or("a new term", waited_for);
+                    tracing::info!("{}: a request waited too long for {what}", self.id);
+                    return Err(Error::unavailable(format!("the primary of group {} waited too long", self.id))
+                        .detail(format!("for {what}")));
+                }
+            }
+        }
+    }
+
+    /// Waits for a ticket of the present term.
+    pub(crate) fn wait<T>(&self, core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
+        let (_, term) = self.leading(core)?;
+        let (tx, woken) = oneshot::channel();
+        term.wakers.insert(ticket, tx);
+        Ok(Step::Wait(ticket, woken))
+    }
+
+    // --- reads
+
+    /// The value of one key, for a gateway on this node.
+    pub async fn get(
+        &self,
+        gateway: NodeId,
+        view: &mut View,
+        key: &Key,
+        columns: ColumnMask,
+        locking: WireLocking,
+    ) -> Result<Option<Version>> {
+        if locking == WireLocking::None
+            && let Some(found) = self.get_settled(view, key)?
+        {
+            return Ok(found);
+        }
+        if locking != WireLocking::None && !self.lock_key(gateway, view, key, locking).await? {
+            view.skipped.push(key.clone());
+            self.snapshot(view).await?;
+            return Ok(None);
+        }
+        self.snapshot(view).await?;
+        let s = self.gate(view, &Target::Key(key.clone()), columns).await?;
+        let found = self.store.get(key.as_bytes(), s)?;
+        self.check_lease()?;
+        Ok(found)
+    }
+
+    /// The values of several keys at one snapshot, without entries in their queues, for a gateway
+    /// on this node.
+    pub async fn get_many(&self, view: &mut View, keys: &[Key], columns: ColumnMask) -> Result<Vec<Option<Version>>> {
+        if let Some(s) = self.settled_snapshot(view) {
+            let found = self.store.get_many(keys, s)?;
+            self.check_lease()?;
+            (view.snapshot, view.is_settled) = (Some(s), true);
+            return Ok(found);
+        }
+        let s = loop {
+            let s = self.snapshot(view).await?;
+            match self.try_gates(view, keys, columns, s).await? {
+                None => break s,
+                // All of them again: what was let pass before is read at the snapshot that it moves
+                // to.
+                Some(to) => self.move_to(view, to).await?,
+            }
+        };
+        let found = self.store.get_many(keys, s)?;
+        self.check_lease()?;
+        Ok(found)
+    }
+
+    /// The lock-free path: a read-only transaction's first read, at the newest applied timestamp,
+    /// or a later one at the same settled snapshot.
+    #[inline]
+    fn get_settled(&self, view: &mut View, key: &Key) -> Result<Option<Option<Version>>> {
+        let Some(s) = self.settled_snapshot(view) else { return Ok(None) };
+        let found = self.store.get(key.as_bytes(), s)?;
+        self.check_lease()?;
+        (view.snapshot, view.is_settled) = (Some(s), true);
+        Ok(Some(found))
+    }
+
+    /// A snapshot at or below which nothing is in flight, if the transaction is read-only, this
+    /// replica serves, and the schema it planned with holds there.
+    fn settled_snapshot(&self, view: &View) -> Option<Timestamp> {
+        if !view.read_only || !self.is_serving() {
+            return None;
+        }
+        if let Some(s) = view.snapshot {
+            return view.is_settled.then_some(s);
+        }
+        let bound = self.fast.grant_bound.load(Ordering::Acquire);
+        let version = self.fast.grant_version.load(Ordering::Acquire);
+        let settled = Timestamp(self.fast.settled.load(Ordering::Acquire));
+        // A group that has just begun to serve may have been idle for longer than versions are
+        // kept.
+        let s = settled.max(self.store.gc_threshold());
+        let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
+        (holds
+            && settled != Timestamp::MIN
+            && s >= view.schema_committed_at
+            && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove))
+        .then_some(s)
+    }
+
+    /// Where the transaction reads in this group; chosen at its first read.
+    async fn snapshot(&self, view: &mut View) -> Result<Timestamp> {
+        if let Some(s) = view.snapshot {
+            return Ok(s);
+        }
+        let opened = self.until_ready(WAIT_MAX, |core| self.open(core, view)).await?;
+        (view.snapshot, view.is_settled) = (Some(opened.at), opened.settled);
+        Ok(opened.at)
+    }
+
+    /// One try to open a snapshot for the transaction, now.
+    fn open(&self, core: &mut Core, view: &View) -> Result<Step<Snapshot>> {
+        let physical = self.physical();
+        let (state, Term { engine, .. }) = self.leading(core)?;
+        let mut opened = match view.read_only {
+            true => {
+                let newest = engine.read_only_snapshot(state, &view.schema);
+                Snapshot { at: newest.at.max(newest_readable(&self.store)), ..newest }
+            }
+            false => engine.fresh_snapshot(state, view.began, &self.clock, physical),
+        };
+        if opened.at < view.schema_committed_at && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+            // The gateway plans with a schema step that this clock has not reached yet; the gate
+            // waits for it.
+            opened = Snapshot { at: view.schema_committed_at, settled: false };
+        }
+        match engine.check_read(state, &view.schema, opened.at) {
+            SchemaCheck::Passed => Ok(Step::Ready(opened)),
+            SchemaCheck::Wait(ticket) => self.wait(core, ticket),
+            SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
+        }
+    }
+
+    pub(crate) fn not_ready<T>(&self, core: &mut Core, why: NotReady) -> Result<Step<T>> {
+        match why {
+            NotReady::NeedLease(ticket) => {
+                let (state, Term { engine, records, .. }) = self.leading(core)?;
+                let wait = engine.start_wait(self.physical());
+                if wait > limits::BEHIND_MAX {
+                    return Err(behind_error(self.id, wait));
+                }
+                if let Some(lease) = engine.renew_lease(state, &self.clock, self.physical()) {
+                    records.push(Record::Lease(lease));
+                    self.pump(core);
+                }
+                self.wait(core, ticket)
+            }
+            NotReady::NotPrimary => Err(Error::not_primary(self.id)),
+        }
+    }
+
+    /// Waits until the target may be read at the transaction's snapshot, which moves if that would
+    /// miss what was acknowledged before the transaction began. Gives the snapshot.
+    async fn gate(&self, view: &mut View, target: &Target, columns: ColumnMask) -> Result<Timestamp> {
+        loop {
+            let s = self.snapshot(view).await?;
+            match self.try_gate(view, target, columns, s).await? {
+                None => return Ok(s),
+                Some(to) => self.move_to(view, to).await?,
+            }
+        }
+    }
+
+    /// `Some`: not here, but there. The schema is looked at again: the transaction may use
+    /// descriptors by now that it did not use when its snapshot was taken, and an older version is
+    /// good only for those that have not changed.
+    async fn try_gate(&self, view: &View, target: &Target, columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
+        self.until_readable(|core| self.look(core, view, std::slice::from_ref(target), columns, s)).await
+    }
+
+    /// The same for several keys. A key that may be read at `s` stays so: no later transaction
+    /// commits at or below `s`.
+    async fn try_gates(&self, view: &View, keys: &[Key], columns: ColumnMask, s: Timestamp) -> Result<Option<Timestamp>> {
+        for keys in keys.chunks(GATES_AT_ONCE) {
+            let targets: Vec<Target> = keys.iter().cloned().map(Target::Key).collect();
+            let moved = self.until_readable(|core| self.look(core, view, &targets, columns, s)).await?;
+            if moved.is_some() {
+                return Ok(moved);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Repeats looks until one does not ask to wait, or until what it waits for is known to be in
+    /// doubt.
+    async fn until_readable<T>(&self, look: impl FnMut(&mut Core) -> Result<Step<T>>) -> Result<T> {
+        self.repeat_until_ready(WAIT_MAX, look, |what| self.check_in_doubt(what)).await
+    }
+
+    /// An error if a read waits for the outcome of a transaction that depends on a lost group.
+    pub(crate) fn check_in_doubt(&self, what: WaitFor) -> Result<()> {
+        let WaitFor::Outcome(id) = what else { return Ok(()) };
+        let Some(missing) = self.in_doubt.lock().get(&id).copied() else { return Ok(()) };
+        // Settled, as where a group itself cannot be reached.
+        Err(Error::sql("57P03", format!("a row waits for the outcome of transaction {id}, which is in doubt"))
+            .detail(format!("The transaction has written the row, and depends on group {missing}, which cannot be reached."))
+            .hint("Try again later; SHOW TRANSACTIONS says more. The row's past can be read AS OF SYSTEM TIME."))
+    }
+
+    /// One look at whether targets may be read at `s`.
+    fn look(
+        &self,
+        core: &mut Core,
+        view: &View,
+        targets: &[Target],
+        columns: ColumnMask,
+        s: Timestamp,
+    ) -> Result<Step<Option<Timestamp>>> {
+        let physical = self.physical();
+        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let (state, Term { engine, .. }) = self.leading(core)?;
+        match engine.check_read(state, &view.schema, s) {
+            _ if self.common.bugs.has(PlantedBug::SchemaReadOnce) => {}
+            SchemaCheck::Passed => {}
+            SchemaCheck::Wait(ticket) => return self.wait(core, ticket),
+            SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
+        }
+        for target in targets {
+            let gate = engine.read_gate(state, &versions, target, columns, s, &self.clock, physical);
+            if let Some(e) = versions.failure.take() {
+                return Err(e);
+            }
+            match gate {
+                ReadGate::Ready => {}
+                ReadGate::MoveTo(to) => return Ok(Step::Ready(Some(to))),
+                ReadGate::Wait(ticket) => return self.wait(core, ticket),
+                ReadGate::NotReady(why) => return self.not_ready(core, why),
+                ReadGate::TooOld => {
+                    let key = target.start().clone();
+                    return Err(conflict_error(&Conflict { key, reason: ConflictReason::BelowGcThreshold }));
+                }
+            }
+        }
+        Ok(Step::Ready(None))
+    }
+
+    /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a
+    /// queue may move the snapshot. The gateway has no entries yet for the values that were read
+    /// before the move, so nothing has checked them: all reads are made again.
+    pub async fn read(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<ReadAnswer> {
+        let mut ops = Cow::Borrowed(ops);
+        for _ in 0..RESCANS_MAX {
+            if let Some(answer) = self.read_once(gateway, view, &ops).await? {
+                return Ok(answer);
+            }
+            ops.to_mut().iter_mut().for_each(ReadOp::repeat_without_brief_waits);
+        }
+        Err(kept_changing())
+    }
+
+    /// `None`: the snapshot has moved meanwhile.
+    async fn read_once(&self, gateway: NodeId, view: &mut View, ops: &[ReadOp]) -> Result<Option<ReadAnswer>> {
+        let mut answer = ReadAnswer::default();
+        let mut read_at = None;
+        view.skipped.clear();
+        for op in ops {
+            let result = match op {
+                ReadOp::Get { keys, columns, locking } => {
+                    let mut values = Vec::with_capacity(keys.len());
+                    for key in keys {
+                        let found = self.get(gateway, view, key, *columns, *locking).await?;
+                        if *read_at.get_or_insert(view.snapshot) != view.snapshot {
+                            return Ok(None);
+                        }
+                        answer.newest = answer.newest.max(found.as_ref().map_or(Timestamp::MIN, |v| v.at));
+                        values.push(found.and_then(|v| v.value));
+                    }
+                    ReadResult::Values(values)
+                }
+                ReadOp::Scan { range, columns, reverse, limit, locking } => {
+                    let page = self.scan(gateway, view, range, *columns, *reverse, *limit, *locking, &mut answer.newest).await?;
+                    if *read_at.get_or_insert(view.snapshot) != view.snapshot {
+                        return Ok(None);
+                    }
+                    page
+                }
+            };
+            answer.results.push(result);
+        }
+        (answer.snapshot, answer.is_settled) = (view.snapshot.unwrap_or_default(), view.is_settled);
+        answer.skipped.clone_from(&view.skipped);
+        Ok(Some(answer))
+    }
+
+    async fn scan(
+        &self,
+        gateway: NodeId,
+        view: &mut View,
+        range: &KeyRange,
+        columns: ColumnMask,
+        reverse: bool,
+        limit: Option<u64>,
+        mut locking: WireLocking,
+        newest: &mut Timestamp,
+    ) -> Result<ReadResult> {
+        let limits = page_limits(limit.map(|limit| limit as usize));
+        for _ in 0..RESCANS_MAX {
+            view.skipped.clear();
+            let s = match self.settled_snapshot(view) {
+                Some(s) => {
+                    (view.snapshot, view.is_settled) = (Some(s), true);
+                    s
+                }
+                None => self.gate(view, &Target::Range(range.clone()), columns).await?,
+            };
+            let page = self.store.scan(range, s, reverse, limits)?;
+            let mut rows: Vec<(Key, Bytes)> = Vec::with_capacity(page.rows.len());
+            let mut has_waited = false;
+            for (key, version) in page.rows {
+                *newest = (*newest).max(version.at);
+                let Some(value) = version.value else { continue };
+                if locking == WireLocking::None {
+                    rows.push((key, value));
+                    continue;
+                }
+                match self.enqueue(gateway, view, &key, locking).await? {
+                    Queued::Granted => rows.push((key, value)),
+                    Queued::Waited => {
+                        has_waited = true;
+                        rows.push((key, value));
+                    }
+                    Queued::Skip => view.skipped.push(key),
+                }
+            }
+            if has_waited {
+                // Whoever held a row may have changed it, or others in the range: read again where
+                // nothing is missed.
+                self.move_forward(view).await?;
+                locking = locking.without_brief_wait();
+                continue;
+            }
+            self.check_lease()?;
+            return Ok(ReadResult::Page { rows, rest: page.rest });
+        }
+        Err(kept_changing())
+    }
+
+    /// Shows a page of rows to a visitor, for a gateway on this node: what is left of the range,
+    /// and when the newest row was written.
+    pub async fn visit(
+        &self,
+        view: &mut View,
+        scan: &Scan,
+        visitor: &mut dyn RowVisitor,
+    ) -> Result<(Option<KeyRange>, Timestamp)> {
+        let at = match self.settled_snapshot(view) {
+            Some(at) => {
+                (view.snapshot, view.is_settled) = (Some(at), true);
+                at
+            }
+            None => self.gate(view, &Target::Range(scan.range.clone()), scan.columns | ColumnMask::EXISTENCE).await?,
+        };
+        let limits = page_limits(scan.limit);
+        let mut newest = Timestamp::MIN;
+        let rest = self.store.visit(&scan.range, at, scan.reverse, limits, visitor.is_brief(), &mut |key, written, value| {
+            newest = newest.max(written);
+            visitor.row(key, value)
+        })?;
+        self.check_lease()?;
+        Ok((rest, newest))
+    }
+
+    // --- wait queues
+
+    /// Takes the key's entry; `false` if it is to be skipped.
+    async fn lock_key(&self, gateway: NodeId, view: &mut View, key: &Key, locking: WireLocking) -> Result<bool> {
+        match self.enqueue(gateway, view, key, locking).await? {
+            Queued::Granted => {}
+            Queued::Waited => self.move_forward(view).await?,
+            Queued::Skip => return Ok(false),
+        }
+        // Whoever held the entry before has committed: a snapshot from before that would only fail
+        // at certification.
+        if let Some(s) = view.snapshot {
+            let is_stale = self.store.newest(key.as_bytes())?.is_some_and(|v| v.at > s);
+            if is_stale {
+                self.move_forward(view).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn enqueue(&self, gateway: NodeId, view: &View, key: &Key, locking: WireLocking) -> Result<Queued> {
+        let (mode, busy) = match locking {
+            WireLocking::None => return Ok(Queued::Granted),
+            WireLocking::Exclusive(b) => (Mode::Exclusive, b),
+            WireLocking::Shared(b) => (Mode::Shared, b),
+            WireLocking::KeyKept(b) => (Mode::KeyKept, b),
+            WireLocking::KeyShared(b) => (Mode::KeyShared, b),
+        };
+        let owner = Owner { gateway, session: view.session, began: view.began, since: view.since };
+        let (place, ended) = {
+            let mut core = self.core.lock();
+            let (_, term) = self.leading(&mut core)?;
+            let now = Timestamp::from_micros(self.physical());
+            let if_busy = match busy {
+                WireBusy::Wait => IfBusy::Wait { until: view.lock_timeout.map_or(Timestamp::MAX, |t| now.plus(t)) },
+                WireBusy::Briefly => IfBusy::Wait { until: now.plus(BRIEF_WAIT) },
+                WireBusy::Refuse | WireBusy::Skip => IfBusy::Refuse,
+            };
+            let mut ended = Vec::new();
+            let enqueued = term.queues.acquire(owner, key, mode, if_busy, &mut ended);
+            term.end_waits(ended);
+            match enqueued {
+                Enqueued::Granted => return Ok(Queued::Granted),
+                Enqueued::Busy if busy == WireBusy::Skip => return Ok(Queued::Skip),
+                Enqueued::Busy => {
+                    return Err(Error::sql("55P03", "could not obtain lock on row").detail(format!("key {key:?}")));
+                }
+                Enqueued::Deadlock if busy == WireBusy::Briefly => return Ok(Queued::Granted),
+                Enqueued::Deadlock => return Err(deadlock(key)),
+                Enqueued::Over => return Err(is_over()),
+                Enqueued::Wait(place) => {
+                    let (tx, rx) = oneshot::channel();
+                    term.places.insert(place, tx);
+                    (place, rx)
+                }
+            }
+        };
+        self.common.metrics.add(Counter::QueueWaits);
+        let guard = CancelPlace { replica: self, place };
+        let how = ended.await.map_err(|_| Error::not_primary(self.id))?;
+        std::mem::forget(guard);
+        match how {
+            Ending::Granted => Ok(Queued::Waited),
+            Ending::Deadlock | Ending::TimedOut if busy == WireBusy::Briefly => Ok(Queued::Waited),
+            Ending::Deadlock => Err(deadlock(key)),
+            Ending::Over => Err(is_over()),
+            Ending::TimedOut => {
+                Err(Error::sql("55P03", "canceling statement due to lock timeout").detail(format!("key {key:?}")))
+            }
+        }
+    }
+
+    /// Moves the transaction's snapshot to now, if nothing it read has changed since.
+    async fn move_forward(&self, view: &mut View) -> Result<()> {
+        if view.snapshot.is_none() {
+            return Ok(());
+        }
+        let s = self.until_ready(WAIT_MAX, |core| self.open(core, view)).await?.at;
+        self.move_to(view, s).await
+    }
+
+    /// Moves the transaction's snapshot to `s`, if nothing it read has changed by then.
+    async fn move_to(&self, view: &mut View, s: Timestamp) -> Result<()> {
+        let moved = view.has_entries && {
+            let mut core = self.core.lock();
+            let versions = StoreVersions::new(&self.store, self.common.bugs);
+            let (state, Term { engine, .. }) = self.leading(&mut core)?;
+            let may = engine.move_forward(state, &versions, &view.entries, s);
+            if let Some(e) = versions.failure.into_inner() {
+                return Err(e);
+            }
+            may
+        };
+        if !moved {
+            return Err(Error::retry("could not serialize access: concurrent write")
+                .detail("A row that the transaction had read was changed while it waited for another one.")
+                .hint("Run the transaction again."));
+        }
+        (view.snapshot, view.is_settled) = (Some(s), false);
+        view.entries.iter_mut().for_each(|e: &mut ReadEntry| e.until = s);
+        self.check_schema(view, s).await
+    }
+
+    async fn check_schema(&self, view: &View, s: Timestamp) -> Result<()> {
+        self.until_ready(WAIT_MAX, |core| {
+            let (state, Term { engine, .. }) = self.leading(core)?;
+            match engine.check_read(state, &view.schema, s) {
+                SchemaCheck::Passed => Ok(Step::Ready(())),
+                SchemaCheck::Wait(ticket) => self.wait(core, ticket),
+                SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
+            }
+        })
+        .await
+    }
+
+    /// The transaction is over: leaves all queues.
+    pub fn release_locks(&self, owner: Owner) {
+        self.change_queues(|queues, ended| queues.release_all(owner, ended));
+    }
+
+    /// The transaction goes on without its entries of these keys.
+    pub fn release_keys(&self, owner: Owner, keys: &[Key]) {
+        self.change_queues(|queues, ended| keys.iter().for_each(|key| queues.release(owner, key, ended)));
+    }
+
+    /// Everybody that the waiter waits for in these queues.
+    pub fn ahead_of(&self, waiter: Owner) -> Result<Vec<Owner>> {
+        let mut core = self.core.lock();
+        let (_, term) = self.leading(&mut core)?;
+        Ok(term.queues.ahead_of(waiter))
+    }
+
+    /// A gateway is gone, with all its sessions.
+    pub fn release_gateway(&self, gateway: NodeId) {
+        self.change_queues(|queues, ended| queues.gateway_lost(gateway, ended));
+    }
+
+    /// Changes the wait queues of the present term, if there is one, and tells those whose wait has
+    /// ended.
+    fn change_queues(&self, change: impl FnOnce(&mut Queues, &mut Vec<Ended>)) {
+        let mut core = self.core.lock();
+        let Some(term) = &mut core.term else { return };
+        let mut ended = Vec::new();
+        change(&mut term.queues, &mut ended);
+        term.end_waits(ended);
+    }
+
+    // --- commits
+
+    /// Certifies and commits a transaction that touches this group only. Idempotent by the
+    /// transaction's id. `None`: what it read of GLOBAL rows has to be looked at again.
+    pub async fn commit(&self, request: &CommitRequest) -> Result<Option<CommitOutcome>> {
+        let deadline = Instant::now() + WAIT_MAX;
+        while self.over_budget() {
+            // What is applied or appended waits for the disk; so do commits, with nothing held.
+            // Neither YES nor NO would be right: an earlier copy of the request may have committed.
+            if Instant::now() >= deadline {
+                return Err(Error::unavailable(format!("the disk of the primary of group {} is too slow", self.id)));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let certified = self
+            .until_ready(WAIT_MAX, |core| {
+                let physical = self.physical();
+                let versions = StoreVersions::new(&self.store, self.common.bugs);
+                let (state, term) = self.leading(core)?;
+                let certified = term.engine.certify(state, &versions, request, &self.clock, physical);
+                if let Some(e) = versions.failure.into_inner() {
+                    return Err(e);
+                }
+                match certified {
+                    Certified::Append { at } => {
+                        let txn = Committed { id: request.id, at, writes: request.writes.clone() };
+                        term.pending.push(Pending::Committed(txn));
+                        let (tx, applied) = oneshot::channel();
+                        term.acks.insert(at, tx);
+                        self.pump(core);
+                        Ok(Step::Ready(InFlight::Applied(at, applied)))
+                    }
+                    Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(Some(outcome)))),
+                    Certified::RecheckGlobal => Ok(Step::Ready(InFlight::Done(None))),
+                    Certified::Wait(ticket) => self.wait(core, ticket),
+                    Certified::NotReady(why) => self.not_ready(core, why),
+                }
+            })
+            .await?;
+        match certified {
+            InFlight::Done(outcome) => Ok(outcome),
+            // The gateway asks again with the same id, for as long as it has patience. A dropped
+            // sender means that the term ended; a log without a quorum may be as long without a
+            // word.
+            InFlight::Applied(at, applied) => {
+                match tokio::time::timeout(WAIT_MAX + limits::arrival(request.bytes()), applied).await {
+                    Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
+                    Ok(Err(_)) => Err(Error::not_primary(self.id)),
+                    Err(_) => Err(Error::unavailable(format!("the log of group {} has no quorum, or is too slow", self.id))),
+                }
+            }
+        }
+    }
+
+    /// The newest versions of what was read and has changed since, for the retry of a gateway that
+    /// reads at a replica.
+    pub(crate) fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
+        let mut fresh: Vec<Fresh> = Vec::new();
+        for entry in reads.iter().filter(|e| e.until >= self.store.gc_threshold()) {
+            if fresh.len() >= limits::FRESH_MAX {
+                break;
+            }
+            let Some((key, _)) = self.store.changed_after(&entry.target, entry.columns, entry.until)? else { continue };
+            let Some(newest) = self.store.newest(key.as_bytes())? else { continue };
+            fresh.push(Fresh { key, value: newest.value, version: newest.at, until: newest.at });
+        }
+        Ok(fresh)
+    }
+
+    // --- schema grants
+
+    /// Logs a grant of the catalog; answers with its bound when it is durable.
+    pub async fn grant(&self, grant: SchemaGrant) -> Result<Timestamp> {
+        let applied = {
+            let mut core = self.core.lock();
+            let (state, term) = self.leading(&mut core)?;
+            let Some(record) = term.engine.grant(state, &grant) else {
+                let known = state.grant();
+                if known.seq == grant.seq {
+                    return Ok(known.bound);
+                }
+                return Err(Error::unavailable(format!(
+                    "schema grant {} of group {} is outdated or under way",
+                    grant.seq, self.id
+                )));
+            };
+            // A lowering obeys at once, before it is durable.
+            self.fast.grant_bound.fetch_min(record.bound.0, Ordering::AcqRel);
+            let (tx, rx) = oneshot::channel();
+            term.grants.push((record.seq, tx));
+            term.records.push(Record::Schema(record));
+            self.pump(&mut core);
+            rx
+        };
+        match tokio::time::timeout(WAIT_MAX, applied).await {
+            Ok(Ok(bound)) => Ok(bound),
+            _ => Err(Error::not_primary(self.id)),
+        }
+    }
+}
+
+/// What a primary waits for, in words.
+fn waited_for(what: WaitFor) -> &'static str {
+    match what {
+        WaitFor::Applied(_) => "a transaction in flight",
+        WaitFor::Outcome(_) => "a prepared transaction",
+        WaitFor::Clock(_) => "its clock",
+        WaitFor::Lease => "a lease",
+        WaitFor::Grant => "a schema grant",
+    }
+}
+
+enum InFlight {
+    Applied(Timestamp, oneshot::Receiver<()>),
+    Done(Option<CommitOutcome>),
+}
+
+enum Queued {
+    Granted,
+    Waited,
+    Skip,
+}
+
+fn kept_changing() -> Error {
+    Error::retry("could not serialize access: rows kept changing while they were being locked")
+}
+
+/// Nobody is there any more to read it.
+fn is_over() -> Error {
+    Error::retry("the transaction that waited for a row is over")
+}
+
+fn deadlock(key: &Key) -> Error {
+    Error::new(ErrorKind::Retry, "40P01", "deadlock detected")
+        .detail(format!("waiting for key {key:?} would close a cycle of waits"))
+        .hint("Run the transaction again.")
+}
+
+/// Takes a ticket back when the wait is abandoned.
+struct CancelTicket<'a> {
+    replica: &'a Replica,
+    ticket: Ticket,
+}
+impl Drop for CancelTicket<'_> {
+    fn drop(&mut self) {
+        if let Some(term) = &mut self.replica.core.lock().term {
+            term.wakers.remove(&self.ticket);
+            term.engine.cancel(self.ticket);
+        }
+    }
+}
+
+/// Leaves a queue when the wait is abandoned.
+struct CancelPlace<'a> {
+    replica: &'a Replica,
+    place: Place,
+}
+impl Drop for CancelPlace<'_> {
+    fn drop(&mut self) {
+        if let Some(term) = &mut self.replica.core.lock().term {
+            term.places.remove(&self.place);
+            let mut ended = Vec::new();
+            term.queues.cancel(self.place, &mut ended);
+            term.end_waits(ended);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! A term of leadership: what a replica has while it leads its group, and at no other time.
+//!
+//! [`Replica`](crate::replica::Replica) makes a [`Term`] when its group's log has made it leader
+//! and all earlier entries are applied, and drops it when the term ends. Dropping it tells
+//! everybody who waits for something of this term (the channels close, and the waiters ask the next
+//! primary), and takes back what the lock-free paths see ([`FastPath`]). A new term starts from the
+//! log.
+
+use bytes::Bytes;
+use futures::FutureExt;
+use meridian_base::record::{Committed, Payload, Prepared, Record};
+use meridian_base::{Clock, Target, Timestamp, TxnId};
+use meridian_commit::Participant;
+use meridian_raft as raft;
+use meridian_region::{Ended, Ending, Engine, GroupState, Place, Queues, Ticket};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::{oneshot, watch};
+
+/// Batches handed to the log and not yet applied. The log gathers what comes while it syncs; with
+/// fewer batches than that has room for, what came too late for one would wait for two.
+const BATCHES_IN_FLIGHT_MAX: usize = 16;
+
+/// See the module's essay.
+pub(crate) struct Term {
+    /// The log's number for this term.
+    pub number: u64,
+    pub engine: Engine,
+    /// This group's part in transactions over several groups.
+    pub participant: Participant,
+    /// What reserving reads want to be told with this group's vote.
+    pub reading: BTreeMap<TxnId, Vec<Target>>,
+    pub queues: Queues,
+    /// Certified, not yet handed to the log, in the order of their timestamps.
+    pub pending: Vec<Pending>,
+    /// Other records to log.
+    pub records: Vec<Record>,
+    batches_in_flight: usize,
+    /// What became of the last payloads handed to the log, in order; those applied are dropped from
+    /// the front.
+    proposals: VecDeque<raft::ProposeTicket>,
+    /// This term's lease was given up: leadership is being handed over.
+    gave_up: bool,
+    /// Whom to tell that a transaction is applied.
+    pub acks: BTreeMap<Timestamp, oneshot::Sender<()>>,
+    pub wakers: BTreeMap<Ticket, oneshot::Sender<()>>,
+    pub places: BTreeMap<Place, oneshot::Sender<Ending>>,
+    /// Whom to tell that a schema grant is applied, by its number.
+    pub grants: Vec<(u64, oneshot::Sender<Timestamp>)>,
+    fast: Arc<FastPath>,
+}
+
+/// What certification has passed.
+pub(crate) enum Pending {
+    /// A transaction of this group alone.
+    Committed(Committed),
+    /// A slice of one over several groups.
+    Prepared(Box<Prepared>),
+}
+
+impl Pending {
+    fn at(&self) -> Timestamp {
+        match self {
+            Pending::Committed(txn) => txn.at,
+            Pending::Prepared(prepared) => prepared.at,
+        }
+    }
+}
+
+/// What a replica's leadership looks like without its lock: what a read-only transaction checks,
+/// and whether this is a primary at all. A term that ends takes it back.
+pub(crate) struct FastPath {
+    /// [`Engine::settled_through`], or 0.
+    pub settled: AtomicU64,
+    pub ceiling: AtomicU64,
+    pub grant_version: AtomicU64,
+    pub grant_bound: AtomicU64,
+    /// An engine is here, its lease record is applied and it has not given it up.
+    serving: AtomicBool,
+    /// Follows `serving`.
+    watched: watch::Sender<bool>,
+    /// It leads, and its clock is so far behind what was promised that it will not serve for long
+    /// (see [`crate::membership::clocks`]).
+    pub leads_behind: AtomicBool,
+}
+
+impl Default for FastPath {
+    fn default() -> FastPath {
+        FastPath {
+            settled: AtomicU64::new(0),
+            ceiling: AtomicU64::new(0),
+            grant_version: AtomicU64::new(0),
+            grant_bound: AtomicU64::new(0),
+            serving: AtomicBool::new(false),
+            watched: watch::Sender::new(false),
+            leads_behind: AtomicBool::new(false),
+        }
+    }
+}
+
+impl FastPath {
+    pub fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Acquire)
+    }
+
+    pub fn watch_serving(&self) -> watch::Receiver<bool> {
+        self.watched.subscribe()
+    }
+
+    fn set_serving(&self, serving: bool) {
+        if self.serving.swap(serving, Ordering::AcqRel) != serving {
+            self.watched.send_replace(serving);
+        }
+    }
+
+    /// Nothing in flight may be passed by without the lock from here on.
+    pub fn unsettle(&self) {
+        self.settled.store(0, Ordering::Release);
+    }
+
+    /// Publishes the schema grant that the state holds.
+    pub fn publish_grant(&self, state: &GroupState) {
+        let grant = state.grant();
+        self.grant_version.store(grant.version.0, Ordering::Release);
+        self.grant_bound.store(grant.bound.0, Ordering::Release);
+    }
+}
+
+impl Term {
+    pub fn new(number: u64, engine: Engine, participant: Participant, fast: Arc<FastPath>) -> Term {
+        assert!(number > 0, "the log counts its terms from 1 on");
+        Term {
+            number,
+            engine,
+            participant,
+            reading: BTreeMap::new(),
+            queues: Queues::default(),
+            pending: Vec::new(),
+            records: Vec::new(),
+            batches_in_flight: 0,
+            proposals: VecDeque::new(),
+            gave_up: false,
+            acks: BTreeMap::new(),
+            wakers: BTreeMap::new(),
+            places: BTreeMap::new(),
+            grants: Vec::new(),
+            fast,
+        }
+    }
+
+    // --- what goes to the log
+
+    /// Whether there is something for the log, and not too much on its way already.
+    pub fn may_send(&self) -> bool {
+        self.batches_in_flight < BATCHES_IN_FLIGHT_MAX && !(self.pending.is_empty() && self.records.is_empty())
+    }
+
+    /// Hands what is pending to the log, unless enough batches are on their way already. An error
+    /// ends the term.
+    pub fn pump(
+        &mut self,
+        state: &GroupState,
+        clock: &Clock,
+        physical: u64,
+        log: &raft::Group,
+    ) -> Result<(), raft::ProposeError> {
+        if !self.may_send() {
+            return Ok(());
+        }
+        let mut records = std::mem::take(&mut self.records);
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(last) = pending.last() {
+            self.engine.appended(last.at());
+        }
+        let mut batch = Vec::new();
+        for p in pending {
+            match p {
+                Pending::Committed(txn) => batch.push(txn),
+                Pending::Prepared(prepared) => {
+                    if !batch.is_empty() {
+                        records.push(Record::Batch(std::mem::take(&mut batch)));
+                    }
+                    records.push(Record::Prepared(prepared));
+                }
+            }
+        }
+        if !batch.is_empty() {
+            records.push(Record::Batch(batch));
+        }
+        let payload = self.payload(state, clock, physical, records);
+        self.proposals.push_back(log.propose(payload)?);
+        self.batches_in_flight += 1;
+        self.check_proposals()
+    }
+
+    /// A payload that was taken and then dropped (the log's protocol may lose its leadership for a
+    /// moment and get it back in the same term) ends the term: what it carried, a lease or
+    /// certified transactions, would be waited for in vain, and later payloads must not overtake
+    /// it. The error says that there is such a payload.
+    pub fn check_proposals(&mut self) -> Result<(), raft::ProposeError> {
+        let mut dropped = None;
+        // Those before it may be without an answer still: they are told when they have been
+        // applied.
+        self.proposals.retain_mut(|ticket| match ticket.now_or_never() {
+            None => true,
+            Some(Ok(_)) => false,
+            Some(Err(e)) => {
+                dropped = Some(e);
+                false
+            }
+        });
+        dropped.map_or(Ok(()), Err)
+    }
+
+    fn payload(&mut self, state: &GroupState, clock: &Clock, physical: u64, mut records: Vec<Record>) -> Bytes {
+        records.extend(self.engine.renew_lease(state, clock, physical).map(Record::Lease));
+        let closed = self.engine.closed_target(state, clock, physical);
+        let watermark = self.engine.watermark(state, clock, physical);
+        Payload { closed, watermark, records }.encode()
+    }
+
+    /// Gives the lease up: hands to the log what is certified, and gives the payload that ends the
+    /// lease after it.
+    pub fn give_up(
+        &mut self,
+        state: &GroupState,
+        clock: &Clock,
+        physical: u64,
+        log: &raft::Group,
+    ) -> Result<Bytes, raft::ProposeError> {
+        self.gave_up = true;
+        self.fast.set_serving(false);
+        let lease = self.engine.give_up_lease(clock, physical);
+        // However many are on their way.
+        self.batches_in_flight = 0;
+        self.pump(state, clock, physical, log)?;
+        Ok(self.payload(state, clock, physical, vec![Record::Lease(lease)]))
+    }
+
+    // --- what comes from the log
+
+    /// The lease of this term is applied up to a ceiling.
+    pub fn lease_applied(&self, state: &GroupState, ceiling: Timestamp) {
+        if !self.gave_up {
+            self.fast.ceiling.store(ceiling.0, Ordering::Release);
+            self.fast.publish_grant(state);
+            self.fast.set_serving(true);
+        }
+    }
+
+    /// A payload of some term is applied.
+    pub fn payload_applied(&mut self, term: u64) {
+        if term == self.number {
+            self.batches_in_flight = self.batches_in_flight.saturating_sub(1);
+        }
+    }
+
+    // --- who waits
+
+    pub fn wake(&mut self, woken: Vec<Ticket>) {
+        for ticket in woken {
+            if let Some(waker) = self.wakers.remove(&ticket) {
+                let _ = waker.send(());
+            }
+        }
+    }
+
+    pub fn end_waits(&mut self, ended: Vec<Ended>) {
+        for e in ended {
+            if let Some(waiting) = self.places.remove(&e.place) {
+                let _ = waiting.send(e.how);
+            }
+        }
+    }
+
+    /// Everything certified is applied, and nothing else is on its way.
+    pub fn is_idle(&self) -> bool {
+        self.batches_in_flight == 0 && self.pending.is_empty() && self.records.is_empty()
+    }
+
+    /// What holds between the parts of a term.
+    pub fn invariant(&self, state: &GroupState) {
+        self.engine.invariant_engine(state);
+        self.queues.invariant_lines();
+        let in_flight: BTreeSet<Timestamp> = self.engine.in_flight().map(|(_, at)| at).collect();
+        assert!(self.acks.keys().all(|at| in_flight.contains(at)), "a session waits for what is not in flight");
+        assert!(self.pending.is_sorted_by_key(Pending::at), "the log gets timestamps in their order");
+    }
+}
+
+impl Drop for Term {
+    fn drop(&mut self) {
+        self.fast.set_serving(false);
+        self.fast.leads_behind.store(false, Ordering::Release);
+        self.fast.unsettle();
+    }
+}

@@ -1,0 +1,865 @@
+//! What nodes say to each other.
+//!
+//! A connection starts with [`Hello`] and [`Welcome`]; then frames go both ways, each with the
+//! sender's clock:
+//!
+//! ```text
+//! frame = len u32 | kind u8 | call u64 | hlc u64 | body (postcard)
+//! ```
+//!
+//! The protocol has a version from the first day; nodes of another one are refused by name. A tag
+//! that is unknown is an error for that call, never for the connection.
+
+use crate::local::room::Left;
+use bytes::Bytes;
+use meridian_base::record::SchemaGrant;
+use meridian_base::{
+    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, KeyRange,
+    NodeId, ReadEntry, Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
+};
+use meridian_region::Owner;
+use meridian_sql::catalog::CatalogChange;
+use meridian_sql::env::Locking;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The version of this protocol.
+pub const PROTOCOL: u32 = 5;
+
+/// The first message of whoever connects.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    /// 0: not a member yet (joining, or asking for the status).
+    pub cluster: u128,
+    pub node: NodeId,
+    pub region: String,
+    pub zone: String,
+    /// Whom the sender takes the receiver for; 0: whoever listens there. Nobody answers for
+    /// somebody else: the node that had an address may be gone, and another one be there.
+    pub to: NodeId,
+    /// Where the sender listens, if it is a member.
+    pub addr: String,
+}
+
+/// The answer to [`Hello`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Welcome {
+    Accepted {
+        node: NodeId,
+        region: String,
+        zone: String,
+    },
+    /// Another cluster, another protocol.
+    Refused(String),
+    /// The receiver is not [`Hello::to`] but this node; 0: no member of a cluster yet.
+    Elsewhere(NodeId),
+}
+
+/// A question to a node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// A message of the consensus protocol, opaque here.
+    Raft {
+        group: GroupId,
+        message: Bytes,
+        is_ordered: bool,
+    },
+    /// Reads at a group's primary.
+    Read {
+        group: GroupId,
+        view: View,
+        ops: Vec<ReadOp>,
+    },
+    /// Reads at the replica on the node asked, at its closed timestamp.
+    ReadReplica {
+        group: GroupId,
+        view: ReplicaView,
+        ops: Vec<ReadOp>,
+    },
+    /// Reads at the replica on the node asked, at a moment of the past.
+    ReadPast {
+        group: GroupId,
+        at: Timestamp,
+        /// How long it may take until the replica has got there.
+        patience: Duration,
+        ops: Vec<ReadOp>,
+    },
+    /// Reads of GLOBAL rows at the replica on the node asked, at present time.
+    ReadGlobal {
+        group: GroupId,
+        view: GlobalView,
+        /// How long it may take until the replica has got there.
+        patience: Duration,
+        ops: Vec<ReadOp>,
+    },
+    /// Up to when what was read of GLOBAL rows holds, at least `needed`, at the replica on the node
+    /// asked.
+    Holds {
+        group: GroupId,
+        entries: Vec<ReadEntry>,
+        needed: Timestamp,
+        patience: Duration,
+    },
+    /// How far the replicas on the node asked can serve everything.
+    Settled(Vec<GroupId>),
+    /// From a group's primary to whoever holds a replica: what it promises, while its log has
+    /// nothing to say.
+    Closed(Vec<ClosedPromise>),
+    /// A transaction's slice to certify and commit.
+    Commit {
+        group: GroupId,
+        /// Whose queue entries end with it.
+        owner: Owner,
+        request: CommitRequest,
+    },
+    /// Part of a read-only round: whether all of this is still the newest at the group's primary,
+    /// whose clock is then above `at`.
+    Check {
+        group: GroupId,
+        entries: Vec<ReadEntry>,
+        schema: SchemaUse,
+        at: Timestamp,
+    },
+    /// A message of the commit over several groups, for a group's primary, or for a gateway.
+    Ballot {
+        group: Option<GroupId>,
+        message: BallotMessage,
+    },
+    /// The transaction is over without a commit: leave the wait queues.
+    Release {
+        group: GroupId,
+        owner: Owner,
+    },
+    /// A new node asks for its identity, or a member registers its addresses.
+    Join {
+        /// 0: new. Said here, since whoever is asked passes it on to the catalog's primary, and the
+        /// sender is not the node then.
+        node: NodeId,
+        /// Of a new node: drawn at random and kept in its directory before it asks. Whoever asks
+        /// again with it gets the same identity.
+        token: u128,
+        addr: String,
+        sql_addr: String,
+        region: String,
+        zone: String,
+        /// By a node that took the receiver for the catalog's primary. It goes no further: two
+        /// nodes that take each other for it would pass it to and fro for ever.
+        is_passed_on: bool,
+    },
+    /// From a process without an identity to whoever listens at an address that it was told.
+    Muster {
+        from: Newcomer,
+        ask: Ask,
+    },
+    /// From an operator to a process without an identity: found a cluster.
+    Init,
+    Ping(Ping),
+    /// A step of a schema change, for the catalog's primary. See [`crate::schema::coordinator`].
+    ChangeCatalog {
+        /// Drawn once by the gateway: the step is sent again under the same one until what became
+        /// of it is known.
+        id: TxnId,
+        base: SchemaVersion,
+        change: CatalogChange,
+        /// What a transaction that commits with it did elsewhere.
+        with: Vec<Slice>,
+        /// An earlier copy may have been taken.
+        is_again: bool,
+    },
+    /// From the catalog's primary to every live node: answer when you plan with this version.
+    AwaitVersion {
+        version: SchemaVersion,
+    },
+    /// From the catalog's primary to a group's: log this grant, answer when it is durable.
+    Grant {
+        group: GroupId,
+        grant: SchemaGrant,
+    },
+    /// What `meridian node status` shows.
+    Status,
+    /// What is prepared at the groups that the node asked leads.
+    Transactions,
+    /// The groups that the node asked leads, with their replicas.
+    Groups,
+    /// From a node that holds a replica to the group's primary: am I a member?
+    IsMember {
+        group: GroupId,
+    },
+    /// What the operator wants of a node, for the catalog's primary.
+    Stand {
+        node: NodeId,
+        standing: Standing,
+        /// As with `Join`.
+        is_passed_on: bool,
+    },
+    /// A YES to a reserving read, with what was read at its timestamp. A node that does not know
+    /// this message refuses it, and the gateway runs its statement again.
+    Reserved {
+        id: TxnId,
+        from: GroupId,
+        at: Timestamp,
+        found: Found,
+    },
+    /// For a group's primary: everybody that the waiter waits for there, directly or through
+    /// others.
+    AheadOf {
+        group: GroupId,
+        waiter: Owner,
+    },
+    /// For a gateway: which of these transactions of its sessions wait in queues, and where.
+    WaitsOf(Vec<Owner>),
+    /// What the node's clock shows. Asked and answered whatever the other one's clock is.
+    Clock,
+    /// From an operator: the clock of the node asked was ahead once, and may be moved there again.
+    AdvanceClock {
+        by: Duration,
+    },
+    /// For a gateway: forget the numbers drawn of a sequence (`setval`).
+    ForgetDrawn {
+        sequence: DescriptorId,
+    },
+    /// For a group's primary: leave the queues of these keys; the transaction goes on.
+    ReleaseKeys {
+        group: GroupId,
+        owner: Owner,
+        keys: Vec<Key>,
+    },
+    /// For a node that the sender does not reach, while the receiver does
+    /// ([`crate::membership::reach`]).
+    Relay {
+        to: NodeId,
+        /// How long the sender waits.
+        patience: Duration,
+        request: Passed,
+    },
+    /// The same, passed on.
+    Relayed {
+        from: NodeId,
+        request: Passed,
+    },
+    /// What the groups that the node asked leads know of a transaction, and whether it counts the
+    /// transaction's votes.
+    Knows(TxnId),
+    /// For a group's primary, from an operator: what is prepared and in doubt ends so.
+    EndInDoubt {
+        group: GroupId,
+        id: TxnId,
+        at: Option<Timestamp>,
+    },
+}
+
+impl Request {
+    /// Whether it keeps the cluster together, in time, and is answered without computing or
+    /// blocking for long.
+    pub(crate) fn is_of_protocol(&self) -> bool {
+        match self {
+            Request::Raft { .. } | Request::Ping(_) | Request::Closed(_) | Request::Clock => true,
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_protocol,
+            _ => false,
+        }
+    }
+
+    /// The group whose ordered messages it must not overtake
+    /// ([`meridian_raft::Message::is_ordered`]).
+    pub(crate) fn order(&self) -> Option<GroupId> {
+        match self {
+            Request::Raft { group, is_ordered: true, .. } => Some(*group),
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.order,
+            _ => None,
+        }
+    }
+
+    /// Whether it is answered whatever the clocks show: it is about clocks that differ, or asks who
+    /// is there. A process that took the refusal of a member for silence might found a second
+    /// cluster.
+    pub(crate) fn needs_no_clock(&self) -> bool {
+        matches!(self, Request::Clock | Request::AdvanceClock { .. } | Request::Muster { ask: Ask::Who, .. })
+    }
+
+    /// Whether a transaction sends it, or the vote on one. The rest is what keeps the cluster
+    /// together.
+    pub(crate) fn is_of_transaction(&self) -> bool {
+        match self {
+            Request::Read { .. }
+            | Request::ReadReplica { .. }
+            | Request::ReadPast { .. }
+            | Request::ReadGlobal { .. }
+            | Request::Holds { .. }
+            | Request::Settled(_)
+            | Request::Commit { .. }
+            | Request::Check { .. }
+            | Request::Ballot { .. }
+            | Request::Reserved { .. }
+            | Request::Release { .. }
+            | Request::AheadOf { .. }
+            | Request::ForgetDrawn { .. }
+            | Request::ReleaseKeys { .. }
+            | Request::WaitsOf(_) => true,
+            Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_transaction,
+            Request::Raft { .. }
+            | Request::Closed(_)
+            | Request::Join { .. }
+            | Request::Muster { .. }
+            | Request::Init
+            | Request::Ping(_)
+            | Request::ChangeCatalog { .. }
+            | Request::AwaitVersion { .. }
+            | Request::Grant { .. }
+            | Request::Status
+            | Request::Transactions
+            | Request::Groups
+            | Request::IsMember { .. }
+            | Request::Clock
+            | Request::AdvanceClock { .. }
+            | Request::Knows(_)
+            | Request::EndInDoubt { .. }
+            | Request::Stand { .. } => false,
+        }
+    }
+
+    /// Whether a third node may pass it on. Pings and questions about clocks measure the way
+    /// itself. The consensus protocol's leases begin when a message is sent, so they bear a longer
+    /// way.
+    pub(crate) fn may_be_relayed(&self) -> bool {
+        !matches!(
+            self,
+            Request::Ping(_) | Request::Clock | Request::AdvanceClock { .. } | Request::Relay { .. } | Request::Relayed { .. }
+        )
+    }
+}
+
+/// A request on its way through a third node, encoded: a request within a request within a request,
+/// and so on, would be decoded by recursion, as deep as its sender likes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Passed {
+    /// As those of the request.
+    order: Option<GroupId>,
+    is_of_protocol: bool,
+    is_of_transaction: bool,
+    request: Bytes,
+}
+
+impl Passed {
+    /// Of a request that may be passed on.
+    pub(crate) fn new(request: &Request) -> meridian_base::Result<Passed> {
+        let encoded = postcard::to_allocvec(request).map_err(|e| Error::internal(format!("a message does not encode: {e}")))?;
+        Ok(Passed {
+            order: request.order(),
+            is_of_protocol: request.is_of_protocol(),
+            is_of_transaction: request.is_of_transaction(),
+            request: encoded.into(),
+        })
+    }
+    /// The request, if it may be passed on.
+    pub(crate) fn open(&self) -> meridian_base::Result<Request> {
+        let request: Request = postcard::from_bytes(&self.request)
+            .map_err(|e| Error::internal(format!("malformed message from another node: {e}")))?;
+        match request.may_be_relayed() {
+            true => Ok(request),
+            false => Err(Error::unavailable("a request of this kind is not passed on")),
+        }
+    }
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Response {
+    Raft(Bytes),
+    Read(ReadAnswer),
+    ReadReplica(ReplicaAnswer),
+    ReadPast(Vec<ReadResult>),
+    Holds(std::result::Result<Timestamp, Conflict>),
+    /// In the order of the question; the node may hold none.
+    Settled(Vec<Option<Timestamp>>),
+    /// With a conflict, the newest versions of what was out of date.
+    Commit(CommitOutcome, Vec<Fresh>),
+    Checked(std::result::Result<(), (Conflict, Vec<Fresh>)>),
+    Done,
+    Joined(Joined),
+    Mustered(Mustered),
+    Pong(Ping),
+    CatalogChanged(Changed),
+    Granted {
+        bound: Timestamp,
+    },
+    Status(Vec<NodeStatus>),
+    Transactions(Vec<PreparedTransaction>),
+    Groups(Vec<GroupStatus>),
+    IsMember(bool),
+    /// Not the primary; perhaps this one is.
+    NotPrimary {
+        hint: Option<NodeId>,
+    },
+    Error(Error),
+    Owners(Vec<Owner>),
+    WaitsOf(Vec<(Owner, Vec<GroupId>)>),
+    Clock(ClockReport),
+    Knows(Knowledge),
+    /// What a transaction that was in doubt has ended as.
+    Ended(Said),
+}
+
+/// A transaction's slice for one group, on its way to the coordinator of a schema change that
+/// commits with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Slice {
+    pub group: GroupId,
+    /// Its id is the coordinator's to give.
+    pub request: CommitRequest,
+    /// See [`meridian_base::Prepare::has_queued`].
+    pub has_queued: bool,
+}
+
+/// What became of a step of a schema change.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Changed {
+    /// Committed at this timestamp.
+    Done { version: SchemaVersion, at: Timestamp },
+    /// Another step made the version after its base: it has not happened and never will.
+    Stale,
+    /// The transaction that was to commit with it was refused by these groups. It never will
+    /// happen.
+    Refused(Vec<(GroupId, Refusal)>),
+    /// It was not taken, and may be asked for again.
+    NotTaken,
+    /// It was taken and may have committed: whoever asks again is told.
+    Unknown,
+    /// It may have committed, so long ago that nobody remembers.
+    Forgotten,
+}
+
+/// The transaction that reads, as the primary needs to know it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct View {
+    pub session: SessionId,
+    pub began: Timestamp,
+    /// Its age, for deadlocks: see [`Owner`].
+    pub since: Timestamp,
+    pub read_only: bool,
+    /// Where it reads in this group; `None` at its first read there.
+    pub snapshot: Option<Timestamp>,
+    /// Nothing at or below the snapshot is in flight or ever will be.
+    pub is_settled: bool,
+    pub schema: SchemaUse,
+    /// The commit timestamp of the schema version it uses; a fresh snapshot is not below it.
+    pub schema_committed_at: Timestamp,
+    pub lock_timeout: Option<Duration>,
+    /// What it read in this group so far: a wait, or an uncertain version, may move the snapshot.
+    pub entries: Vec<ReadEntry>,
+    /// `entries` is all of it. If it is not, a read that would move the snapshot restarts the
+    /// transaction.
+    pub has_entries: bool,
+    /// Rows that the read just made has left out because others had locked them (`SKIP LOCKED`):
+    /// nothing was read of them, and nothing is certified.
+    #[serde(skip)]
+    pub skipped: Vec<Key>,
+}
+
+/// What a replica that is not the primary needs to know of the transaction that reads.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ReplicaView {
+    /// Where it reads in this group; `None` at its first read there.
+    pub snapshot: Option<Timestamp>,
+    /// A snapshot below this is of no use: the schema version it planned with did not hold yet.
+    pub above: Timestamp,
+}
+
+/// Where a transaction reads GLOBAL rows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GlobalView {
+    /// The gateway's clock: a version above it is uncertain.
+    pub now: Timestamp,
+    /// Everything at or below this is seen.
+    pub at: Timestamp,
+    pub schema: SchemaUse,
+}
+
+/// What a replica found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReplicaAnswer {
+    /// Where the transaction reads in this group from now on.
+    pub snapshot: Timestamp,
+    /// The largest version timestamp read.
+    pub newest: Timestamp,
+    /// With each result the `until` of what it read: one for each key, or one for the page.
+    pub results: Vec<(ReadResult, Vec<Timestamp>)>,
+}
+
+/// «No version will appear at or below `closed` that is not in the log by entry `index`, except
+/// those of transactions prepared by then» (design: replication, closed timestamps).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedPromise {
+    pub group: GroupId,
+    pub closed: Timestamp,
+    pub index: u64,
+}
+
+/// One read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ReadOp {
+    Get { keys: Vec<Key>, columns: ColumnMask, locking: WireLocking },
+    Scan { range: KeyRange, columns: ColumnMask, reverse: bool, limit: Option<u64>, locking: WireLocking },
+}
+
+impl ReadOp {
+    /// Prepares a second run of the read: see [`WireLocking::without_brief_wait`].
+    pub fn repeat_without_brief_waits(&mut self) {
+        let (ReadOp::Get { locking, .. } | ReadOp::Scan { locking, .. }) = self;
+        *locking = locking.without_brief_wait();
+    }
+}
+
+/// `sql::env::Locking`, on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WireLocking {
+    None,
+    Exclusive(WireBusy),
+    Shared(WireBusy),
+    KeyKept(WireBusy),
+    KeyShared(WireBusy),
+}
+
+/// What to do about a taken key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WireBusy {
+    Wait,
+    Refuse,
+    Skip,
+    /// Wait for a moment, then go on without.
+    Briefly,
+}
+
+impl WireLocking {
+    /// The locking of a read that is made again. A brief wait happens once: the second run takes no
+    /// entry in the queue. Other modes stay as they are.
+    pub fn without_brief_wait(self) -> WireLocking {
+        use WireLocking::{Exclusive, KeyKept, KeyShared, None, Shared};
+        match self {
+            None => None,
+            Exclusive(busy) | Shared(busy) | KeyKept(busy) | KeyShared(busy) if busy == WireBusy::Briefly => None,
+            waits => waits,
+        }
+    }
+}
+
+impl From<Locking> for WireLocking {
+    fn from(l: Locking) -> WireLocking {
+        use meridian_sql::env::OnLocked;
+        let busy = |o| match o {
+            OnLocked::Wait => WireBusy::Wait,
+            OnLocked::NoWait => WireBusy::Refuse,
+            OnLocked::Skip => WireBusy::Skip,
+            OnLocked::Briefly => WireBusy::Briefly,
+        };
+        match l {
+            Locking::None => WireLocking::None,
+            Locking::Exclusive(o) => WireLocking::Exclusive(busy(o)),
+            Locking::Shared(o) => WireLocking::Shared(busy(o)),
+            Locking::KeyKept(o) => WireLocking::KeyKept(busy(o)),
+            Locking::KeyShared(o) => WireLocking::KeyShared(busy(o)),
+        }
+    }
+}
+
+/// What reads found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReadAnswer {
+    /// Where the transaction reads in this group from now on. If it moved, every entry's `until`
+    /// moves along.
+    pub snapshot: Timestamp,
+    /// See [`View::is_settled`].
+    pub is_settled: bool,
+    /// The largest version timestamp read.
+    pub newest: Timestamp,
+    pub results: Vec<ReadResult>,
+    /// See [`View::skipped`].
+    pub skipped: Vec<Key>,
+}
+
+/// The answer to one [`ReadOp`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ReadResult {
+    Values(Vec<Option<Bytes>>),
+    Page { rows: Vec<(Key, Bytes)>, rest: Option<KeyRange> },
+}
+
+/// The rows of everything that a reserving read has reserved at a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    Rows(Vec<(Key, Bytes)>),
+    /// More than `limits::RESERVED_BYTES_MAX`.
+    TooLarge,
+}
+
+/// A new member's identity, and where to find the others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Joined {
+    pub cluster: u128,
+    pub node: NodeId,
+    pub nodes: Vec<NodeRecord>,
+}
+
+/// A process without an identity (see [`crate::membership::founding`]).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Newcomer {
+    /// Where it listens.
+    pub addr: String,
+    /// Drawn at random, once for an empty directory.
+    pub token: u128,
+}
+
+/// What a process without an identity asks another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ask {
+    Who,
+    /// Promise to found no cluster, and to help nobody else to found one, until this candidacy is
+    /// over.
+    Pledge {
+        candidacy: u64,
+    },
+    /// Whether a candidacy of the receiver's is over, so that nothing can come of it any more.
+    IsOver {
+        candidacy: u64,
+    },
+}
+
+/// The answer to [`Ask`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mustered {
+    /// The receiver is a member of this cluster.
+    Member {
+        cluster: u128,
+        node: NodeId,
+    },
+    /// It has no identity either.
+    Newcomer(Newcomer),
+    Pledged,
+    /// It does not pledge itself.
+    Refused {
+        why: String,
+    },
+    Over(bool),
+}
+
+impl Response {
+    /// The same of an answer: see [`Request::needs_no_clock`].
+    pub(crate) fn needs_no_clock(&self) -> bool {
+        matches!(self, Response::Clock(_) | Response::Mustered(Mustered::Member { .. }))
+    }
+}
+
+/// A node as the catalog knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    pub id: NodeId,
+    pub addr: String,
+    pub sql_addr: String,
+    pub region: String,
+    pub zone: String,
+    pub standing: Standing,
+}
+
+/// What the operator wants of a node. Nodes that are only silent are judged by pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Standing {
+    #[default]
+    Active,
+    /// About to be stopped: it leads nothing and gets no new replicas, until it is started again.
+    Draining,
+    /// Its replicas move elsewhere.
+    Decommissioning,
+    /// It has none and is no member any more. For ever: a process with this identity refuses to
+    /// serve.
+    Decommissioned,
+    /// Another node has its address. Its directory is taken for lost: its replicas move elsewhere
+    /// at once, and when it has none it is decommissioned. If it starts again before that, with its
+    /// directory, it is active again.
+    Lost,
+}
+
+impl Standing {
+    /// What `meridian node status` calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Active => "active",
+            Standing::Draining => "draining",
+            Standing::Decommissioning => "decommissioning",
+            Standing::Decommissioned => "decommissioned",
+            Standing::Lost => "lost",
+        }
+    }
+}
+
+/// Sent to every other node twice a second, and answered with the same: liveness, clocks, who leads
+/// what.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Ping {
+    /// The sender's physical clock, unlike the frame's HLC.
+    pub physical_micros: u64,
+    /// Differs from one run of the sender's process to the next: the sessions of the run before are
+    /// gone.
+    pub incarnation: u64,
+    /// Groups the sender is ready to serve as primary, with their terms.
+    pub leads: Vec<(GroupId, u64)>,
+    /// Groups the sender holds a replica of.
+    pub holds: Vec<GroupId>,
+    /// The newest version that may have been acknowledged, if a primary at the sender's knows.
+    pub certified: Option<SchemaVersion>,
+    /// The oldest moment that transactions at the sender may still read (see
+    /// [`crate::local::protected`]).
+    pub protected: Timestamp,
+    /// Whom the sender hears both ways: they have answered it a moment ago.
+    pub hears: Vec<NodeId>,
+    /// How much room the sender's disk has.
+    pub left: Left,
+    /// Groups that the sender leads and that take no writes for want of room.
+    pub full: Vec<(GroupId, Left)>,
+    /// Groups that the sender holds a replica of and that are lost, as far as it knows (see
+    /// [`crate::membership::reach`]).
+    pub lost: Vec<(GroupId, Silence)>,
+}
+
+/// Of which of a group's voters nothing is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silence {
+    /// For how long too few have been heard to elect a primary.
+    pub micros: u64,
+    pub silent: u32,
+    pub of: u32,
+}
+
+/// A transaction over several groups that is prepared at one of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PreparedTransaction {
+    pub id: TxnId,
+    pub group: GroupId,
+    /// Since it was sent to its participants.
+    pub age_micros: u64,
+    pub participants: Vec<GroupId>,
+    /// Whose votes are missing.
+    pub waits_for: Vec<GroupId>,
+    /// What it waits for if no vote is missing.
+    pub stage: String,
+}
+
+/// What a node knows of a transaction over several groups.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Knowledge {
+    /// It is the gateway, and still counts the votes.
+    pub is_counting: bool,
+    /// What the log says of each group that the node leads, with the votes of others that have
+    /// come.
+    pub groups: Vec<Known>,
+}
+
+/// See [`Knowledge`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Known {
+    pub group: GroupId,
+    pub said: Said,
+    /// While it is prepared, or committed and not acknowledged by all; else empty.
+    pub participants: Vec<GroupId>,
+    /// `None` is a NO.
+    pub votes: BTreeMap<GroupId, Option<Timestamp>>,
+    /// The id is not new here any more: who asks for a vote that is not in the log is told
+    /// «forgotten».
+    pub is_old: bool,
+}
+
+/// [`meridian_base::Standing`], on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    Nothing,
+    Yes(Timestamp),
+    No,
+    Committed { vote: Timestamp, at: Timestamp },
+    Aborted,
+}
+
+/// What a node's physical clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReport {
+    pub physical_micros: u64,
+    /// It is so much behind what this group was promised.
+    pub behind: Option<(GroupId, u64)>,
+    /// The wall clock was set back, or an operator moved this one ahead: it goes slowly until the
+    /// wall clock is there.
+    pub ahead_of_wall_micros: u64,
+}
+
+/// A line of `meridian node status`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeStatus {
+    pub node: NodeRecord,
+    pub is_live: bool,
+    /// It has been silent for so long that its replicas are made anew elsewhere.
+    pub is_dead: bool,
+    /// Round trip to it from the node asked, in microseconds; 0 for itself.
+    pub round_trip_micros: u64,
+    /// How far its clock is ahead of that of the node asked, as well as half a round trip can tell,
+    /// in microseconds.
+    pub clock_offset_micros: i64,
+    pub leads: Vec<GroupId>,
+    /// Groups of which it holds a replica, as far as it said.
+    pub holds: Vec<GroupId>,
+    /// What keeps the replicas of those from being where they belong, as far as their primaries
+    /// say.
+    pub waits_for: BTreeMap<GroupId, String>,
+    /// What its clock shows, if it answered.
+    pub clock: Option<ClockReport>,
+}
+
+/// A group, as its primary sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    pub group: GroupId,
+    pub primary: NodeId,
+    pub voters: Vec<NodeId>,
+    pub non_voters: Vec<NodeId>,
+    /// What keeps the replicas from being where they belong, if they are not.
+    pub waits_for: Option<String>,
+    /// The version of the catalog that it certifies with.
+    pub certifies_with: SchemaVersion,
+    /// See `commit::Participant::names`.
+    pub names: Vec<GroupId>,
+    /// Of the catalog's: what the schema step under way waits for.
+    pub step: Option<StepWait>,
+}
+
+/// A schema step waits until the leases of groups that do not answer have run out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepWait {
+    pub groups: Vec<GroupId>,
+    /// It takes no longer than this.
+    pub left: Duration,
+}
+
+impl GroupStatus {
+    /// Whether the node is a member.
+    pub fn has(&self, node: NodeId) -> bool {
+        self.voters.contains(&node) || self.non_voters.contains(&node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of them would be decoded within the one before it, by recursion.
+    #[test]
+    fn what_is_passed_on_is_no_deeper_than_one_request() {
+        let mut request = Request::Status;
+        for _ in 0..3_000 {
+            let passed = Passed { order: None, is_of_protocol: false, is_of_transaction: false, request: Bytes::new() };
+            let inner = postcard::to_allocvec(&request).expect("encodes");
+            request = Request::Relayed { from: NodeId(1), request: Passed { request: inner.into(), ..passed } };
+        }
+        let frame = postcard::to_allocvec(&request).expect("encodes");
+        let Request::Relayed { request, .. } = postcard::from_bytes(&frame).expect("decodes") else { panic!("another request") };
+        assert_eq!(request.open().map(drop).unwrap_err().message(), "a request of this kind is not passed on");
+        let passed = Passed::new(&Request::Status).expect("encodes").open();
+        assert!(matches!(passed, Ok(Request::Status)));
+    }
+}

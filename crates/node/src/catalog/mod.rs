@@ -24,12 +24,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Told of what the catalog's group applies.
+/// Told of what the catalog's group applies. An error ends the node: a row that it cannot read
+/// would be missing in every statement that it plans.
 pub trait ApplyHook: Send + Sync + 'static {
     /// A transaction was applied.
-    fn applied(&self, txn: &Committed);
+    fn applied(&self, txn: &Committed) -> Result<()>;
     /// The whole content was replaced.
-    fn replaced(&self, store: &GroupStore);
+    fn replaced(&self, store: &GroupStore) -> Result<()>;
 }
 
 /// See the module's essay.
@@ -220,14 +221,10 @@ impl CatalogCache {
 }
 
 impl ApplyHook for CatalogCache {
-    fn applied(&self, txn: &Committed) {
-        if let Err(e) = self.apply(txn) {
-            tracing::error!("{e}");
-        }
+    fn applied(&self, txn: &Committed) -> Result<()> {
+        self.apply(txn)
     }
-    fn replaced(&self, store: &GroupStore) {
-        if let Err(e) = self.load(store) {
-            tracing::error!("{e}");
-        }
+    fn replaced(&self, store: &GroupStore) -> Result<()> {
+        self.load(store)
     }
 }

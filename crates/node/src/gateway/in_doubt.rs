@@ -30,6 +30,7 @@ use crate::replica::Replica;
 use crate::transport::wire::{Knowledge, Known, PreparedTransaction, Request, Response, Said};
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp, TxnId, limits};
 use meridian_sql::env::TransactionRow;
+use meridian_sql::jobs::listed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +164,7 @@ pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_u
     if known.is_counting {
         return Err(refused(id, "its gateway still counts the votes"));
     }
-    let (outcome, how) = match way(&known.groups) {
+    let (mut outcome, how) = match way(&known.groups) {
         Way::Over => return Err(Error::sql("42704", format!("no group that answers has transaction {id} in doubt"))),
         Way::ByItself(why) => return Err(refused(id, format!("{why}, so it ends by itself"))),
         Way::Known(outcome) => (outcome, "as others know it"),
@@ -173,7 +174,7 @@ pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_u
                 let lag = limits::WATERMARK_LAG.as_secs();
                 return Err(refused(id, format!("it is younger than {lag} s, and those who vote in it may still answer")));
             }
-            let missing = meridian_sql::jobs::listed(&missing);
+            let missing = listed(&missing);
             if !is_unsafe {
                 let contrary = if commit { "aborted" } else { "committed" };
                 return Err(refused(id, format!("{missing} cannot be asked"))
@@ -187,21 +188,50 @@ pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_u
     };
     let word = if outcome.is_some() { "commits" } else { "aborts" };
     tracing::warn!("{id}, which is in doubt, {word} {how}");
-    let mut told = vec![format!("transaction {id} {word} {how}")];
-    for k in known.groups.iter().filter(|k| matches!(k.said, Said::Yes(_))) {
-        match shared.call_primary(k.group, END_PATIENCE, &End { group: k.group, id, at: outcome }).await {
-            Ok(Said::Committed { .. }) if outcome.is_none() => {
-                return Err(refused(id, format!("group {} has committed it", k.group)));
+    // Two operators may want opposite outcomes. Both tell the smallest group first, whose log puts
+    // them in order, and nobody else before it has answered.
+    let prepared: BTreeSet<GroupId> = known.groups.iter().filter(|k| matches!(k.said, Said::Yes(_))).map(|k| k.group).collect();
+    let (mut ended, mut told) = (Vec::new(), vec![format!("transaction {id} {word} {how}")]);
+    for group in prepared {
+        let said = match shared.call_primary(group, END_PATIENCE, &End { group, id, at: outcome }).await {
+            Ok(said) => said,
+            Err(e) if ended.is_empty() => {
+                return Err(Error::unavailable(format!("group {group}, which ends transaction {id} first, has not answered"))
+                    .detail(e.message().to_string())
+                    .hint("Run the statement again: a group that has ended the transaction keeps its outcome."));
             }
-            Ok(Said::Aborted | Said::No) if outcome.is_some() => {
-                return Err(refused(id, format!("group {} has aborted it", k.group)));
+            Err(e) => {
+                told.push(format!("group {group} has not been told ({}): run the statement again", e.message()));
+                continue;
             }
-            // Or has ended it, and forgotten that already.
-            Ok(_) => told.push(format!("group {} ends it", k.group)),
-            Err(e) => told.push(format!("group {} has not been told ({}): run the statement again", k.group, e.message())),
+        };
+        if let Some(contrary) = contrary(said, outcome) {
+            return Err(match &ended[..] {
+                [] => refused(id, format!("group {group} {contrary}")),
+                groups => Error::sql("55000", format!("half of transaction {id} is applied and the other half is not"))
+                    .detail(format!("{} {word} it by this statement; group {group} {contrary}.", listed(groups)))
+                    .hint("Another operator has ended it meanwhile. Compare the rows, and mend them by hand."),
+            });
         }
+        if let Said::Committed { at, .. } = said {
+            // With the votes that another operator knew.
+            outcome = Some(at);
+        }
+        ended.push(group);
+        told.push(format!("group {group} ends it"));
     }
     Ok(told)
+}
+
+/// What a group has done, if that is not what it was told to do.
+fn contrary(said: Said, outcome: Option<Timestamp>) -> Option<&'static str> {
+    match (said, outcome) {
+        (Said::Committed { .. }, None) => Some("has committed it"),
+        (Said::Aborted | Said::No, Some(_)) => Some("has aborted it"),
+        // An abort may be forgotten at once. A commit is not, before every participant has it.
+        (Said::Nothing, Some(_)) => Some("has ended it already, as an abort or with every other participant"),
+        _ => None,
+    }
 }
 
 /// Tells a group's primary. A second copy finds nothing in doubt, and hears what it has ended as.
@@ -274,6 +304,17 @@ mod tests {
     fn in_doubt_is_what_somebody_lost_may_know() {
         let doubt = Way::InDoubt { missing: vec![GroupId(9)], commit: Timestamp(60) };
         assert_eq!(way(&[yes(7, 50, &[(8, Some(60))]), yes(8, 60, &[(7, Some(50))]), known(12, Said::Nothing, &[])]), doubt);
+    }
+
+    #[test]
+    fn what_a_group_has_done_counts_and_not_what_it_was_told() {
+        let committed = Said::Committed { vote: Timestamp(60), at: Timestamp(90) };
+        let commit = Some(Timestamp(90));
+        assert_eq!((contrary(committed, commit), contrary(Said::Aborted, None)), (None, None));
+        assert_eq!(contrary(Said::Nothing, None), None, "aborted, and forgotten");
+        for (said, outcome) in [(committed, None), (Said::Aborted, commit), (Said::No, commit), (Said::Nothing, commit)] {
+            assert!(contrary(said, outcome).is_some(), "{said:?} {outcome:?}");
+        }
     }
 
     #[test]

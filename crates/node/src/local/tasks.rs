@@ -6,7 +6,7 @@
 //! [`Tasks::stop`] ends all of it. What a task was in the middle of is cut off, as by a crash,
 //! which everything on the disk is made for.
 
-use meridian_base::runtime::Runtime;
+use meridian_base::runtime::{BoxFuture, Runtime};
 use meridian_base::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -33,16 +33,17 @@ impl Tasks {
 
     /// Starts a task; not any more once the node has stopped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_on(&self.work, task);
+        self.spawn_on(&self.work, Box::pin(task));
     }
 
     /// Starts a task that other nodes count on in time: heartbeats, leases, connections. It neither
     /// computes for long nor blocks.
     pub fn spawn_protocol(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_on(&self.protocol, task);
+        self.spawn_on(&self.protocol, Box::pin(task));
     }
 
-    fn spawn_on(&self, scheduler: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+    /// One kind of task for the scheduler, whose code is compiled for each kind.
+    fn spawn_on(&self, scheduler: &Handle, task: BoxFuture<'static, ()>) {
         if let Some(running) = &mut *self.running.lock() {
             // Those that have ended are forgotten.
             while running.try_join_next().is_some() {}

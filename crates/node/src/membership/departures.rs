@@ -62,15 +62,17 @@ impl Departures {
         self.known.lock().get(&group).copied()
     }
 
+    /// Writes the file first: what this process goes by is what a restart finds. A node that took
+    /// part in a group again while its file says that it left would delete the replica at its next
+    /// start.
     pub async fn set(&self, runtime: &Arc<dyn Runtime>, group: GroupId, departure: Departure) -> Result<()> {
         let _writing = self.writing.lock().await;
-        let text = {
-            let mut known = self.known.lock();
-            known.insert(group, departure);
-            format(&known)
-        };
+        let mut known = self.known.lock().clone();
+        known.insert(group, departure);
         let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
-        small_file::write(runtime, FILE, &text).await.map_err(failed)
+        small_file::write(runtime, FILE, &format(&known)).await.map_err(failed)?;
+        *self.known.lock() = known;
+        Ok(())
     }
 }
 

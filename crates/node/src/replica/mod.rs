@@ -129,7 +129,7 @@ impl Replica {
             None => (GroupState::new(common.bugs), MembershipBlob::default()),
         };
         if let Some(hook) = &hook {
-            hook.replaced(&store);
+            hook.replaced(&store)?;
         }
         Ok(Arc::new(Replica {
             id,
@@ -443,10 +443,10 @@ impl Replica {
         if let Some(hook) = &self.hook {
             for record in &payload.records {
                 if let Record::Batch(txns) = record {
-                    txns.iter().for_each(|t| hook.applied(t));
+                    txns.iter().try_for_each(|t| hook.applied(t))?;
                 }
             }
-            decided.iter().for_each(|t| hook.applied(t));
+            decided.iter().try_for_each(|t| hook.applied(t))?;
         }
         let mut core = self.core.lock();
         core.state.apply(entry.position, &payload);

@@ -3,6 +3,7 @@
 mod clocks;
 mod columns;
 mod disks;
+mod doubt;
 mod global;
 mod jobs;
 mod leaving;

@@ -1,10 +1,12 @@
-//! Which module may know which, inside of the crates `node` and `server`.
+//! Which module may know which, inside of the crates `node`, `server` and `sql`.
 //!
 //! * The files and directories that stand side by side in one directory import each other in no
 //!   circle. `mod.rs` and the files beside it are one: a directory's children may use what it
 //!   declares, and it uses them.
 //! * The rooms of `node` (what stands side by side in `crates/node/src`) use each other as the
 //!   table in `ARCHITECTURE.md` says, in which each room names rooms above it only.
+//! * The folders of `sql` use those above them in their table there. (Inside of a folder, files of
+//!   `sql` may know each other.)
 //!
 //! Imports are read from the text: every path that begins with `crate` or `super`, wherever it
 //! stands, outside of comments, strings and what is compiled for tests only.
@@ -15,6 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// The row above the rooms of `node` in `ARCHITECTURE.md`.
 const TABLE: &str = "| room of `node` | may use |";
+
+/// The row above the folders of `sql` there.
+const FOLDERS: &str = "| folder of `sql` | contents |";
 
 /// A module as the names that lead to it from the crate's root.
 type Module = Vec<String>;
@@ -261,14 +266,37 @@ fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<Module
 
 /// The rooms of the table and what each may use, in its order.
 fn table(document: &str) -> Vec<(String, BTreeSet<String>)> {
-    let names = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_string).collect() };
-    let rows = document.lines().skip_while(|line| !line.starts_with(TABLE)).skip(2).take_while(|line| line.starts_with('|'));
+    let rows = rows(document, TABLE);
     let row = |line: &str| {
         let mut cells = line.trim_matches('|').split('|');
         let (rooms, used) = (names(cells.next().unwrap_or_default()), names(cells.next().unwrap_or_default()));
         rooms.into_iter().map(|room| (room, used.iter().cloned().collect())).collect::<Vec<_>>()
     };
     rows.flat_map(row).collect()
+}
+
+/// The names in a table's cell.
+fn names(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+/// The rows of the table with this head.
+fn rows<'d>(document: &'d str, head: &'d str) -> impl Iterator<Item = &'d str> {
+    document.lines().skip_while(move |line| !line.starts_with(head)).skip(2).take_while(|line| line.starts_with('|'))
+}
+
+/// The folders of the table, each of which may use all above it.
+fn folders(document: &str) -> Vec<(String, BTreeSet<String>)> {
+    let mut above = BTreeSet::new();
+    let mut of_table = Vec::new();
+    for row in rows(document, FOLDERS) {
+        for name in names(row.trim_matches('|').split('|').next().unwrap_or_default()) {
+            let name = name.trim_end_matches('/').trim_end_matches(".rs").to_string();
+            of_table.push((name.clone(), above.clone()));
+            above.insert(name);
+        }
+    }
+    of_table
 }
 
 /// What contradicts the table, a line each.
@@ -302,6 +330,10 @@ fn read(name: &str) -> Crate {
         for entry in fs::read_dir(directory).expect("the sources are there") {
             let path = entry.expect("an entry").path();
             let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_string();
+            if name == "tests" || name == "tests.rs" {
+                // Compiled for tests only, as their parents say.
+                continue;
+            }
             if path.is_dir() {
                 walk(&path, &format!("{below}{name}/"), files);
             } else if name.ends_with(".rs") {
@@ -333,6 +365,17 @@ fn the_rooms_of_a_node_use_each_other_as_the_table_says() {
     let table = table(&document);
     assert!(table.len() > 5, "the table is found: {table:?}");
     assert_eq!(violations(&read("node"), &table), Vec::<String>::new());
+}
+
+#[test]
+fn the_folders_of_sql_use_those_above_them() {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let table = folders(&document);
+    assert!(table.len() > 5, "the table is found: {table:?}");
+    assert_eq!(violations(&read("sql"), &table), Vec::<String>::new());
+    let planted = planted(&[("a.rs", "use crate::b::B;"), ("b/mod.rs", "")]);
+    let of_two = folders(&format!("{FOLDERS}\n| --- | --- |\n| `a.rs` | x |\n| `b/` | `y` |\n"));
+    assert_eq!(violations(&planted, &of_two), ["a must not use b"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //! | `sql NODE DATABASE: TEXT` | the rows of the last statement, or the error |
 //! | `until sql NODE DATABASE: TEXT` | the same, again and again until it is no error |
 //! | `until primary of DATABASE is [not] NODE` | waits for the leader to be there, or elsewhere |
-//! | `until NODE holds [no] replica of DATABASE` | waits for replicas to come or go (`catalog`: the catalog's) |
+//! | `until NODE votes in DATABASE`, `until NODE holds no replica of DATABASE` | waits for replicas to come or go (`catalog`: the catalog's) |
 //! | `until NODE ends` | waits until its process ends by itself |
 //! | `pass N s` | time passes |
 //! | `kill`, `restart`, `lose disk of`, `sleep`, `wake`, `drain`, `decommission NODE` | what happens to a node |
@@ -92,10 +92,10 @@ impl Script {
                 self.until(command, |s| s.primary(database).filter(|p| p == node).map(|_| String::new()))
             }
             ["until", node, "holds", "no", "replica", "of", database] => {
-                self.until(command, |s| (!s.holds(node, database)?).then(String::new))
+                self.until(command, |s| (!s.is_among(node, database, &[6, 7])?).then(String::new))
             }
-            ["until", node, "holds", "replica", "of", database] => {
-                self.until(command, |s| s.holds(node, database)?.then(String::new))
+            ["until", node, "votes", "in", database] => {
+                self.until(command, |s| s.is_among(node, database, &[6])?.then(String::new))
             }
             ["until", node, "ends"] => {
                 self.down.insert(node.to_string());
@@ -175,12 +175,13 @@ impl Script {
         self.name_of(NodeId(id))
     }
 
-    /// Whether a node is among those that hold a replica, by the group's primary.
-    fn holds(&mut self, node: &str, database: &str) -> Option<bool> {
+    /// Whether a node is named in one of these columns of `SHOW RANGES`: 6 has the voters of a group,
+    /// 7 its other replicas.
+    fn is_among(&mut self, node: &str, database: &str, columns: &[usize]) -> Option<bool> {
         let range = self.range(database)?;
         let asked = self.running(&[]);
         let id = self.cluster().id_at(&asked, node);
-        Some(nodes_in(&range[6]).union(&nodes_in(&range[7])).any(|n| *n == id))
+        Some(columns.iter().any(|column| nodes_in(&range[*column]).contains(&id)))
     }
 
     fn until(&mut self, command: &str, mut look: impl FnMut(&mut Script) -> Option<String>) -> String {

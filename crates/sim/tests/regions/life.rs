@@ -175,8 +175,8 @@ impl Script {
         self.name_of(NodeId(id))
     }
 
-    /// Whether a node is named in one of these columns of `SHOW RANGES`: 6 has the voters of a group,
-    /// 7 its other replicas.
+    /// Whether a node is named in one of these columns of `SHOW RANGES`: 6 has the voters of a
+    /// group, 7 its other replicas.
     fn is_among(&mut self, node: &str, database: &str, columns: &[usize]) -> Option<bool> {
         let range = self.range(database)?;
         let asked = self.running(&[]);

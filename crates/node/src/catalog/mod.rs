@@ -225,6 +225,10 @@ impl ApplyHook for CatalogCache {
         self.apply(txn)
     }
     fn replaced(&self, store: &GroupStore) -> Result<()> {
-        self.load(store)
+        // What it reads at may be collected meanwhile: then it reads at a later time.
+        match self.load(store) {
+            Err(e) if e.sqlstate() == "72000" => self.load(store),
+            loaded => loaded,
+        }
     }
 }

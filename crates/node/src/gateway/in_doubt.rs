@@ -195,6 +195,8 @@ pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_u
     for group in prepared {
         let said = match shared.call_primary(group, END_PATIENCE, &End { group, id, at: outcome }).await {
             Ok(said) => said,
+            // It says why, and nothing is changed.
+            Err(e) if ended.is_empty() && !e.is_unavailable() => return Err(e),
             Err(e) if ended.is_empty() => {
                 return Err(Error::unavailable(format!("group {group}, which ends transaction {id} first, has not answered"))
                     .detail(e.message().to_string())
@@ -205,6 +207,11 @@ pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_u
                 continue;
             }
         };
+        if said == Said::Nothing && !ended.is_empty() {
+            // By itself: the participant that was missing has come back.
+            told.push(format!("group {group} has ended it already"));
+            continue;
+        }
         if let Some(contrary) = contrary(said, outcome) {
             return Err(match &ended[..] {
                 [] => refused(id, format!("group {group} {contrary}")),

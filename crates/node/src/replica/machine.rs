@@ -87,7 +87,7 @@ impl SnapshotSink for Sink {
             (core.state, core.membership) = decode_flushed(&blob, self.replica.common.bugs)?;
         }
         if let Some(hook) = &self.replica.hook {
-            hook.replaced(&self.replica.store)?;
+            hook.replaced(&self.replica.store).inspect_err(|e| self.replica.fail(e.clone()))?;
         }
         Ok(())
     }

@@ -203,7 +203,9 @@ impl Replica {
 
     /// The term in which this replica serves, if it does.
     pub fn serving_term(&self) -> Option<u64> {
-        self.core.lock().term.as_ref().filter(|_| self.is_serving()).map(|term| term.number)
+        // Most replicas follow: they are not asked for their lock.
+        let term = |core: &Core| core.term.as_ref().map(|term| term.number);
+        self.is_serving().then(|| self.core.lock()).and_then(|core| term(&core).filter(|_| self.is_serving()))
     }
 
     /// Whether this replica leads, and its clock is so far behind what was promised that it says so
@@ -440,16 +442,14 @@ impl Replica {
         if !applied_any {
             self.store.apply(entry.position, &[])?;
         }
-        if let Some(hook) = &self.hook {
-            for record in &payload.records {
-                if let Record::Batch(txns) = record {
-                    txns.iter().try_for_each(|t| hook.applied(t))?;
-                }
-            }
-            decided.iter().try_for_each(|t| hook.applied(t))?;
-        }
+        let heard = self.hook.as_ref().map_or(Ok(()), |hook| {
+            let batches = payload.records.iter().filter_map(|r| if let Record::Batch(txns) = r { Some(txns) } else { None });
+            batches.flatten().chain(&decided).try_for_each(|txn| hook.applied(txn))
+        });
         let mut core = self.core.lock();
         core.state.apply(entry.position, &payload);
+        // The entry is applied, as the store has it; nobody is told of it any more.
+        heard?;
         self.release(&mut core, entry.position, &payload);
         if self.looks_at_invariants() {
             core.invariant_state();

@@ -24,7 +24,7 @@ pub(super) const HELD_BYTES_MAX: usize = limits::TXN_BYTES_MAX;
 /// 53200: more than [`HELD_BYTES_MAX`].
 pub(super) fn too_much_held() -> Error {
     let message = format!("the result of the statement is larger than the {} MiB that can be held back", HELD_BYTES_MAX >> 20);
-    let hint = "A result that rests on writes, on several statements, or on rows of several regions, is held back until it is \
+    let hint = "A result that rests on writes, on several statements, or on rows of another region, is held back until it is \
                 certified. Return fewer rows, use a transaction block, or read the past (AS OF SYSTEM TIME).";
     Error::sql("53200", message).hint(hint)
 }

@@ -220,8 +220,8 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
     }
 }
 
-/// Whether a node that nobody knows may ask this: one that joins, an operator's command, and a
-/// voter of a group that has heard of a new node before the catalog's copy here has.
+/// Whether a sender that is not in this node's catalog may send the request. Such senders are nodes
+/// that join, operators' commands, and new voters that this copy of the catalog does not have yet.
 fn is_for_strangers(request: &Request) -> bool {
     matches!(
         request,

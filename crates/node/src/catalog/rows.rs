@@ -9,7 +9,7 @@
 //! | 3 | node id | [`NodeRecord`](crate::transport::wire::NodeRecord) |
 //! | 4 | group id | `region::Granted`: the schema lease |
 //! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
-//! | 6 | token of a new node | the id it was given, for ever: whoever asks twice gets one identity |
+//! | 6 | token of a new node | the node's id, kept for ever: a node that asks twice gets the same one |
 
 use meridian_base::key::encode;
 use meridian_base::{
@@ -151,9 +151,9 @@ pub(super) fn stored(store: &GroupStore, at: Timestamp) -> Result<Option<(Catalo
     Ok(Some((Catalog::from_stored(descriptors, meta.next_id, meta.version, row.at, seen), meta)))
 }
 
-/// Where to read the newest versions: the newest timestamp applied, or, if nothing was written for
-/// so long that garbage collection has passed it, where that is. It never passes what is closed, so
-/// nothing appears below it either.
+/// The timestamp to read the newest versions at: the newest one applied, or the threshold of garbage
+/// collection if that is later. The threshold never passes the closed timestamp, so no version
+/// appears below either of them.
 pub(crate) fn newest_readable(store: &GroupStore) -> Timestamp {
     store.applied_ts().max(store.gc_threshold())
 }

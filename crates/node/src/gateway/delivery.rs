@@ -27,9 +27,9 @@ pub(crate) async fn deliver(shared: Arc<Shared>, group: GroupId, message: Ballot
     }
 }
 
-/// Nobody asks a group that was deleted for anything that it owes (`sql::jobs::doomed`),
-/// except where an operator has ended a transaction in its place. It will ask for nothing either:
-/// so it counts as having acknowledged.
+/// A deleted group counts as having acknowledged a message. It owes nothing any more
+/// (`sql::jobs::doomed`), except where an operator has ended a transaction in its place, and it will
+/// ask for nothing.
 fn answer_for_deleted(shared: &Shared, group: GroupId, message: &BallotMessage) {
     if let BallotMessage::OutcomeAck { id, from, reply: true } = message
         && let Some(replica) = shared.groups.replica(*from)

@@ -188,8 +188,8 @@ pub(crate) async fn resolve(gateway: &Arc<Gateway>, id: &str, commit: bool, is_u
     };
     let word = if outcome.is_some() { "commits" } else { "aborts" };
     tracing::warn!("{id}, which is in doubt, {word} {how}");
-    // Two operators may want opposite outcomes. Both tell the smallest group first, whose log puts
-    // them in order, and nobody else before it has answered.
+    // Two operators may want opposite outcomes. Both tell the group with the smallest number first,
+    // and no other group before that one has answered. Its log puts the two in order.
     let prepared: BTreeSet<GroupId> = known.groups.iter().filter(|k| matches!(k.said, Said::Yes(_))).map(|k| k.group).collect();
     let (mut ended, mut told) = (Vec::new(), vec![format!("transaction {id} {word} {how}")]);
     for group in prepared {

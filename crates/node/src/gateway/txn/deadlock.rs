@@ -155,7 +155,7 @@ impl Watch {
 
     /// Everybody that the waiter waits for at the group's primary, directly or through others.
     async fn ahead_of(&self, waiter: Owner, group: GroupId) -> Vec<Owner> {
-        // The next look asks somebody else.
+        // One try: the next look finds the new primary.
         self.gateway.shared.try_primary(group, 0, &AheadOf { group, waiter }).await.unwrap_or_default()
     }
 

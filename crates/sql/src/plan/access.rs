@@ -78,7 +78,7 @@ pub(crate) fn paths(
         let mut implied = Vec::new();
         if index.predicate.is_some() {
             let Some(conds) = predicates(at) else { continue };
-            let positions: Option<Vec<usize>> = conds.iter().map(|c| filters.iter().position(|f| f.is_same(c))).collect();
+            let positions: Option<Vec<usize>> = conds.iter().map(|c| filters.iter().position(|f| f == c)).collect();
             let Some(positions) = positions else { continue };
             implied = positions;
         }

@@ -475,7 +475,7 @@ impl Binder<'_> {
             exprs.push((id, item.expr));
             out.push(OutCol { id, name, ty: item.ty, origin });
         }
-        let find = |e: &Expr, exprs: &[(ColId, Expr)]| exprs.iter().find(|(_, x)| x.is_same(e)).map(|(id, _)| Expr::Column(*id));
+        let find = |e: &Expr, exprs: &[(ColId, Expr)]| exprs.iter().find(|(_, x)| x == e).map(|(id, _)| Expr::Column(*id));
         let visible = exprs.len();
         let mut on = None;
         for e in distinct.iter().flatten().flatten() {
@@ -508,8 +508,8 @@ impl Binder<'_> {
                 // The rows of a group must meet: sort by the ON expressions first, unless ORDER BY
                 // does.
                 let leading: Vec<&Expr> = sort.iter().take(on.len()).map(|k| &k.expr).collect();
-                let leads = |e: &Expr| leading.iter().any(|l| l.is_same(e));
-                let are_those = leading.iter().all(|l| on.iter().any(|e| l.is_same(e))) && on.iter().all(leads);
+                let leads = |e: &Expr| leading.contains(&e);
+                let are_those = leading.iter().all(|l| on.contains(l)) && on.iter().all(leads);
                 if !sort.is_empty() && !are_those && sort.len() >= on.len() {
                     return Err(Error::sql("42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"));
                 }
@@ -667,7 +667,7 @@ impl Binder<'_> {
                 let is_input = clause == "GROUP BY" && self.scopes.last().is_some_and(|s| s.cols.iter().any(|c| c.name == name));
                 let mut named = items.iter().filter(|(_, n)| *n == name);
                 if !is_input && let Some((t, _)) = named.next() {
-                    if named.any(|(other, _)| !other.expr.is_same(&t.expr)) {
+                    if named.any(|(other, _)| other.expr != t.expr) {
                         return Err(self.at(Error::sql("42702", format!("{clause} \"{name}\" is ambiguous")), i.span));
                     }
                     return Ok(t.expr.clone());
@@ -805,7 +805,7 @@ fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<O
 /// Rewrites an expression over the groups: what equals a key is the key; any other input column is
 /// 42803.
 fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: &[ScopeCol]) -> Result<()> {
-    if let Some((id, _)) = keys.iter().find(|(_, k)| !matches!(k, Expr::Const(_)) && k.is_same(e)) {
+    if let Some((id, _)) = keys.iter().find(|(_, k)| !matches!(k, Expr::Const(_)) && *k == *e) {
         *e = Expr::Column(*id);
         return Ok(());
     }

@@ -9,7 +9,7 @@ use crate::catalog::{ColumnState, FkAction, ForeignKey};
 use crate::env::{Locking, OnLocked};
 use crate::parse::Overriding;
 use crate::parse::fold;
-use crate::plan::expr::{ColId, Expr, same_option};
+use crate::plan::expr::{ColId, Expr};
 use crate::types::CastContext;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
@@ -295,7 +295,7 @@ impl Binder<'_> {
             let Some(id) = identity(&targets[at]) else { continue };
             let default = plan.defaults[targets[at] as usize].as_ref();
             let given = match input {
-                Rel::Values { rows, .. } => rows.iter().any(|r| !same_option(Some(&r[at]), default)),
+                Rel::Values { rows, .. } => rows.iter().any(|r| Some(&r[at]) != default),
                 _ => true,
             };
             if overriding == Some(Overriding::UserValue) {

@@ -10,13 +10,14 @@ use crate::types::cast::is_immutable_cast;
 use crate::types::functions::{Function, Volatility};
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::DescriptorId;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A column of a relation in a statement.
 pub(crate) type ColId = u32;
 
 /// A comparison of two values of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cmp {
     Eq,
     Ne,
@@ -114,13 +115,13 @@ pub(crate) enum Expr {
 }
 
 /// See [`Expr::Row`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowShape {
     pub(crate) names: Arc<[String]>,
     pub(crate) types: Arc<[Type]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CastExpr {
     pub(crate) expr: Expr,
     pub(crate) from: Type,
@@ -129,7 +130,7 @@ pub(crate) struct CastExpr {
 }
 
 /// How the left value of a quantified comparison meets each right one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meets {
     Compare(Cmp),
     /// The function, and what each side is cast to before it.
@@ -139,7 +140,7 @@ pub(crate) enum Meets {
 }
 
 /// How the fields of two rows are compared.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowMeets {
     pub(crate) cmp: Cmp,
     /// Of each field: whether the two are equal.
@@ -150,15 +151,6 @@ pub(crate) struct RowMeets {
 }
 
 impl Meets {
-    fn is_same(&self, other: &Meets) -> bool {
-        let all = |a: &[Meets], b: &[Meets]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b));
-        match (self, other) {
-            (Meets::Compare(a), Meets::Compare(b)) => a == b,
-            (Meets::Call(a), Meets::Call(b)) => a.is_same(b),
-            (Meets::Row(a), Meets::Row(b)) => a.cmp == b.cmp && all(&a.equal, &b.equal) && all(&a.strict, &b.strict),
-            _ => false,
-        }
-    }
     /// Whether values meet that are the same, and no others.
     pub(crate) fn is_identity(&self) -> bool {
         match self {
@@ -174,7 +166,7 @@ pub(crate) const SHORT_LIST_MAX: usize = 8;
 
 /// `(left, …) IN ((…), …)`, or a disjunction that says the same: looked up, not compared one by
 /// one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OneOf {
     pub(crate) left: Vec<Expr>,
     /// Constants and parameters.
@@ -204,7 +196,7 @@ impl OneOf {
                 rows.push(right(&first));
                 for e in equal {
                     let e = e?;
-                    if e.len() != left.len() || !e.iter().zip(&left).all(|(p, l)| p.0.is_same(l)) {
+                    if e.len() != left.len() || !e.iter().zip(&left).all(|(p, l)| p.0 == **l) {
                         return None;
                     }
                     rows.push(right(&e));
@@ -240,7 +232,7 @@ fn is_at_hand(e: &Expr) -> bool {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Quantified {
     pub(crate) left: Expr,
     pub(crate) meets: Meets,
@@ -314,17 +306,60 @@ pub(crate) enum SequenceTarget {
     None,
 }
 
-/// [`Expr::is_same`] of lists.
-pub(crate) fn same_all(a: &[Expr], b: &[Expr]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+/// Whether both are written the same once names are resolved: then the one's value can stand for
+/// the other's, unless they are volatile. `SELECT random() … GROUP BY random()` means one column; two
+/// calls of `sum(random())` do not (PostgreSQL's `equal()` and `find_compatible_agg`): see
+/// [`super::rel::AggCall::is_one_value_with`].
+impl PartialEq for Expr {
+    fn eq(&self, other: &Expr) -> bool {
+        use Expr as E;
+        match (self, other) {
+            // `1.0` is not `1.00` here.
+            (E::Const(a), E::Const(b)) => a.is_identical(b),
+            (E::Param(a), E::Param(b)) | (E::Slot(a), E::Slot(b)) | (E::Arg(a), E::Arg(b)) => a == b,
+            (E::Column(a), E::Column(b)) => a == b,
+            (E::Call(f, a), E::Call(g, b)) => f == g && a == b,
+            (E::Compare(f, a), E::Compare(g, b)) => f == g && a == b,
+            (E::Distinct(a), E::Distinct(b)) => a == b,
+            (E::And(a), E::And(b)) | (E::Or(a), E::Or(b)) | (E::Coalesce(a), E::Coalesce(b)) => a == b,
+            (E::Not(a), E::Not(b)) | (E::IsNull(a), E::IsNull(b)) => a == b,
+            (E::IsBool(a, v), E::IsBool(b, w)) => v == w && a == b,
+            (E::Case(a, d), E::Case(b, e)) => a == b && d == e,
+            (E::Extreme(v, a), E::Extreme(w, b)) => v == w && a == b,
+            (E::Cast(a), E::Cast(b)) => a == b,
+            (E::Array(t, a), E::Array(u, b)) => t == u && a == b,
+            (E::Subscript(a, i), E::Subscript(b, j)) => a == b && i == j,
+            (E::Slice(a, l, u), E::Slice(b, m, v)) => a == b && l == m && u == v,
+            (E::Row(s, a), E::Row(t, b)) => s == t && a == b,
+            (E::In(a, l), E::In(b, m)) => a == b && l == m,
+            (E::OneOf(a), E::OneOf(b)) => a == b,
+            (E::Quantified(a), E::Quantified(b)) => a == b,
+            // Numbered where they stand: another one is another one, whatever it says.
+            (E::Subquery(a), E::Subquery(b)) => a.slot == b.slot,
+            (E::Sequence(a), E::Sequence(b)) => a.slot == b.slot,
+            _ => false,
+        }
+    }
 }
 
-/// [`Expr::is_same`] of what may not be there.
-pub(crate) fn same_option(a: Option<&Expr>, b: Option<&Expr>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a.is_same(b),
-        (None, None) => true,
-        _ => false,
+impl Eq for Expr {}
+
+impl Hash for Expr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            // Identical values are equal ones.
+            Expr::Const(value) => value.hash(state),
+            Expr::Param(n) | Expr::Slot(n) | Expr::Arg(n) => n.hash(state),
+            Expr::Column(column) => column.hash(state),
+            Expr::Call(function, _) => function.hash(state),
+            Expr::Compare(cmp, _) => cmp.hash(state),
+            Expr::Cast(cast) => cast.to.hash(state),
+            Expr::Subquery(s) => return s.slot.hash(state),
+            Expr::Sequence(s) => return s.slot.hash(state),
+            _ => {}
+        }
+        self.children().hash(state);
     }
 }
 
@@ -540,41 +575,6 @@ impl Expr {
     pub(crate) fn is_foldable(&self) -> bool {
         let is_later = |e: &Expr| matches!(e, Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_));
         self.is_immutable() && !self.any(&is_later)
-    }
-    /// Whether both are written the same once names are resolved: then the one's value can stand
-    /// for the other's, unless they are volatile. `SELECT random() … GROUP BY random()` means one
-    /// column; two calls of `sum(random())` do not (PostgreSQL's `equal()` and
-    /// `find_compatible_agg`): see [`super::rel::AggCall::is_one_value_with`].
-    pub(crate) fn is_same(&self, other: &Expr) -> bool {
-        use Expr as E;
-        let pair = |a: &(Expr, Expr), b: &(Expr, Expr)| a.0.is_same(&b.0) && a.1.is_same(&b.1);
-        let maybe = |a: &Option<Box<Expr>>, b: &Option<Box<Expr>>| same_option(a.as_deref(), b.as_deref());
-        match (self, other) {
-            (E::Const(a), E::Const(b)) => a.is_identical(b),
-            (E::Param(a), E::Param(b)) | (E::Slot(a), E::Slot(b)) | (E::Arg(a), E::Arg(b)) => a == b,
-            (E::Column(a), E::Column(b)) => a == b,
-            (E::Call(f, a), E::Call(g, b)) => f.is_same(g) && same_all(a, b),
-            (E::Compare(f, a), E::Compare(g, b)) => f == g && pair(a, b),
-            (E::Distinct(a), E::Distinct(b)) => pair(a, b),
-            (E::And(a), E::And(b)) | (E::Or(a), E::Or(b)) | (E::Coalesce(a), E::Coalesce(b)) => same_all(a, b),
-            (E::Not(a), E::Not(b)) | (E::IsNull(a), E::IsNull(b)) => a.is_same(b),
-            (E::IsBool(a, v), E::IsBool(b, w)) => v == w && a.is_same(b),
-            (E::Case(a, d), E::Case(b, e)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| pair(a, b)) && maybe(d, e),
-            (E::Extreme(v, a), E::Extreme(w, b)) => v == w && same_all(a, b),
-            (E::Cast(a), E::Cast(b)) => a.from == b.from && a.to == b.to && a.context == b.context && a.expr.is_same(&b.expr),
-            (E::Array(t, a), E::Array(u, b)) => t == u && same_all(a, b),
-            (E::Subscript(a, i), E::Subscript(b, j)) => a.is_same(b) && same_all(i, j),
-            (E::Slice(a, l, u), E::Slice(b, m, v)) => a.is_same(b) && maybe(l, m) && maybe(u, v),
-            (E::Row(s, a), E::Row(t, b)) => s.names == t.names && s.types == t.types && same_all(a, b),
-            (E::In(a, l), E::In(b, m)) => a.is_same(b) && same_all(l, m),
-            (E::Quantified(a), E::Quantified(b)) => {
-                a.all == b.all && a.left.is_same(&b.left) && a.array.is_same(&b.array) && a.meets.is_same(&b.meets)
-            }
-            // Numbered where they stand: another one is another one, whatever it says.
-            (E::Subquery(a), E::Subquery(b)) => a.slot == b.slot,
-            (E::Sequence(a), E::Sequence(b)) => a.slot == b.slot,
-            _ => false,
-        }
     }
     /// Splits a conjunction.
     pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {

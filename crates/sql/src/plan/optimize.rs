@@ -7,7 +7,7 @@ use crate::env::OnLocked;
 use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody};
 use crate::types::Datum;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The same relation, cheaper.
@@ -459,13 +459,14 @@ fn implied(conds: &[Expr]) -> Vec<Expr> {
         classes.push(one);
     }
     let mut out: Vec<Expr> = Vec::new();
+    let mut known: HashSet<Expr> = if classes.is_empty() { HashSet::new() } else { conds.iter().cloned().collect() };
     for class in &classes {
         for c in conds {
             let Some(column) = valued(c).filter(|column| class.contains(column)) else { continue };
             for other in class.iter().filter(|other| **other != column) {
                 let mut same = c.clone();
                 same.substitute(&|id| (id == column).then_some(Expr::Column(*other)));
-                if !conds.iter().chain(&out).any(|known| known.is_same(&same)) {
+                if known.insert(same.clone()) {
                     out.push(same);
                 }
             }

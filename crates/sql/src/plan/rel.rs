@@ -4,7 +4,7 @@ use super::dml::Dml;
 use super::locks::LockedTable;
 use crate::catalog::lookup::TableRef;
 use crate::env::Locking;
-use crate::plan::expr::{ColId, Expr, SubqueryBody, same_all, same_option};
+use crate::plan::expr::{ColId, Expr, SubqueryBody};
 use crate::show::Computed;
 use crate::types::functions::{Aggregate, SetFunction};
 use std::collections::BTreeSet;
@@ -161,13 +161,12 @@ impl AggCall {
     pub(crate) fn is_one_value_with(&self, other: &AggCall) -> bool {
         let function = |call: &AggCall| (call.aggregate.name, call.aggregate.args.clone(), call.aggregate.result.clone());
         let is_volatile = self.args.iter().chain(&self.filter).chain(self.order.iter().map(|k| &k.expr)).any(Expr::is_volatile);
-        let same_key = |(a, b): (&SortKey, &SortKey)| {
-            a.descending == b.descending && a.nulls_first == b.nulls_first && a.expr.is_same(&b.expr)
-        };
+        let same_key =
+            |(a, b): (&SortKey, &SortKey)| a.descending == b.descending && a.nulls_first == b.nulls_first && a.expr == b.expr;
         !is_volatile
             && self.distinct == other.distinct
-            && same_all(&self.args, &other.args)
-            && same_option(self.filter.as_ref(), other.filter.as_ref())
+            && self.args == other.args
+            && self.filter == other.filter
             && self.order.len() == other.order.len()
             && self.order.iter().zip(&other.order).all(same_key)
             && function(self) == function(other)

@@ -215,7 +215,7 @@ impl TablePlan {
         let Some((first, _)) = self.generated.first() else { return Ok(()) };
         let hint = "Write dates and times in ISO 8601, and timestamptz with its time zone.";
         let other = elsewhere().map_err(|_| refuse(*first).hint(hint))?;
-        let differs = |((_, a), (_, b)): &(&(u32, Expr), &(u32, Expr))| !a.is_same(b);
+        let differs = |((_, a), (_, b)): &(&(u32, Expr), &(u32, Expr))| a != b;
         match self.generated.iter().zip(&other.generated).find(differs) {
             Some(((ordinal, _), _)) => Err(refuse(*ordinal).hint(hint)),
             None => Ok(()),

@@ -26,6 +26,7 @@ mod to_number;
 
 use super::{Datum, EvalContext, Type};
 use meridian_base::Result;
+use std::hash::{Hash, Hasher};
 
 /// A function's body. Arguments have been cast; strict functions never see `NULL`.
 pub type ScalarFn = fn(&Call<'_>, &[Datum]) -> Result<Datum>;
@@ -73,16 +74,26 @@ impl Function {
         };
         args.iter().any(Datum::is_large) || (self.dear_above < i64::MAX && args.iter().any(is_above))
     }
-    /// Whether it is the same overload.
-    pub(crate) fn is_same(&self, other: &Function) -> bool {
-        self.name == other.name && self.args == other.args && self.result == other.result
-    }
     /// Calls it with arguments already cast.
     pub fn call(&self, ctx: &EvalContext, args: &[Datum]) -> Result<Datum> {
         if self.strict && args.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
         (self.body)(&Call { ctx, args: &self.args, result: &self.result }, args)
+    }
+}
+
+/// The same overload.
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        self.name == other.name && self.args == other.args && self.result == other.result
+    }
+}
+impl Eq for Function {}
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.args.hash(state);
     }
 }
 

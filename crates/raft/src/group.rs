@@ -452,10 +452,12 @@ impl Group {
         let metrics = self.0.raft.server_metrics();
         let metrics = metrics.borrow_watched();
         let membership = metrics.membership_config.membership();
+        let written_at = option_to_position(metrics.membership_config.log_id().as_ref());
         Members {
             voters: membership.voter_ids().map(NodeId).collect(),
             learners: membership.learner_ids().map(NodeId).collect(),
             joint: membership.get_joint_config().len() > 1,
+            committed: written_at <= self.committed(),
         }
     }
 

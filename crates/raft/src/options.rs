@@ -121,6 +121,16 @@ pub struct Members {
     /// A change of voters is not complete: both the old and the new ones must agree (joint
     /// consensus).
     pub joint: bool,
+    /// The entry that says so is committed, as far as this replica knows. Until then whoever leads
+    /// next may count other members.
+    pub committed: bool,
+}
+
+impl Members {
+    /// Whether no change is under way.
+    pub fn are_settled(&self) -> bool {
+        !self.joint && self.committed
+    }
 }
 
 /// How far a replica is, as the leader knows it.

@@ -444,7 +444,10 @@ async fn a_new_voter_counts_once_it_has_caught_up() {
     let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 4]), ids(&[]));
     let changed = timeout(Duration::from_secs(10), change).await;
     assert!(!matches!(changed, Ok(Ok(()))), "it waits, or gives up");
-    assert_eq!(cluster.group(leader).members(), Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false });
+    assert_eq!(
+        cluster.group(leader).members(),
+        Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false, committed: true }
+    );
     cluster.net.heal();
     self::change(&cluster, leader, &[1, 2, 3, 4], &[]).await;
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
@@ -468,6 +471,31 @@ async fn a_change_does_not_wait_for_a_voter_that_was_there_before() {
     cluster.start(4, MemoryDisk::default(), Arc::default()).await;
     change(&cluster, leader, &[1, 2, 3, 4], &[]).await;
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
+}
+
+/// A leader that alone knows of the new members has not changed anything: whoever leads next may
+/// know the old ones only.
+#[tokio::test(start_paused = true)]
+async fn a_change_is_complete_when_it_is_committed() {
+    let cluster = Cluster::new(3, 65).await;
+    let leader = cluster.leader().await;
+    cluster.propose(leader, "a").await.unwrap();
+    assert!(cluster.group(leader).members().are_settled());
+    cluster.net.cut(leader);
+    // A learner needs no joint configuration.
+    let change = cluster.group(leader).change_members(ids(&[1, 2, 3]), ids(&[9]));
+    let changed = timeout(Duration::from_millis(100), change).await;
+    assert!(!matches!(changed, Ok(Ok(()))), "nobody else knows of it");
+    let members = cluster.group(leader).members();
+    assert_eq!(members, Members { voters: ids(&[1, 2, 3]), learners: ids(&[9]), joint: false, committed: false });
+    cluster.net.heal();
+    timeout(Duration::from_secs(30), async {
+        while !cluster.group(leader).members().are_settled() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .expect("it is committed, or another leader's log has none of it");
 }
 
 /// A change of members that waits for an absent voter fails when the leader loses its leadership.
@@ -799,13 +827,19 @@ async fn a_learner_follows_and_is_promoted_and_a_voter_leaves() {
     change(&cluster, leader, &[1, 2, 3], &[4]).await;
     let position = cluster.propose(leader, "to the learner").await.unwrap();
     cluster.applied(4, position).await;
-    assert_eq!(cluster.group(leader).members(), Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false });
+    assert_eq!(
+        cluster.group(leader).members(),
+        Members { voters: ids(&[1, 2, 3]), learners: ids(&[4]), joint: false, committed: true }
+    );
     assert_eq!(cluster.group(leader).progress()[&NodeId(4)].matched, Some(position));
 
     let leaves = if leader == 1 { 2 } else { 1 };
     let stay: Vec<u32> = [1, 2, 3, 4].into_iter().filter(|n| *n != leaves).collect();
     change(&cluster, leader, &stay, &[]).await;
-    assert_eq!(cluster.group(leader).members(), Members { voters: ids(&stay), learners: ids(&[]), joint: false });
+    assert_eq!(
+        cluster.group(leader).members(),
+        Members { voters: ids(&stay), learners: ids(&[]), joint: false, committed: true }
+    );
     // The new voter counts: with the old leader and the one that left gone, two of three remain.
     cluster.net.cut(leaves);
     cluster.net.cut(leader);

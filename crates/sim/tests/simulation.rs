@@ -48,7 +48,7 @@ fn fixed_seeds_pass() {
 /// that it found; a commit that an earlier attempt had made, and a later one said to be refused.
 #[test]
 fn seeds_that_failed_pass() {
-    for seed in [30_000_082, 30_001_692, 30_006_106, 100_001_752, 100_002_127, 130_000_279, 170_000_550] {
+    for seed in [30_000_082, 30_001_692, 30_006_106, 100_001_752, 100_002_127, 130_000_279, 170_000_550, 210_004_269] {
         let outcome = run(&campaign(seed, 1, Options::default()));
         assert!(outcome.reports.iter().all(Report::is_ok), "{}", outcome.reports[0]);
     }

@@ -76,7 +76,7 @@ pub(crate) async fn refuse_member(shared: &Arc<Shared>, node: NodeId) -> Result<
         }
     }
     match groups.get(&GroupId::CATALOG) {
-        Some(status) if !status.voters.contains(&node) => Ok(()),
+        Some(status) if !status.is_changing && !status.voters.contains(&node) => Ok(()),
         Some(_) => refused("it votes for the catalog".to_string()),
         None => Err(Error::not_primary(GroupId::CATALOG)),
     }

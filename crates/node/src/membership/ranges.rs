@@ -72,6 +72,7 @@ fn status(shared: &Shared, replica: &Replica) -> GroupStatus {
         certifies_with,
         names,
         primary: shared.me(),
+        is_changing: !members.are_settled(),
         voters: members.voters.into_iter().collect(),
         non_voters: members.learners.into_iter().collect(),
         waits_for,
@@ -104,7 +105,7 @@ fn waits_for(shared: &Shared, replica: &Replica, wanted: &Placement) -> Option<S
             return Some(format!("node {node} does not have its replica yet"));
         }
     }
-    if members.joint || members.voters != voters || members.learners != learners {
+    if !members.are_settled() || members.voters != voters || members.learners != learners {
         return Some("its members are being changed".to_string());
     }
     let home = shared.catalog.group(replica.id)?.home;

@@ -68,11 +68,13 @@ impl Groups {
         self.replicas.read().values().cloned().collect()
     }
 
-    /// Of each group in which this node votes, how many others do, as far as it knows.
+    /// Of each group in which this node votes, how many others do, as far as it knows. While its
+    /// members change nobody counts: the group may need all of those before.
     pub fn voters_beside(&self) -> Vec<usize> {
         let me = self.common.life.me();
-        let voters = self.all().into_iter().map(|replica| replica.raft().members().voters);
-        voters.filter(|voters| voters.contains(&me)).map(|voters| voters.len() - 1).collect()
+        let members = self.all().into_iter().map(|replica| replica.raft().members());
+        let voting = members.filter(|members| members.voters.contains(&me));
+        voting.map(|members| if members.are_settled() { members.voters.len() - 1 } else { 0 }).collect()
     }
 
     /// The groups this node serves as primary, with their terms.
@@ -180,7 +182,7 @@ impl Groups {
         let replica = self.local_primary(group).ok_or_else(|| Error::not_primary(group))?;
         let members = replica.raft().members();
         match replica.raft().lease_valid() {
-            true => Ok(members.joint || members.voters.contains(&node) || members.learners.contains(&node)),
+            true => Ok(!members.are_settled() || members.voters.contains(&node) || members.learners.contains(&node)),
             false => Err(Error::not_primary(group)),
         }
     }

@@ -818,6 +818,8 @@ pub struct GroupStatus {
     pub primary: NodeId,
     pub voters: Vec<NodeId>,
     pub non_voters: Vec<NodeId>,
+    /// A change of the members is under way: whoever leads next may count others.
+    pub is_changing: bool,
     /// What keeps the replicas from being where they belong, if they are not.
     pub waits_for: Option<String>,
     /// The version of the catalog that it certifies with.
@@ -837,9 +839,9 @@ pub struct StepWait {
 }
 
 impl GroupStatus {
-    /// Whether the node is a member.
+    /// Whether the node is a member, or may be one.
     pub fn has(&self, node: NodeId) -> bool {
-        self.voters.contains(&node) || self.non_voters.contains(&node)
+        self.is_changing || self.voters.contains(&node) || self.non_voters.contains(&node)
     }
 }
 

@@ -7,6 +7,8 @@
 //!   comes back.
 //! * [`ballot`]: what the participants of a transaction over several groups say to each other.
 //! * [`record`]: what a group's log contains.
+//! * [`envelope`]: encoded values to which a field or a kind can be added; [`version`]: which of
+//!   them may be written.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`invariants`]: whether structures are checked after every event.
 //! * [`limits`]: every bound, with its reason.
@@ -17,6 +19,7 @@
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
 pub mod ballot;
+pub mod envelope;
 pub mod error;
 pub mod id;
 pub mod invariants;
@@ -27,6 +30,7 @@ pub mod runtime;
 pub mod steady;
 pub mod time;
 pub mod txn;
+pub mod version;
 
 pub use ballot::{BallotMessage, Fresh, Ledger, Peer, Prepare, Refusal, Standing, Vote};
 pub use error::{Error, ErrorKind, Result};

@@ -9,14 +9,15 @@
 //! Batch    = count u32 | txn*
 //! txn      = id.hlc u64 | id.gateway u32 | at u64 | count u32 | write*
 //! write    = columns u64 | key len u16 | key | value len u32 (u32::MAX: tombstone) | value
-//! Prepared = count u32 | write* | postcard of the rest
-//! others   = postcard
+//! Prepared = count u32 | write* | envelope of the rest
+//! others   = envelope
 //! ```
 //!
 //! Integers are little-endian. Values are slices of the payload's buffer: a row is copied once into
-//! the log frame and never again on its way to the row table. The tag of a record that a later step
-//! adds is reserved here so that the format does not move: 7 `Escrow`.
+//! the log frame and never again on its way to the row table. Envelopes can grow
+//! ([`crate::envelope`]).
 
+use crate::envelope;
 use crate::error::{Error, Result};
 use crate::id::{DescriptorId, GroupId, NodeId, TxnId};
 use crate::key::{Key, Target};
@@ -147,11 +148,11 @@ impl Payload {
                     TAG_BATCH
                 }
                 Record::Lease(lease) => {
-                    out.put_slice(&postcard::to_stdvec(lease).expect("a lease encodes"));
+                    out.put_slice(&envelope::encode(lease));
                     TAG_LEASE
                 }
                 Record::Schema(grant) => {
-                    out.put_slice(&postcard::to_stdvec(grant).expect("a grant encodes"));
+                    out.put_slice(&envelope::encode(grant));
                     TAG_SCHEMA
                 }
                 Record::Prepared(prepared) => {
@@ -159,15 +160,15 @@ impl Payload {
                     TAG_PREPARED
                 }
                 Record::Refused(id) => {
-                    out.put_slice(&postcard::to_stdvec(id).expect("an id encodes"));
+                    out.put_slice(&envelope::encode(id));
                     TAG_REFUSED
                 }
                 Record::Outcome(outcome) => {
-                    out.put_slice(&postcard::to_stdvec(outcome).expect("an outcome encodes"));
+                    out.put_slice(&envelope::encode(outcome));
                     TAG_OUTCOME
                 }
                 Record::Settled(ids) => {
-                    out.put_slice(&postcard::to_stdvec(ids).expect("ids encode"));
+                    out.put_slice(&envelope::encode(ids));
                     TAG_SETTLED
                 }
             };
@@ -205,12 +206,12 @@ impl Payload {
             let body = input.split_to(len);
             payload.records.push(match tag {
                 TAG_BATCH => Record::Batch(decode_batch(body).ok_or_else(|| malformed("batch"))?),
-                TAG_LEASE => Record::Lease(postcard::from_bytes(&body).map_err(|_| malformed("lease"))?),
-                TAG_SCHEMA => Record::Schema(postcard::from_bytes(&body).map_err(|_| malformed("schema grant"))?),
+                TAG_LEASE => Record::Lease(envelope::decode(&body).map_err(|e| malformed(&format!("lease: {e}")))?),
+                TAG_SCHEMA => Record::Schema(envelope::decode(&body).map_err(|e| malformed(&format!("schema grant: {e}")))?),
                 TAG_PREPARED => Record::Prepared(Box::new(decode_prepared(body).ok_or_else(|| malformed("prepared"))?)),
-                TAG_REFUSED => Record::Refused(postcard::from_bytes(&body).map_err(|_| malformed("refused"))?),
-                TAG_OUTCOME => Record::Outcome(postcard::from_bytes(&body).map_err(|_| malformed("outcome"))?),
-                TAG_SETTLED => Record::Settled(postcard::from_bytes(&body).map_err(|_| malformed("settled"))?),
+                TAG_REFUSED => Record::Refused(envelope::decode(&body).map_err(|e| malformed(&format!("refused: {e}")))?),
+                TAG_OUTCOME => Record::Outcome(envelope::decode(&body).map_err(|e| malformed(&format!("outcome: {e}")))?),
+                TAG_SETTLED => Record::Settled(envelope::decode(&body).map_err(|e| malformed(&format!("settled: {e}")))?),
                 other => return Err(malformed(&format!("unknown record tag {other}"))),
             });
         }
@@ -331,12 +332,12 @@ fn encode_prepared(out: &mut BytesMut, prepared: &Prepared) {
     encode_writes(out, &prepared.writes);
     let Prepared { id, at, participants, reads, .. } = prepared;
     let rest = PreparedRest { id: *id, at: *at, participants: participants.clone(), reads: reads.clone() };
-    out.put_slice(&postcard::to_stdvec(&rest).expect("a prepared transaction encodes"));
+    out.put_slice(&envelope::encode(&rest));
 }
 
 fn decode_prepared(mut body: Bytes) -> Option<Prepared> {
     let writes = decode_writes(&mut body)?;
-    let PreparedRest { id, at, participants, reads } = postcard::from_bytes(&body).ok()?;
+    let PreparedRest { id, at, participants, reads } = envelope::decode(&body).ok()?;
     Some(Prepared { id, at, participants, reads, writes })
 }
 

@@ -23,7 +23,7 @@ use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::reservations::Reservations;
 use meridian_base::record::{Committed, Lease, Outcome, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::{
-    ColumnMask, Error, GroupId, Ledger, LogPosition, NodeId, Result, SchemaUse, Standing, Target, Timestamp, TxnId,
+    ColumnMask, Error, GroupId, Ledger, LogPosition, NodeId, Result, SchemaUse, Standing, Target, Timestamp, TxnId, envelope,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -434,7 +434,7 @@ impl GroupState {
             unsettled: self.unsettled.clone(),
             newest_outcome: self.newest_outcome,
         };
-        postcard::to_extend(&encoded, vec![FORMAT]).expect("a group's state encodes")
+        envelope::append(vec![FORMAT], &encoded)
     }
 
     /// Reads what [`GroupState::encode`] wrote. Malformed bytes are an error, never a panic.
@@ -448,10 +448,7 @@ impl GroupState {
         if *format < FORMAT {
             return Err(malformed());
         }
-        let (encoded, rest) = postcard::take_from_bytes::<Encoded>(body).map_err(|_| malformed())?;
-        if !rest.is_empty() {
-            return Err(malformed());
-        }
+        let encoded: Encoded = envelope::decode(body).map_err(|_| malformed())?;
         let mut last = 0u64;
         let mut outcomes = BTreeMap::new();
         for (step, gateway, after) in encoded.outcomes {
@@ -613,14 +610,16 @@ mod tests {
     }
 
     #[test]
-    fn an_older_format_and_bytes_too_many_are_not_taken_for_a_state() {
+    fn an_older_format_and_bytes_too_few_are_not_taken_for_a_state() {
         let bytes = GroupState::default().encode();
-        assert!(GroupState::decode(&bytes, PlantedBugs::NONE).is_ok());
         let older = [&[FORMAT - 1], &bytes[1..]].concat();
-        let longer = [&bytes[..], &[0]].concat();
-        for bytes in [older, longer] {
+        let shorter = bytes[..bytes.len() - 1].to_vec();
+        for bytes in [older, shorter] {
             assert_eq!(GroupState::decode(&bytes, PlantedBugs::NONE).unwrap_err().message(), "malformed group state");
         }
+        // What a later program has added is left out.
+        let longer = [&bytes[..], &[1]].concat();
+        assert_eq!(GroupState::decode(&longer, PlantedBugs::NONE).unwrap(), GroupState::default());
     }
 
     #[test]

@@ -18,6 +18,7 @@
 use crate::backend::Space;
 use crate::version::Version;
 use bytes::{Buf, Bytes};
+use meridian_base::envelope;
 use meridian_base::error::{Error, Result};
 use meridian_base::id::{GroupId, LogPosition};
 use meridian_base::key::{decode, encode};
@@ -195,12 +196,12 @@ pub(crate) fn record_group(name: &[u8]) -> Option<GroupId> {
 
 /// A record's content.
 pub(crate) fn put_record<T: Serialize>(content: &T) -> Vec<u8> {
-    postcard::to_stdvec(content).expect("a record encodes")
+    envelope::encode(content)
 }
 
 /// Reads a record's content.
 pub(crate) fn record<'a, T: Deserialize<'a>>(raw: &'a [u8], place: impl Fn() -> String) -> Result<T> {
-    postcard::from_bytes(raw).map_err(|_| damaged(&place(), "a record that cannot be read"))
+    envelope::decode(raw).map_err(|_| damaged(&place(), "a record that cannot be read"))
 }
 
 /// The error for bytes that are not what was written.
@@ -212,7 +213,37 @@ pub(crate) fn damaged(place: &str, what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_fixtures::Fixtures;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store.txt"));
+        let unread = || "no version".to_string();
+        let put = Version { at: Timestamp(7), columns: ColumnMask(5), value: Some(Bytes::from_static(b"value")) };
+        for (what, version) in [("row", put.clone()), ("tombstone", Version { value: None, ..put })] {
+            let (mut newest, mut older) = (Vec::new(), Vec::new());
+            put_current(&mut newest, &version);
+            put_history(&mut older, &version, Timestamp(9));
+            fixtures.bytes(&format!("newest {what}"), &newest, |bytes| {
+                let (read, mut again) = (current(Bytes::copy_from_slice(bytes)).ok_or_else(unread)?, Vec::new());
+                put_current(&mut again, &read);
+                Ok((format!("{read:?}"), again))
+            });
+            fixtures.bytes(&format!("older {what}"), &older, |bytes| {
+                let (read, until) = history(version.at, Bytes::copy_from_slice(bytes)).ok_or_else(unread)?;
+                let mut again = Vec::new();
+                put_history(&mut again, &read, until);
+                Ok((format!("{read:?} until {until}"), again))
+            });
+        }
+        fixtures.bytes("key of an older version", &history_key(b"a\0b", Timestamp(7)), |bytes| {
+            let (key, at) = split_history_key(bytes).ok_or_else(unread)?;
+            Ok((format!("{key:?} at {at}"), history_key(&key, at)))
+        });
+        fixtures.value::<GroupRecord>("group");
+        fixtures.finish();
+    }
 
     proptest! {
         #[test]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! chunk = "MSNP" | format u8 | kind u8 | number u64 | body | crc32c of all before u32
-//! kinds: 1 head (postcard), 2 entries, 3 tail (postcard)
+//! kinds: 1 head (an envelope), 2 entries, 3 tail (an envelope)
 //! entry = space u8 | key len u32 | value len u32 | key | value        (as in the spaces, see crate::codec)
 //! ```
 //!
@@ -19,6 +19,7 @@ use crate::backend::{Space, Spaces, SpacesId, View};
 use crate::codec::{self, GroupRecord};
 use crate::group::GroupStore;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use meridian_base::envelope;
 use meridian_base::error::{Error, Result};
 use meridian_base::id::{GroupId, LogPosition};
 use meridian_base::time::Timestamp;
@@ -104,8 +105,8 @@ fn decode_chunk(mut chunk: Bytes) -> Result<(u64, Body)> {
     let kind = chunk.get_u8();
     let number = chunk.get_u64_le();
     let body = match kind {
-        KIND_HEAD => Body::Head(postcard::from_bytes(&chunk).map_err(|_| bad_chunk("its head cannot be read"))?),
-        KIND_TAIL => Body::Tail(postcard::from_bytes(&chunk).map_err(|_| bad_chunk("its tail cannot be read"))?),
+        KIND_HEAD => Body::Head(envelope::decode(&chunk).map_err(|_| bad_chunk("its head cannot be read"))?),
+        KIND_TAIL => Body::Tail(envelope::decode(&chunk).map_err(|_| bad_chunk("its tail cannot be read"))?),
         KIND_ENTRIES => Body::Entries(decode_entries(chunk).ok_or_else(|| bad_chunk("its entries cannot be read"))?),
         other => return Err(bad_chunk(&format!("unknown kind {other}"))),
     };
@@ -342,6 +343,15 @@ mod tests {
     use meridian_base::record::Committed;
     use meridian_base::txn::{ColumnMask, Write};
     use proptest::prelude::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures =
+            meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/snapshots.txt"));
+        fixtures.value::<Head>("head");
+        fixtures.value::<Tail>("tail");
+        fixtures.finish();
+    }
 
     fn chunk_of(kind: u8, number: u64, body: &[u8]) -> Bytes {
         let mut out = start_chunk(kind, number);

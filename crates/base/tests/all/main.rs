@@ -1,4 +1,5 @@
-//! What holds between the files of other crates. It is here because this crate is built in a
-//! moment.
+//! What holds between the files of other crates, which is here because this crate is built in a
+//! moment; and the formats of this one.
 
+mod formats;
 mod rooms;

@@ -14,6 +14,7 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("regex", &[]),
+    ("fixtures", &["base"]),
     ("store", &["base"]),
     ("raft", &["base"]),
     ("region", &["base", "store"]),
@@ -31,7 +32,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// What only tests may use: a protocol's model runs the real engine, not an imitation of it.
-const TESTS_MAY_USE: &[(&str, &[&str])] = &[("commit", &["region"])];
+const TESTS_MAY_USE: &[(&str, &[&str])] = &[
+    ("commit", &["region"]),
+    // What holds on to formats.
+    ("base", &["fixtures"]),
+    ("region", &["fixtures"]),
+    ("store", &["fixtures"]),
+    ("sql", &["fixtures"]),
+    ("node", &["fixtures"]),
+];
 
 /// Protocols: no async, threads, clocks or sockets. Of others' code they get bytes, formats and
 /// nothing that acts.

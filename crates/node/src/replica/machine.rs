@@ -2,7 +2,7 @@
 
 use super::{Flushed, Replica, decode_flushed};
 use bytes::Bytes;
-use meridian_base::{Error, LogPosition, Result};
+use meridian_base::{Error, LogPosition, Result, envelope};
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
 use meridian_store::{Export, Import};
@@ -37,7 +37,7 @@ impl raft::StateMachine for Machine {
         let replica = self.replica()?;
         replica.flush_all()?;
         let export = replica.store.export()?;
-        let flushed: Flushed = postcard::from_bytes(export.state()).map_err(|e| Error::fatal(format!("flushed state: {e}")))?;
+        let flushed: Flushed = envelope::decode(export.state()).map_err(|e| Error::fatal(format!("flushed state: {e}")))?;
         let header = SnapshotHeader { position: export.position(), membership: flushed.membership };
         Ok(Box::new(Source { header, export }))
     }

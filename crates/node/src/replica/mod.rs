@@ -38,7 +38,7 @@ use crate::replica::term::{FastPath, Term};
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
-use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, invariants, limits};
+use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, envelope, invariants, limits};
 use meridian_commit::Participant;
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob};
@@ -523,7 +523,7 @@ impl Replica {
             let core = self.core.lock();
             Flushed { state: core.state.encode(), membership: core.membership.clone() }
         };
-        let blob = postcard::to_stdvec(&flushed).map_err(|e| Error::internal(format!("replica state: {e}")))?;
+        let blob = envelope::encode(&flushed);
         self.store.cut(Bytes::from(blob));
         self.common.flusher.notify_one();
         Ok(())
@@ -584,6 +584,6 @@ impl Core {
 
 fn decode_flushed(blob: &[u8], bugs: PlantedBugs) -> Result<(GroupState, MembershipBlob)> {
     let flushed: Flushed =
-        postcard::from_bytes(blob).map_err(|e| Error::fatal(format!("the flushed state of a replica is damaged: {e}")))?;
+        envelope::decode(blob).map_err(|e| Error::fatal(format!("the flushed state of a replica is damaged: {e}")))?;
     Ok((GroupState::decode(&flushed.state, bugs)?, flushed.membership))
 }

@@ -151,7 +151,7 @@ fn change(catalog: &Catalog, table: DescriptorId, new: &TableStatistics) -> Resu
         Some(id) => (id, catalog.next_id),
         None => (DescriptorId(catalog.next_id), catalog.next_id + 1),
     };
-    let put = vec![Descriptor::Statistics(StoredStatistics::new(id, table, &new)?)];
+    let put = vec![Descriptor::Statistics(StoredStatistics::new(id, table, &new))];
     Ok(Some(CatalogChange { put, next_id, ..CatalogChange::default() }))
 }
 

@@ -535,3 +535,25 @@ pub(crate) fn being_dropped(region: &str) -> Error {
     Error::sql("55006", format!("region \"{region}\" is being dropped"))
         .hint("Choose another region, or wait until the ALTER DATABASE that drops it has ended.")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::job::{Job, JobState};
+    use crate::statistics::TableStatistics;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/catalog.txt"));
+        fixtures.kinds::<Descriptor>("descriptor");
+        fixtures.kinds::<Locality>("locality");
+        fixtures.kinds::<ColumnState>("state of a column");
+        fixtures.kinds::<IndexState>("state of an index");
+        fixtures.kinds::<FkAction>("action of a foreign key");
+        fixtures.kinds::<Job>("job");
+        fixtures.kinds::<JobState>("state of a job");
+        fixtures.kinds::<Type>("type");
+        fixtures.value::<TableStatistics>("statistics");
+        fixtures.finish();
+    }
+}

@@ -18,7 +18,7 @@ pub mod zones;
 
 use crate::statistics::TableStatistics;
 pub use descriptor::*;
-use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
+use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp, envelope};
 pub use reached::Reached;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,6 +60,7 @@ pub struct Catalog {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CatalogChange {
     /// New or replaced descriptors.
+    #[serde(with = "envelope::each")]
     pub put: Vec<Descriptor>,
     pub delete: Vec<DescriptorId>,
     pub next_id: u32,

@@ -9,10 +9,10 @@
 //! whatever their type.
 
 use crate::types::{Datum, Type, keys};
-use meridian_base::{DescriptorId, Error, Result, Timestamp};
+use meridian_base::{DescriptorId, Result, Timestamp, envelope};
 use serde::{Deserialize, Serialize};
 
-/// The format of [`StoredStatistics::body`]: [`TableStatistics`] by postcard.
+/// The format of [`StoredStatistics::body`]: [`TableStatistics`] as an envelope.
 const FORMAT: u8 = 1;
 
 /// Statistics of one table as the catalog holds them. They are deleted with their table.
@@ -56,13 +56,12 @@ pub struct ColumnStatistics {
 }
 
 impl StoredStatistics {
-    pub(crate) fn new(id: DescriptorId, table: DescriptorId, statistics: &TableStatistics) -> Result<StoredStatistics> {
-        let body = postcard::to_stdvec(statistics).map_err(|e| Error::internal(format!("statistics do not encode: {e}")))?;
-        Ok(StoredStatistics { id, table, format: FORMAT, body })
+    pub(crate) fn new(id: DescriptorId, table: DescriptorId, statistics: &TableStatistics) -> StoredStatistics {
+        StoredStatistics { id, table, format: FORMAT, body: envelope::encode(statistics) }
     }
     /// `None` if they were written by a later version, or cannot be read.
     pub(crate) fn read(&self) -> Option<TableStatistics> {
-        (self.format == FORMAT).then(|| postcard::from_bytes(&self.body).ok()).flatten()
+        (self.format == FORMAT).then(|| envelope::decode(&self.body).ok()).flatten()
     }
 }
 

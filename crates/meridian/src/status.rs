@@ -4,7 +4,7 @@ use clap::Subcommand;
 use meridian_server::MachineRuntime;
 use meridian_server::node::base::{Error, ErrorKind, GroupId, NodeId, Result};
 use meridian_server::node::wire::{NodeStatus, Standing};
-use meridian_server::node::{accept_clock_at, init_at, stand_at, status_of};
+use meridian_server::node::{accept_clock_at, init_at, stand_at, status_of, versions_of};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -250,6 +250,25 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
             println!("{id}: its clock is {} s ahead of the machine's and goes slowly", clock.ahead_of_wall_micros / 1_000_000);
         }
     }
+    if let Err(e) = show_versions(asked).await {
+        println!("cluster version unknown: {e}");
+    }
     let is_well = |n: &NodeStatus| n.is_live || n.node.standing == Standing::Decommissioned;
     Ok(exit_code(nodes.iter().all(is_well)))
+}
+
+/// The cluster version, and the nodes whose programs keep it from being raised.
+async fn show_versions(asked: &Asked) -> Result<()> {
+    let (_scratch, runtime) = scratch()?;
+    let versions = versions_of(runtime, &asked.node).await?;
+    println!("cluster version {}", versions.cluster);
+    let newest = versions.nodes.iter().map(|(_, of_node)| of_node.newest).max();
+    for (id, of_node) in versions.nodes {
+        if newest > Some(versions.cluster) && of_node.newest == versions.cluster {
+            println!(
+                "{id}: its program understands cluster versions {of_node}: the next one waits for a newer program there, or until the node is decommissioned"
+            );
+        }
+    }
+    Ok(())
 }

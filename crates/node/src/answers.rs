@@ -1,5 +1,6 @@
 //! What a node answers other nodes.
 
+use crate::catalog::rows::NodeRow;
 use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
 use crate::gateway::env::Env;
@@ -74,6 +75,7 @@ async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answe
         | Request::Reserved { .. }
         | Request::WaitsOf(_)
         | Request::Clock
+        | Request::Versions
         | Request::AdvanceClock { .. }
         | Request::ForgetDrawn { .. }
         | Request::Relay { .. }
@@ -188,10 +190,10 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             check_grant(shared, &replica, &grant)?;
             Ok(Response::Granted { bound: replica.grant(grant).await? })
         }
-        Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on } => {
+        Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on, versions } => {
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
             check_record(shared, &record)?;
-            let node = register(shared, record, token, is_passed_on).await?;
+            let node = register(shared, NodeRow { record, versions }, token, is_passed_on).await?;
             // What a member is of it knows before it has the catalog: it may have joined just now,
             // and passes this on.
             Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
@@ -204,6 +206,7 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             Ok(Response::Status(status))
         }
         Request::Clock => Ok(Response::Clock(clocks::report(shared))),
+        Request::Versions => Ok(Response::Versions(shared.catalog.versions())),
         Request::AdvanceClock { by } => {
             clocks::advance(shared, by).await?;
             Ok(Response::Done)
@@ -235,6 +238,7 @@ fn is_for_strangers(request: &Request) -> bool {
             | Request::Transactions
             | Request::Groups
             | Request::Clock
+            | Request::Versions
             | Request::AdvanceClock { .. }
     )
 }

@@ -54,7 +54,7 @@ pub use membership::founding::FOUNDING_PAUSE;
 pub use membership::peers::DEAD_AFTER_DEFAULT;
 pub use meridian_base as base;
 pub use node::{Node, NodeConfig, cannot_listen};
-pub use operator::{accept_clock_at, init_at, stand_at, status_of};
+pub use operator::{accept_clock_at, init_at, stand_at, status_of, versions_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};

@@ -2,7 +2,7 @@
 
 use crate::answers::NodeHandler;
 use crate::catalog::CatalogCache;
-use crate::catalog::rows::{Meta, change_rows, meta_key, node_key, row};
+use crate::catalog::rows::{Meta, NodeRow, change_rows, meta_key, node_key, row};
 use crate::gateway::env::Env;
 use crate::gateway::txn::{Protocol, Tally};
 use crate::gateway::work::work_loop;
@@ -21,7 +21,7 @@ use crate::membership::peers::DEAD_AFTER_DEFAULT;
 use crate::membership::peers::Peers;
 use crate::membership::pings;
 use crate::membership::placement::{self, successor};
-use crate::membership::registering::{announce, meet_members};
+use crate::membership::registering::{announce, meet_members, require_version};
 use crate::membership::shared::Shared;
 use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
@@ -34,6 +34,7 @@ use crate::transport::wire::{NodeRecord, Standing};
 use crate::upkeep;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::version::Versions;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
 use meridian_raft as raft;
 use meridian_region::PlantedBugs;
@@ -72,6 +73,9 @@ pub struct NodeConfig {
     pub links: Option<Links>,
     /// Calls to other nodes that arrive twice; in the simulator.
     pub echoes: Option<Echoes>,
+    /// The cluster versions that this program understands; in the simulator, those of an earlier
+    /// program.
+    pub versions: Versions,
     pub max_offset: Duration,
     /// What keeps the node from coming up, for clients.
     pub hindrance: watch::Sender<Option<Error>>,
@@ -104,6 +108,7 @@ impl NodeConfig {
             room: RoomOptions::default(),
             links: None,
             echoes: None,
+            versions: Versions::OWN,
             max_offset: limits::MAX_OFFSET_DEFAULT,
             hindrance: watch::Sender::new(None),
             timing: Timing::default(),
@@ -142,8 +147,8 @@ impl Node {
         runtime.steady_clock().follow_steps_of(config.max_offset);
         clocks::continue_accepted(&runtime);
         let clock = Arc::new(Clock::new(config.max_offset));
-        let catalog = CatalogCache::new(clock.clone());
-        let rpc = Rpc::new(runtime.clone(), clock.clone(), config.links.clone(), config.echoes.clone());
+        let catalog = CatalogCache::new(clock.clone(), config.versions);
+        let rpc = Rpc::new(runtime.clone(), clock.clone(), config.versions, config.links.clone(), config.echoes.clone());
         let listener =
             runtime.listen(&config.listen).await.map_err(|e| cannot_listen(&config.listen, "other nodes", "--listen", &e))?;
         let own_addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
@@ -280,6 +285,9 @@ impl Node {
         }
         if identity.is_founding {
             self.found_catalog(identity.cluster, &record).await?;
+        }
+        if identity.is_founding || identity::is_older(&shared.runtime)? {
+            // In the present format: programs from before are refused from here on.
             identity::save(&shared.runtime, Identity { is_founding: false, ..identity }).await?;
         }
         shared.spawn(start_groups(shared.clone()));
@@ -290,6 +298,7 @@ impl Node {
         shared.spawn(lost::lost_loop(shared.clone()));
         shared.spawn(departure::departure_loop(shared.clone()));
         shared.spawn_protocol(crate::membership::promises::promise_loop(shared.clone()));
+        shared.spawn_protocol(require_version(shared.clone()));
         shared.spawn(announce(shared.clone(), record));
         self.await_catalog(hindrance).await;
         Ok(())
@@ -320,9 +329,11 @@ impl Node {
         if replica.store.newest(meta_key().as_bytes())?.is_some() {
             return Ok(());
         }
-        let meta = Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2, seen: None };
+        let versions = self.shared.rpc.versions();
+        let meta =
+            Meta { cluster, version: SchemaVersion(0), next_id: 0, next_node: 2, seen: None, cluster_version: versions.newest };
         let (_, mut writes) = change_rows(TxnId::default(), &meta, Default::default(), &bootstrap::first_change(&record.region))?;
-        writes.push(row(node_key(record.id), record)?);
+        writes.push(row(node_key(record.id), &NodeRow { record: record.clone(), versions })?);
         crate::schema::coordinator::commit_catalog(&self.shared, &replica, writes, Vec::new(), Timestamp::MIN).await?;
         Ok(())
     }

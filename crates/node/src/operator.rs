@@ -5,10 +5,11 @@
 
 use crate::membership::clocks::{self, Accepted};
 use crate::transport::rpc::Rpc;
-use crate::transport::wire::{NodeStatus, Request, Response, Standing};
+use crate::transport::wire::{ClusterVersions, NodeStatus, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::Runtime;
+use meridian_base::version::Versions;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,17 @@ pub fn status_of(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<
     async move {
         match stranger(runtime).call_addr(addr, Request::Status, LOOK).await? {
             Response::Status(nodes) => Ok(nodes),
+            _ => Err(another_kind()),
+        }
+    }
+    .boxed()
+}
+
+/// Asks a node which formats its cluster may write, and what the members' programs understand.
+pub fn versions_of(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<ClusterVersions>> {
+    async move {
+        match stranger(runtime).call_addr(addr, Request::Versions, LOOK).await? {
+            Response::Versions(versions) => Ok(versions),
             _ => Err(another_kind()),
         }
     }
@@ -68,5 +80,5 @@ fn another_kind() -> Error {
 /// A client of the node port that belongs to no cluster and accepts any clock.
 fn stranger(runtime: Arc<dyn Runtime>) -> Arc<Rpc> {
     const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
-    Rpc::new(runtime, Arc::new(Clock::new(ANY)), None, None)
+    Rpc::new(runtime, Arc::new(Clock::new(ANY)), Versions::OWN, None, None)
 }

@@ -12,12 +12,13 @@ pub(crate) mod rows;
 pub(crate) mod steps;
 
 use crate::local::lock::RwLock;
-use crate::transport::wire::NodeRecord;
+use crate::transport::wire::{ClusterVersions, NodeRecord, Standing};
 use meridian_base::record::Committed;
+use meridian_base::version::{ClusterVersion, Versions, refused_version};
 use meridian_base::{Clock, DescriptorId, Error, GroupId, KeyRange, NodeId, Result, SchemaVersion, Timestamp};
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group, GroupKind};
 use meridian_store::GroupStore;
-use rows::{DESCRIPTORS, META, Meta, NODES, newest_readable, read_row, scan_all, stored};
+use rows::{DESCRIPTORS, Meta, NODES, NodeRow, meta_key, newest_readable, read_row, scan_all, stored, stored_meta};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,8 @@ pub trait ApplyHook: Send + Sync + 'static {
 /// See the module's essay.
 pub struct CatalogCache {
     clock: Arc<Clock>,
+    /// Those that this program understands.
+    understood: Versions,
     active: RwLock<Arc<Catalog>>,
     /// Versions whose time has not come.
     upcoming: RwLock<VecDeque<Arc<Catalog>>>,
@@ -43,15 +46,16 @@ pub struct CatalogCache {
     next_due: AtomicU64,
     /// An old version that was asked for, and a time up to which it was in force.
     past: RwLock<Option<(Arc<Catalog>, Timestamp)>>,
-    nodes: RwLock<BTreeMap<NodeId, NodeRecord>>,
+    nodes: RwLock<BTreeMap<NodeId, NodeRow>>,
     meta: RwLock<Meta>,
     changed: watch::Sender<u64>,
 }
 
 impl CatalogCache {
-    pub fn new(clock: Arc<Clock>) -> Arc<CatalogCache> {
+    pub fn new(clock: Arc<Clock>, versions: Versions) -> Arc<CatalogCache> {
         Arc::new(CatalogCache {
             clock,
+            understood: versions,
             active: RwLock::default(),
             upcoming: RwLock::default(),
             next_due: AtomicU64::new(u64::MAX),
@@ -92,7 +96,40 @@ impl CatalogCache {
 
     /// Every node that has joined.
     pub fn nodes(&self) -> Vec<NodeRecord> {
-        self.nodes.read().values().cloned().collect()
+        self.nodes.read().values().map(|row| row.record.clone()).collect()
+    }
+
+    /// Which versions the program understands that a node was last started with.
+    pub fn versions_of(&self, node: NodeId) -> Versions {
+        self.nodes.read().get(&node).map_or(Versions::default(), |row| row.versions)
+    }
+
+    /// Which formats may be written.
+    pub fn cluster_version(&self) -> ClusterVersion {
+        self.meta.read().cluster_version
+    }
+
+    /// That, and what each member's program understands.
+    pub fn versions(&self) -> ClusterVersions {
+        let nodes = self.nodes.read();
+        let members = nodes.values().filter(|row| row.record.standing != Standing::Decommissioned);
+        let nodes = members.map(|row| (row.record.id, row.versions)).collect();
+        ClusterVersions { cluster: self.cluster_version(), nodes }
+    }
+
+    /// The version that every member understands beside the present one, if there is one.
+    pub fn next_cluster_version(&self) -> Option<ClusterVersion> {
+        let ClusterVersions { cluster, nodes } = self.versions();
+        self.understood.next_of(cluster, nodes.into_iter().map(|(_, versions)| versions))
+    }
+
+    /// An older program would misread the rows, and write some that others misread. (That a program
+    /// is too new is found when it registers: what it applies here may be of the past.)
+    fn check_version(&self, meta: &Meta) -> Result<()> {
+        match meta.cluster_version <= self.understood.newest {
+            true => Ok(()),
+            false => Err(refused_version(self.understood, meta.cluster_version)),
+        }
     }
 
     /// The descriptor of a group, which may be leaving.
@@ -146,11 +183,13 @@ impl CatalogCache {
 
     fn load(&self, store: &GroupStore) -> Result<()> {
         let at = newest_readable(store);
+        // First of all: a later program's rows may be of kinds that this one cannot read.
+        self.check_version(&stored_meta(store)?)?;
         let Some((catalog, meta)) = stored(store, at)? else { return Ok(()) };
         let mut nodes = BTreeMap::new();
         for (_, bytes) in scan_all(store, &KeyRange::prefix(&NODES.to_be_bytes()), at)? {
-            let record: NodeRecord = read_row(&bytes)?;
-            nodes.insert(record.id, record);
+            let row: NodeRow = read_row(&bytes)?;
+            nodes.insert(row.record.id, row);
         }
         *self.nodes.write() = nodes;
         *self.meta.write() = meta;
@@ -187,12 +226,15 @@ impl CatalogCache {
 
     fn apply(&self, txn: &Committed) -> Result<()> {
         let mut change = CatalogChange::default();
-        let mut meta = None;
+        let meta_row = txn.writes.iter().find(|w| w.key == meta_key()).and_then(|w| w.value.as_ref());
+        let meta = meta_row.map(|v| read_row::<Meta>(v)).transpose()?;
+        if let Some(meta) = &meta {
+            self.check_version(meta)?;
+        }
         for w in &txn.writes {
             let mut key = w.key.as_bytes();
             let index = meridian_base::key::decode::index(&mut key);
             match (index, &w.value) {
-                (Some(META), Some(v)) => meta = Some(read_row::<Meta>(v)?),
                 (Some(DESCRIPTORS), Some(v)) => change.put.push(read_row::<(SchemaVersion, Descriptor)>(v)?.1),
                 (Some(DESCRIPTORS), None) => {
                     let _ = meridian_base::key::decode::is_null(&mut key, false);
@@ -201,13 +243,16 @@ impl CatalogCache {
                     }
                 }
                 (Some(NODES), Some(v)) => {
-                    let record: NodeRecord = read_row(v)?;
-                    self.nodes.write().insert(record.id, record);
+                    let row: NodeRow = read_row(v)?;
+                    self.nodes.write().insert(row.record.id, row);
                 }
                 _ => {}
             }
         }
         if let Some(meta) = meta {
+            if meta.cluster_version != self.cluster_version() {
+                tracing::info!("the cluster is at version {}", meta.cluster_version);
+            }
             let newest = self.newest();
             if meta.version > newest.version {
                 change.next_id = meta.next_id;

@@ -6,20 +6,22 @@
 //! | --- | --- | --- |
 //! | 1 | – | [`Meta`]; its commit timestamp is the version's |
 //! | 2 | descriptor id | (version that changed it, descriptor) |
-//! | 3 | node id | [`NodeRecord`](crate::transport::wire::NodeRecord) |
+//! | 3 | node id | [`NodeRow`] |
 //! | 4 | group id | `region::Granted`: the schema lease |
 //! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
 //! | 6 | token of a new node | the node's id, kept for ever: a node that asks twice gets the same one |
 
+use crate::transport::wire::NodeRecord;
 use meridian_base::key::encode;
+use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
-    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, TxnId, Write,
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, TxnId, Write, envelope,
 };
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor};
 use meridian_store::{GroupStore, ScanLimits};
 use serde::{Deserialize, Serialize};
 
-pub(super) const META: u32 = 1;
+const META: u32 = 1;
 pub(super) const DESCRIPTORS: u32 = 2;
 pub(super) const NODES: u32 = 3;
 const LEASES: u32 = 4;
@@ -38,6 +40,18 @@ pub(crate) struct Meta {
     pub next_node: u32,
     /// [`Catalog::seen`] and when, if it is not this version.
     pub seen: Option<(SchemaVersion, Timestamp)>,
+    /// Which formats may be written.
+    #[serde(default)]
+    pub cluster_version: ClusterVersion,
+}
+
+/// A node's row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NodeRow {
+    pub record: NodeRecord,
+    /// What the program understands that it was last started with.
+    #[serde(default)]
+    pub versions: Versions,
 }
 
 pub(crate) fn meta_key() -> Key {
@@ -90,13 +104,12 @@ pub(crate) fn lease_group(key: &Key) -> Option<GroupId> {
 
 /// A row to write.
 pub(crate) fn row<T: Serialize>(key: Key, value: &T) -> Result<Write> {
-    let value = postcard::to_stdvec(value).map_err(|e| Error::internal(format!("a catalog row does not encode: {e}")))?;
-    Ok(Write { key, value: Some(value.into()), columns: ColumnMask::ALL })
+    Ok(Write { key, value: Some(envelope::encode(value).into()), columns: ColumnMask::ALL })
 }
 
 /// Reads a row. A row that does not decode was written by another version, or is damaged.
 pub(crate) fn read_row<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    postcard::from_bytes(bytes).map_err(|e| Error::fatal(format!("a row of the catalog cannot be read: {e}")))
+    envelope::decode(bytes).map_err(|e| Error::fatal(format!("a row of the catalog cannot be read: {e}")))
 }
 
 /// The rows by which the step `id` turns a catalog into its next version. `seen`: the last one that
@@ -168,4 +181,46 @@ pub(crate) fn scan_all(store: &GroupStore, range: &KeyRange, at: Timestamp) -> R
         rest = page.rest;
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::wire::Standing;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/catalog.txt"));
+        fixtures.value::<Meta>("meta");
+        fixtures.value::<NodeRow>("node");
+        fixtures.value::<TxnId>("step");
+        fixtures.value::<NodeId>("token");
+        fixtures.finish();
+    }
+
+    /// What is in directories from before there was a cluster version.
+    #[test]
+    fn rows_without_versions_are_of_the_first_one() {
+        #[derive(Serialize)]
+        struct Before {
+            cluster: u128,
+            version: SchemaVersion,
+            next_id: u32,
+            next_node: u32,
+            seen: Option<(SchemaVersion, Timestamp)>,
+        }
+        let before = Before { cluster: 7, version: SchemaVersion(9), next_id: 120, next_node: 4, seen: None };
+        let meta: Meta = read_row(&envelope::encode(&before)).unwrap();
+        assert_eq!((meta.cluster, meta.next_node, meta.cluster_version), (7, 4, ClusterVersion::FIRST));
+        let record = NodeRecord {
+            id: NodeId(3),
+            addr: "a:1".into(),
+            sql_addr: "a:2".into(),
+            region: "r".into(),
+            zone: "z".into(),
+            standing: Standing::Draining,
+        };
+        let row: NodeRow = read_row(&envelope::encode(&record)).unwrap();
+        assert_eq!(row, NodeRow { record, versions: Versions::default() });
+    }
 }

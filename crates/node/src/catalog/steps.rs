@@ -1,7 +1,8 @@
 //! Calls for the coordinator of schema steps ([`crate::schema::coordinator`]), while it runs on
 //! this node.
 
-use crate::transport::wire::{Changed, NodeRecord, Slice, Standing, StepWait};
+use crate::catalog::rows::NodeRow;
+use crate::transport::wire::{Changed, Slice, Standing, StepWait};
 use meridian_base::{Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId};
 use meridian_sql::catalog::CatalogChange;
 use parking_lot::Mutex;
@@ -45,7 +46,7 @@ pub(crate) enum Job {
     },
     /// A new node (id 0) with its token, or a node that says where it is.
     Register {
-        record: NodeRecord,
+        row: NodeRow,
         token: u128,
         reply: oneshot::Sender<Result<NodeId>>,
     },

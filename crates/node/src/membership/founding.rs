@@ -231,6 +231,7 @@ impl Newcoming<'_> {
                 region: self.record.region.clone(),
                 zone: self.record.zone.clone(),
                 is_passed_on: false,
+                versions: self.shared.rpc.versions(),
             };
             match self.shared.rpc.call_addr(addr, ask, JOIN_CALL).await {
                 Ok(Response::Joined(joined)) if joined.cluster == 0 => {

@@ -8,8 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const FILE: &str = "node";
-/// The version of the data directory's layout as a whole, and of the catalog's rows.
-const FORMAT: u32 = 3;
+/// The version of the data directory's layout as a whole.
+const FORMAT: u32 = 4;
+/// Directories of this format are upgraded in place: in those of format 4 the catalog may hold a
+/// cluster version, which programs from before do not look at.
+const OLDEST_FORMAT: u32 = 3;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +26,9 @@ pub struct Identity {
 
 /// Reads the identity; `None` in an empty directory. A directory of another version is refused.
 pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Option<Identity>> {
-    let disk = runtime.disk();
-    let place = disk.describe(FILE);
-    let failed = |e: std::io::Error| Error::fatal(format!("cannot read {place}: {e}"));
-    let file = match disk.open(FILE, false) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(failed(e)),
-    };
-    let mut bytes = vec![0; file.len().map_err(failed)?.min(4096) as usize];
-    let read = file.read_at(0, &mut bytes).map_err(failed)?;
-    bytes.truncate(read);
-    match parse(&String::from_utf8_lossy(&bytes)) {
+    let place = runtime.disk().describe(FILE);
+    let Some(text) = read(runtime)? else { return Ok(None) };
+    match parse(&text) {
         Ok(identity) => Ok(Some(identity)),
         Err(Unusable::Newer(format)) => Err(Error::fatal(format!(
             "{place}: the data directory has format {format}, which is newer than this program's ({FORMAT})"
@@ -46,6 +40,27 @@ pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Option<Identity>> {
         .hint("Start the version of meridian that wrote it.")),
         Err(Unusable::Damaged(why)) => Err(Error::fatal(format!("{place} is damaged: {why}")).hint(LOST_HINT)),
     }
+}
+
+/// Whether the directory is of an older format, which is upgraded by [`save`].
+pub fn is_older(runtime: &Arc<dyn Runtime>) -> Result<bool> {
+    let text = read(runtime)?.unwrap_or_default();
+    Ok(format_of(&text).is_some_and(|format| format < FORMAT))
+}
+
+fn read(runtime: &Arc<dyn Runtime>) -> Result<Option<String>> {
+    let disk = runtime.disk();
+    let place = disk.describe(FILE);
+    let failed = |e: std::io::Error| Error::fatal(format!("cannot read {place}: {e}"));
+    let file = match disk.open(FILE, false) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed(e)),
+    };
+    let mut bytes = vec![0; file.len().map_err(failed)?.min(4096) as usize];
+    let read = file.read_at(0, &mut bytes).map_err(failed)?;
+    bytes.truncate(read);
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 pub(crate) const LOST_HINT: &str =
@@ -86,7 +101,7 @@ pub fn check_holdings(runtime: &Arc<dyn Runtime>, held: BTreeSet<GroupId>, log: 
 /// Writes the identity, durably and all at once.
 pub async fn save(runtime: &Arc<dyn Runtime>, identity: Identity) -> Result<()> {
     let disk = runtime.disk();
-    let text = text(identity);
+    let text = text(identity, FORMAT);
     let failed = |e: std::io::Error| Error::fatal(format!("cannot write {}: {e}", disk.describe(FILE)));
     let new = format!("{FILE}.new");
     let file = disk.open(&new, true).map_err(failed)?;
@@ -100,9 +115,9 @@ const CHECKSUM: &str = "checksum ";
 const FOUNDING: &str = "founding\n";
 
 /// With a checksum of the lines before it: another id is another node's.
-fn text(identity: Identity) -> String {
+fn text(identity: Identity, format: u32) -> String {
     let lines =
-        format!("meridian data directory\nformat {FORMAT}\ncluster {:032x}\nnode {}\n", identity.cluster, identity.node.0);
+        format!("meridian data directory\nformat {format}\ncluster {:032x}\nnode {}\n", identity.cluster, identity.node.0);
     let lines = if identity.is_founding { lines + FOUNDING } else { lines };
     let checksum = crc32c::crc32c(lines.as_bytes());
     format!("{lines}{CHECKSUM}{checksum:08x}\n")
@@ -115,14 +130,22 @@ enum Unusable {
     Damaged(&'static str),
 }
 
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim)
+}
+
+fn format_of(text: &str) -> Option<u32> {
+    field(text, "format ").and_then(|v| v.parse().ok())
+}
+
 fn parse(text: &str) -> std::result::Result<Identity, Unusable> {
     use Unusable::Damaged;
-    let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
-    let format: u32 = field("format ").and_then(|v| v.parse().ok()).ok_or(Damaged("it does not name a format"))?;
+    let field = |name: &str| field(text, name);
+    let format = format_of(text).ok_or(Damaged("it does not name a format"))?;
     if format > FORMAT {
         return Err(Unusable::Newer(format));
     }
-    if format < FORMAT {
+    if format < OLDEST_FORMAT {
         return Err(Unusable::Older(format));
     }
     let (lines, checksum) =
@@ -143,11 +166,12 @@ mod tests {
     fn an_identity_is_read_back_and_bad_files_are_told_apart() {
         let identity = Identity { cluster: 255, node: NodeId(3), is_founding: false };
         let founder = Identity { is_founding: true, ..identity };
-        assert_eq!(parse(&text(founder)), Ok(founder));
-        let text = text(identity);
+        assert_eq!(parse(&text(founder, FORMAT)), Ok(founder));
+        assert_eq!(parse(&text(identity, OLDEST_FORMAT)), Ok(identity));
+        assert_eq!(parse(&text(identity, FORMAT + 1)), Err(Unusable::Newer(FORMAT + 1)));
+        assert_eq!(parse(&text(identity, OLDEST_FORMAT - 1)), Err(Unusable::Older(OLDEST_FORMAT - 1)));
+        let text = text(identity, FORMAT);
         assert_eq!(parse(&text), Ok(identity));
-        assert_eq!(parse(&text.replace("format 3", "format 4")), Err(Unusable::Newer(4)));
-        assert_eq!(parse(&text.replace("format 3", "format 2")), Err(Unusable::Older(2)));
         assert!(parse("hello").is_err() && parse("").is_err());
         for at in 0..text.len() {
             for bit in 0..7 {

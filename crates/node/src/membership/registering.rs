@@ -1,6 +1,7 @@
 //! A node tells the catalog's primary that it runs, and where; and operators say what they want of
 //! a node.
 
+use crate::catalog::rows::NodeRow;
 use crate::membership::address_book;
 use crate::membership::ask::Ask;
 use crate::membership::founding::{JOIN_CALL, Notice};
@@ -31,9 +32,8 @@ pub(crate) async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
             match shared.rpc.who_is_at(addr).await {
                 Ok(node) => shared.rpc.find(node, addr).await,
                 Err(e) if e.kind() == ErrorKind::Fatal => {
-                    let e = Error::fatal(format!("the node at {addr} refuses this one"))
-                        .detail(e.message())
-                        .hint("Choose the --data-dir of that cluster, or leave --join out.");
+                    let hint = "Choose the --data-dir of that cluster and its version of meridian, or leave --join out.";
+                    let e = Error::fatal(format!("the node at {addr} refuses this one")).detail(e.message()).hint(hint);
                     shared.fail(e);
                     return;
                 }
@@ -48,6 +48,18 @@ pub(crate) async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
     }
 }
 
+/// Keeps members out whose programs are older than the cluster's version.
+pub(crate) async fn require_version(shared: Arc<Shared>) {
+    let mut changed = shared.catalog.watch();
+    loop {
+        changed.borrow_and_update();
+        shared.rpc.require(shared.catalog.cluster_version());
+        if changed.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Tells the catalog's primary that this node runs, and where; again when the catalog says that
 /// somebody else has its address.
 ///
@@ -57,7 +69,8 @@ pub(crate) async fn announce(shared: Arc<Shared>, record: NodeRecord) {
     let mut changed = shared.catalog.watch();
     let mut notice = Notice::default();
     loop {
-        let told = match register(&shared, record.clone(), 0, false).await {
+        let row = NodeRow { record: record.clone(), versions: shared.rpc.versions() };
+        let told = match register(&shared, row, 0, false).await {
             Err(e) if e.is_unavailable() => announce_through(&shared, &record).await,
             told => told.map(|_| ()),
         };
@@ -100,7 +113,8 @@ async fn announce_through(shared: &Arc<Shared>, record: &NodeRecord) -> Result<(
     let mut last = Error::unavailable("no other node is known");
     for addr in addrs {
         let NodeRecord { id: node, addr: own, sql_addr, region, zone, standing: _ } = record.clone();
-        let ask = Request::Join { node, token: 0, addr: own, sql_addr, region, zone, is_passed_on: false };
+        let versions = shared.rpc.versions();
+        let ask = Request::Join { node, token: 0, addr: own, sql_addr, region, zone, is_passed_on: false, versions };
         match shared.rpc.call_addr(&addr, ask, JOIN_CALL).await {
             Ok(Response::Joined(_)) => return Ok(()),
             Ok(_) => {}
@@ -118,12 +132,12 @@ fn is_final(e: &Error) -> bool {
 }
 
 /// Registers a node with the catalog's primary, wherever that is.
-pub(crate) async fn register(shared: &Arc<Shared>, record: NodeRecord, token: u128, is_passed_on: bool) -> Result<NodeId> {
-    shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Registration { record, token, is_passed_on }).await
+pub(crate) async fn register(shared: &Arc<Shared>, row: NodeRow, token: u128, is_passed_on: bool) -> Result<NodeId> {
+    shared.call_primary(GroupId::CATALOG, REGISTER_PATIENCE, &Registration { row, token, is_passed_on }).await
 }
 
 struct Registration {
-    record: NodeRecord,
+    row: NodeRow,
     /// See [`Request::Join`].
     token: u128,
     is_passed_on: bool,
@@ -133,16 +147,16 @@ impl Ask for Registration {
     type Answer = NodeId;
     const TIMEOUT: Duration = JOIN_CALL;
     fn request(&self) -> Request {
-        let NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ } = self.record.clone();
-        Request::Join { node, token: self.token, addr, sql_addr, region, zone, is_passed_on: true }
+        let NodeRow { record: NodeRecord { id: node, addr, sql_addr, region, zone, standing: _ }, versions } = self.row.clone();
+        Request::Join { node, token: self.token, addr, sql_addr, region, zone, is_passed_on: true, versions }
     }
     fn answer(response: Response) -> Option<NodeId> {
         if let Response::Joined(joined) = response { Some(joined.node) } else { None }
     }
     async fn here(&self, shared: &Arc<Shared>, _: &Arc<Replica>) -> Result<NodeId> {
-        refuse_taken_address(shared, &self.record).await?;
-        let (record, token) = (self.record.clone(), self.token);
-        shared.steps.ask(|reply| crate::catalog::steps::Job::Register { record, token, reply }).await
+        refuse_taken_address(shared, &self.row.record).await?;
+        let (row, token) = (self.row.clone(), self.token);
+        shared.steps.ask(|reply| crate::catalog::steps::Job::Register { row, token, reply }).await
     }
     fn may_travel(&self) -> bool {
         !self.is_passed_on

@@ -32,8 +32,8 @@
 //! late, ends the term of this one.
 
 use crate::catalog::rows::{
-    Meta, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row, scan_all,
-    step_of, stored_meta, token_key,
+    Meta, NodeRow, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row,
+    scan_all, step_of, stored_meta, token_key,
 };
 use crate::catalog::steps::{Job, Reply, StepCall, elsewhere};
 use crate::gateway::Gateway;
@@ -48,6 +48,7 @@ use crate::replica::errors::conflict_error;
 use crate::schema::turns::Turns;
 use crate::transport::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
+use meridian_base::version::refused_version;
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, DescriptorId, Error, GroupId, Ledger, NodeId, Prepare, ReadEntry, Result,
     SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write, limits,
@@ -60,6 +61,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+
+/// A process whose node was decommissioned has noticed that and has ended by then.
+const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
 const TICK: Duration = Duration::from_millis(100);
 /// A node that does not answer for as long is about to be taken for dead.
@@ -154,6 +158,8 @@ struct Coordinator {
     /// How long a write to the catalog is expected to take: as long as the slowest of the latest
     /// ones.
     commit_takes: Duration,
+    /// When a node's record changed last.
+    members_changed: Instant,
 }
 
 struct Step {
@@ -220,6 +226,7 @@ impl Coordinator {
             refused: VecDeque::new(),
             turns: Turns::default(),
             commit_takes,
+            members_changed: Instant::now(),
         };
         coordinator.know_groups();
         Ok(coordinator)
@@ -245,6 +252,7 @@ impl Coordinator {
             }
             self.leases.tick(self.now(), &mut actions);
             self.next_step(&mut actions).await?;
+            self.raise_version().await?;
             self.perform(actions).await?;
             self.tell_of_found();
             self.shared.steps.set_waits(self.waits());
@@ -261,8 +269,8 @@ impl Coordinator {
     async fn take(&mut self, job: Job, actions: &mut Vec<Action>) -> Result<()> {
         match job {
             Job::Change { call, reply } => self.take_step(call, reply),
-            Job::Register { record, token, reply } => {
-                let registered = self.register(record, token).await;
+            Job::Register { row, token, reply } => {
+                let registered = self.register(row, token).await;
                 let _ = reply.send(registered);
             }
             Job::Stand { node, standing, reply } => {
@@ -649,7 +657,8 @@ impl Coordinator {
     /// An identity goes with a directory, and never with an address: whoever has an empty directory
     /// has forgotten what the node that was there before had promised. A new node is known by its
     /// token.
-    async fn register(&mut self, mut record: NodeRecord, token: u128) -> Result<NodeId> {
+    async fn register(&mut self, row_of: NodeRow, token: u128) -> Result<NodeId> {
+        let NodeRow { mut record, versions } = row_of;
         let nodes = self.shared.catalog.nodes();
         let mut meta = self.meta.clone();
         let mut writes = Vec::new();
@@ -676,8 +685,11 @@ impl Coordinator {
             }
             None => Standing::Active,
         };
-        if known != Some(&record) {
-            writes.push(row(node_key(record.id), &record)?);
+        if !versions.contain(meta.cluster_version) {
+            return Err(refused_version(versions, meta.cluster_version));
+        }
+        if known != Some(&record) || self.shared.catalog.versions_of(record.id) != versions {
+            writes.push(row(node_key(record.id), &NodeRow { record: record.clone(), versions })?);
         }
         let has_lost = |n: &&NodeRecord| {
             n.addr == record.addr && n.id != record.id && !matches!(n.standing, Standing::Decommissioned | Standing::Lost)
@@ -691,7 +703,7 @@ impl Coordinator {
                 record.addr,
                 other.id
             );
-            writes.push(row(node_key(other.id), &NodeRecord { standing: Standing::Lost, ..other.clone() })?);
+            writes.push(self.node_row(NodeRecord { standing: Standing::Lost, ..other.clone() })?);
         }
         if !writes.is_empty() {
             self.write_nodes(meta, writes).await?;
@@ -712,6 +724,7 @@ impl Coordinator {
         writes.push(row(meta_key(), &meta)?);
         let read_at = self.read_at()?;
         self.write(writes, vec![entry(meta_key(), read_at)], Timestamp::MIN).await?;
+        self.members_changed = Instant::now();
         self.meta = meta;
         Ok(())
     }
@@ -750,7 +763,25 @@ impl Coordinator {
             }
             _ => record.standing = standing,
         }
-        self.write_nodes(self.meta.clone(), vec![row(node_key(node), &record)?]).await
+        let writes = vec![self.node_row(record)?];
+        self.write_nodes(self.meta.clone(), writes).await
+    }
+
+    /// Another record of a known node.
+    fn node_row(&self, record: NodeRecord) -> Result<Write> {
+        let versions = self.shared.catalog.versions_of(record.id);
+        row(node_key(record.id), &NodeRow { record, versions })
+    }
+
+    /// Raises the cluster version as soon as every member understands the next one: what is new in
+    /// it may be written from then on, and programs that do not understand it are refused.
+    async fn raise_version(&mut self) -> Result<()> {
+        // A node that has just left hears that first.
+        if self.members_changed.elapsed() < LEAVES_WITHIN {
+            return Ok(());
+        }
+        let Some(next) = self.shared.catalog.next_cluster_version() else { return Ok(()) };
+        self.write_nodes(Meta { cluster_version: next, ..self.meta.clone() }, Vec::new()).await
     }
 
     async fn write(&mut self, writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> Result<Timestamp> {

@@ -15,12 +15,13 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime, Stream};
-use meridian_base::{Clock, Error, GroupId, NodeId, Result, limits};
+use meridian_base::version::{ClusterVersion, Versions, refused_version};
+use meridian_base::{Clock, Error, GroupId, NodeId, Result, envelope, limits};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -70,6 +71,9 @@ const FINDING_MAX: usize = 4;
 pub struct Rpc {
     runtime: Arc<dyn Runtime>,
     clock: Arc<Clock>,
+    versions: Versions,
+    /// [`ClusterVersion`]: members whose programs are older are refused.
+    cluster_version: AtomicU32,
     me: RwLock<Me>,
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     /// Nodes that are reached through others ([`crate::membership::reach`]).
@@ -170,11 +174,19 @@ fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {
 }
 
 impl Rpc {
-    pub fn new(runtime: Arc<dyn Runtime>, clock: Arc<Clock>, links: Option<Links>, echoes: Option<Echoes>) -> Arc<Rpc> {
+    pub fn new(
+        runtime: Arc<dyn Runtime>,
+        clock: Arc<Clock>,
+        versions: Versions,
+        links: Option<Links>,
+        echoes: Option<Echoes>,
+    ) -> Arc<Rpc> {
         Arc::new(Rpc {
             tasks: Arc::new(Tasks::new(&runtime)),
             runtime,
             clock,
+            versions,
+            cluster_version: AtomicU32::new(ClusterVersion::FIRST.0),
             me: RwLock::default(),
             peers: RwLock::default(),
             detours: RwLock::default(),
@@ -192,6 +204,16 @@ impl Rpc {
     /// Who this node is and where it listens, once it knows.
     pub fn identify(&self, cluster: u128, node: NodeId, place: Place, addr: &str) {
         *self.me.write() = Me { cluster, node, place, addr: addr.to_string() };
+    }
+
+    /// The cluster is at this version.
+    pub(crate) fn require(&self, version: ClusterVersion) {
+        self.cluster_version.store(version.0, Ordering::Release);
+    }
+
+    /// What this program understands.
+    pub fn versions(&self) -> Versions {
+        self.versions
     }
 
     /// This node's cluster; 0: it is a member of none.
@@ -449,6 +471,7 @@ impl Rpc {
                 zone: me.place.zone.clone(),
                 to,
                 addr: me.addr.clone(),
+                versions: self.versions,
             };
             write_plain(&mut stream, &hello).await.map_err(|e| unreachable(addr, e))?;
             let welcome: Welcome = read_plain(&mut stream).await.map_err(|e| unreachable(addr, e))?;
@@ -461,7 +484,10 @@ impl Rpc {
                 let is = if node == NodeId(0) { "no member of a cluster".to_string() } else { format!("node {node}") };
                 return Err(unreachable(addr, format!("who answers there is {is}, and not node {to}")));
             }
-            Welcome::Accepted { node, region, zone } => (node, Place { region, zone }),
+            Welcome::Accepted { versions, .. } if !versions.meet(&self.versions) => {
+                return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", strange_program(self.versions, versions)));
+            }
+            Welcome::Accepted { node, region, zone, versions: _ } => (node, Place { region, zone }),
             Welcome::Elsewhere(_) => return Err(unreachable(addr, "it takes itself for somebody else")),
             Welcome::Refused(why) => return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why)),
         };
@@ -519,7 +545,7 @@ impl Rpc {
                     if kind != ANSWER {
                         return format!("unexpected frame of kind {kind}");
                     }
-                    let answer = postcard::from_bytes(&frame).map_err(|e| Error::internal(format!("malformed answer: {e}")));
+                    let answer = envelope::decode(&frame).map_err(|e| Error::internal(format!("malformed answer: {e}")));
                     if let Err(e) = followed
                         && !answer.as_ref().is_ok_and(Response::needs_no_clock)
                     {
@@ -583,13 +609,13 @@ impl Rpc {
             write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
-        let hello: Hello = postcard::from_bytes(&greeting).map_err(io::Error::other)?;
+        let hello: Hello = envelope::decode(&greeting).map_err(io::Error::other)?;
         let me = self.me.read().clone();
         if hello.cluster != 0 && me.cluster == 0 {
             let claim = Claim { cluster: hello.cluster, by: hello.node, addr: hello.addr.clone(), as_node: hello.to };
             *self.claimed.lock() = Some((Instant::now(), claim));
         }
-        if let Some(why) = refuse(&hello, &me) {
+        if let Some(why) = refuse(&hello, &me, self.versions, ClusterVersion(self.cluster_version.load(Ordering::Acquire))) {
             write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
@@ -597,7 +623,8 @@ impl Rpc {
             write_plain(&mut stream, &Welcome::Elsewhere(me.node)).await?;
             return Err(io::Error::new(io::ErrorKind::NotConnected, format!("{} asks for node {} here", hello.node, hello.to)));
         }
-        let welcome = Welcome::Accepted { node: me.node, region: me.place.region.clone(), zone: me.place.zone.clone() };
+        let (region, zone) = (me.place.region.clone(), me.place.zone.clone());
+        let welcome = Welcome::Accepted { node: me.node, region, zone, versions: self.versions };
         write_plain(&mut stream, &welcome).await?;
         if me.cluster != 0 && hello.cluster == me.cluster && self.is_elsewhere(hello.node, &hello.addr) {
             let (rpc, node, addr) = (self.clone(), hello.node, hello.addr.clone());
@@ -629,7 +656,7 @@ impl Rpc {
             }
             let (rpc, handler, out, from) = (self.clone(), handler.clone(), out.clone(), hello.node);
             let followed = self.clock.observe(hlc, self.runtime.physical_micros());
-            let request = match postcard::from_bytes::<Request>(&frame) {
+            let request = match envelope::decode::<Request>(&frame) {
                 Ok(request) => request,
                 Err(e) => {
                     let e = Error::internal(format!("malformed message from another node: {e}"));
@@ -697,7 +724,18 @@ impl Rpc {
     }
 }
 
-fn refuse(hello: &Hello, me: &Me) -> Option<String> {
+/// Programs that have no version in common would misread each other.
+fn strange_program(caller: Versions, called: Versions) -> String {
+    format!("the program that calls understands cluster versions {caller}, the one that is called {called}: none in common")
+}
+
+fn refuse(hello: &Hello, me: &Me, versions: Versions, cluster: ClusterVersion) -> Option<String> {
+    if !hello.versions.meet(&versions) {
+        return Some(strange_program(hello.versions, versions));
+    }
+    if hello.cluster != 0 && me.cluster == hello.cluster && hello.versions.newest < cluster {
+        return Some(refused_version(hello.versions, cluster).message().to_string());
+    }
     if hello.cluster != 0 && me.cluster != 0 && hello.cluster != me.cluster {
         return Some(format!(
             "wrong cluster: {} belongs to cluster {:032x}, this node to {:032x}",
@@ -710,7 +748,7 @@ fn refuse(hello: &Hello, me: &Me) -> Option<String> {
 const GREETING_BYTES_MAX: usize = 4096;
 
 async fn write_plain<S: AsyncWrite + Unpin, T: serde::Serialize>(stream: &mut S, value: &T) -> io::Result<()> {
-    let body = postcard::to_stdvec(value).map_err(io::Error::other)?;
+    let body = envelope::encode(value);
     let mut frame = (body.len() as u32).to_be_bytes().to_vec();
     frame.extend_from_slice(&body);
     stream.write_all(&frame).await?;
@@ -718,7 +756,7 @@ async fn write_plain<S: AsyncWrite + Unpin, T: serde::Serialize>(stream: &mut S,
 }
 
 async fn read_plain<S: AsyncRead + Unpin, T: serde::de::DeserializeOwned>(stream: &mut S) -> io::Result<T> {
-    postcard::from_bytes(&read_body(stream).await?).map_err(io::Error::other)
+    envelope::decode(&read_body(stream).await?).map_err(io::Error::other)
 }
 
 async fn read_body<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Bytes> {

@@ -4,7 +4,7 @@
 //! sender's clock:
 //!
 //! ```text
-//! frame = len u32 | kind u8 | call u64 | hlc u64 | body (postcard)
+//! frame = len u32 | kind u8 | call u64 | hlc u64 | body (an envelope)
 //! ```
 //!
 //! The protocol has a version from the first day; nodes of another one are refused by name. A tag
@@ -13,9 +13,10 @@
 use crate::local::room::Left;
 use bytes::Bytes;
 use meridian_base::record::SchemaGrant;
+use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
     BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, KeyRange,
-    NodeId, ReadEntry, Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId,
+    NodeId, ReadEntry, Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId, envelope,
 };
 use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// The first message of whoever connects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub struct Hello {
     pub to: NodeId,
     /// Where the sender listens, if it is a member.
     pub addr: String,
+    /// What the sender's program understands.
+    #[serde(default)]
+    pub versions: Versions,
 }
 
 /// The answer to [`Hello`].
@@ -50,8 +54,11 @@ pub enum Welcome {
         node: NodeId,
         region: String,
         zone: String,
+        /// What the receiver's program understands.
+        #[serde(default)]
+        versions: Versions,
     },
-    /// Another cluster, another protocol.
+    /// Another cluster, another protocol, other cluster versions.
     Refused(String),
     /// The receiver is not [`Hello::to`] but this node; 0: no member of a cluster yet.
     Elsewhere(NodeId),
@@ -147,6 +154,9 @@ pub enum Request {
         /// By a node that took the receiver for the catalog's primary. It goes no further: two
         /// nodes that take each other for it would pass it to and fro for ever.
         is_passed_on: bool,
+        /// What the program of the node understands.
+        #[serde(default)]
+        versions: Versions,
     },
     /// From a process without an identity to whoever listens at an address that it was told.
     Muster {
@@ -248,6 +258,9 @@ pub enum Request {
         id: TxnId,
         at: Option<Timestamp>,
     },
+    /// Which formats may be written, and what each node's program understands, as the node asked
+    /// knows it.
+    Versions,
 }
 
 impl Request {
@@ -312,6 +325,7 @@ impl Request {
             | Request::Groups
             | Request::IsMember { .. }
             | Request::Clock
+            | Request::Versions
             | Request::AdvanceClock { .. }
             | Request::Knows(_)
             | Request::EndInDoubt { .. }
@@ -344,7 +358,7 @@ pub struct Passed {
 impl Passed {
     /// Of a request that may be passed on.
     pub(crate) fn new(request: &Request) -> meridian_base::Result<Passed> {
-        let encoded = postcard::to_allocvec(request).map_err(|e| Error::internal(format!("a message does not encode: {e}")))?;
+        let encoded = envelope::encode(request);
         Ok(Passed {
             order: request.order(),
             is_of_protocol: request.is_of_protocol(),
@@ -354,8 +368,8 @@ impl Passed {
     }
     /// The request, if it may be passed on.
     pub(crate) fn open(&self) -> meridian_base::Result<Request> {
-        let request: Request = postcard::from_bytes(&self.request)
-            .map_err(|e| Error::internal(format!("malformed message from another node: {e}")))?;
+        let request: Request =
+            envelope::decode(&self.request).map_err(|e| Error::internal(format!("malformed message from another node: {e}")))?;
         match request.may_be_relayed() {
             true => Ok(request),
             false => Err(Error::unavailable("a request of this kind is not passed on")),
@@ -399,6 +413,15 @@ pub enum Response {
     Knows(Knowledge),
     /// What a transaction that was in doubt has ended as.
     Ended(Said),
+    Versions(ClusterVersions),
+}
+
+/// What `meridian node status` says of versions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterVersions {
+    pub cluster: ClusterVersion,
+    /// The members.
+    pub nodes: Vec<(NodeId, Versions)>,
 }
 
 /// A transaction's slice for one group, on its way to the coordinator of a schema change that
@@ -849,17 +872,27 @@ impl GroupStatus {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/messages.txt"));
+        fixtures.value::<Hello>("hello");
+        fixtures.kinds::<Welcome>("welcome");
+        fixtures.kinds::<Request>("request");
+        fixtures.kinds::<Response>("response");
+        fixtures.finish();
+    }
+
     /// Each of them would be decoded within the one before it, by recursion.
     #[test]
     fn what_is_passed_on_is_no_deeper_than_one_request() {
         let mut request = Request::Status;
         for _ in 0..3_000 {
             let passed = Passed { order: None, is_of_protocol: false, is_of_transaction: false, request: Bytes::new() };
-            let inner = postcard::to_allocvec(&request).expect("encodes");
+            let inner = envelope::encode(&request);
             request = Request::Relayed { from: NodeId(1), request: Passed { request: inner.into(), ..passed } };
         }
-        let frame = postcard::to_allocvec(&request).expect("encodes");
-        let Request::Relayed { request, .. } = postcard::from_bytes(&frame).expect("decodes") else { panic!("another request") };
+        let frame = envelope::encode(&request);
+        let Request::Relayed { request, .. } = envelope::decode(&frame).expect("decodes") else { panic!("another request") };
         assert_eq!(request.open().map(drop).unwrap_err().message(), "a request of this kind is not passed on");
         let passed = Passed::new(&Request::Status).expect("encodes").open();
         assert!(matches!(passed, Ok(Request::Status)));

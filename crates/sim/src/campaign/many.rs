@@ -37,7 +37,7 @@ pub const PROMISED: [&str; 22] = [
 ];
 /// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and
 /// workloads are drawn.
-pub const PROMISED_RARE: [&str; 7] = [
+pub const PROMISED_RARE: [&str; 8] = [
     "clock hours off",
     "disk replaced",
     "bit rot",
@@ -45,6 +45,7 @@ pub const PROMISED_RARE: [&str; 7] = [
     "full disk",
     "region isolated",
     "write refused by a full disk",
+    "program upgraded",
 ];
 const PROMISED_RARE_FROM_SEEDS: u64 = 100;
 /// And one of [`PROMISED_LATER_FROM_SEEDS`].

@@ -22,6 +22,7 @@ use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Wor
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,6 +138,10 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         seed,
     };
     let workers_per_region = rng.random_range(2..5);
+    let mut older_programs = BTreeSet::new();
+    if scenario.has_older_programs {
+        older_programs.extend(topology.nodes.iter().map(|node| node.name.clone()));
+    }
     let software = Meridian::new(Tuning {
         bugs,
         ballot_bugs,
@@ -146,6 +151,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         gc_ttl: scenario.gc_ttl,
         gc_interval: scenario.gc_interval,
         protected_for_max: scenario.protected_for_max,
+        older_programs: Arc::new(Mutex::new(older_programs)),
         ..Tuning::default()
     });
     // Of GLOBAL rows the order in real time is promised for clocks within `max_offset`;

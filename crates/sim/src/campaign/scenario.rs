@@ -34,6 +34,9 @@ pub(super) struct Scenario {
     pub extras: Extras,
     /// Where there are several regions, the last one has one zone.
     pub has_small_region: bool,
+    /// The nodes begin with a program of the version before, and have this one from their first
+    /// restart on.
+    pub has_older_programs: bool,
 }
 
 impl Scenario {
@@ -52,6 +55,7 @@ impl Scenario {
             has_global: false,
             extras: Extras::default(),
             has_small_region: false,
+            has_older_programs: false,
         }
     }
 
@@ -100,6 +104,7 @@ impl Scenario {
             // One region is what databases survive.
             (self.has_small_region, self.plan.joins) = (false, false);
         }
+        self.has_older_programs = rng.random_bool(0.25);
     }
 
     pub fn draw(rng: &mut SmallRng) -> Scenario {

@@ -6,6 +6,7 @@ use crate::sql_wire::{Answer, Gateway, SQL_PORT, SqlSession};
 use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
 use meridian_base::runtime::Runtime;
+use meridian_base::version::Versions;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
 use meridian_node::DEAD_AFTER_DEFAULT;
 use meridian_node::session::{ClientSession, SessionOptions, Shared, StatementResult};
@@ -16,7 +17,7 @@ use meridian_node::{
 };
 use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,6 +27,9 @@ pub const NODE_PORT: u16 = 7000;
 
 /// Tables of a run are small and change little.
 const ATTENTION: Attention = Attention { nap: Duration::from_secs(3), changes_min: 30 };
+
+/// What a program of the version before understands.
+const OLDER_PROGRAM: Versions = Versions { oldest: Versions::OWN.oldest, newest: Versions::OWN.oldest };
 
 /// How often an operator looks.
 const OPERATOR_POLL: Duration = Duration::from_millis(500);
@@ -44,6 +48,9 @@ pub struct Tuning {
     pub repeated_share: f64,
     /// A node that is silent for so long loses its replicas.
     pub dead_after: Duration,
+    /// Nodes that start with a program of the version before the next time, and with this one after
+    /// that.
+    pub older_programs: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Default for Tuning {
@@ -59,6 +66,7 @@ impl Default for Tuning {
             protected_for_max: limits::PROTECTED_FOR_MAX,
             repeated_share: 0.0,
             dead_after: DEAD_AFTER_DEFAULT,
+            older_programs: Arc::default(),
         }
     }
 }
@@ -72,12 +80,15 @@ pub struct Meridian {
     remembered: Mutex<BTreeMap<String, MemoryDisk>>,
     /// The processes that came up last, per machine.
     nodes: Arc<Mutex<BTreeMap<String, Weak<MeridianGateway>>>>,
+    /// Nodes that run a program of the version before.
+    upgraded_next: Mutex<BTreeSet<String>>,
 }
 
 impl Meridian {
     /// Nodes that are all tuned alike.
     pub fn new(tuning: Tuning) -> Meridian {
-        Meridian { tuning, disks: Mutex::default(), remembered: Mutex::default(), nodes: Arc::default() }
+        let (disks, remembered, nodes, upgraded_next) = Default::default();
+        Meridian { tuning, disks, remembered, nodes, upgraded_next }
     }
     fn disk(&self, machine: &str) -> MemoryDisk {
         self.disks.lock().entry(machine.to_string()).or_default().clone()
@@ -135,6 +146,12 @@ impl Software for Meridian {
     fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<MeridianGateway>>> {
         let (mut config, nodes) = (self.config(&spec), self.nodes.clone());
         config.echoes = echoes(runtime.host().clone(), self.tuning.repeated_share);
+        if self.tuning.older_programs.lock().remove(&spec.name) {
+            config.versions = OLDER_PROGRAM;
+            self.upgraded_next.lock().insert(spec.name.clone());
+        } else if self.upgraded_next.lock().remove(&spec.name) {
+            runtime.host().world.coverage.hit("program upgraded");
+        }
         Box::pin(async move {
             let node = Node::start(Arc::new(runtime), config).await?;
             let mut failure = node.failure();

@@ -15,6 +15,7 @@ mod script;
 mod spread;
 mod steps;
 mod strangers;
+mod upgrade;
 mod versions;
 mod waits;
 

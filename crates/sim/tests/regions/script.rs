@@ -127,7 +127,7 @@ impl Cluster {
     }
 
     /// Runs work on a machine of its own and waits for its result.
-    fn on_client<T, F>(&mut self, region: &str, work: impl FnOnce(Arc<Host>, Regions) -> F) -> T
+    pub fn on_client<T, F>(&mut self, region: &str, work: impl FnOnce(Arc<Host>, Regions) -> F) -> T
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -401,10 +401,15 @@ impl Cluster {
 
     /// Adds a node to the region and zone of another one, and waits until it runs.
     pub fn grow(&mut self, beside: usize) -> String {
-        self.machines.grow(beside, 0);
-        let name = self.machines.topology.nodes.last().expect("a node").name.clone();
+        let name = self.begin_to_grow(beside);
         self.until("the new node to start", |c| c.machines.host(&name).has_started());
         name
+    }
+
+    /// Adds one that may not come up.
+    pub fn begin_to_grow(&mut self, beside: usize) -> String {
+        self.machines.grow(beside, 0);
+        self.machines.topology.nodes.last().expect("a node").name.clone()
     }
 
     /// The cluster as one of its nodes sees it.

@@ -3,6 +3,7 @@
 use crate::script::{Cluster, EU, US};
 use meridian_base::record::SchemaGrant;
 use meridian_base::runtime::Runtime;
+use meridian_base::version::Versions;
 use meridian_base::{Clock, GroupId, NodeId, SchemaVersion, Timestamp};
 use meridian_node::room::Left;
 use meridian_node::rpc::{Place, Rpc};
@@ -45,6 +46,7 @@ fn draw(rng: &mut SmallRng) -> Request {
             region: "\n".into(),
             zone: String::new(),
             is_passed_on: false,
+            versions: Versions::OWN,
         },
         6 => Request::Join {
             node: NodeId(4_000),
@@ -54,6 +56,7 @@ fn draw(rng: &mut SmallRng) -> Request {
             region: US.into(),
             zone: "a".into(),
             is_passed_on: rng.random_bool(0.5),
+            versions: Versions::OWN,
         },
         7 => Request::Closed(vec![ClosedPromise { group, closed: Timestamp(rng.random()), index: 0 }]),
         _ => Request::IsMember { group },
@@ -71,7 +74,13 @@ fn what_strangers_claim_stops_nobody() {
     for (seed, cluster, id) in [(1, 0, NodeId(0)), (2, 0, NodeId(2)), (3, cluster, NodeId(77)), (4, cluster, NodeId(2))] {
         c.spawn(US, move |host, _| async move {
             let mut rng = SmallRng::seed_from_u64(seed);
-            let rpc = Rpc::new(Arc::new(SimRuntime::new(host)), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+            let rpc = Rpc::new(
+                Arc::new(SimRuntime::new(host)),
+                Arc::new(Clock::new(Duration::from_secs(3_600))),
+                Versions::OWN,
+                None,
+                None,
+            );
             rpc.identify(cluster, id, Place::default(), "");
             loop {
                 let to = format!("n{}:{NODE_PORT}", rng.random_range(1..4));
@@ -114,7 +123,13 @@ fn nobody_leads_who_is_no_node() {
     for (cluster, sender, leader) in [(0, 999, 999), (cluster, 999, 999), (cluster, 999, 2)] {
         let said = answers.clone();
         c.spawn(US, move |host, _| async move {
-            let rpc = Rpc::new(Arc::new(SimRuntime::new(host)), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+            let rpc = Rpc::new(
+                Arc::new(SimRuntime::new(host)),
+                Arc::new(Clock::new(Duration::from_secs(3_600))),
+                Versions::OWN,
+                None,
+                None,
+            );
             rpc.identify(cluster, NodeId(sender), Place::default(), "");
             for (to, group) in (1..=3).flat_map(|to| [(to, GroupId::CATALOG), (to, GroupId(101)), (to, GroupId(104))]) {
                 let message = heartbeat(5_000 + u64::from(group.0), leader).into();
@@ -140,7 +155,13 @@ fn a_large_frame_of_a_stranger_ends_its_connection() {
     let answers: Arc<Mutex<Vec<String>>> = Arc::default();
     let said = answers.clone();
     c.spawn(US, move |host, _| async move {
-        let rpc = Rpc::new(Arc::new(SimRuntime::new(host)), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+        let rpc = Rpc::new(
+            Arc::new(SimRuntime::new(host)),
+            Arc::new(Clock::new(Duration::from_secs(3_600))),
+            Versions::OWN,
+            None,
+            None,
+        );
         for bytes in [10_000, 100_000] {
             let join = Request::Join {
                 node: NodeId(0),
@@ -150,6 +171,7 @@ fn a_large_frame_of_a_stranger_ends_its_connection() {
                 region: US.into(),
                 zone: "a".into(),
                 is_passed_on: false,
+                versions: Versions::OWN,
             };
             let answer = rpc.call_addr(&format!("n1:{NODE_PORT}"), join, Duration::from_secs(5)).await;
             said.lock().push(answer.map_or_else(|e| e.sqlstate().to_string(), |_| "answered".to_string()));
@@ -174,7 +196,7 @@ fn a_promise_counts_if_the_primary_made_it_and_can_have() {
     for (n, (id, ahead)) in [(1, Some(Duration::from_secs(3_600))), (1, None), (3, Some(AHEAD))].into_iter().enumerate() {
         c.spawn(US, move |host, _| async move {
             let runtime: Arc<dyn Runtime> = Arc::new(SimRuntime::new(host));
-            let rpc = Rpc::new(runtime.clone(), Arc::new(Clock::new(Duration::from_secs(3_600))), None, None);
+            let rpc = Rpc::new(runtime.clone(), Arc::new(Clock::new(Duration::from_secs(3_600))), Versions::OWN, None, None);
             rpc.identify(cluster, NodeId(id), Place::default(), "");
             let now = Timestamp::from_micros(runtime.physical_micros());
             let closed = ahead.map_or(Timestamp::MAX, |ahead| now.plus(ahead));

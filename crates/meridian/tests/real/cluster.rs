@@ -45,11 +45,13 @@ pub fn command(args: &[&str]) -> std::process::Output {
     run(command, "")
 }
 
-/// The lines of `meridian node status`, without its head.
+/// The lines of `meridian node status` about nodes.
 pub fn status(of: &Node) -> Vec<Vec<String>> {
+    // Not what is said below of versions and clocks.
+    let is_node = |line: &&str| line.split_whitespace().next().is_some_and(|id| id.starts_with('n') && !id.ends_with(':'));
     let out = command(&["node", "status", "--node", &of.addr]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    text.lines().skip(1).map(|line| line.split_whitespace().map(str::to_string).collect()).collect()
+    text.lines().skip(1).filter(is_node).map(|line| line.split_whitespace().map(str::to_string).collect()).collect()
 }
 
 /// A node's state, as `status` says it.

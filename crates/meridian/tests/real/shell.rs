@@ -59,6 +59,7 @@ async fn node_status_has_a_line_per_node() {
     let out = run(command, "");
     let shown = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.status.success(), "{out:?}");
-    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+    assert_eq!(shown.lines().last(), Some("cluster version 2"));
     assert!(shown.lines().any(|l| l.contains(" eu ") && l.contains(&node.sql_addr) && l.contains(" yes ")), "{shown}");
 }

@@ -121,8 +121,8 @@ pub struct Members {
     /// A change of voters is not complete: both the old and the new ones must agree (joint
     /// consensus).
     pub joint: bool,
-    /// The entry that says so is committed, as far as this replica knows. Until then whoever leads
-    /// next may count other members.
+    /// This replica knows that the log entry with these members is committed. Before that, the next
+    /// leader may count other members.
     pub committed: bool,
 }
 

@@ -448,7 +448,7 @@ impl Replica {
         });
         let mut core = self.core.lock();
         core.state.apply(entry.position, &payload);
-        // The entry is applied, as the store has it; nobody is told of it any more.
+        // The state and the store hold the entry now. On an error the node ends and tells nobody.
         heard?;
         self.release(&mut core, entry.position, &payload);
         if self.looks_at_invariants() {

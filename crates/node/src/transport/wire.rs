@@ -841,7 +841,7 @@ pub struct GroupStatus {
     pub primary: NodeId,
     pub voters: Vec<NodeId>,
     pub non_voters: Vec<NodeId>,
-    /// A change of the members is under way: whoever leads next may count others.
+    /// A change of the members is not committed yet: the next leader may count other members.
     pub is_changing: bool,
     /// What keeps the replicas from being where they belong, if they are not.
     pub waits_for: Option<String>,

@@ -16,6 +16,11 @@ use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Who calls nodes and is none.
+fn stranger(runtime: SimRuntime) -> Arc<Rpc> {
+    Rpc::new(Arc::new(runtime), Arc::new(Clock::new(Duration::from_secs(3_600))), Versions::OWN, None, None)
+}
+
 /// Something absurd.
 fn draw(rng: &mut SmallRng) -> Request {
     let group = if rng.random_bool(0.5) { GroupId::CATALOG } else { GroupId(rng.random_range(0..2_000)) };
@@ -74,13 +79,7 @@ fn what_strangers_claim_stops_nobody() {
     for (seed, cluster, id) in [(1, 0, NodeId(0)), (2, 0, NodeId(2)), (3, cluster, NodeId(77)), (4, cluster, NodeId(2))] {
         c.spawn(US, move |host, _| async move {
             let mut rng = SmallRng::seed_from_u64(seed);
-            let rpc = Rpc::new(
-                Arc::new(SimRuntime::new(host)),
-                Arc::new(Clock::new(Duration::from_secs(3_600))),
-                Versions::OWN,
-                None,
-                None,
-            );
+            let rpc = stranger(SimRuntime::new(host));
             rpc.identify(cluster, id, Place::default(), "");
             loop {
                 let to = format!("n{}:{NODE_PORT}", rng.random_range(1..4));
@@ -123,13 +122,7 @@ fn nobody_leads_who_is_no_node() {
     for (cluster, sender, leader) in [(0, 999, 999), (cluster, 999, 999), (cluster, 999, 2)] {
         let said = answers.clone();
         c.spawn(US, move |host, _| async move {
-            let rpc = Rpc::new(
-                Arc::new(SimRuntime::new(host)),
-                Arc::new(Clock::new(Duration::from_secs(3_600))),
-                Versions::OWN,
-                None,
-                None,
-            );
+            let rpc = stranger(SimRuntime::new(host));
             rpc.identify(cluster, NodeId(sender), Place::default(), "");
             for (to, group) in (1..=3).flat_map(|to| [(to, GroupId::CATALOG), (to, GroupId(101)), (to, GroupId(104))]) {
                 let message = heartbeat(5_000 + u64::from(group.0), leader).into();
@@ -155,13 +148,7 @@ fn a_large_frame_of_a_stranger_ends_its_connection() {
     let answers: Arc<Mutex<Vec<String>>> = Arc::default();
     let said = answers.clone();
     c.spawn(US, move |host, _| async move {
-        let rpc = Rpc::new(
-            Arc::new(SimRuntime::new(host)),
-            Arc::new(Clock::new(Duration::from_secs(3_600))),
-            Versions::OWN,
-            None,
-            None,
-        );
+        let rpc = stranger(SimRuntime::new(host));
         for bytes in [10_000, 100_000] {
             let join = Request::Join {
                 node: NodeId(0),

@@ -1,5 +1,10 @@
 //! The one binary: node, demonstration cluster, SQL shell, workloads, bench and simulator.
 
+#![warn(clippy::print_stdout)]
+
+#[macro_use]
+mod say;
+
 mod bench;
 mod client;
 mod demo;

@@ -109,18 +109,18 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         started = Server::start(config) => started?,
         () = stop => return Ok(ExitCode::SUCCESS),
     };
-    println!("node {} of region {}, zone {}", server.id(), place.region, place.zone);
-    println!("data      {}", data_dir.display());
-    println!("nodes     {}", server.addr());
-    println!("clients   postgresql://root@{}/defaultdb", server.sql_addr());
+    say!("node {} of region {}, zone {}", server.id(), place.region, place.zone);
+    say!("data      {}", data_dir.display());
+    say!("nodes     {}", server.addr());
+    say!("clients   postgresql://root@{}/defaultdb", server.sql_addr());
     tokio::select! {
         e = server.failed() => Err(e),
         () = stop_signal() => {
-            println!("stopping: sessions finish, leadership is handed over");
+            say!("stopping: sessions finish, leadership is handed over");
             // A second signal ends the wait: what was acknowledged is durable either way.
             tokio::select! {
-                () = server.shutdown() => println!("stopped"),
-                () = stop_signal() => println!("stopped at once"),
+                () = server.shutdown() => say!("stopped"),
+                () = stop_signal() => say!("stopped at once"),
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -87,7 +87,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
             while wait(&about, "holds", holds, &mut said).await? {
                 match stand(&about, id, Standing::Decommissioned).await {
                     Ok(()) => {
-                        println!("node {id} holds nothing any more and is no member of the cluster");
+                        say!("node {id} holds nothing any more and is no member of the cluster");
                         return Ok(ExitCode::SUCCESS);
                     }
                     // Some group still counts on it, or cannot be asked at the moment.
@@ -103,7 +103,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Recommission { about } => {
             let id = about.id()?;
             stand(&about, id, Standing::Active).await?;
-            println!("node {id} takes part again");
+            say!("node {id} takes part again");
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -113,7 +113,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
 pub async fn init(asked: Asked) -> Result<ExitCode> {
     let (_scratch, runtime) = scratch()?;
     init_at(runtime, &asked.node).await?;
-    println!("the node at {} has founded a cluster; the others join it", asked.node);
+    say!("the node at {} has founded a cluster; the others join it", asked.node);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -155,8 +155,8 @@ fn all_are_led(nodes: &[NodeStatus]) -> bool {
 pub async fn accept_clock(asked: &Asked) -> Result<ExitCode> {
     let (_scratch, runtime) = scratch()?;
     let done = accept_clock_at(runtime, &asked.node).await?;
-    done.moved.iter().for_each(|id| println!("node {id}: its clock was moved ahead by {} s", done.by.as_secs()));
-    done.kept.iter().for_each(|id| println!("node {id}: its clock is there already"));
+    done.moved.iter().for_each(|id| say!("node {id}: its clock was moved ahead by {} s", done.by.as_secs()));
+    done.kept.iter().for_each(|id| say!("node {id}: its clock is there already"));
     for (id, e) in &done.failed {
         eprintln!("node {id}: not moved: {}", e.message());
     }
@@ -173,7 +173,7 @@ fn exit_code(is_done: bool) -> ExitCode {
 /// Says it, unless it was said last.
 fn say(line: String, said: &mut Option<String>) {
     if said.as_ref() != Some(&line) {
-        println!("{line}");
+        say!("{line}");
         *said = Some(line);
     }
 }
@@ -235,23 +235,23 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
     let widths: Vec<usize> = (0..lines[0].len()).map(|c| lines.iter().map(|l| l[c].len()).max().unwrap_or(0)).collect();
     for line in lines {
         let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, w)| format!("{cell:w$}")).collect();
-        println!("{}", cells.join("  ").trim_end());
+        say!("{}", cells.join("  ").trim_end());
     }
     for n in &nodes {
         let Some(clock) = n.clock else { continue };
         let id = n.node.id;
         if let Some((group, by)) = clock.behind {
-            println!(
+            say!(
                 "{id}: its clock is {} s behind the last promise of group {group}: if it is right now, meridian debug accept-clock",
                 by / 1_000_000
             );
         }
         if clock.ahead_of_wall_micros > 0 {
-            println!("{id}: its clock is {} s ahead of the machine's and goes slowly", clock.ahead_of_wall_micros / 1_000_000);
+            say!("{id}: its clock is {} s ahead of the machine's and goes slowly", clock.ahead_of_wall_micros / 1_000_000);
         }
     }
     if let Err(e) = show_versions(asked).await {
-        println!("cluster version unknown: {e}");
+        say!("cluster version unknown: {e}");
     }
     let is_well = |n: &NodeStatus| n.is_live || n.node.standing == Standing::Decommissioned;
     Ok(exit_code(nodes.iter().all(is_well)))
@@ -261,11 +261,11 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
 async fn show_versions(asked: &Asked) -> Result<()> {
     let (_scratch, runtime) = scratch()?;
     let versions = versions_of(runtime, &asked.node).await?;
-    println!("cluster version {}", versions.cluster);
+    say!("cluster version {}", versions.cluster);
     let newest = versions.nodes.iter().map(|(_, of_node)| of_node.newest).max();
     for (id, of_node) in versions.nodes {
         if newest > Some(versions.cluster) && of_node.newest == versions.cluster {
-            println!(
+            say!(
                 "{id}: its program understands cluster versions {of_node}: the next one waits for a newer program there, or until the node is decommissioned"
             );
         }

@@ -18,7 +18,7 @@ use meridian_workload::tpcc::{self, Tpcc, TpccConfig};
 use meridian_workload::ycsb::{self, Mix, Reads, Table, Ycsb, YcsbConfig};
 use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,13 +176,11 @@ pub async fn run(args: Args) -> Result<ExitCode> {
     let is_terminal = std::io::stdout().is_terminal();
     let progress = |p: Progress| {
         if is_terminal {
-            print!("\rloading {} of {} rows", p.rows_done, p.rows_total);
-            // Nobody watching is no reason to stop.
-            let _ = std::io::stdout().flush();
+            say_part!("\rloading {} of {} rows", p.rows_done, p.rows_total);
         }
     };
     workload.setup(&context, &progress).await?;
-    println!(
+    say!(
         "{}loaded; {} clients begin in each of {}",
         if is_terminal { "\r\x1b[K" } else { "" },
         args.clients,
@@ -194,21 +192,21 @@ pub async fn run(args: Args) -> Result<ExitCode> {
     let deadline = Instant::now() + args.work_for;
     while Instant::now() < deadline {
         tokio::select! {
-            () = tokio::time::sleep_until(deadline.min(Instant::now() + LINES_INTERVAL)) => print!("{}", live.lock().lines()),
+            () = tokio::time::sleep_until(deadline.min(Instant::now() + LINES_INTERVAL)) => say_part!("{}", live.lock().lines()),
             () = start::stop_signal() => break,
             e = traffic.failed() => return Err(e),
         }
     }
     traffic.stop().await?;
-    print!("\n{}", live.lock().summary());
+    say_part!("\n{}", live.lock().summary());
     if !args.check {
         return Ok(ExitCode::SUCCESS);
     }
     let verdict = context.verdict(&*workload).await?;
     for violation in &verdict.violations {
-        println!("VIOLATED: {violation}");
+        say!("VIOLATED: {violation}");
     }
-    println!("\nchecked {} facts: {} violated", verdict.examined, verdict.violations.len());
+    say!("\nchecked {} facts: {} violated", verdict.examined, verdict.violations.len());
     Ok(if verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -72,13 +72,13 @@ pub async fn with_cluster(
 impl Running {
     async fn start(&mut self, zones: usize, scratch: &Path) -> Result<()> {
         let nodes = if zones == 1 { "A node".to_string() } else { format!("{zones} nodes") };
-        print!(
+        say_part!(
             "{nodes} in each of {} regions, in this process. Round trips, injected between them:\n{}",
             self.regions.len(),
             self.distances.table(&self.regions)
         );
         if cfg!(debug_assertions) {
-            println!("This program is not a release build (use --release): local work takes longer than it has to.");
+            say!("This program is not a release build (use --release): local work takes longer than it has to.");
         }
         self.cluster.start(Layout::new(&self.regions, zones, None), &self.distances, scratch).await?;
         self.connector = Arc::new(PgConnector::new(self.cluster.sql_addrs(&self.regions), "root", true));

@@ -40,11 +40,12 @@ pub struct Args {
 const PAPER: [(Placement, &str); 2] = [(Placement::Zone, "16 x, 17 x, 18 x"), (Placement::Region, "1.07 x, 1.34 x, 1.27 x")];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    println!(
+    say!(
         "Two partitions, at home in Ireland and Virginia; round trips 90 ms between them, 100 and 170 ms to Oregon; {} transactions \
          per second and partition, {} simulated seconds.\n\
          Each updates two rows of a million; a global one updates one here and one there.",
-        args.rate, args.seconds
+        args.rate,
+        args.seconds
     );
     let mut systems = vec![System::InOrder, System::Delayed];
     systems.extend(args.thresholds.iter().map(|k| System::Threshold(*k)));
@@ -53,8 +54,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         "placement,system,global_percent,local,local_p50_micros,local_p99_micros,global,global_p50_micros,global_p99_micros,aborted,unfinished\n",
     );
     for (placement, paper) in PAPER {
-        println!("\n{}", title(placement));
-        println!("{}", head());
+        say!("\n{}", title(placement));
+        say!("{}", head());
         // As in the paper: where every transaction crosses regions, holding one back only makes it
         // late.
         for system in systems.iter().filter(|s| placement == Placement::Zone || **s != System::Delayed) {
@@ -69,15 +70,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     ..Config::default()
                 };
                 let measured = convoy::run(*system, &config);
-                println!("{}", line(*system, *share, &measured, first.as_ref()));
+                say!("{}", line(*system, *share, &measured, first.as_ref()));
                 csv += &csv_line(placement, *system, *share, &measured);
                 first.get_or_insert(measured);
             }
         }
-        println!("The paper's figures for S-DUR in order, local p99 with 1, 10 and 50 % by that with 0 %: {paper}.");
+        say!("The paper's figures for S-DUR in order, local p99 with 1, 10 and 50 % by that with 0 %: {paper}.");
     }
     std::fs::write(&args.csv, csv).map_err(|e| Error::fatal(format!("cannot write {}: {e}", args.csv.display())))?;
-    println!("\nThe figures are in {}.", args.csv.display());
+    say!("\nThe figures are in {}.", args.csv.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -69,25 +69,20 @@ async fn bench(args: Args, running: &Running) -> Result<ExitCode> {
     let (busy, took) = commits_during(running, changes(running, args.rounds)).await?;
     let took = took?;
     let mut csv = "gateway,statement,ms\n".to_string();
-    println!(
-        "\nmilliseconds, p50/longest of {}, by the region of the gateway\n{:<38}{}",
-        args.rounds,
-        "",
-        heads(&running.regions)
-    );
+    say!("\nmilliseconds, p50/longest of {}, by the region of the gateway\n{:<38}{}", args.rounds, "", heads(&running.regions));
     for (change, by_region) in CHANGES.iter().zip(&took) {
         let cells: String = by_region.iter().map(|h| format!("{:>24}", cell(h))).collect();
-        println!("{:<38}{cells}", change.name);
+        say!("{:<38}{cells}", change.name);
         for (region, histogram) in running.regions.iter().zip(by_region) {
             for share in [0.5, 1.0] {
                 let _ = writeln!(csv, "{region},{} p{},{}", change.name, share * 100.0, millis(histogram, share));
             }
         }
     }
-    println!("\nCommits of rows of one's own region, milliseconds\n{:<38}{}", "", heads(&running.regions));
+    say!("\nCommits of rows of one's own region, milliseconds\n{:<38}{}", "", heads(&running.regions));
     for (name, commits) in [("p50/p99/longest, nothing else", &quiet), ("p50/p99/longest, schema changes", &busy)] {
         let each = |h: &Histogram| format!("{}/{}/{}", millis(h, 0.5), millis(h, 0.99), millis(h, 1.0));
-        println!("{name:<38}{}", commits.iter().map(|h| format!("{:>24}", each(h))).collect::<String>());
+        say!("{name:<38}{}", commits.iter().map(|h| format!("{:>24}", each(h))).collect::<String>());
         for (region, histogram) in running.regions.iter().zip(commits) {
             let _ = writeln!(csv, "{region},{name},{}", millis(histogram, 0.99));
         }
@@ -95,7 +90,7 @@ async fn bench(args: Args, running: &Running) -> Result<ExitCode> {
     let mut steps = Histogram::new();
     CHANGES.iter().zip(&took).filter(|(c, _)| c.is_one_step).flat_map(|(_, h)| h).for_each(|h| steps.merge(h));
     let is_met = steps.quantile(0.5).is_some_and(|p50| p50 < STEP_MAX);
-    println!(
+    say!(
         "\nStatements of one step: p50 {} ms, p99 {} ms; budget {} ms: {}",
         millis(&steps, 0.5),
         millis(&steps, 0.99),
@@ -103,7 +98,7 @@ async fn bench(args: Args, running: &Running) -> Result<ExitCode> {
         if is_met { "met" } else { "MISSED" }
     );
     write(&args.csv, &csv)?;
-    println!("The figures are in {}.", args.csv.display());
+    say!("The figures are in {}.", args.csv.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -58,11 +58,12 @@ pub async fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn bench(args: Args, running: &Running) -> Result<ExitCode> {
-    println!(
+    say!(
         "{} users per region; {} clients per region: 85 % timelines, 7.5 % posts, 7.5 % follows, half of them of another region's user.\n\
          A timeline of the past reads AS OF SYSTEM TIME follower_read_timestamp(), at this region's replicas, and is never certified, as the \
          paper's; one of the present is strictly serializable: read at the same replicas and confirmed in one round.",
-        args.users, args.clients
+        args.users,
+        args.clients
     );
     let bench = Bench { args: &args, running };
     let mut csv = format!("run,{}\n", latencies::CSV_HEAD);
@@ -71,7 +72,7 @@ async fn bench(args: Args, running: &Running) -> Result<ExitCode> {
         sound &= bench.placement(survive, &mut csv).await?;
     }
     write(&args.csv, &csv)?;
-    println!("The figures are in {}.", args.csv.display());
+    say!("The figures are in {}.", args.csv.display());
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -93,10 +94,10 @@ impl Bench<'_> {
         past.setup(&context, &|_| {}).await?;
         // They read what was there a while ago.
         tokio::time::sleep(SETTLE).await;
-        println!("\nSURVIVE {} FAILURE", if survive == Survive::Zone { "ZONE" } else { "REGION" });
+        say!("\nSURVIVE {} FAILURE", if survive == Survive::Zone { "ZONE" } else { "REGION" });
         let (with, time) = self.turn(&past, 2).await?;
-        println!("{}", latencies::table(&self.running.regions, &OPERATIONS, &with, time));
-        println!("{}\n", paper(survive));
+        say!("{}", latencies::table(&self.running.regions, &OPERATIONS, &with, time));
+        say!("{}\n", paper(survive));
         let fresh = work(Timelines::Fresh);
         let (present, present_time) = self.turn(&fresh, 3).await?;
         let timelines = |measured: &Measured| latencies::sum(measured, |key| key.operation == OPERATIONS[0]).latency;
@@ -104,10 +105,10 @@ impl Bench<'_> {
             let latency = timelines(measured);
             format!("{}/{}", latencies::millis(&latency, 0.5), latencies::millis(&latency, 0.99))
         };
-        println!("Timelines, p50/p99 ms: of the past {}, of the present {}", of(&with), of(&present));
+        say!("Timelines, p50/p99 ms: of the past {}, of the present {}", of(&with), of(&present));
         let resting = work(Timelines::Rest(timelines(&with).mean()));
         let (without, resting_time) = self.turn(&resting, 4).await?;
-        println!("{}", cost(&with, &without));
+        say!("{}", cost(&with, &without));
         let name = survive.database();
         *csv += &latencies::csv(&format!("{name} past,"), &with, time);
         *csv += &latencies::csv(&format!("{name} present,"), &present, present_time);
@@ -115,10 +116,10 @@ impl Bench<'_> {
         let mut sound = true;
         for work in [&past, &fresh, &resting] {
             let verdict = work.check(&context).await?;
-            verdict.violations.iter().for_each(|violation| println!("VIOLATED: {violation}"));
+            verdict.violations.iter().for_each(|violation| say!("VIOLATED: {violation}"));
             sound &= verdict.is_ok();
         }
-        println!("followers and followed agree, acknowledged follows and posts are there: {}", if sound { "yes" } else { "NO" });
+        say!("followers and followed agree, acknowledged follows and posts are there: {}", if sound { "yes" } else { "NO" });
         Ok(sound)
     }
 

@@ -164,12 +164,13 @@ impl Demo {
     /// What the demonstration itself has to say. A script's standard output holds its results and
     /// nothing else.
     fn tell(&self, text: &str) {
-        let text = text.as_bytes();
-        // Nobody listening is no reason to stop.
-        let _ = match self.manner {
-            Manner::Script => std::io::stderr().lock().write_all(text),
-            _ => std::io::stdout().lock().write_all(text).and_then(|()| std::io::stdout().flush()),
-        };
+        match self.manner {
+            Manner::Script => {
+                // Nobody listening is no reason to stop.
+                let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            }
+            _ => say_part!("{text}"),
+        }
     }
 
     fn is_redrawing(&self) -> bool {
@@ -261,8 +262,7 @@ impl Demo {
         self.tell(&format!("{}  creating movr's tables in every region\n", self.since_start()));
         let progress = |p: meridian_workload::Progress| {
             if is_redrawing {
-                print!("\r         loading {} of {} rows", p.rows_done, p.rows_total);
-                let _ = std::io::stdout().flush();
+                say_part!("\r         loading {} of {} rows", p.rows_done, p.rows_total);
             }
         };
         workload.setup(&loading, &progress).await?;

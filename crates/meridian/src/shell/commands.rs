@@ -3,7 +3,7 @@
 use super::table::Layout;
 use super::target::Target;
 use super::wire::Connection;
-use super::{Ended, Flow, Shell, complain, describe, print};
+use super::{Ended, Flow, Shell, complain, describe};
 
 const HELP: &str = "\
 General
@@ -44,38 +44,38 @@ impl Shell {
             "q" | "quit" => return Flow::Leave(Ended::Well),
             "?" | "h" | "help" => self.help(),
             "c" | "connect" => return self.reconnect(&argument).await,
-            "conninfo" => print(&format!("{}\n", self.greeting())),
+            "conninfo" => say!("{}", self.greeting()),
             // A file may include others, so this is a future of unknown size.
             "i" | "include" => return Box::pin(self.include(&argument)).await,
-            "echo" => print(&format!("{argument}\n")),
+            "echo" => say!("{argument}"),
             "g" => {
                 if let Some(sql) = self.splitter.finish() {
                     return self.statement(&sql).await;
                 }
             }
-            "p" => print(&format!("{}\n", self.splitter.pending())),
+            "p" => say!("{}", self.splitter.pending()),
             "r" => {
                 self.splitter.reset();
-                print("Query buffer reset (cleared).\n");
+                say!("Query buffer reset (cleared).");
             }
             "x" => match switched(self.layout == Layout::Expanded, &argument) {
                 Some(on) => {
                     self.layout = if on { Layout::Expanded } else { Layout::Aligned };
-                    print(&format!("Expanded display is {}.\n", on_off(on)));
+                    say!("Expanded display is {}.", on_off(on));
                 }
                 None => return self.refuse(&format!("\\x on or off, not {argument:?}")),
             },
             "timing" => match switched(self.timing, &argument) {
                 Some(on) => {
                     self.timing = on;
-                    print(&format!("Timing is {}.\n", on_off(on)));
+                    say!("Timing is {}.", on_off(on));
                 }
                 None => return self.refuse(&format!("\\timing on or off, not {argument:?}")),
             },
             "set" => return self.set(rest),
             listing if listing == "l" || listing.starts_with('d') => return self.describe(listing, &argument).await,
             other => match self.extras.iter().find(|e| e.name == other) {
-                Some(extra) => print(&(extra.run)()),
+                Some(extra) => say_part!("{}", (extra.run)()),
                 None => return self.refuse(&format!("invalid command \\{other}; \\? lists the commands")),
             },
         }
@@ -88,12 +88,12 @@ impl Shell {
     }
 
     fn help(&self) {
-        print(HELP);
+        say_part!("{}", HELP);
         if !self.extras.is_empty() {
-            print("\nOf this cluster\n");
+            say!("\nOf this cluster");
         }
         for extra in &self.extras {
-            print(&format!("  {:<22} {}\n", format!("\\{}", extra.name), extra.help));
+            say!("  {:<22} {}", format!("\\{}", extra.name), extra.help);
         }
     }
 
@@ -103,7 +103,7 @@ impl Shell {
         match (name, &*value) {
             ("", _) => {
                 let verbosity = if self.verbose { "verbose" } else { "default" };
-                print(&format!("ON_ERROR_STOP = '{}'\nVERBOSITY = '{verbosity}'\n", on_off(self.stop_at_errors)));
+                say!("ON_ERROR_STOP = '{}'\nVERBOSITY = '{verbosity}'", on_off(self.stop_at_errors));
             }
             ("ON_ERROR_STOP", "on" | "1" | "true" | "") => self.stop_at_errors = true,
             ("ON_ERROR_STOP", "off" | "0" | "false") => self.stop_at_errors = false,
@@ -132,7 +132,7 @@ impl Shell {
                 }
                 self.target = target;
                 let Target { database, user, .. } = &self.target;
-                print(&format!("You are now connected to database \"{database}\" as user \"{user}\".\n"));
+                say!("You are now connected to database \"{database}\" as user \"{user}\".");
                 Flow::GoOn
             }
             Err(e) => {
@@ -145,7 +145,7 @@ impl Shell {
     async fn describe(&mut self, listing: &str, pattern: &str) -> Flow {
         match describe::run(self, listing, pattern).await {
             Ok(text) => {
-                print(&text);
+                say_part!("{}", text);
                 Flow::GoOn
             }
             Err(e) if e.sqlstate().starts_with("08") => self.lost(&e).await,

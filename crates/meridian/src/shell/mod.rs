@@ -137,7 +137,7 @@ impl Shell {
         self.is_interactive = input.is_interactive();
         self.stop_at_errors = !self.is_interactive;
         if self.is_interactive {
-            print(&format!("{}\nType \\? for help, \\q to leave.\n\n", self.greeting()));
+            say!("{}\nType \\? for help, \\q to leave.\n", self.greeting());
         }
         let mut was_interrupted = false;
         loop {
@@ -153,7 +153,7 @@ impl Shell {
                 Line::Interrupted => {
                     was_interrupted = self.splitter.is_empty();
                     if was_interrupted {
-                        print("Ctrl-C again, Ctrl-D or \\q leaves.\n");
+                        say!("Ctrl-C again, Ctrl-D or \\q leaves.");
                     }
                     self.splitter.reset();
                 }
@@ -283,7 +283,7 @@ impl Shell {
             Err(e) => self.lost(&e).await,
         };
         if self.timing && flow == Flow::GoOn {
-            print(&format!("Time: {:.3} ms\n", started.elapsed().as_secs_f64() * 1000.0));
+            say!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1000.0);
         }
         flow
     }
@@ -302,14 +302,14 @@ impl Shell {
                 Event::Row(row) => rows.push(row),
                 Event::Complete(tag) => match columns.take() {
                     Some(columns) => {
-                        print(&table::format(&columns, &std::mem::take(&mut rows), self.layout, None));
+                        say_part!("{}", table::format(&columns, &std::mem::take(&mut rows), self.layout, None));
                         if !tag.starts_with("SELECT") && !tag.starts_with("SHOW") {
-                            print(&format!("{tag}\n"));
+                            say!("{tag}");
                         }
                     }
-                    None => print(&format!("{tag}\n")),
+                    None => say!("{tag}"),
                 },
-                Event::CopyData(bytes) => print(&String::from_utf8_lossy(&bytes)),
+                Event::CopyData(bytes) => say_part!("{}", String::from_utf8_lossy(&bytes)),
                 Event::CopyIn => copy_in(connection, input).await?,
                 Event::Failed(report) => {
                     succeeded = false;
@@ -364,7 +364,7 @@ impl Shell {
 async fn copy_in(connection: &mut Connection, input: Option<&Input>) -> Result<()> {
     if let Some(input) = input {
         if input.is_interactive() {
-            print("Rows, one per line; \\. alone ends them.\n");
+            say!("Rows, one per line; \\. alone ends them.");
         }
         loop {
             match input.line(">> ").await {
@@ -440,13 +440,6 @@ fn marked(sql: &str, position: usize) -> String {
     let start = format!("LINE {line_number}: {head}");
     let until: String = line[from..at.clamp(from, to)].iter().collect();
     format!("{start}{shown}{tail}\n{}^\n", " ".repeat(start.len() + table::width(&until)))
-}
-
-/// To standard output. A reader that left is no error of the shell's.
-fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
 }
 
 /// To standard error.

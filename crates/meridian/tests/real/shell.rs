@@ -50,6 +50,20 @@ async fn the_exit_status_says_whether_every_statement_succeeded() {
     assert_eq!(run(command, "SELECT 1;").status.code(), Some(2), "nobody is there");
 }
 
+/// As `meridian node status | grep -q …` ends, whose exit code a script looks at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_reader_has_left_says_what_it_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Spec::alone(&dir.path().join("node")).start().await;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = meridian();
+    command.args(["node", "status", "--node", &node.addr]).stdout(writer);
+    let out = command.stderr(std::process::Stdio::piped()).output().expect("it runs");
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_status_has_a_line_per_node() {
     let dir = tempfile::tempdir().expect("a directory");

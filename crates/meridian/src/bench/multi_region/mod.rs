@@ -116,7 +116,7 @@ pub async fn run(mut args: Args) -> Result<ExitCode> {
 }
 
 async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
-    println!(
+    say!(
         "Each region has {} rows (the paper: 1,000,000), so a hot set has at most {}; {} clients in each, closed loop, no retries; {} \
          rounds of {:.1} s for each side, in turn.",
         args.rows,
@@ -130,7 +130,7 @@ async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
         bench.load(homes).await?;
     }
 
-    println!();
+    say!();
     sides::explain();
     let mut all = Vec::new();
     for mix in &args.mixes {
@@ -142,7 +142,7 @@ async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
                 write(&args.csv, &report::csv(&all))?;
             }
             let title = format!("{}, {hot} hot rows per region", name_of(*mix));
-            println!("\n{}", report::table(&title, &all[first..], &bench));
+            say!("\n{}", report::table(&title, &all[first..], &bench));
             if let Some(dir) = &args.plots {
                 std::fs::create_dir_all(dir).map_err(|e| Error::fatal(format!("cannot make {}: {e}", dir.display())))?;
                 let file = dir.join(format!("throughput-{}-{hot}.svg", name_of(*mix)));
@@ -150,21 +150,21 @@ async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
             }
         }
     }
-    println!("{}", report::budgets(&all, &bench));
+    say!("{}", report::budgets(&all, &bench));
 
     let contended = |hot: i64| Cell { mix: Mix::ReadModifyWrite, hot: hot.min(args.rows / 2), share: 50 };
     let hottest = contended(1_000);
     let orders = compare(args, &bench, hottest, &sides::ORDERS).await?;
     let title = format!("When the initiator's own participant prepares: rmw, {} hot rows per region", hottest.hot);
-    println!("\n{}", report::table(&title, std::slice::from_ref(&orders), &bench));
+    say!("\n{}", report::table(&title, std::slice::from_ref(&orders), &bench));
     all.push(orders);
     for hot in &args.retry_hot {
         let retries = compare(args, &bench, contended(*hot), &sides::RETRIES).await?;
-        println!("\n{}", report::retries(&retries));
+        say!("\n{}", report::retries(&retries));
         all.push(retries);
     }
     write(&args.csv, &report::csv(&all))?;
-    println!("Every turn is in {}.", args.csv.display());
+    say!("Every turn is in {}.", args.csv.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -180,7 +180,7 @@ async fn compare(args: &Args, bench: &Bench<'_>, cell: Cell, sides: &[Side]) -> 
             let at = (turn + round) % sides.len();
             let seed = 1 + (u64::from(cell.share) << 8 | round as u64);
             let run = bench.turn(&sides[at], cell, turn_of(args), seed).await?;
-            println!(
+            say!(
                 "{}, {} hot, {} %, round {}: {}: {:.0} tx/s, {:.1} % aborted",
                 name_of(cell.mix),
                 cell.hot,

@@ -75,7 +75,7 @@ impl Bench<'_> {
     pub async fn load(&self, homes: Homes) -> Result<()> {
         let started = Instant::now();
         MultiRegion::new(self.config(homes)).setup(&self.running.context(1), &|_| {}).await?;
-        println!("{}: loaded in {:.1} s", homes.database(), started.elapsed().as_secs_f64());
+        say!("{}: loaded in {:.1} s", homes.database(), started.elapsed().as_secs_f64());
         Ok(())
     }
 

@@ -57,7 +57,7 @@ pub(super) const RETRIES: [Side; 4] = [
 
 /// What the names mean.
 pub(super) fn explain() {
-    println!(
+    say!(
         "Meridian: speculative reads at replicas, decentralised commit.\n\
          coordinator: reads of rows homed elsewhere at their primary; two-phase commit by the gateway: votes to it, then the \
          decision to everybody, the client acknowledged once the decision is durable in its region.\n\

@@ -84,9 +84,9 @@ async fn bench(args: &Args) -> Result<ExitCode> {
     let sysbench = if args.sysbench { Some(sysbench::find()?) } else { None };
     let sides = Sides::start(programs).await?;
     let bin = sides.programs.bin().display();
-    println!("PostgreSQL of {bin} and a node of this program, both with every commit synced to disk, in turn");
+    say!("PostgreSQL of {bin} and a node of this program, both with every commit synced to disk, in turn");
     if cfg!(debug_assertions) {
-        println!("This program was built without optimization (use --release): its ratios say nothing.");
+        say!("This program was built without optimization (use --release): its ratios say nothing.");
     }
     let others = args.tpcc || args.sysbench || args.joins || args.load.is_some() || args.neighbours;
     let mut right = true;

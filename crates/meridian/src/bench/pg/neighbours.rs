@@ -47,7 +47,7 @@ struct Found {
 
 pub async fn run(args: &Args, sides: &Sides) -> Result<()> {
     let seconds = Duration::from_secs(args.seconds.into());
-    println!(
+    say!(
         "\n{READERS} clients read by key every {} ms for {} s; another one runs a statement again and again, with a statement_timeout of {} s",
         EVERY.as_millis(),
         args.seconds,
@@ -56,7 +56,7 @@ pub async fn run(args: &Args, sides: &Sides) -> Result<()> {
     for side in &sides.both {
         set_up(side).await?;
     }
-    println!("{HEAD}");
+    say!("{HEAD}");
     let mut csv = String::from("statement,system,reads,p50_micros,p99_micros,max_micros,executions,longest_millis,errors\n");
     let mut missed = Vec::new();
     for (n, heavy) in HEAVY.iter().enumerate() {
@@ -65,7 +65,7 @@ pub async fn run(args: &Args, sides: &Sides) -> Result<()> {
             let named = |e: Error| e.context(format!("{}: {}", side.name, heavy.name));
             found[at] = beside(side, heavy, seconds).await.map_err(named)?;
         }
-        println!("{}", line(heavy, &found));
+        say!("{}", line(heavy, &found));
         for (system, found) in ["postgresql", "meridian"].iter().zip(&found) {
             let micros = |share| found.reads.quantile(share).unwrap_or_default().as_micros();
             let errors: Vec<String> = found.errors.iter().map(|(state, n)| format!("{state}: {n}")).collect();
@@ -88,9 +88,9 @@ pub async fn run(args: &Args, sides: &Sides) -> Result<()> {
         }
     }
     let what = format!("p99 of point reads beside any statement is {} ms or less", BUDGET.as_millis());
-    println!("{}", verdict(missed.is_empty(), &what));
+    say!("{}", verdict(missed.is_empty(), &what));
     if !missed.is_empty() {
-        println!("          longer beside: {}", missed.join("; "));
+        say!("          longer beside: {}", missed.join("; "));
     }
     Ok(())
 }

@@ -22,9 +22,9 @@ const LOAD_BUDGET: f64 = 6.0;
 
 /// All scripts over all protocols.
 pub async fn scripts(args: &Args, sides: &Sides) -> Result<()> {
-    println!("pgbench, {} clients, scale {}, {} rounds of {} s", args.clients, args.scale, args.rounds, args.seconds);
+    say!("pgbench, {} clients, scale {}, {} rounds of {} s", args.clients, args.scale, args.rounds, args.seconds);
     for side in &sides.both {
-        println!("{}: loaded in {:.1} s", side.name, init(sides, side, args.scale).await?.as_secs_f64());
+        say!("{}: loaded in {:.1} s", side.name, init(sides, side, args.scale).await?.as_secs_f64());
     }
     for side in &sides.both {
         run_one(args, sides, side, "select-only", "prepared", FILL_CACHES).await?;
@@ -37,14 +37,14 @@ pub async fn scripts(args: &Args, sides: &Sides) -> Result<()> {
             write(&args.csv, &report::csv(&all))?;
         }
     }
-    print!("\n{}", report::table(&all));
-    println!("\nEvery run is in {}.", args.csv.display());
+    say_part!("\n{}", report::table(&all));
+    say!("\nEvery run is in {}.", args.csv.display());
     Ok(())
 }
 
 /// How long `pgbench -i` takes, both sides in turn.
 pub async fn load(args: &Args, sides: &Sides, scale: u32) -> Result<()> {
-    println!("\npgbench -i -s {scale}, {} rounds", args.rounds);
+    say!("\npgbench -i -s {scale}, {} rounds", args.rounds);
     let mut rounds = Vec::new();
     let mut csv = String::from("scale,round,system,seconds,cpu_seconds\n");
     for round in 0..args.rounds {
@@ -55,7 +55,7 @@ pub async fn load(args: &Args, sides: &Sides, scale: u32) -> Result<()> {
             took[n] = (time, side.cpu().saturating_sub(before));
         }
         let [(postgres, _), (meridian, _)] = took;
-        println!("round {}: {:.1} and {:.1} s", round + 1, postgres.as_secs_f64(), meridian.as_secs_f64());
+        say!("round {}: {:.1} and {:.1} s", round + 1, postgres.as_secs_f64(), meridian.as_secs_f64());
         for (side, (time, cpu)) in ["postgresql", "meridian"].iter().zip(took) {
             let _ = writeln!(csv, "{scale},{},{side},{:.2},{:.2}", round + 1, time.as_secs_f64(), cpu.as_secs_f64());
         }
@@ -66,11 +66,8 @@ pub async fn load(args: &Args, sides: &Sides, scale: u32) -> Result<()> {
         Spread::of(rounds.iter().map(|[p, m]| of(m).as_secs_f64() / of(p).as_secs_f64().max(1e-3)))
     };
     let (time, cpu) = (ratio_of(|(time, _)| *time), ratio_of(|(_, cpu)| *cpu));
-    println!("time {}, CPU {} of PostgreSQL's", report::ratio(time), report::ratio(cpu));
-    println!(
-        "{}",
-        verdict(time.median <= LOAD_BUDGET, &format!("loading takes no more than {LOAD_BUDGET:.0} x PostgreSQL's time"))
-    );
+    say!("time {}, CPU {} of PostgreSQL's", report::ratio(time), report::ratio(cpu));
+    say!("{}", verdict(time.median <= LOAD_BUDGET, &format!("loading takes no more than {LOAD_BUDGET:.0} x PostgreSQL's time")));
     Ok(())
 }
 
@@ -95,7 +92,7 @@ async fn compare(args: &Args, sides: &Sides, script: &str, protocol: &str) -> Re
             runs[at] = Some(run_one(args, sides, side, script, protocol, time).await?);
         }
         let [Some(postgres), Some(meridian)] = runs else { unreachable!("both had their turn") };
-        println!(
+        say!(
             "{script}, {protocol}, round {}: {:.0} and {:.0} tx/s, {:.2} x",
             n + 1,
             postgres.tps,

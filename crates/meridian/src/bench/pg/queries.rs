@@ -58,12 +58,12 @@ impl Compared {
 
 /// All statements; whether all answers were equal.
 pub async fn run(args: &Args, sides: &Sides) -> Result<bool> {
-    println!("\nJoins, subqueries, sorts and groups: 1,500 users, 15,000 orders, 150,000 items, 2,000 products");
+    say!("\nJoins, subqueries, sorts and groups: 1,500 users, 15,000 orders, 150,000 items, 2,000 products");
     let mut clients = Vec::new();
     for side in &sides.both {
         let started = Instant::now();
         clients.push(set_up(side).await?);
-        println!("{}: loaded and analyzed in {:.1} s", side.name, started.elapsed().as_secs_f64());
+        say!("{}: loaded and analyzed in {:.1} s", side.name, started.elapsed().as_secs_f64());
     }
     let mut all = Vec::new();
     let mut unequal = Vec::new();
@@ -90,21 +90,21 @@ pub async fn run(args: &Args, sides: &Sides) -> Result<bool> {
                 taken.executions.extend(times);
             }
         }
-        println!("{}", line(&compared));
+        say!("{}", line(&compared));
         all.push(compared);
         write(&csv_of(args, "joins"), &csv(&all))?;
     }
-    println!("\n{HEAD}");
-    all.iter().for_each(|compared| println!("{}", line(compared)));
-    unequal.iter().for_each(|found| println!("ANSWERS DIFFER: {found}"));
+    say!("\n{HEAD}");
+    all.iter().for_each(|compared| say!("{}", line(compared)));
+    unequal.iter().for_each(|found| say!("ANSWERS DIFFER: {found}"));
     let judged = || all.iter().filter(|c| c.statement.kind == Kind::Join);
     let missed: Vec<&str> = judged().filter(|c| c.ratio().median > BUDGET).map(|c| c.statement.name).collect();
     let what = format!("joins and subqueries take no more than {BUDGET:.0} x PostgreSQL's time");
-    println!("{}", verdict(missed.is_empty(), &what));
+    say!("{}", verdict(missed.is_empty(), &what));
     if !missed.is_empty() {
-        println!("          {} of {} take longer: {}", missed.len(), judged().count(), missed.join("; "));
+        say!("          {} of {} take longer: {}", missed.len(), judged().count(), missed.join("; "));
     }
-    println!("{}", verdict(unequal.is_empty(), "all answers are equal"));
+    say!("{}", verdict(unequal.is_empty(), "all answers are equal"));
     Ok(unequal.is_empty())
 }
 

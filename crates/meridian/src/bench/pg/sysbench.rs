@@ -25,10 +25,7 @@ pub fn find() -> Result<PathBuf> {
 }
 
 pub async fn run(args: &Args, sides: &Sides, program: &Path) -> Result<()> {
-    println!(
-        "\nsysbench, {TABLES} tables of {ROWS} rows, {} threads, {} rounds of {} s",
-        args.clients, args.rounds, args.seconds
-    );
+    say!("\nsysbench, {TABLES} tables of {ROWS} rows, {} threads, {} rounds of {} s", args.clients, args.rounds, args.seconds);
     for side in &sides.both {
         side.create_database(DATABASE).await?;
         let mut prepare = sysbench(args, side, program, SCRIPTS[0]);
@@ -54,7 +51,7 @@ pub async fn run(args: &Args, sides: &Sides, program: &Path) -> Result<()> {
         all.push(Compared { script: short, protocol: "sysbench".into(), rounds });
         write(&csv_of(args, "sysbench"), &report::csv(&all))?;
     }
-    print!("\n{}", report::table(&all));
+    say_part!("\n{}", report::table(&all));
     Ok(())
 }
 

@@ -66,13 +66,16 @@ impl Run {
 
 /// All rounds; whether what `--check` looked at was consistent.
 pub async fn run(args: &Args, sides: &Sides, program: &Path) -> Result<bool> {
-    println!(
+    say!(
         "\ngo-tpc's TPC-C, {} warehouses, {} threads, {} rounds of {} s",
-        args.warehouses, args.clients, args.rounds, args.seconds
+        args.warehouses,
+        args.clients,
+        args.rounds,
+        args.seconds
     );
     for side in &sides.both {
         let took = prepare(args, sides, side, program).await?;
-        println!("{}: prepared in {:.1} s", side.name, took.as_secs_f64());
+        say!("{}: prepared in {:.1} s", side.name, took.as_secs_f64());
     }
     for side in &sides.both {
         run_one(args, sides, side, program, WARM_UP).await?;
@@ -87,7 +90,7 @@ pub async fn run(args: &Args, sides: &Sides, program: &Path) -> Result<bool> {
         }
         let [Some(postgres), Some(meridian)] = runs else { unreachable!("both had their turn") };
         let ratio = meridian.summary.tpm_c / postgres.summary.tpm_c.max(1e-9);
-        println!("round {}: {:.0} and {:.0} tpmC, {ratio:.2} x", round + 1, postgres.summary.tpm_c, meridian.summary.tpm_c);
+        say!("round {}: {:.0} and {:.0} tpmC, {ratio:.2} x", round + 1, postgres.summary.tpm_c, meridian.summary.tpm_c);
         for (system, run) in [("postgresql", &postgres), ("meridian", &meridian)] {
             let Summary { tpm_c, transactions, failed, .. } = run.summary;
             let _ = writeln!(csv, "{},{system},{tpm_c:.1},{transactions},{failed},{:.1}", round + 1, run.cpu_micros());
@@ -95,7 +98,7 @@ pub async fn run(args: &Args, sides: &Sides, program: &Path) -> Result<bool> {
         write(&csv_of(args, "tpcc"), &csv)?;
         rounds.push([postgres, meridian]);
     }
-    print!("\n{}", table(&rounds));
+    say_part!("\n{}", table(&rounds));
     let mut consistent = true;
     if args.check {
         for side in &sides.both {
@@ -179,11 +182,11 @@ async fn check(args: &Args, sides: &Sides, side: &Side, program: &Path) -> Resul
         Ok(text) => {
             let violated: Vec<&str> = text.lines().filter(|line| line.contains("failed")).collect();
             let found = if violated.is_empty() { "consistent".to_string() } else { violated.join("\n") };
-            println!("{}: {found} ({:.1} s)", side.name, started.elapsed().as_secs_f64());
+            say!("{}: {found} ({:.1} s)", side.name, started.elapsed().as_secs_f64());
             Ok(violated.is_empty())
         }
         Err(e) => {
-            println!("{}: not known to be consistent: {e}", side.name);
+            say!("{}: not known to be consistent: {e}", side.name);
             Ok(false)
         }
     }

@@ -68,12 +68,12 @@ async fn bench(args: &Args, scratch: &std::path::Path) -> Result<ExitCode> {
     let regions: Vec<String> = REGIONS_DEFAULT.split(',').map(String::from).collect();
     let distances = Distances::new(&regions, &[], Duration::ZERO).map_err(|why| Error::sql("22023", why))?;
     let config = args.tpcc.config();
-    print!(
+    say_part!(
         "{} nodes in each of three regions, in a process of their own. Round trips, injected between them:\n{}",
         args.zones,
         distances.table(&regions)
     );
-    println!(
+    say!(
         "TPC-C, {} warehouses per region at {} of the standard's size; 1 % of order lines and 15 % of payments concern another \
          region's; {} clients per region, {}.",
         config.warehouses_per_region,
@@ -82,7 +82,7 @@ async fn bench(args: &Args, scratch: &std::path::Path) -> Result<ExitCode> {
         if config.wait > 0.0 { "with keying and think times" } else { "without keying and think times" }
     );
     if cfg!(debug_assertions) {
-        println!("This program is not a release build (use --release): local work takes longer than it has to.");
+        say!("This program is not a release build (use --release): local work takes longer than it has to.");
     }
     let mut cluster = Cluster::start(scratch, args.zones).await?;
     let connector = Arc::new(PgConnector::new(cluster.addrs(&regions), "root", true));
@@ -91,7 +91,7 @@ async fn bench(args: &Args, scratch: &std::path::Path) -> Result<ExitCode> {
     let loaded = std::sync::atomic::AtomicU64::new(0);
     let progress = |p: Progress| loaded.store(p.rows_done, std::sync::atomic::Ordering::Relaxed);
     bench.work.setup(&bench.context(1), &progress).await?;
-    println!("{} rows loaded in {:.0} s\n", loaded.into_inner(), begun.elapsed().as_secs_f64());
+    say!("{} rows loaded in {:.0} s\n", loaded.into_inner(), begun.elapsed().as_secs_f64());
 
     bench.count_messages().await?;
     let mut csv = format!("run,{}\n", latencies::CSV_HEAD);
@@ -100,7 +100,7 @@ async fn bench(args: &Args, scratch: &std::path::Path) -> Result<ExitCode> {
         sound &= bench.turn(&mut cluster, true, &mut csv).await?;
     }
     std::fs::write(&args.csv, csv).map_err(|e| Error::fatal(format!("cannot write {}: {e}", args.csv.display())))?;
-    println!("The figures are in {}.", args.csv.display());
+    say!("The figures are in {}.", args.csv.display());
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -130,9 +130,9 @@ impl Bench<'_> {
             let before = metric(&context, region, "txn.regions.messages").await?;
             self.work.local_orders(&context, region, COUNTED_ORDERS).await?;
             let sent = metric(&context, region, "txn.regions.messages").await? - before;
-            println!("{region}: {COUNTED_ORDERS} new orders of local warehouses sent {sent} messages to other regions");
+            say!("{region}: {COUNTED_ORDERS} new orders of local warehouses sent {sent} messages to other regions");
         }
-        println!();
+        say!();
         Ok(())
     }
 
@@ -156,8 +156,8 @@ impl Bench<'_> {
         live.lock().tick();
         let (measured, time) = live.lock().whole();
         traffic.stop().await?;
-        println!("{}", if crash { "with a crash of all nodes in the middle" } else { "undisturbed" });
-        println!("{}", latencies::table(&self.regions, &TRANSACTIONS, &measured, time));
+        say!("{}", if crash { "with a crash of all nodes in the middle" } else { "undisturbed" });
+        say!("{}", latencies::table(&self.regions, &TRANSACTIONS, &measured, time));
         *csv += &latencies::csv(if crash { "crash," } else { "calm," }, &measured, time);
         self.check(&context).await
     }
@@ -167,7 +167,7 @@ impl Bench<'_> {
         cluster.kill()?;
         let killed = Instant::now();
         cluster.restart().await?;
-        println!("all nodes killed at once; they serve connections again after {:.1} s", killed.elapsed().as_secs_f64());
+        say!("all nodes killed at once; they serve connections again after {:.1} s", killed.elapsed().as_secs_f64());
         let committed = |region: &String| {
             let (measured, _) = live.lock().whole();
             latencies::sum(&measured, |key| key.region == *region).latency.count()
@@ -180,16 +180,16 @@ impl Bench<'_> {
             }
             work(traffic, cluster, Duration::from_millis(250)).await?;
         }
-        println!("clients of every region commit again after at most {:.1} s\n", killed.elapsed().as_secs_f64());
+        say!("clients of every region commit again after at most {:.1} s\n", killed.elapsed().as_secs_f64());
         Ok(())
     }
 
     async fn check(&self, context: &Context) -> Result<bool> {
         let verdict = self.work.check(context).await?;
         for violation in &verdict.violations {
-            println!("VIOLATED: {violation}");
+            say!("VIOLATED: {violation}");
         }
-        println!(
+        say!(
             "consistency conditions 1 to 4, acknowledged orders and payments: {} facts checked, {} violated\n",
             verdict.examined,
             verdict.violations.len()

@@ -92,7 +92,7 @@ pub async fn run(args: Args) -> Result<ExitCode> {
     let report = Arc::new(Mutex::new(report));
     for (at, offset) in args.max_offset.iter().enumerate() {
         let shape = Shape { max_offset: Duration::from_millis(*offset), ..Shape::of(REGIONS) };
-        println!(
+        say!(
             "\nmax_offset {offset} ms, {} clients in each region, {} rows, {} s for each line",
             args.clients,
             args.rows * 5,
@@ -120,13 +120,13 @@ fn ms(latency: Duration) -> String {
 
 impl Report {
     fn finish(&self, args: &Args) -> Result<ExitCode> {
-        println!(
+        say!(
             "The paper: GLOBAL reads below 3 ms from anywhere, writes 500 to 600 ms with 250 ms and 250 with 10 ms; REGIONAL below 3 ms beside the \
              primary, 100 to 200 ms elsewhere; stale reads below 3 ms (p99 below 5); duplicates: reads below 3 ms up to the 90th percentile, writes \
              200 to 500 ms, tails of seconds.\n\nBudgets\n{}",
             self.claims.lines()
         );
-        println!("Rows and values are as clients know them: {}", if self.sound { "yes" } else { "NO" });
+        say!("Rows and values are as clients know them: {}", if self.sound { "yes" } else { "NO" });
         write(&args.csv, &self.csv)?;
         if let Some(dir) = &args.plots {
             std::fs::create_dir_all(dir).map_err(|e| Error::fatal(format!("cannot make {}: {e}", dir.display())))?;
@@ -135,7 +135,7 @@ impl Report {
                 write(&dir.join(format!("{name}.csv")), &plot::csv(lines))?;
             }
         }
-        println!("The figures are in {}.", args.csv.display());
+        say!("The figures are in {}.", args.csv.display());
         // A budget that is missed is a figure, not a mistake.
         Ok(if self.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -150,9 +150,14 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     async fn run(&self, is_first: bool) -> Result<()> {
-        println!(
+        say!(
             "{:<17}{:<13}{:>26}{:>26}{:>26}{:>26}  trips of reads",
-            "p25/50/75/99 ms", "", "reads, primary region", "reads, elsewhere", "writes, primary region", "writes, elsewhere"
+            "p25/50/75/99 ms",
+            "",
+            "reads, primary region",
+            "reads, elsewhere",
+            "writes, primary region",
+            "writes, elsewhere"
         );
         self.side(GLOBAL).await?;
         if is_first {
@@ -210,7 +215,7 @@ impl Bench<'_> {
             latencies::sum(&turn.measured, of).latency
         };
         let cell = |operation, at_primary| format!("{:>26}", quantiles(&latency(operation, Some(at_primary)), &SHARES));
-        println!(
+        say!(
             "{:<17}{part:<13}{}{}{}{}  {}",
             side.name,
             cell(Operation::Read, true),
@@ -284,13 +289,13 @@ impl Bench<'_> {
     async fn staleness(&self) -> Result<()> {
         let time = Duration::from_secs(self.args.seconds.into());
         let ages = staleness::measure(self.running, &self.running.context(2), time).await?;
-        println!(
+        say!(
             "Age of what bounded-staleness reads get, p50/p99 ms (the row is written every few milliseconds in the primary region)"
         );
         for (region, age) in self.running.regions.iter().zip(&ages) {
             let way = self.way_from_primary(region);
             let p50 = age.quantile(0.5).unwrap_or_default();
-            println!("  {region:<22}{:>12}   one-way delay {:.1} ms", quantiles(age, &[0.5, 0.99]), way.as_secs_f64() * 1e3);
+            say!("  {region:<22}{:>12}   one-way delay {:.1} ms", quantiles(age, &[0.5, 0.99]), way.as_secs_f64() * 1e3);
             let (old, most) = (p50.as_secs_f64() * 1e3, (way + STALENESS_BUDGET).as_secs_f64() * 1e3);
             let holds = age.count() > 0 && p50 <= way + STALENESS_BUDGET;
             self.report.lock().claims.claim(holds, format!("staleness in {region}: p50 {old:.0} ms, at most {most:.0}"));

@@ -77,17 +77,19 @@ pub async fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
-    println!(
+    say!(
         "{} clients in each region, uniform keys, nobody's rows another's: {} per client in each region. {} s for each side.\n\
          Round trips to other regions are those that EXPLAIN ANALYZE counts for single operations, the commit's included.",
-        args.clients, args.rows_per_client, args.seconds
+        args.clients,
+        args.rows_per_client,
+        args.seconds
     );
     let bench = Bench { args, running };
     let mut claims = Claims::default();
     let mut csv = format!("mix,side,locality_percent,{CSV_HEAD}\n");
     let mut sound = true;
     for percent in &args.locality {
-        println!("\nYCSB-B, {percent} % of the operations on rows first written in the client's region\n{}", head("update"));
+        say!("\nYCSB-B, {percent} % of the operations on rows first written in the client's region\n{}", head("update"));
         let mut lines = Vec::new();
         for side in READERS {
             let done = bench.side(side, Mix::B, *percent).await?;
@@ -97,11 +99,11 @@ async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
         }
         bench.plot(&format!("ycsb-b-{percent}"), &lines)?;
     }
-    println!(
+    say!(
         "The paper (Figure 4a): unoptimized 150 to 200 ms for everything; default local for what is local; rehoming local for everything."
     );
 
-    println!("\nYCSB-D, all operations on rows of the client's region\n{}", head("insert"));
+    say!("\nYCSB-D, all operations on rows of the client's region\n{}", head("insert"));
     let mut lines = Vec::new();
     for side in INSERTERS {
         let done = bench.side(side, Mix::D, 100).await?;
@@ -110,12 +112,12 @@ async fn bench(args: &Args, running: &Running) -> Result<ExitCode> {
         sound &= done.turn.violations.is_empty();
     }
     bench.plot("ycsb-d", &lines)?;
-    println!("The paper (Figure 4b): inserts local with computed and baseline; with default the round trip to another region.");
+    say!("The paper (Figure 4b): inserts local with computed and baseline; with default the round trip to another region.");
 
-    println!("\nWhat is counted\n{}", claims.lines());
-    println!("Rows, values and acknowledged inserts are as clients know them: {}", if sound { "yes" } else { "NO" });
+    say!("\nWhat is counted\n{}", claims.lines());
+    say!("Rows, values and acknowledged inserts are as clients know them: {}", if sound { "yes" } else { "NO" });
     write(&args.csv, &csv)?;
-    println!("The figures are in {}.", args.csv.display());
+    say!("The figures are in {}.", args.csv.display());
     Ok(if sound && claims.hold() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -213,11 +215,11 @@ impl Done {
             let rows = if locality == Locality::Own { "own" } else { "other" };
             lines.push(plot::Line { name: format!("{} {} {rows}", side.name, operation.name()), latency });
         }
-        println!("{line}");
+        say!("{line}");
         let home = self.at_home();
         if side.table == Table::Rehoming && home.iter().any(Option::is_some) {
             let shares: Vec<String> = home.iter().map(|s| s.map_or("-".to_string(), |s| format!("{:.0} %", s * 100.0))).collect();
-            println!(
+            say!(
                 "{:<13}  reads of rows first written elsewhere that found them at home, by fifths of the time: {}",
                 "",
                 shares.join(", ")

@@ -73,7 +73,7 @@ async fn turn(running: &Running, work: &Arc<Ycsb>, context: &Context, clients: u
     tokio::time::sleep(COOL_DOWN).await;
     let far = far_transactions(running, context).await?.saturating_sub(far_before);
     let violations = work.check(context).await?.violations;
-    violations.iter().for_each(|violation| println!("VIOLATED: {violation}"));
+    violations.iter().for_each(|violation| say!("VIOLATED: {violation}"));
     Ok(Turn { time, measured, everything, found, far, violations })
 }
 

@@ -4,15 +4,18 @@
 //! `cargo run --release -p meridian-region --example certify`. The budget is 1 M keys/s (design:
 //! performance). A key counts once if it is read, written, or both; the commit's release and the
 //! index's trimming are part of the time.
+//!
+//! A second table is the time to certify one blind write, without its release, while prepared
+//! transactions hold ranges between the keys that are written.
 
 use bytes::Bytes;
 use meridian_base::limits::CONFLICT_INDEX_ENTRIES_MAX;
-use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
+use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry, SchemaUse, Target, Timestamp,
     TxnId, Write,
 };
-use meridian_region::{Certified, Engine, GroupState, PlantedBugs, Versions};
+use meridian_region::{Certified, Engine, GroupState, PlantedBugs, Preparation, Turn, Versions};
 use std::time::Duration;
 
 /// Every read is recent, as nearly all are: the store is not asked.
@@ -98,13 +101,34 @@ impl Bench {
             let range = KeyRange::new(key(shape.key_bytes, start), key(shape.key_bytes, start + 1_000));
             reads.push(ReadEntry { target: Target::Range(range), columns: ColumnMask::ALL, until });
         }
+        self.request_of(reads, writes)
+    }
+    fn request_of(&mut self, reads: Vec<ReadEntry>, writes: Vec<Write>) -> CommitRequest {
         let id = TxnId { hlc: self.clock.tick(PHYSICAL_MICROS), gateway: NodeId(9) };
         CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: SchemaUse::default(), global: Default::default() }
     }
 
-    /// One batch: certified, then released. Gives the keys certified and the time it took.
+    /// So many transactions are prepared, each of which has read a range between two keys that
+    /// follow each other.
+    fn hold_ranges(&mut self, count: u64, key_bytes: usize) {
+        for n in 0..count {
+            let before = n * (KEYS / count);
+            let between = KeyRange::new(key(key_bytes, before).successor(), key(key_bytes, before + 1));
+            let (target, columns) = (Target::Range(between), ColumnMask::ALL);
+            let until = self.clock.now(PHYSICAL_MICROS);
+            let request = self.request_of(vec![ReadEntry { target: target.clone(), columns, until }], Vec::new());
+            let answer = self.engine.prepare(&self.state, &Unasked, &request, Turn::Early, &self.clock, PHYSICAL_MICROS);
+            let Preparation::Append { at } = answer else { panic!("nothing is in the way: {answer:?}") };
+            let participants = vec![GroupId(2), GroupId(3)];
+            let reads = vec![Reserved { target, columns }];
+            let prepared = Prepared { id: request.id, at, participants, reads, writes: Vec::new() };
+            self.apply(vec![Record::Prepared(Box::new(prepared))]);
+        }
+    }
+
+    /// One batch: certified, then released.
     #[allow(clippy::disallowed_methods)] // a measurement, not the engine
-    fn batch(&mut self, shape: Shape) -> (usize, Duration) {
+    fn batch(&mut self, shape: Shape) -> Measured {
         let requests: Vec<CommitRequest> = (0..BATCH).map(|_| self.request(shape)).collect();
         let started = std::time::Instant::now();
         let mut batch = Vec::with_capacity(BATCH);
@@ -117,27 +141,32 @@ impl Bench {
                 batch.push(Committed { id: request.id, at, writes: request.writes });
             }
         }
+        let certified = started.elapsed();
         self.apply(vec![Record::Batch(batch)]);
-        (keys, started.elapsed())
+        Measured { keys, certified, released: started.elapsed() }
     }
 }
 
-fn measure(shape: Shape) -> f64 {
-    let mut bench = Bench::new();
+/// What a batch took.
+struct Measured {
+    /// How many were certified.
+    keys: usize,
+    /// Until the last of its transactions was certified.
+    certified: Duration,
+    /// Until all were released.
+    released: Duration,
+}
+
+/// The median batch by this figure: a batch takes some 30 µs, so that the few in which the machine
+/// did something else do not count.
+fn median(mut bench: Bench, shape: Shape, figure: impl Fn(&Measured) -> f64) -> f64 {
     let mut warm = 0;
     while warm < 2 * CONFLICT_INDEX_ENTRIES_MAX {
-        warm += bench.batch(shape).0;
+        warm += bench.batch(shape).keys;
     }
-    // The median batch: a batch takes some 30 µs, so that the few in which the machine did
-    // something else do not count.
-    let mut rates: Vec<f64> = (0..20_000 / shape.reads.max(shape.writes))
-        .map(|_| {
-            let (keys, spent) = bench.batch(shape);
-            keys as f64 / spent.as_secs_f64()
-        })
-        .collect();
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+    let mut figures: Vec<f64> = (0..20_000 / shape.reads.max(shape.writes)).map(|_| figure(&bench.batch(shape))).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 fn main() {
@@ -149,7 +178,16 @@ fn main() {
             Shape { name: "10 keys read, 2 of them written", key_bytes, reads: 10, ranges: 0, writes: 2 },
             Shape { name: "1 range read, 2 keys written", key_bytes, reads: 0, ranges: 1, writes: 2 },
         ] {
-            println!("{:<34} {:>9} {:>14.2}", shape.name, key_bytes, measure(shape) / 1e6);
+            let rate = median(Bench::new(), shape, |batch| batch.keys as f64 / batch.released.as_secs_f64());
+            println!("{:<34} {:>9} {:>14.2}", shape.name, key_bytes, rate / 1e6);
         }
+    }
+    println!("\n{:<34} {:>9} {:>14}", "transaction", "held", "ns to certify");
+    let shape = Shape { name: "1 key written", key_bytes: 12, reads: 0, ranges: 0, writes: 1 };
+    for held in [0, 1_000] {
+        let mut bench = Bench::new();
+        bench.hold_ranges(held, shape.key_bytes);
+        let nanos = median(bench, shape, |batch| batch.certified.as_nanos() as f64 / BATCH as f64);
+        println!("{:<34} {:>9} {:>14.0}", shape.name, held, nanos);
     }
 }

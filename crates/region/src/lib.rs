@@ -51,6 +51,7 @@ pub mod bugs;
 pub mod conflict_index;
 pub mod decided;
 pub mod engine;
+mod held_ranges;
 mod index_key;
 pub mod queue;
 pub mod recent;

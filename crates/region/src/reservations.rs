@@ -6,28 +6,13 @@
 //! The group's state keeps one of these from the log, for readers at every replica; the engine
 //! keeps one that also has what is certified and on its way into the log.
 
+use crate::held_ranges::{HeldRanges, Hold};
 use crate::index_key::IndexKey;
 use meridian_base::record::Reserved;
-use meridian_base::{ColumnMask, Key, KeyRange, Target, Timestamp, TxnId, Write};
+use meridian_base::{ColumnMask, Key, Target, Timestamp, TxnId, Write};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
-
-/// One transaction's hold on a key or range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Hold {
-    id: TxnId,
-    at: Timestamp,
-    columns: ColumnMask,
-}
-
-impl Hold {
-    /// In the order of votes, so that what is held is the same however it came about: from the log
-    /// or from a snapshot.
-    fn join(self, holds: &mut Vec<Hold>) {
-        let place = holds.partition_point(|h| (h.at, h.id) <= (self.at, self.id));
-        holds.insert(place, self);
-    }
-}
 
 /// What one transaction holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +28,7 @@ pub struct Footprint {
 pub struct Reservations {
     writers: BTreeMap<IndexKey, Vec<Hold>>,
     readers: BTreeMap<IndexKey, Vec<Hold>>,
-    /// Few: one per range that a prepared transaction has read.
-    ranges: Vec<(KeyRange, Hold)>,
+    ranges: HeldRanges,
     by_id: BTreeMap<TxnId, Footprint>,
     by_time: BTreeSet<(Timestamp, TxnId)>,
 }
@@ -59,10 +43,7 @@ impl Reservations {
             let hold = Hold { id, at, columns: read.columns };
             match &read.target {
                 Target::Key(key) => hold.join(self.readers.entry(IndexKey::new(key)).or_default()),
-                Target::Range(range) => {
-                    let place = self.ranges.partition_point(|(_, h)| (h.at, h.id) <= (at, id));
-                    self.ranges.insert(place, (range.clone(), hold));
-                }
+                Target::Range(range) => self.ranges.add(range, hold),
             }
         }
         for write in writes {
@@ -85,7 +66,7 @@ impl Reservations {
         for target in &footprint.reads {
             match target {
                 Target::Key(key) => release(&mut self.readers, key, id),
-                Target::Range(_) => self.ranges.retain(|(_, hold)| hold.id != id),
+                Target::Range(range) => self.ranges.remove(range, id),
             }
         }
         Some(footprint)
@@ -120,10 +101,8 @@ impl Reservations {
         if let Some(hold) = self.writers.get(&index_key).and_then(|holds| holds.first()) {
             return Some(hold.id);
         }
-        let meets = |hold: &&Hold| hold.columns.intersects(columns);
-        let reader = self.readers.get(&index_key).and_then(|holds| holds.iter().find(meets));
-        let covering =
-            || self.ranges.iter().filter(|(range, _)| range.contains(key.as_bytes())).map(|(_, hold)| hold).find(meets);
+        let reader = self.readers.get(&index_key).and_then(|holds| Hold::earliest(holds, columns));
+        let covering = || self.ranges.earliest(&index_key, columns);
         reader.or_else(covering).map(|hold| hold.id)
     }
 
@@ -139,10 +118,11 @@ impl Reservations {
             assert!(self.by_time.contains(&(footprint.at, *id)), "{id} is not in the order of votes");
             writers += footprint.writes.len();
             readers += footprint.reads.iter().filter(|r| matches!(r, Target::Key(_))).count();
-            ranges += footprint.reads.iter().filter(|r| matches!(r, Target::Range(_))).count();
+            ranges += footprint.reads.iter().filter(|r| matches!(r, Target::Range(range) if !range.is_empty())).count();
         }
         let holds = |map: &BTreeMap<IndexKey, Vec<Hold>>| map.values().map(Vec::len).sum::<usize>();
         assert_eq!((holds(&self.writers), holds(&self.readers), self.ranges.len()), (writers, readers, ranges));
+        self.ranges.invariant_levels();
     }
 
     /// How many transactions hold something.
@@ -160,19 +140,17 @@ impl Reservations {
 }
 
 fn release(map: &mut BTreeMap<IndexKey, Vec<Hold>>, key: &Key, id: TxnId) {
-    let key = IndexKey::new(key);
-    if let Some(holds) = map.get_mut(&key) {
-        holds.retain(|hold| hold.id != id);
-        if holds.is_empty() {
-            map.remove(&key);
-        }
+    if let Entry::Occupied(mut holds) = map.entry(IndexKey::new(key))
+        && Hold::leave(id, holds.get_mut())
+    {
+        holds.remove();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meridian_base::NodeId;
+    use meridian_base::{KeyRange, NodeId};
     use proptest::prelude::*;
 
     fn key(k: u8) -> Key {
@@ -214,6 +192,10 @@ mod tests {
                 prop_assert_eq!(*gone && held.remove(txn(n as u64)).is_some(), *gone && n < slices.len());
             }
             model.retain(|(id, ..)| !gone[id.hlc.0 as usize]);
+            held.invariant_indexes();
+            let mut later_first = Reservations::default();
+            model.iter().rev().for_each(|(id, at, reads, writes)| later_first.add(*id, *at, reads, writes));
+            prop_assert_eq!(&later_first, &held);
             let (asked, columns, through) = (target(from, to), ColumnMask(columns), Timestamp(through));
             let writes = |t: &(TxnId, Timestamp, Vec<Reserved>, Vec<Write>)| {
                 t.1 <= through && t.3.iter().any(|w| asked.contains(w.key.as_bytes()) && w.columns.intersects(columns))

@@ -21,6 +21,7 @@
 pub mod ballot;
 pub mod envelope;
 pub mod error;
+pub mod escrow;
 pub mod id;
 pub mod invariants;
 pub mod key;
@@ -39,5 +40,6 @@ pub use key::{Key, KeyRange, Target};
 pub use steady::SteadyClock;
 pub use time::{Clock, Timestamp};
 pub use txn::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, ReadEntry, SchemaUse, SchemaVersion, Write,
+    Change, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, Mutation, ReadEntry, SchemaUse,
+    SchemaVersion, Write,
 };

@@ -19,6 +19,8 @@ pub const LOG_QUEUE_BYTES_MAX: usize = 32 << 20;
 pub const RESULT_BUFFER_BYTES: usize = 1 << 20;
 /// Result bytes that a retryable statement may buffer before its first byte is sent to the client.
 pub const RETRY_BUFFER_BYTES_MAX: usize = 1 << 20;
+/// Escrow shares that a primary keeps in memory; what is not kept is read from the store.
+pub const SHARES_HELD_MAX: usize = 100_000;
 /// Entries of the conflict index; trimmed by raising its low-water mark.
 pub const CONFLICT_INDEX_ENTRIES_MAX: usize = 200_000;
 /// One log segment: large enough that recycling is rare, small enough that a node starts with

@@ -88,6 +88,63 @@ pub struct Write {
     pub columns: ColumnMask,
 }
 
+/// What a gateway wants done to a key. A primary makes [`Write`]s of it, which the log holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    Delete,
+    /// The whole row.
+    Put(Bytes),
+    /// The key is that of a share ([`crate::escrow`]), which is there: its contribution changes by
+    /// this much. Blind: the primary knows what it is (design: escrow, E4, E5).
+    Add(i128),
+}
+
+impl Change {
+    /// What the key holds afterwards, if that does not depend on what it holds before.
+    pub fn value(&self) -> Option<&Bytes> {
+        match self {
+            Change::Put(value) => Some(value),
+            Change::Delete | Change::Add(_) => None,
+        }
+    }
+    /// Whether it takes room.
+    pub fn adds(&self) -> bool {
+        !matches!(self, Change::Delete)
+    }
+}
+
+/// A change of a key, on its way to the primary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mutation {
+    pub key: Key,
+    pub change: Change,
+    /// As in [`Write::columns`].
+    pub columns: ColumnMask,
+}
+
+impl Mutation {
+    /// Its bytes on the way, about.
+    pub fn bytes(&self) -> usize {
+        self.key.as_bytes().len() + self.change.value().map_or(0, Bytes::len)
+    }
+    /// What the log holds of it, unless only the primary can say ([`Change::Add`]).
+    pub fn resolved(&self) -> Option<Write> {
+        let value = match &self.change {
+            Change::Delete => None,
+            Change::Put(value) => Some(value.clone()),
+            Change::Add(_) => return None,
+        };
+        Some(Write { key: self.key.clone(), value, columns: self.columns })
+    }
+}
+
+impl From<Write> for Mutation {
+    fn from(write: Write) -> Mutation {
+        let change = write.value.map_or(Change::Delete, Change::Put);
+        Mutation { key: write.key, change, columns: write.columns }
+    }
+}
+
 /// The catalog's version number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct SchemaVersion(pub u64);
@@ -110,7 +167,7 @@ pub struct CommitRequest {
     pub id: TxnId,
     pub reads: Vec<ReadEntry>,
     /// At most one per key.
-    pub writes: Vec<Write>,
+    pub writes: Vec<Mutation>,
     /// The largest version timestamp it read anywhere, its schema version's commit timestamp
     /// included.
     pub min_commit: Timestamp,
@@ -123,7 +180,7 @@ pub struct CommitRequest {
 impl CommitRequest {
     /// What its writes take on the way and in the log, about.
     pub fn bytes(&self) -> usize {
-        self.writes.iter().map(|w| w.key.as_bytes().len() + w.value.as_ref().map_or(0, Bytes::len)).sum()
+        self.writes.iter().map(Mutation::bytes).sum()
     }
 }
 
@@ -194,6 +251,10 @@ pub enum ConflictReason {
     SchemaChanged,
     /// Somebody else has queued for the row, and this transaction has not.
     Locked,
+    /// A site has fewer free tokens of an escrow column than the transaction takes, or no share of
+    /// the row (design: escrow, E6, E7). The only reason that may change, so a primary logs the
+    /// refusal.
+    Short,
 }
 
 impl fmt::Display for ConflictReason {
@@ -205,6 +266,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::BelowGcThreshold => "read too long ago",
             ConflictReason::SchemaChanged => "schema changed",
             ConflictReason::Locked => "locked by another transaction",
+            ConflictReason::Short => "too few tokens of an escrow column in this region",
         })
     }
 }

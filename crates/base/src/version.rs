@@ -19,8 +19,8 @@ pub struct ClusterVersion(pub u32);
 impl ClusterVersion {
     /// The formats from before there was a cluster version.
     pub const FIRST: ClusterVersion = ClusterVersion(1);
-    /// Nodes say which versions they understand.
-    pub const COUNTED: ClusterVersion = ClusterVersion(2);
+    /// Nodes say which versions they understand; tables have escrow columns, commits their deltas.
+    pub const ESCROW: ClusterVersion = ClusterVersion(2);
 
     fn next(self) -> ClusterVersion {
         ClusterVersion(self.0.saturating_add(1))
@@ -49,7 +49,7 @@ pub struct Versions {
 
 impl Versions {
     /// Those of this program.
-    pub const OWN: Versions = Versions { oldest: ClusterVersion::FIRST, newest: ClusterVersion::COUNTED };
+    pub const OWN: Versions = Versions { oldest: ClusterVersion::FIRST, newest: ClusterVersion::ESCROW };
 
     /// Whether it understands what is written at a version.
     pub fn contain(&self, version: ClusterVersion) -> bool {

@@ -21,7 +21,9 @@ use meridian_base::limits::{
     EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER, WATERMARK_LAG,
 };
 use meridian_base::record::{Outcome, Payload, Prepared, Record, Reserved};
-use meridian_base::{BallotMessage, CommitRequest, GroupId, Ledger, Peer, Prepare, Refusal, Standing, Timestamp, TxnId, Vote};
+use meridian_base::{
+    BallotMessage, CommitRequest, GroupId, Ledger, Peer, Prepare, Refusal, Standing, Timestamp, TxnId, Vote, Write,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -305,17 +307,18 @@ impl Participant {
         self.insert(id, ballot);
     }
 
-    /// What certification says: the vote's timestamp, reserved already, or why not. Ignored if it
+    /// What certification says: the vote's timestamp, reserved already, with what the log is to
+    /// hold; or why not. Ignored if it
     /// is no longer wanted; so it is asked in one hold of the lock with
     /// [`Participant::certifying`].
-    pub fn certified(&mut self, id: TxnId, answer: Result<Timestamp, Refusal>, out: &mut Vec<Action>) {
+    pub fn certified(&mut self, id: TxnId, answer: Result<(Timestamp, Vec<Write>), Refusal>, out: &mut Vec<Action>) {
         let Some(Phase::Certifying(prepare)) = self.ballots.get(&id).map(|b| &b.phase) else { return };
         let participants = prepare.participants.clone();
-        let at = match answer {
-            Ok(at) => at,
+        let (at, writes) = match answer {
+            Ok(passed) => passed,
             Err(refusal) => return self.refuse(id, participants, refusal, out),
         };
-        let prepared = prepared(prepare, at);
+        let prepared = prepared(prepare, at, writes);
         let is_unlogged = prepared.writes.is_empty() && self.bugs.has(PlantedBug::UnloggedReadOnlyVote);
         if self.bugs.has(PlantedBug::VoteBeforeDurable) || is_unlogged {
             self.tell(id, &participants, &Vote::Yes(at), out);
@@ -426,15 +429,15 @@ impl Participant {
     }
 }
 
-/// The record of a slice that has passed at `at`.
-fn prepared(prepare: &Prepare, at: Timestamp) -> Prepared {
+/// The record of a slice that has passed at `at`, and does this.
+fn prepared(prepare: &Prepare, at: Timestamp, writes: Vec<Write>) -> Prepared {
     let slice = &prepare.slice;
     Prepared {
         id: slice.id,
         at,
         participants: prepare.participants.clone(),
         reads: slice.reads.iter().map(|e| Reserved { target: e.target.clone(), columns: e.columns }).collect(),
-        writes: slice.writes.clone(),
+        writes,
     }
 }
 

@@ -63,6 +63,7 @@ async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answe
         | Request::IsMember { group }
         | Request::EndInDoubt { group, .. }
         | Request::AheadOf { group, .. }
+        | Request::Share { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
         Request::Ping(_)
@@ -160,6 +161,7 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             primary(group)?.release_locks(own(owner));
             Ok(Response::Done)
         }
+        Request::Share { group, key } => Ok(Response::Share(primary(group)?.share(&key).await?)),
         Request::ForgetDrawn { sequence } => {
             gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
             Ok(Response::Done)

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use meridian_base::limits::CONFLICT_INDEX_ENTRIES_MAX;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry, SchemaUse, Target, Timestamp,
+    Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, Mutation, NodeId, ReadEntry, SchemaUse, Target, Timestamp,
     TxnId, Write,
 };
 use meridian_region::{Certified, Engine, GroupState, PlantedBugs, Preparation, Turn, Versions};
@@ -26,6 +26,9 @@ impl Versions for Unasked {
     }
     fn changed_after(&self, _: &Target, _: ColumnMask, _: Timestamp) -> Option<(Key, Timestamp)> {
         None
+    }
+    fn newest_values(&self, _: &KeyRange) -> Vec<(Key, Bytes)> {
+        Vec::new()
     }
     fn gc_threshold(&self) -> Timestamp {
         Timestamp::MIN
@@ -93,7 +96,7 @@ impl Bench {
                 reads.push(ReadEntry { target: Target::Key(key.clone()), columns: ColumnMask::ALL, until });
             }
             if i < shape.writes {
-                writes.push(Write { key, value: Some(Bytes::new()), columns: ColumnMask::ALL });
+                writes.push(Write { key, value: Some(Bytes::new()), columns: ColumnMask::ALL }.into());
             }
         }
         for _ in 0..shape.ranges {
@@ -103,7 +106,7 @@ impl Bench {
         }
         self.request_of(reads, writes)
     }
-    fn request_of(&mut self, reads: Vec<ReadEntry>, writes: Vec<Write>) -> CommitRequest {
+    fn request_of(&mut self, reads: Vec<ReadEntry>, writes: Vec<Mutation>) -> CommitRequest {
         let id = TxnId { hlc: self.clock.tick(PHYSICAL_MICROS), gateway: NodeId(9) };
         CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: SchemaUse::default(), global: Default::default() }
     }
@@ -118,10 +121,10 @@ impl Bench {
             let until = self.clock.now(PHYSICAL_MICROS);
             let request = self.request_of(vec![ReadEntry { target: target.clone(), columns, until }], Vec::new());
             let answer = self.engine.prepare(&self.state, &Unasked, &request, Turn::Early, &self.clock, PHYSICAL_MICROS);
-            let Preparation::Append { at } = answer else { panic!("nothing is in the way: {answer:?}") };
+            let Preparation::Append { at, writes } = answer else { panic!("nothing is in the way: {answer:?}") };
             let participants = vec![GroupId(2), GroupId(3)];
             let reads = vec![Reserved { target, columns }];
-            let prepared = Prepared { id: request.id, at, participants, reads, writes: Vec::new() };
+            let prepared = Prepared { id: request.id, at, participants, reads, writes };
             self.apply(vec![Record::Prepared(Box::new(prepared))]);
         }
     }
@@ -136,9 +139,9 @@ impl Bench {
         for request in requests {
             let answer = self.engine.certify(&self.state, &Unasked, &request, &self.clock, PHYSICAL_MICROS);
             // A few touch each other and wait; they count for nothing.
-            if let Certified::Append { at } = answer {
+            if let Certified::Append { at, writes } = answer {
                 keys += shape.reads.max(shape.writes) + shape.ranges;
-                batch.push(Committed { id: request.id, at, writes: request.writes });
+                batch.push(Committed { id: request.id, at, writes });
             }
         }
         let certified = started.elapsed();

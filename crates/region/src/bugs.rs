@@ -65,11 +65,23 @@ pub enum PlantedBug {
     /// 31: a transaction with a new version of the schema may commit at or below the step that made
     /// it.
     CommitBelowSchemaStep,
+    /// 84, 85: a delta of an escrow column counts tokens that others on their way take.
+    EscrowIgnoresInFlight,
+    /// 85: a new primary does not know what prepared deltas take.
+    EscrowIgnoresPrepared,
+    /// 86: what a delta gives counts before it is applied.
+    EscrowCreditEarly,
+    /// 95: a share is computed from the newest applied one, whatever is in flight.
+    EscrowFromApplied,
+    /// 96: a fold passes transactions that are not decided.
+    EscrowFoldUndecided,
+    /// A delta that is refused for want of tokens may pass when it is sent again.
+    EscrowRefusalNotLogged,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 26] = [
+    pub const ALL: [PlantedBug; 32] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -96,6 +108,12 @@ impl PlantedBug {
         PlantedBug::WriterDoesNotWait,
         PlantedBug::GlobalReadsHoldToClosed,
         PlantedBug::CommitBelowSchemaStep,
+        PlantedBug::EscrowIgnoresInFlight,
+        PlantedBug::EscrowIgnoresPrepared,
+        PlantedBug::EscrowCreditEarly,
+        PlantedBug::EscrowFromApplied,
+        PlantedBug::EscrowFoldUndecided,
+        PlantedBug::EscrowRefusalNotLogged,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -127,6 +145,12 @@ impl PlantedBug {
             PlantedBug::WriterDoesNotWait => "writer-does-not-wait",
             PlantedBug::GlobalReadsHoldToClosed => "global-reads-hold-to-closed",
             PlantedBug::CommitBelowSchemaStep => "commit-below-schema-step",
+            PlantedBug::EscrowIgnoresInFlight => "escrow-ignores-in-flight",
+            PlantedBug::EscrowIgnoresPrepared => "escrow-ignores-prepared",
+            PlantedBug::EscrowCreditEarly => "escrow-credit-early",
+            PlantedBug::EscrowFromApplied => "escrow-from-applied",
+            PlantedBug::EscrowFoldUndecided => "escrow-fold-undecided",
+            PlantedBug::EscrowRefusalNotLogged => "escrow-refusal-not-logged",
         }
     }
     /// The reverse of [`PlantedBug::name`].
@@ -137,7 +161,7 @@ impl PlantedBug {
 
 /// A set of planted bugs; empty by default. Testing it is one `and`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct PlantedBugs(u32);
+pub struct PlantedBugs(u64);
 
 impl PlantedBugs {
     /// None: production.

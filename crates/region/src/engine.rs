@@ -40,14 +40,16 @@ use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
 use crate::reservations::Reservations;
+use crate::shares::Shares;
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
+use meridian_base::escrow::Free;
 use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
 use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GroupId, Key, NodeId, ReadEntry, Target,
-    Timestamp, TxnId, Write,
+    Change, Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, GroupId, Key, Ledger,
+    Mutation, NodeId, ReadEntry, SchemaUse, Standing, Target, Timestamp, TxnId, Write, escrow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -59,7 +61,7 @@ pub enum Certified {
     /// It passed and is in flight now, at this timestamp: append `Committed { id, at, writes }` to
     /// the next batch, in the order of these answers. Acknowledge it when [`Engine::applied`] has
     /// seen it.
-    Append { at: Timestamp },
+    Append { at: Timestamp, writes: Vec<Write> },
     /// Something in flight or prepared, the clock or a grant must come first: certify again when
     /// the ticket wakes. It holds nothing meanwhile. The caller bounds the wait; giving up is
     /// [`Engine::cancel`] and is not an outcome (see [`Certified::NotReady`]).
@@ -69,6 +71,10 @@ pub enum Certified {
     /// later, so a copy that was delayed in the network cannot commit what the gateway has retried
     /// under a new id.
     Done(CommitOutcome),
+    /// Too few tokens are free for a delta, or the share is not there. That may change, so the
+    /// refusal has to be in the log before anybody is told of it: append `Refused` for the transaction, and certify again when
+    /// the ticket wakes.
+    Refuse(Ticket),
     /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again
     /// (`GlobalReads::hold_until`), then certify again. It holds nothing meanwhile.
     RecheckGlobal,
@@ -103,6 +109,17 @@ pub enum ReadGate {
     MoveTo(Timestamp),
     /// `s` is below the garbage-collection threshold: the transaction restarts (40001).
     TooOld,
+    /// As in [`Certified::NotReady`].
+    NotReady(NotReady),
+}
+
+/// The answer to [`Engine::share`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareLook {
+    /// What is free; `None`: this site has no share of the row.
+    Free(Option<Free>),
+    /// Something in flight writes it: ask again when the ticket wakes.
+    Wait(Ticket),
     /// As in [`Certified::NotReady`].
     NotReady(NotReady),
 }
@@ -150,6 +167,10 @@ pub struct Engine {
     early: BTreeSet<TxnId>,
     /// Prepared here, and the record is not applied.
     preparing: BTreeMap<Timestamp, TxnId>,
+    /// What escrow shares hold, and what is taken of them.
+    shares: Shares,
+    /// The refusal of a single-group transaction is on its way into the log.
+    refusing: BTreeSet<TxnId>,
     /// The outcome is on its way into the log.
     deciding: BTreeSet<TxnId>,
     decided: Decided,
@@ -198,6 +219,8 @@ impl Engine {
             claims: Reservations::default(),
             early: BTreeSet::new(),
             preparing: BTreeMap::new(),
+            shares: Shares::new(state.prepared(), bugs),
+            refusing: BTreeSet::new(),
             deciding: BTreeSet::new(),
             decided: Decided::new(state.newest_outcome(), DECIDED_MAX),
             appended: Timestamp::MIN,
@@ -277,7 +300,7 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> Certified {
-        if let Some(known) = self.known(state, request.id) {
+        if let Some(known) = self.known(state, request) {
             return known;
         }
         let now = clock.now(physical_micros);
@@ -295,6 +318,17 @@ impl Engine {
         if let Some((_, other)) = self.disturbed(&request.writes) {
             return Certified::Wait(self.waits.issue(WaitFor::Outcome(other)));
         }
+        match self.check_deltas(versions, request) {
+            Ok(()) => {}
+            Err(Uncovered::InFlight(at)) => return Certified::Wait(self.waits.issue(WaitFor::Applied(at))),
+            Err(Uncovered::Short(key)) if self.bugs.has(PlantedBug::EscrowRefusalNotLogged) => {
+                return conflict(key, ConflictReason::Short);
+            }
+            Err(Uncovered::Short(_)) => {
+                self.refusing.insert(request.id);
+                return Certified::Refuse(self.waits.issue(WaitFor::Outcome(request.id)));
+            }
+        }
         let at = match self.draw(state, request, clock, physical_micros) {
             Ok(at) => at,
             Err(Undrawn::Wait(ticket)) => return Certified::Wait(ticket),
@@ -306,12 +340,91 @@ impl Engine {
             // again, it is tested again.
             return Certified::Done(CommitOutcome::Committed(at));
         }
-        for write in &request.writes {
+        let writes = self.shares.resolve(request.id, &request.writes, true);
+        self.fly(request.id, at, &writes);
+        Certified::Append { at, writes }
+    }
+
+    /// A transaction of this group alone, with its timestamp, is in flight.
+    fn fly(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
+        for write in writes {
             self.index.add(&write.key, write.columns, at);
         }
-        self.in_flight.insert(at, request.id);
-        self.in_flight_ids.insert(request.id, at);
-        Certified::Append { at }
+        self.in_flight.insert(at, id);
+        self.in_flight_ids.insert(id, at);
+    }
+
+    /// Whether every delta finds a share that covers it.
+    fn check_deltas<V: Versions>(&mut self, versions: &V, request: &CommitRequest) -> Result<(), Uncovered> {
+        for mutation in &request.writes {
+            let Change::Add(delta) = mutation.change else { continue };
+            self.hold_share(versions, &mutation.key).map_err(Uncovered::InFlight)?;
+            if !self.shares.covers(request.id, &mutation.key, delta) {
+                return Err(Uncovered::Short(mutation.key.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a share in memory, if there is one and nothing in flight that may change it otherwise
+    /// than by deltas.
+    /// Otherwise the last of those.
+    fn hold_share<V: Versions>(&mut self, versions: &V, share: &Key) -> Result<(), Timestamp> {
+        if !self.shares.is_held(share) {
+            let range = Target::Range(escrow::range(share));
+            if let Some(at) = self.index.last_in_flight(&range, ColumnMask::ALL, Timestamp::MAX) {
+                return Err(at);
+            }
+            self.shares.load(versions, share);
+        }
+        Ok(())
+    }
+
+    /// How far a share's number may go by deltas of this site, as far as is known now; a statement
+    /// asks before it answers.
+    pub fn share<V: Versions>(&mut self, versions: &V, share: &Key, clock: &Clock, physical_micros: u64) -> ShareLook {
+        if let Err(why) = self.ready(clock.now(physical_micros)) {
+            return ShareLook::NotReady(why);
+        }
+        match self.hold_share(versions, share) {
+            Err(at) => ShareLook::Wait(self.waits.issue(WaitFor::Applied(at))),
+            Ok(()) => ShareLook::Free(self.shares.free(share)),
+        }
+    }
+
+    /// The escrow shares that have gathered many late keys: [`Engine::fold`] them.
+    pub fn to_fold(&self) -> Vec<Key> {
+        self.shares.to_fold()
+    }
+
+    /// Adds late keys of a share to it, if there are any to add and nobody prepared has read it:
+    /// append `Committed` with this id, as after [`Engine::certify`]. It changes no number.
+    pub fn fold(
+        &mut self,
+        state: &GroupState,
+        id: TxnId,
+        share: &Key,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Option<(Timestamp, Vec<Write>)> {
+        self.ready(clock.now(physical_micros)).ok()?;
+        let range = [Mutation { key: share.clone(), change: Change::Delete, columns: ColumnMask::ALL }];
+        if self.disturbed(&range).is_some() {
+            return None;
+        }
+        let schema = SchemaUse { version: state.grant().version, ..SchemaUse::default() };
+        let request = CommitRequest {
+            id,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            min_commit: Timestamp::MIN,
+            schema,
+            global: GlobalReads::default(),
+        };
+        let at = self.draw(state, &request, clock, physical_micros).ok()?;
+        let writes = self.shares.fold(share, state.watermark())?;
+        self.fly(id, at, &writes);
+        Some((at, writes))
     }
 
     /// Draws the timestamp of a slice that has passed all other tests.
@@ -350,15 +463,23 @@ impl Engine {
 
     /// What the group already knows about a transaction (counterexample 6). An answer that the log
     /// gives needs no lease.
-    fn known(&mut self, state: &GroupState, id: TxnId) -> Option<Certified> {
+    fn known(&mut self, state: &GroupState, request: &CommitRequest) -> Option<Certified> {
+        let id = request.id;
         if self.phase == Phase::Over || self.bugs.has(PlantedBug::CommitNotIdempotent) {
             return None;
         }
         if let Some(at) = self.in_flight_ids.get(&id) {
             return Some(Certified::Wait(self.waits.issue(WaitFor::Applied(*at))));
         }
+        if self.refusing.contains(&id) {
+            return Some(Certified::Wait(self.waits.issue(WaitFor::Outcome(id))));
+        }
         if let Some(at) = state.outcome(id) {
             return Some(Certified::Done(CommitOutcome::Committed(at)));
+        }
+        if state.standing(id) == Standing::Refused {
+            let delta = request.writes.iter().find(|w| matches!(w.change, Change::Add(_)));
+            return Some(conflict(delta.map_or(Key::MIN, |w| w.key.clone()), ConflictReason::Short));
         }
         (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))
     }
@@ -386,12 +507,12 @@ impl Engine {
     }
 
     /// Item 2: a write that a prepared transaction's reads or writes are in the way of.
-    fn disturbed(&self, writes: &[Write]) -> Option<(Key, TxnId)> {
+    fn disturbed(&self, writes: &[Mutation]) -> Option<(Key, TxnId)> {
         if self.held.is_empty() && self.claims.is_empty() {
             return None;
         }
-        let in_the_way = |w: &Write| Some((w.key.clone(), self.held.disturbed(&w.key, w.columns)?));
-        let claimed = |w: &Write| Some((w.key.clone(), self.claims.disturbed(&w.key, w.columns)?));
+        let in_the_way = |w: &Mutation| Some((w.key.clone(), self.held.disturbed(&w.key, w.columns)?));
+        let claimed = |w: &Mutation| Some((w.key.clone(), self.claims.disturbed(&w.key, w.columns)?));
         let held = writes.iter().find_map(in_the_way).filter(|(_, id)| self.is_held(*id));
         held.or_else(|| writes.iter().find_map(claimed))
     }
@@ -450,6 +571,7 @@ impl Engine {
                         assert!(txn.at <= state.newest(), "applied to the state first");
                         self.release(txn.id, txn.at);
                         self.index.applied(txn.at);
+                        self.shares.applied(txn);
                         self.waits.wake(WaitFor::Applied(txn.at), woken);
                     }
                 }
@@ -472,7 +594,12 @@ impl Engine {
                     assert!(self.held.contains(prepared.id), "{} was certified here, in this term", prepared.id);
                 }
                 Record::Outcome(outcome) => self.outcome_applied(outcome, woken),
-                Record::Refused(_) | Record::Settled(_) => {}
+                Record::Refused(id) => {
+                    if self.refusing.remove(id) {
+                        self.waits.wake(WaitFor::Outcome(*id), woken);
+                    }
+                }
+                Record::Settled(_) => {}
             }
         }
     }
@@ -481,7 +608,10 @@ impl Engine {
     fn outcome_applied(&mut self, outcome: &Outcome, woken: &mut Vec<Ticket>) {
         self.deciding.remove(&outcome.id);
         self.early.remove(&outcome.id);
-        if let Some(slice) = self.held.remove(outcome.id)
+        let slice = self.held.remove(outcome.id);
+        let keys = slice.iter().flat_map(|slice| slice.writes.iter().map(|(key, _)| key));
+        self.shares.decided(outcome.id, outcome.at.is_some(), keys);
+        if let Some(slice) = slice
             && let Some(at) = outcome.at
         {
             if !self.bugs.has(PlantedBug::ReleaseBeforeClock) {
@@ -538,6 +668,7 @@ impl Engine {
         assert!(self.index.low_water() <= state.newest().max(self.start_above), "the conflict index forgot what is in flight");
         self.held.invariant_indexes();
         self.claims.invariant_indexes();
+        self.shares.invariant();
     }
 
     /// An append failed, or leadership is lost: the term is over and the engine answers nothing any
@@ -559,6 +690,14 @@ enum Undrawn {
     Wait(Ticket),
     RecheckGlobal,
     NotReady(NotReady),
+}
+
+/// Why a delta does not pass now.
+enum Uncovered {
+    /// The share is about to be written otherwise.
+    InFlight(Timestamp),
+    /// It is not there, or has too few free tokens.
+    Short(Key),
 }
 
 enum Touch {

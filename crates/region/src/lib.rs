@@ -32,6 +32,7 @@
 //! | an outcome enters the log only when the clock is at its timestamp | [`Engine::decide`] |
 //! | a read never misses what was acknowledged at a faster group's timestamp | [`decided`], [`ReadGate::MoveTo`] |
 //! | votes, outcomes and their effects are functions of the log | [`GroupState`]'s tables, [`GroupState::effect`] |
+//! | a delta of an escrow column takes no token that is not there | `shares` |
 //! | hot rows queue instead of aborting each other; advice only | [`queue`] |
 //!
 //! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its
@@ -57,12 +58,15 @@ pub mod queue;
 pub mod recent;
 mod reservations;
 pub mod schema_lease;
+mod shares;
 pub mod state;
 pub mod versions;
 pub mod waits;
 
 pub use bugs::{PlantedBug, PlantedBugs};
-pub use engine::{Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, Snapshot, Turn};
+pub use engine::{
+    Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, ShareLook, Snapshot, Turn,
+};
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};
 pub use state::{GroupState, Planned};

@@ -1,7 +1,8 @@
 //! What the engine asks of the store, and nothing more, so that the engine is tested against a
 //! model of it.
 
-use meridian_base::{ColumnMask, Key, Target, Timestamp};
+use bytes::Bytes;
+use meridian_base::{ColumnMask, Key, KeyRange, Target, Timestamp};
 
 /// The applied versions of a group.
 pub trait Versions {
@@ -11,6 +12,9 @@ pub trait Versions {
     /// one. Exact for every `after` at or above [`Versions::gc_threshold`]: *every* version above
     /// `after` counts, not only the newest one's mask.
     fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)>;
+    /// The newest applied versions of a range, without tombstones, in the order of keys. For the
+    /// few keys of an escrow share.
+    fn newest_values(&self, range: &KeyRange) -> Vec<(Key, Bytes)>;
     /// Versions that were not the newest at or below this may be gone.
     fn gc_threshold(&self) -> Timestamp;
 }

@@ -4,8 +4,9 @@
 use crate::catalog::{Catalog, CatalogChange};
 pub use crate::rows::*;
 use bytes::Bytes;
+use meridian_base::escrow::Free;
 use meridian_base::{
-    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, Write,
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, TxnId, Write,
 };
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -76,6 +77,10 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// Runs what computes for long, and waits for nothing, where it keeps no other session waiting.
     fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
         async move { work() }
+    }
+    /// Whether every node knows escrow columns.
+    fn knows_escrow(&self) -> bool {
+        true
     }
     /// Microseconds since 1970. One call per statement.
     fn now_micros(&self) -> u64;
@@ -320,6 +325,22 @@ pub trait Transaction: Send + 'static {
     }
     /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
+    /// How far a row's number may go by deltas in this group, the transaction's own changes
+    /// included; `None`: the group has no share of it. Nothing certifies what this says.
+    fn free(&mut self, group: GroupId, share: &Key) -> impl Future<Output = Result<Option<Free>>> + Send {
+        let _ = (group, share);
+        async { Ok(None) }
+    }
+    /// Buffers a delta of a share (`base::escrow`). Certification asserts that the share is there and
+    /// covers it.
+    fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()>;
+    /// What deltas buffered so far add to a share: reads do not show it.
+    fn added(&self, group: GroupId, share: &Key) -> i128;
+    /// Keeps everything in the range as it is from certification to the commit, whatever it is: for
+    /// shares that are about to be written whole.
+    fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()>;
+    /// Names this transaction among all that ever were.
+    fn incarnation(&self) -> TxnId;
     /// Names the descriptors the transaction depends on; it is certified that none of them changed.
     fn uses(&mut self, descriptors: &[DescriptorId]);
     /// Marks a place in the write buffer, and among the entries in wait queues.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use meridian_base::record::Committed;
-use meridian_base::{ColumnMask, Key, Target, Timestamp};
+use meridian_base::{ColumnMask, Key, KeyRange, Target, Timestamp};
 use meridian_region::Versions;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,10 @@ impl Versions for Store {
     fn changed_after(&self, target: &Target, _: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
         let changed = self.keys.iter().filter(|(k, _)| target.contains(k.as_bytes()));
         changed.filter_map(|(k, v)| Some((k.clone(), v.last()?.0))).find(|(_, at)| *at > after)
+    }
+    fn newest_values(&self, range: &KeyRange) -> Vec<(Key, Bytes)> {
+        let inside = self.keys.range(range.start.clone()..range.end.clone());
+        inside.filter_map(|(k, versions)| Some((k.clone(), versions.last()?.1.clone()?))).collect()
     }
     fn gc_threshold(&self) -> Timestamp {
         Timestamp::MIN

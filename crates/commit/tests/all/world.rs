@@ -471,7 +471,7 @@ impl Group {
         let Some(request) = self.participant.certifying(id).cloned() else { return };
         let answer = self.with_clock(|g, clock| g.engine.prepare(&g.state, &g.store, &request, Turn::Late, clock, g.physical));
         let answer = match answer {
-            Preparation::Append { at } => Ok(at),
+            Preparation::Append { at, writes } => Ok((at, writes)),
             Preparation::Refuse(refused) => Err(Refusal { conflict: Some(refused.conflict), fresh: Vec::new() }),
             Preparation::Wait(_) | Preparation::NotReady(_) | Preparation::Known | Preparation::RecheckGlobal => return,
         };
@@ -514,7 +514,7 @@ pub fn prepare(n: usize, slices: &[Slice], slice: &Slice, hold: Hold) -> Prepare
     let slice_of = CommitRequest {
         id: txn(n),
         reads: slice.reads.iter().map(read).collect(),
-        writes: slice.writes.iter().map(write).collect(),
+        writes: slice.writes.iter().map(|w| write(w).into()).collect(),
         min_commit: Timestamp::MIN,
         schema: SchemaUse::default(),
         global: Default::default(),

@@ -6,6 +6,7 @@ use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
 use crate::replica::groups::Route;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
+use meridian_base::version::ClusterVersion;
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
@@ -346,6 +347,10 @@ impl Environment for Env {
 
     fn sessions(&self) -> Vec<SessionRow> {
         self.0.sessions.read().as_ref().map(|s| s.list()).unwrap_or_default()
+    }
+
+    fn knows_escrow(&self) -> bool {
+        self.0.shared.catalog.cluster_version() >= ClusterVersion::ESCROW
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {

@@ -18,8 +18,8 @@ use crate::transport::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, Fresh, GroupId, Key, KeyRange, Ledger, Peer, ReadEntry,
-    Refusal, Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, Fresh, GroupId, Key, KeyRange, Ledger, Mutation, Peer,
+    ReadEntry, Refusal, Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
 use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
@@ -302,7 +302,7 @@ impl Replica {
         self.certified(&mut self.core.lock(), id, Err(refusal));
     }
 
-    fn certified(&self, core: &mut Core, id: TxnId, result: std::result::Result<Timestamp, Refusal>) {
+    fn certified(&self, core: &mut Core, id: TxnId, result: std::result::Result<(Timestamp, Vec<Write>), Refusal>) {
         let Some(term) = &mut core.term else { return };
         let mut actions = Vec::new();
         term.participant.certified(id, result, &mut actions);
@@ -316,7 +316,7 @@ impl Replica {
         let turn = if participant.is_late(id) { Turn::Late } else { Turn::Early };
         let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
         slice.global.hold_until = hold_until;
-        let is_taken = |w: &Write| queues.is_held_exclusively(&w.key);
+        let is_taken = |w: &Mutation| queues.is_held_exclusively(&w.key);
         if let Some(write) = slice.writes.iter().find(|w| !has_queued && is_taken(w)) {
             let conflict = Conflict { key: write.key.clone(), reason: ConflictReason::Locked };
             self.certified(core, id, Err(Refusal { conflict: Some(conflict), fresh: Vec::new() }));
@@ -328,10 +328,10 @@ impl Replica {
             return Err(e);
         }
         match preparation {
-            Preparation::Append { at } => {
+            Preparation::Append { at, writes } => {
                 // Read-only transactions may not pass it by any more.
                 self.fast.unsettle();
-                self.certified(core, id, Ok(at));
+                self.certified(core, id, Ok((at, writes)));
                 Ok(Step::Ready(Certified::Voted))
             }
             Preparation::Refuse(refused) => {

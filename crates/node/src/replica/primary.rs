@@ -12,6 +12,7 @@ use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
+use meridian_base::escrow::Free;
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
@@ -19,7 +20,7 @@ use meridian_base::{
 };
 use meridian_region::{
     Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
-    Snapshot, Ticket, WaitFor,
+    ShareLook, Snapshot, Ticket, WaitFor,
 };
 use meridian_sql::env::{RowVisitor, Scan};
 use meridian_store::Version;
@@ -472,6 +473,28 @@ impl Replica {
         Ok((rest, newest))
     }
 
+    /// How far a number may go by deltas of this site; `None` if it has no share of it.
+    pub async fn share(&self, share: &Key) -> Result<Option<Free>> {
+        let free = self
+            .until_ready(WAIT_MAX, |core| {
+                let physical = self.physical();
+                let versions = StoreVersions::new(&self.store, self.common.bugs);
+                let (_, Term { engine, .. }) = self.leading(core)?;
+                let look = engine.share(&versions, share, &self.clock, physical);
+                if let Some(e) = versions.failure.into_inner() {
+                    return Err(e);
+                }
+                match look {
+                    ShareLook::Free(free) => Ok(Step::Ready(free)),
+                    ShareLook::Wait(ticket) => self.wait(core, ticket),
+                    ShareLook::NotReady(why) => self.not_ready(core, why),
+                }
+            })
+            .await?;
+        self.check_lease()?;
+        Ok(free)
+    }
+
     // --- wait queues
 
     /// Takes the key's entry; `false` if it is to be skipped.
@@ -643,15 +666,19 @@ impl Replica {
                     return Err(e);
                 }
                 match certified {
-                    Certified::Append { at } => {
-                        let txn = Committed { id: request.id, at, writes: request.writes.clone() };
-                        term.pending.push(Pending::Committed(txn));
+                    Certified::Append { at, writes } => {
+                        term.pending.push(Pending::Committed(Committed { id: request.id, at, writes }));
                         let (tx, applied) = oneshot::channel();
                         term.acks.insert(at, tx);
                         self.pump(core);
                         Ok(Step::Ready(InFlight::Applied(at, applied)))
                     }
                     Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(Some(outcome)))),
+                    Certified::Refuse(ticket) => {
+                        term.records.push(Record::Refused(request.id));
+                        self.pump(core);
+                        self.wait(core, ticket)
+                    }
                     Certified::RecheckGlobal => Ok(Step::Ready(InFlight::Done(None))),
                     Certified::Wait(ticket) => self.wait(core, ticket),
                     Certified::NotReady(why) => self.not_ready(core, why),

@@ -1,8 +1,9 @@
 //! What a transaction engine may ask of a replica's store.
 
-use meridian_base::{ColumnMask, Error, Key, Target, Timestamp};
+use bytes::Bytes;
+use meridian_base::{ColumnMask, Error, Key, KeyRange, Target, Timestamp};
 use meridian_region::{PlantedBug, PlantedBugs, Versions};
-use meridian_store::GroupStore;
+use meridian_store::{GroupStore, ScanLimits};
 use std::cell::RefCell;
 
 /// A store that fails answers so that nothing passes, and the failure is kept.
@@ -43,6 +44,20 @@ impl Versions for StoreVersions<'_> {
                 Some((target.start().clone(), Timestamp::MAX))
             }
         }
+    }
+    fn newest_values(&self, range: &KeyRange) -> Vec<(Key, Bytes)> {
+        let mut values = Vec::new();
+        let mut left = Some(range.clone());
+        while let Some(range) = left.take() {
+            match self.store.scan(&range, Timestamp::MAX, false, ScanLimits::default()) {
+                Ok(page) => {
+                    values.extend(page.rows.into_iter().filter_map(|(key, version)| Some((key, version.value?))));
+                    left = page.rest;
+                }
+                Err(e) => *self.failure.borrow_mut() = Some(e),
+            }
+        }
+        values
     }
     fn gc_threshold(&self) -> Timestamp {
         self.store.gc_threshold()

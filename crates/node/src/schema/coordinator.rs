@@ -795,7 +795,14 @@ impl Coordinator {
 /// The catalog's part of a step that commits together with a transaction.
 fn own_slice(writes: Vec<Write>, reads: Vec<ReadEntry>, above: Timestamp) -> CommitRequest {
     let schema = SchemaUse::default();
-    CommitRequest { id: TxnId::default(), reads, writes, min_commit: above, schema, global: Default::default() }
+    CommitRequest {
+        id: TxnId::default(),
+        reads,
+        writes: writes.into_iter().map(Write::into).collect(),
+        min_commit: above,
+        schema,
+        global: Default::default(),
+    }
 }
 
 /// Commits rows of the catalog, on its primary.
@@ -807,8 +814,7 @@ pub(crate) async fn commit_catalog(
     above: Timestamp,
 ) -> Result<Timestamp> {
     let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
-    let request =
-        CommitRequest { id, reads, writes, min_commit: above, schema: SchemaUse::default(), global: Default::default() };
+    let request = CommitRequest { id, ..own_slice(writes, reads, above) };
     // Whoever writes goes on from what became of it: for as long as the term lasts, that is waited
     // for.
     let term = replica.serving_term();

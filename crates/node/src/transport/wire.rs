@@ -12,6 +12,7 @@
 
 use crate::local::room::Left;
 use bytes::Bytes;
+use meridian_base::escrow::Free;
 use meridian_base::record::SchemaGrant;
 use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
@@ -261,6 +262,12 @@ pub enum Request {
     /// Which formats may be written, and what each node's program understands, as the node asked
     /// knows it.
     Versions,
+    /// For a site's primary: which tokens of an escrow share are free. From `ClusterVersion::ESCROW`
+    /// on.
+    Share {
+        group: GroupId,
+        key: Key,
+    },
 }
 
 impl Request {
@@ -309,6 +316,7 @@ impl Request {
             | Request::AheadOf { .. }
             | Request::ForgetDrawn { .. }
             | Request::ReleaseKeys { .. }
+            | Request::Share { .. }
             | Request::WaitsOf(_) => true,
             Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_transaction,
             Request::Raft { .. }
@@ -414,6 +422,8 @@ pub enum Response {
     /// What a transaction that was in doubt has ended as.
     Ended(Said),
     Versions(ClusterVersions),
+    /// `None`: the site has no share of the row.
+    Share(Option<Free>),
 }
 
 /// What `meridian node status` says of versions.

@@ -18,7 +18,7 @@
 //!   whatever is certified or read after that is above it, here and, since the timestamp is below
 //!   the ceiling, under every successor.
 
-use super::{Engine, NotReady, Phase, Planned, Touch, Undrawn, schema_changed};
+use super::{Engine, NotReady, Phase, Planned, Touch, Uncovered, Undrawn, schema_changed};
 use crate::bugs::PlantedBug;
 use crate::state::GroupState;
 use crate::versions::Versions;
@@ -27,15 +27,15 @@ use meridian_base::limits::FRESH_MAX;
 use meridian_base::record::{Outcome, Reserved};
 use meridian_base::{
     Clock, ColumnMask, CommitRequest, Conflict, ConflictReason, Key, KeyRange, Ledger, ReadEntry, Standing, Target, Timestamp,
-    TxnId,
+    TxnId, Write,
 };
 
 /// The answer to [`Engine::prepare`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preparation {
     /// It passed and its reservations are held, at this timestamp: append the `Prepared` record to
-    /// the log before any later answer's record. It is a vote when [`Engine::applied`] has seen it.
-    Append { at: Timestamp },
+    /// the log before any later answer's record, with these writes. It is a vote when [`Engine::applied`] has seen it.
+    Append { at: Timestamp, writes: Vec<Write> },
     /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`.
     /// It holds nothing meanwhile, except for a reserving read, whose claim ends with a later
     /// answer or with [`Engine::give_up_claim`].
@@ -153,6 +153,14 @@ impl Engine {
             Some((key, _)) => reserved_by_other = reserved_by_other.or(Some(key)),
             None => {}
         }
+        let uncovered = match self.check_deltas(versions, request) {
+            Ok(()) => None,
+            Err(Uncovered::InFlight(at)) => return Preparation::Wait(self.waits.issue(WaitFor::Applied(at))),
+            Err(Uncovered::Short(key)) => Some(Conflict { key, reason: ConflictReason::Short }),
+        };
+        if let Some(conflict) = uncovered {
+            return Preparation::Refuse(Refused { conflict, stale: Vec::new() });
+        }
         if let Some(key) = reserved_by_other {
             let conflict = Conflict { key, reason: ConflictReason::ReservedByPrepared };
             return Preparation::Refuse(Refused { conflict, stale: Vec::new() });
@@ -169,12 +177,13 @@ impl Engine {
                 self.claims.remove(request.id);
                 let holds_nothing = is_reserving && self.bugs.has(PlantedBug::ReservingReadHoldsNothing);
                 let reads = if holds_nothing { Vec::new() } else { reserved(&request.reads) };
-                self.held.add(request.id, at, &reads, &request.writes);
+                let writes = self.shares.resolve(request.id, &request.writes, false);
+                self.held.add(request.id, at, &reads, &writes);
                 self.preparing.insert(at, request.id);
                 if turn == Turn::Early && !is_reserving {
                     self.early.insert(request.id);
                 }
-                Preparation::Append { at }
+                Preparation::Append { at, writes }
             }
             Err(Undrawn::Wait(ticket)) => Preparation::Wait(ticket),
             Err(Undrawn::RecheckGlobal) => Preparation::RecheckGlobal,

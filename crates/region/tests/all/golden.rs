@@ -395,7 +395,7 @@ impl Script {
         let (key, value) = what.split_once('=').expect("key=value");
         let value = (!value.is_empty()).then(|| Bytes::copy_from_slice(value.as_bytes()));
         let write = Write { key: Key::new(key.as_bytes()), value, columns: ColumnMask::ALL };
-        self.txns.get_mut(who).expect("`begin` comes first").request.writes.push(write);
+        self.txns.get_mut(who).expect("`begin` comes first").request.writes.push(write.into());
     }
     fn commit(&mut self, who: &str) {
         let Script { engine: Some(engine), state, store, clock, physical, txns, .. } = self else {
@@ -403,14 +403,15 @@ impl Script {
         };
         let request = &txns[who].request;
         match engine.certify(state, store, request, clock, *physical) {
-            Certified::Append { at } => {
-                self.pending.push(Committed { id: request.id, at, writes: request.writes.clone() });
+            Certified::Append { at, writes } => {
+                self.pending.push(Committed { id: request.id, at, writes });
                 self.say(format!("in flight at {}", show(at)));
             }
             Certified::Wait(ticket) => self.wait(who, ticket),
             Certified::Done(CommitOutcome::Committed(at)) => self.say(format!("committed at {}", show(at))),
             Certified::Done(CommitOutcome::Conflict(c)) => self.say(format!("conflict on {}: {}", name(&c.key), c.reason)),
             Certified::Done(CommitOutcome::Forgotten) => self.say("outcome unknown"),
+            Certified::Refuse(ticket) => self.wait(who, ticket),
             Certified::RecheckGlobal => self.say("GLOBAL reads are not known to hold"),
             Certified::NotReady(why) => self.not_ready(who, why),
         }
@@ -431,9 +432,9 @@ impl Script {
         };
         let request = &txns[who].request;
         match engine.prepare(state, store, request, turn, clock, *physical) {
-            Preparation::Append { at } => {
+            Preparation::Append { at, writes } => {
                 let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
-                let (reads, writes) = (request.reads.iter().map(reserved).collect(), request.writes.clone());
+                let reads = request.reads.iter().map(reserved).collect();
                 let prepared = Prepared { id: request.id, at, participants: vec![GroupId(2), GroupId(3)], reads, writes };
                 if !is_logged {
                     return self.say(format!("YES at {}, not in the log", show(at)));

@@ -1,5 +1,6 @@
 //! Tests of the region crate that need more than one module: one binary, one file per subject.
 
+mod escrow;
 mod formats;
 mod golden;
 mod golden_leases;

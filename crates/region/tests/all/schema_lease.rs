@@ -8,10 +8,11 @@
 //! * when messages arrive again, steps end and everybody can commit.
 
 use crate::rng::Rng;
+use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitRequest, DescriptorId, GroupId, Key, LogPosition, NodeId, SchemaUse, SchemaVersion, Target,
-    Timestamp, TxnId, Write,
+    Clock, ColumnMask, CommitRequest, DescriptorId, GroupId, Key, KeyRange, LogPosition, NodeId, SchemaUse, SchemaVersion,
+    Target, Timestamp, TxnId, Write,
 };
 use meridian_region::schema_lease::{Action, Delays, Granted, SchemaLeases};
 use meridian_region::{Certified, Engine, GroupState, PlantedBug, PlantedBugs, Versions};
@@ -31,6 +32,9 @@ impl Versions for NoVersions {
     }
     fn changed_after(&self, _: &Target, _: ColumnMask, _: Timestamp) -> Option<(Key, Timestamp)> {
         None
+    }
+    fn newest_values(&self, _: &KeyRange) -> Vec<(Key, Bytes)> {
+        Vec::new()
     }
     fn gc_threshold(&self) -> Timestamp {
         Timestamp::MIN
@@ -228,14 +232,14 @@ impl World {
         let request = CommitRequest {
             id,
             reads: vec![],
-            writes: vec![write],
+            writes: vec![write.into()],
             min_commit: Timestamp::MIN,
             schema: SchemaUse { version, descriptors: vec![TABLE], ..SchemaUse::default() },
             global: Default::default(),
         };
         let answer = primary.engine.certify(&primary.state, &NoVersions, &request, &primary.clock, physical);
-        let Certified::Append { at } = answer else { return Ok(false) };
-        primary.apply(Record::Batch(vec![Committed { id, at, writes: request.writes }]));
+        let Certified::Append { at, writes } = answer else { return Ok(false) };
+        primary.apply(Record::Batch(vec![Committed { id, at, writes }]));
         self.committed.push((version, at));
         if version < self.catalog.acknowledged {
             return Err(format!("{version:?} commits after {:?} was acknowledged", self.catalog.acknowledged));

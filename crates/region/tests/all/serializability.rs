@@ -184,7 +184,7 @@ impl World {
         }
         let min_commit = transaction.newest;
         let reads = transaction.entries.iter().map(|(entry, _)| entry.clone()).collect();
-        let writes = writes.into_values().collect();
+        let writes = writes.into_values().map(Write::into).collect();
         let request = CommitRequest { id, reads, writes, min_commit, schema: World::schema(), global: Default::default() };
         self.sent.insert(id, Sent { request, transaction, answer: None });
         self.send(id)
@@ -214,13 +214,14 @@ impl World {
         let physical = self.physical();
         let sent = self.sent.get_mut(&id).expect("a known transaction");
         let answer = match self.engine.certify(&self.state, &self.store, &sent.request, &self.clock, physical) {
-            Certified::Append { at } => {
+            Certified::Append { at, writes } => {
                 if let Some(CommitOutcome::Conflict(_)) = sent.answer {
                     return Err(format!("{id} was refused and is certified now"));
                 }
-                self.pending.push(Committed { id, at, writes: sent.request.writes.clone() });
+                self.pending.push(Committed { id, at, writes });
                 return Ok(());
             }
+            Certified::Refuse(_) => return Err(format!("{id} has no delta")),
             Certified::Wait(_) | Certified::RecheckGlobal | Certified::NotReady(_) => return Ok(()),
             Certified::Done(answer) => answer,
         };
@@ -403,6 +404,12 @@ fn planted_bugs_of_certification_are_found() {
         PlantedBug::WriterDoesNotWait,
         PlantedBug::GlobalReadsHoldToClosed,
         PlantedBug::CommitBelowSchemaStep,
+        PlantedBug::EscrowIgnoresInFlight,
+        PlantedBug::EscrowIgnoresPrepared,
+        PlantedBug::EscrowCreditEarly,
+        PlantedBug::EscrowFromApplied,
+        PlantedBug::EscrowFoldUndecided,
+        PlantedBug::EscrowRefusalNotLogged,
     ];
     for bug in PlantedBug::ALL.into_iter().filter(|bug| !of_other_tests.contains(bug)) {
         let found = (0..2_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());

@@ -12,8 +12,8 @@ use crate::serializability::{COLUMNS, KEYS, Row, Seen, encode, key, keys_of, loo
 use crate::store::Store;
 use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, Ledger, LogPosition, NodeId, ReadEntry, SchemaUse,
-    SchemaVersion, Standing, Target, Timestamp, TxnId, Write,
+    Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, Ledger, LogPosition, Mutation, NodeId, ReadEntry,
+    SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
     Certified, Deciding, Engine, GroupState, PlantedBug, PlantedBugs, Preparation, ReadGate, Round, Turn, WaitFor,
@@ -361,7 +361,7 @@ impl World {
         let participants: BTreeSet<usize> = txn.reads.iter().map(|r| r.group).chain(writes.keys().copied()).collect();
         let slice = |g: &usize| {
             let reads = txn.reads.iter().filter(|r| r.group == *g).map(|r| r.entry.clone()).collect();
-            let writes = writes.get(g).map(|w| w.values().cloned().collect()).unwrap_or_default();
+            let writes = writes.get(g).map(|w| w.values().cloned().map(Write::into).collect()).unwrap_or_default();
             (*g, CommitRequest { id, reads, writes, min_commit: txn.newest, schema: schema(), global: Default::default() })
         };
         let slices = participants.iter().map(slice).collect();
@@ -398,8 +398,8 @@ impl World {
             let group = &mut self.groups[*g];
             if is_single {
                 match group.engine.certify(&group.state, &group.store, request, &group.clock, physical[*g]) {
-                    Certified::Append { at } => {
-                        let txn = Committed { id, at, writes: request.writes.clone() };
+                    Certified::Append { at, writes } => {
+                        let txn = Committed { id, at, writes };
                         group.pending.push(Record::Batch(vec![txn]));
                     }
                     Certified::Done(CommitOutcome::Committed(at)) if sent.committed.is_some_and(|before| before != at) => {
@@ -415,7 +415,7 @@ impl World {
             }
             let turn = if id.hlc.0.is_multiple_of(2) { Turn::Early } else { Turn::Late };
             match group.engine.prepare(&group.state, &group.store, request, turn, &group.clock, physical[*g]) {
-                Preparation::Append { at } => {
+                Preparation::Append { at, writes } => {
                     group.voting.insert(id);
                     let reserved = |e: &ReadEntry| Reserved { target: e.target.clone(), columns: e.columns };
                     group.pending.push(Record::Prepared(Box::new(Prepared {
@@ -423,7 +423,7 @@ impl World {
                         at,
                         participants: sent.slices.keys().map(|g| GroupId(2 + *g as u32)).collect(),
                         reads: request.reads.iter().map(reserved).collect(),
-                        writes: request.writes.clone(),
+                        writes,
                     })));
                 }
                 Preparation::Refuse(_) => group.refuse(id),
@@ -669,7 +669,9 @@ impl World {
                 // Who writes a row replaces all of it.
                 let touched = slice.writes.iter().flat_map(|w| (0..COLUMNS).map(|c| (*g, w.key.clone(), c)));
                 self.judge_order(txn, touched.collect(), at, *id)?;
-                let wrote = |w: &Write| self.all[*g].get(&w.key, at).is_some_and(|v| v.at == at && v.value == w.value);
+                let wrote = |w: &Mutation| {
+                    self.all[*g].get(&w.key, at).is_some_and(|v| v.at == at && v.value.as_ref() == w.change.value())
+                };
                 if !slice.writes.iter().all(wrote) {
                     return Err(format!("{id} at {at} is not what {} has", self.groups[*g].id));
                 }
@@ -775,7 +777,7 @@ fn serving() -> (World, u64, impl Fn(u64, Option<Target>, Option<u8>) -> CommitR
         let id = TxnId { hlc: Timestamp(first + n), gateway: NodeId(7) };
         let entry = |target| ReadEntry { target, columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
         let write = |k| Write { key: key(k), value: Some(encode(&[id; COLUMNS as usize])), columns: ColumnMask::ALL };
-        let (reads, writes) = (read.map(entry).into_iter().collect(), written.map(write).into_iter().collect());
+        let (reads, writes) = (read.map(entry).into_iter().collect(), written.map(|k| write(k).into()).into_iter().collect());
         CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema: schema(), global: Default::default() }
     };
     (world, physical, request)

@@ -21,7 +21,7 @@ struct World {
     engine: Engine,
     clock: Clock,
     request: CommitRequest,
-    at: Option<Timestamp>,
+    at: Option<(Timestamp, Vec<Write>)>,
 }
 
 impl World {
@@ -30,9 +30,16 @@ impl World {
         let engine = Engine::start(NodeId(1), GroupId(2), &state, PlantedBugs::NONE);
         let clock = Clock::new(Duration::from_millis(250));
         let id = TxnId { hlc: clock.tick(NOW), gateway: NodeId(9) };
-        let writes = vec![Write { key: Key::new(b"k"), value: None, columns: ColumnMask::ALL }];
+        let write = Write { key: Key::new(b"k"), value: None, columns: ColumnMask::ALL };
         let schema = SchemaUse::default();
-        let request = CommitRequest { id, reads: vec![], writes, min_commit: Timestamp::MIN, schema, global: Default::default() };
+        let request = CommitRequest {
+            id,
+            reads: vec![],
+            writes: vec![write.into()],
+            min_commit: Timestamp::MIN,
+            schema,
+            global: Default::default(),
+        };
         let mut world = World { state, store: Store::default(), engine, clock, request, at: None };
         world.serve();
         world
@@ -51,7 +58,8 @@ impl World {
     }
     fn record(&self) -> Option<Record> {
         let id = self.request.id;
-        Some(Record::Batch(vec![Committed { id, at: self.at?, writes: self.request.writes.clone() }]))
+        let (at, writes) = self.at.clone()?;
+        Some(Record::Batch(vec![Committed { id, at, writes }]))
     }
     fn place(&self) -> &'static str {
         let id = self.request.id;
@@ -84,8 +92,8 @@ impl World {
             "Commit" => {
                 let answer = self.engine.certify(&self.state, &self.store, &self.request, &self.clock, NOW);
                 Some(match answer {
-                    Certified::Append { at } => {
-                        self.at = Some(at);
+                    Certified::Append { at, writes } => {
+                        self.at = Some((at, writes));
                         "certify, append at p"
                     }
                     Certified::Wait(_) => "wait for the first one",

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use meridian_base::record::Committed;
-use meridian_base::{ColumnMask, Key, Target, Timestamp};
+use meridian_base::{ColumnMask, Key, KeyRange, Target, Timestamp};
 use meridian_region::Versions;
 use std::collections::BTreeMap;
 
@@ -63,6 +63,10 @@ impl Versions for Store {
         // Any of them may be told, not only the first.
         let changed: Vec<_> = keys.filter_map(changes).collect();
         changed.get(changed.len() / 2).cloned()
+    }
+    fn newest_values(&self, range: &KeyRange) -> Vec<(Key, Bytes)> {
+        let inside = self.keys.range(range.start.clone()..range.end.clone());
+        inside.filter_map(|(k, versions)| Some((k.clone(), versions.last()?.value.clone()?))).collect()
     }
     fn gc_threshold(&self) -> Timestamp {
         self.gc_threshold

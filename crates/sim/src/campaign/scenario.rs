@@ -225,7 +225,13 @@ impl Scenario {
             | PlantedBug::NewestMaskOnly
             | PlantedBug::SkipRangeCheck
             | PlantedBug::SchemaReadOnce
-            | PlantedBug::CommitBelowSchemaStep => {}
+            | PlantedBug::CommitBelowSchemaStep
+            | PlantedBug::EscrowIgnoresInFlight
+            | PlantedBug::EscrowIgnoresPrepared
+            | PlantedBug::EscrowCreditEarly
+            | PlantedBug::EscrowFromApplied
+            | PlantedBug::EscrowFoldUndecided
+            | PlantedBug::EscrowRefusalNotLogged => {}
         }
     }
 

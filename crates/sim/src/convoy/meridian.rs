@@ -186,7 +186,7 @@ impl Cluster {
                 true => execution.entries.clone(),
                 false => request.rows_in(partition).map(|row| read_entry(row, until)).collect(),
             };
-            let writes = request.rows_in(partition).map(write).collect();
+            let writes = request.rows_in(partition).map(|row| write(row).into()).collect();
             let slice = CommitRequest {
                 id,
                 reads,

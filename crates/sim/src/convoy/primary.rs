@@ -7,8 +7,8 @@ use super::network::Micros;
 use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record, SchemaGrant};
 use meridian_base::{
-    BallotMessage, Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, LogPosition, NodeId, Peer, ReadEntry, Refusal,
-    SchemaUse, Target, Timestamp, TxnId, Write,
+    BallotMessage, Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, Peer, ReadEntry,
+    Refusal, SchemaUse, Target, Timestamp, TxnId, Write,
 };
 use meridian_node::PlantedBugs;
 use meridian_node::commit::{self, Action, Participant};
@@ -71,6 +71,9 @@ impl Versions for Store {
         }
         let mut changed = self.newest.iter().filter(|(key, at)| target.contains(key.as_bytes()) && **at > after);
         changed.next().map(|(key, at)| (key.clone(), *at))
+    }
+    fn newest_values(&self, _: &KeyRange) -> Vec<(Key, Bytes)> {
+        Vec::new()
     }
     fn gc_threshold(&self) -> Timestamp {
         Timestamp::MIN
@@ -257,7 +260,7 @@ impl Primary {
         }
         let commit = CommitRequest {
             id: self.draw_id(),
-            writes: execution.request.rows_in(self.partition).map(write).collect(),
+            writes: execution.request.rows_in(self.partition).map(|row| write(row).into()).collect(),
             reads: execution.entries,
             min_commit: Timestamp::MIN,
             schema: SchemaUse::default(),
@@ -269,9 +272,9 @@ impl Primary {
     fn commit(&mut self, number: u64, commit: CommitRequest, out: &mut Vec<Out>) {
         let Applied { state, store } = &self.applied;
         match self.engine.certify(state, store, &commit, &self.clock, self.now) {
-            Certified::Append { at } => {
+            Certified::Append { at, writes } => {
                 self.open.insert(commit.id, number);
-                self.batch.push(Committed { id: commit.id, at, writes: commit.writes });
+                self.batch.push(Committed { id: commit.id, at, writes });
             }
             Certified::Wait(ticket) | Certified::NotReady(NotReady::NeedLease(ticket)) => {
                 self.park(ticket, Work::Commit { number, commit });
@@ -280,7 +283,7 @@ impl Primary {
                 let commit = matches!(outcome, CommitOutcome::Committed(_));
                 out.push(Out::Answer { number, commit });
             }
-            Certified::RecheckGlobal | Certified::NotReady(NotReady::NotPrimary) => {
+            Certified::Refuse(_) | Certified::RecheckGlobal | Certified::NotReady(NotReady::NotPrimary) => {
                 out.push(Out::Answer { number, commit: false });
             }
         }
@@ -318,7 +321,7 @@ impl Primary {
         let Some(request) = self.participant.certifying(id).cloned() else { return };
         let Applied { state, store } = &self.applied;
         let answer = match self.engine.prepare(state, store, &request, Turn::Late, &self.clock, self.now) {
-            Preparation::Append { at } => Ok(at),
+            Preparation::Append { at, writes } => Ok((at, writes)),
             Preparation::Refuse(refused) => Err(Refusal { conflict: Some(refused.conflict), fresh: Vec::new() }),
             Preparation::Wait(ticket) | Preparation::NotReady(NotReady::NeedLease(ticket)) => {
                 return self.park(ticket, Work::Certify(id));

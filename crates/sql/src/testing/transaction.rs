@@ -4,7 +4,10 @@ use super::{MemEnvironment, Store};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Locking, OnLocked, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use bytes::Bytes;
-use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, Target, Timestamp, Write};
+use meridian_base::escrow::{Free, Late, Share};
+use meridian_base::{
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Target, Timestamp, TxnId, Write,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,6 +20,8 @@ pub struct MemTransaction {
     snapshot: Option<usize>,
     reads: Vec<(GroupId, Target, ColumnMask)>,
     writes: Vec<(GroupId, Write)>,
+    /// Deltas of escrow shares, each with the number of changes buffered before it.
+    added: Vec<(usize, GroupId, Key, i128)>,
     uses: BTreeSet<DescriptorId>,
     /// What it is called in the wait queues, and the entries that it has taken there.
     id: u64,
@@ -34,6 +39,7 @@ impl MemTransaction {
             snapshot: None,
             reads: Vec::new(),
             writes: Vec::new(),
+            added: Vec::new(),
             uses: BTreeSet::new(),
         }
     }
@@ -66,6 +72,9 @@ impl MemTransaction {
             self.entries.push((group, key.clone(), locking));
         }
         Ok(true)
+    }
+    fn buffered(&self) -> usize {
+        self.writes.len() + self.added.len()
     }
     fn leave(&self, entries: Vec<(GroupId, Key, Locking)>) {
         if entries.is_empty() {
@@ -101,7 +110,7 @@ impl MemTransaction {
         let env = self.env.clone();
         let mut store = env.inner.store.lock();
         self.certify(&store)?;
-        if self.writes.is_empty() {
+        if self.writes.is_empty() && self.added.is_empty() {
             return Ok(None);
         }
         self.check_schema(catalog)?;
@@ -112,6 +121,13 @@ impl MemTransaction {
                 Some(v) => store.rows.insert((group, w.key), v),
                 None => store.rows.remove(&(group, w.key)),
             };
+        }
+        for (_, group, key, delta) in std::mem::take(&mut self.added) {
+            let share = store.rows.get(&(group, key.clone())).and_then(|share| Share::decode(share));
+            let share = share.map(|share| share.plus(&Late::delta(share.incarnation, delta))).filter(Share::is_covered);
+            let Some(share) = share else { return Err(Error::retry("could not serialize access: too few tokens")) };
+            record.push((group, key.clone(), ColumnMask::ALL));
+            store.rows.insert((group, key), share.encode());
         }
         store.history.push(record);
         Ok(Some(Timestamp::from_micros(store.history.len() as u64)))
@@ -239,14 +255,38 @@ impl Transaction for MemTransaction {
         self.writes.push((group, write));
         Ok(())
     }
+    async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
+        let own = self.writes.iter().rev().find(|(g, w)| *g == group && w.key == *share).map(|(_, w)| w.value.clone());
+        let value = own.unwrap_or_else(|| self.env.inner.store.lock().rows.get(&(group, share.clone())).cloned());
+        let delta = self.added(group, share);
+        Ok(value.and_then(|value| Share::decode(&value)).map(|share| share.plus(&Late::delta(share.incarnation, delta)).free()))
+    }
+    fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
+        self.added.push((self.buffered(), group, share, delta));
+        Ok(())
+    }
+    fn added(&self, group: GroupId, share: &Key) -> i128 {
+        self.added.iter().filter(|(_, g, key, _)| *g == group && key == share).map(|(.., delta)| delta).sum()
+    }
+    fn hold(&mut self, _: GroupId, _: KeyRange) -> Result<()> {
+        Ok(())
+    }
+    fn incarnation(&self) -> TxnId {
+        TxnId { hlc: Timestamp(self.id), gateway: NodeId(1) }
+    }
     fn uses(&mut self, descriptors: &[DescriptorId]) {
         self.uses.extend(descriptors);
     }
     fn savepoint(&mut self) -> Savepoint {
-        Savepoint { writes: self.writes.len(), entries: self.entries.len() }
+        Savepoint { writes: self.buffered(), entries: self.entries.len() }
     }
     fn rollback_to(&mut self, to: Savepoint) {
-        self.writes.truncate(to.writes);
+        while self.buffered() > to.writes {
+            match self.added.last() {
+                Some((before, ..)) if before + 1 == self.buffered() => drop(self.added.pop()),
+                _ => drop(self.writes.pop()),
+            }
+        }
         let left = self.entries.split_off(to.entries.min(self.entries.len()));
         self.leave(left);
     }
@@ -282,7 +322,7 @@ impl Transaction for MemTransaction {
         (0, u32::from(touched.into_iter().any(is_far)))
     }
     fn has_writes(&self) -> bool {
-        !self.writes.is_empty()
+        !self.writes.is_empty() || !self.added.is_empty()
     }
 }
 

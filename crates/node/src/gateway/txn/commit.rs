@@ -20,8 +20,8 @@ use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::{
-    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, NodeId, ReadEntry, Result,
-    SchemaUse, Timestamp, TxnId, Write, limits,
+    CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, Mutation, NodeId, ReadEntry,
+    Result, SchemaUse, Timestamp, TxnId, limits,
 };
 use meridian_region::PlantedBug;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Txn {
         }
         let touched: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].takes_part()).collect();
         for part in touched.iter().map(|at| &self.parts[*at]).filter(|part| !part.writes.is_empty()) {
-            self.gateway.shared.check_room(part.group, part.writes.values().any(|w| w.value.is_some()))?;
+            self.gateway.shared.check_room(part.group, part.writes.values().any(|w| w.change.adds()))?;
         }
         // Nothing was sent yet; once something is, only the votes know.
         touched.iter().try_for_each(|at| self.gateway.shared.check_reach(self.parts[*at].group))?;
@@ -180,7 +180,10 @@ impl Txn {
         };
         CommitRequest {
             id,
-            reads: std::mem::take(&mut part.view.entries),
+            reads: match part.held.is_empty() {
+                true => std::mem::take(&mut part.view.entries),
+                false => part.reads(),
+            },
             writes: std::mem::take(&mut part.writes).into_values().collect(),
             min_commit: newest.max(self.options.schema_committed_at),
             schema: self.schema.clone(),
@@ -277,14 +280,15 @@ impl Txn {
     }
 
     /// What a session wrote at a distant group, it sees at once.
-    pub(super) fn learn_own(&self, group: GroupId, writes: &[Write], at: Timestamp) {
+    pub(super) fn learn_own(&self, group: GroupId, writes: &[Mutation], at: Timestamp) {
         // GLOBAL rows are at every replica when their commit is acknowledged.
         if self.gateway.shared.groups.is_primary_near(group) || self.gateway.shared.catalog.is_global(group) {
             return;
         }
-        for write in writes {
-            let newer = Newer { value: write.value.clone(), version: at, until: at };
-            self.gateway.overlay.learn(group, write.key.clone(), newer);
+        // What became of a share, its primary knows.
+        for write in writes.iter().filter_map(Mutation::resolved) {
+            let newer = Newer { value: write.value, version: at, until: at };
+            self.gateway.overlay.learn(group, write.key, newer);
         }
     }
 

@@ -13,6 +13,7 @@ mod ballot;
 mod commit;
 pub(crate) mod deadlock;
 mod each;
+mod escrow;
 mod global;
 pub(crate) mod overlay;
 mod part;
@@ -35,8 +36,10 @@ use crate::membership::shared::Shared;
 use crate::replica::errors::conflict_error;
 use crate::transport::wire::{Request, View};
 use bytes::Bytes;
+use meridian_base::escrow::{Free, Late, Share};
 use meridian_base::{
-    ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, NodeId, Result, SchemaUse, Timestamp, Write, limits,
+    Change, ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, KeyRange, Mutation, NodeId, Result, SchemaUse, Timestamp,
+    TxnId, Write, limits,
 };
 use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
@@ -69,7 +72,7 @@ pub struct Txn {
     /// In the order of first use; seldom more than three.
     parts: Vec<Part>,
     /// What each write replaced, and in which part, for savepoints.
-    undo: Vec<(usize, Key, Option<Write>)>,
+    undo: Vec<(usize, Key, Option<Mutation>)>,
     /// The entries in wait queues that it has taken, by part, in their order, for savepoints.
     entries: Vec<(usize, Key)>,
     bytes: usize,
@@ -232,6 +235,43 @@ impl Txn {
         }
     }
 
+    /// Notes a change; it is sent with the commit.
+    fn buffer(&mut self, group: GroupId, mut write: Mutation) -> Result<()> {
+        let at = self.part(group)?;
+        // What was read of the past is not certified.
+        if self.options.read_only || self.options.as_of.is_some() {
+            return Err(Error::sql("25006", "cannot write in a read-only transaction"));
+        }
+        self.gateway.shared.check_room(group, write.change.adds())?;
+        if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {
+            return Err(Error::sql("54000", "index row is too large").detail(format!(
+                "The key has {} bytes; the limit is {}.",
+                write.key.as_bytes().len(),
+                limits::KEY_BYTES_MAX
+            )));
+        }
+        self.bytes += write.bytes() + 32;
+        if self.bytes > limits::TXN_BYTES_MAX {
+            return Err(Error::sql("53200", "transaction too large")
+                .detail(format!("Its writes exceed {} MiB.", limits::TXN_BYTES_MAX >> 20))
+                .hint("Split the work into several transactions."));
+        }
+        let key = write.key.clone();
+        let before = match self.parts[at].writes.entry(key.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(write);
+                None
+            }
+            Entry::Occupied(mut place) => {
+                write.columns |= place.get().columns;
+                write.change = after(&place.get().change, write.change);
+                Some(place.insert(write))
+            }
+        };
+        self.undo.push((at, key, before));
+        Ok(())
+    }
+
     /// Leaves the queues of these keys, and goes on.
     fn leave_keys(&mut self, at: usize, keys: Vec<Key>) {
         if keys.is_empty() {
@@ -275,6 +315,18 @@ impl Txn {
     }
 }
 
+/// One change after another of the same key.
+fn after(first: &Change, then: Change) -> Change {
+    match (first, &then) {
+        (Change::Add(before), Change::Add(delta)) => Change::Add(before + delta),
+        (Change::Put(share), Change::Add(delta)) => match Share::decode(share) {
+            Some(share) => Change::Put(share.plus(&Late::delta(share.incarnation, *delta)).encode()),
+            None => then,
+        },
+        _ => then,
+    }
+}
+
 /// If all of this is lost, the entries end with the primary's term or with this gateway.
 async fn release(shared: Arc<Shared>, node: NodeId, group: GroupId, owner: Owner) {
     for attempt in 0..RELEASE_ATTEMPTS {
@@ -299,8 +351,8 @@ impl Transaction for Txn {
             return Ok(value);
         }
         let part = &mut self.parts[at];
-        if let Some(own) = part.writes.get(key) {
-            return Ok(own.value.clone());
+        if let Some(own) = part.own(key) {
+            return Ok(own);
         }
         if locking == Locking::None
             && let Some(value) = part.take_prefetched(key, columns)
@@ -336,7 +388,7 @@ impl Transaction for Txn {
         }
         let unknown: Vec<Key> = match self.parts[at].writes.is_empty() {
             true => keys.to_vec(),
-            false => keys.iter().filter(|k| !self.parts[at].writes.contains_key(*k)).cloned().collect(),
+            false => keys.iter().filter(|k| self.parts[at].own(k).is_none()).cloned().collect(),
         };
         let fetched = if unknown.is_empty() { Vec::new() } else { self.values_of(at, unknown, columns, locking).await? };
         let part = &self.parts[at];
@@ -346,8 +398,8 @@ impl Transaction for Txn {
         let mut fetched = fetched.into_iter();
         Ok(keys
             .iter()
-            .map(|k| match part.writes.get(k) {
-                Some(own) => own.value.clone(),
+            .map(|k| match part.own(k) {
+                Some(own) => own,
                 None => fetched.next().flatten(),
             })
             .collect())
@@ -431,39 +483,31 @@ impl Transaction for Txn {
         }
     }
 
-    fn write(&mut self, group: GroupId, mut write: Write) -> Result<()> {
+    fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
+        self.buffer(group, write.into())
+    }
+
+    async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
+        self.free_tokens(group, share).await
+    }
+
+    fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
+        self.buffer(group, Mutation { key: share, change: Change::Add(delta), columns: ColumnMask::ALL })
+    }
+
+    fn added(&self, group: GroupId, share: &Key) -> i128 {
+        let part = self.parts.iter().find(|p| p.group == group);
+        part.map_or(0, |part| part.added(share))
+    }
+
+    fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()> {
         let at = self.part(group)?;
-        // What was read of the past is not certified.
-        if self.options.read_only || self.options.as_of.is_some() {
-            return Err(Error::sql("25006", "cannot write in a read-only transaction"));
-        }
-        self.gateway.shared.check_room(group, write.value.is_some())?;
-        if write.key.as_bytes().len() > limits::KEY_BYTES_MAX {
-            return Err(Error::sql("54000", "index row is too large").detail(format!(
-                "The key has {} bytes; the limit is {}.",
-                write.key.as_bytes().len(),
-                limits::KEY_BYTES_MAX
-            )));
-        }
-        self.bytes += write.key.as_bytes().len() + write.value.as_ref().map_or(0, Bytes::len) + 32;
-        if self.bytes > limits::TXN_BYTES_MAX {
-            return Err(Error::sql("53200", "transaction too large")
-                .detail(format!("Its writes exceed {} MiB.", limits::TXN_BYTES_MAX >> 20))
-                .hint("Split the work into several transactions."));
-        }
-        let key = write.key.clone();
-        let before = match self.parts[at].writes.entry(key.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(write);
-                None
-            }
-            Entry::Occupied(mut place) => {
-                write.columns |= place.get().columns;
-                Some(place.insert(write))
-            }
-        };
-        self.undo.push((at, key, before));
+        self.parts[at].held.push(range);
         Ok(())
+    }
+
+    fn incarnation(&self) -> TxnId {
+        TxnId { hlc: self.began, gateway: self.gateway.shared.me() }
     }
 
     fn uses(&mut self, descriptors: &[DescriptorId]) {

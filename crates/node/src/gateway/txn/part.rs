@@ -2,7 +2,7 @@
 
 use crate::transport::wire::View;
 use bytes::Bytes;
-use meridian_base::{ColumnMask, GroupId, Key, KeyRange, NodeId, ReadEntry, Target, Timestamp, Write};
+use meridian_base::{Change, ColumnMask, GroupId, Key, KeyRange, Mutation, NodeId, ReadEntry, Target, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A transaction's slice of one group.
@@ -14,7 +14,9 @@ pub(super) struct Part {
     pub view: View,
     /// Where it reads at replicas that are not the primary.
     pub replica_snapshot: Option<Timestamp>,
-    pub writes: BTreeMap<Key, Write>,
+    pub writes: BTreeMap<Key, Mutation>,
+    /// Read, and kept as they are, when the commit is certified: of escrow shares that are set.
+    pub held: Vec<KeyRange>,
     /// The primaries whose queues were asked for entries. They are given up there, whoever leads
     /// the group by then.
     pub queued_at: BTreeSet<NodeId>,
@@ -33,6 +35,7 @@ impl Part {
             view,
             replica_snapshot: None,
             writes: BTreeMap::new(),
+            held: Vec::new(),
             queued_at: BTreeSet::new(),
             entries: BTreeSet::new(),
             prefetched: BTreeMap::new(),
@@ -43,6 +46,16 @@ impl Part {
     /// Remembers what was read, so that it is certified.
     pub fn record(&mut self, target: Target, columns: ColumnMask, until: Timestamp) {
         self.view.entries.push(ReadEntry { target, columns: columns | ColumnMask::EXISTENCE, until });
+    }
+
+    /// What certification tests.
+    pub fn reads(&self) -> Vec<ReadEntry> {
+        let held = self.held.iter().map(|range| ReadEntry {
+            target: Target::Range(range.clone()),
+            columns: ColumnMask::ALL,
+            until: ReadEntry::AT_PREPARE,
+        });
+        self.view.entries.iter().cloned().chain(held).collect()
     }
 
     pub fn has_queued(&self) -> bool {
@@ -71,13 +84,37 @@ impl Part {
         Some(value)
     }
 
+    /// What a read of the key gives by the transaction's own write, if there is one and it says so:
+    /// a delta does not.
+    pub fn own(&self, key: &Key) -> Option<Option<Bytes>> {
+        known(&self.writes.get(key)?.change)
+    }
+
+    /// What the transaction's own deltas add to a share.
+    pub fn added(&self, share: &Key) -> i128 {
+        match self.writes.get(share).map(|w| &w.change) {
+            Some(Change::Add(delta)) => *delta,
+            _ => 0,
+        }
+    }
+
     /// A page with the transaction's own writes in it.
     pub fn overlay(&self, rows: Vec<(Key, Bytes)>, covered: &KeyRange, reverse: bool) -> Vec<(Key, Bytes)> {
         if covered.is_empty() || self.writes.is_empty() {
             return rows;
         }
-        let own: Vec<_> = self.writes.range(covered.start.clone()..covered.end.clone()).collect();
-        merged(rows, own.into_iter().map(|(k, w)| (k.clone(), w.value.clone())), reverse)
+        let own = self.writes.range(covered.start.clone()..covered.end.clone());
+        let own: Vec<_> = own.filter_map(|(k, w)| Some((k.clone(), known(&w.change)?))).collect();
+        merged(rows, own.into_iter(), reverse)
+    }
+}
+
+/// What the key holds after the change; `None`: that depends on what it held.
+fn known(change: &Change) -> Option<Option<Bytes>> {
+    match change {
+        Change::Delete => Some(None),
+        Change::Put(value) => Some(Some(value.clone())),
+        Change::Add(_) => None,
     }
 }
 
@@ -154,7 +191,8 @@ mod tests {
         ) {
             let mut part = part();
             part.writes = own.iter().map(|(k, v)| {
-                (key(*k), Write { key: key(*k), value: v.map(|v| Bytes::from(vec![v])), columns: ColumnMask::ALL })
+                let change = v.map_or(Change::Delete, |v| Change::Put(Bytes::from(vec![v])));
+                (key(*k), Mutation { key: key(*k), change, columns: ColumnMask::ALL })
             }).collect();
             let mut expected = stored.clone();
             for (k, v) in &own {

@@ -32,7 +32,7 @@ impl Txn {
             group: part.group,
             request: CommitRequest {
                 id: TxnId::default(),
-                reads: part.view.entries.clone(),
+                reads: part.reads(),
                 writes: part.writes.values().cloned().collect(),
                 min_commit: self.newest.max(self.options.schema_committed_at),
                 schema: SchemaUse { is_certified_by_catalog: true, ..SchemaUse::default() },

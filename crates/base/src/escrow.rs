@@ -1,0 +1,338 @@
+//! Shares of escrow columns: a number that several regions change at once, each its own part
+//! (design: escrow; Samya, §3).
+//!
+//! A *site* is a group that holds a share of a row's number. Its share is ordinary keys with
+//! ordinary versions, under `P`: the column's own index id and the row's primary key.
+//!
+//! | key | value | written by |
+//! | --- | --- | --- |
+//! | `P 00` | [`Share`] | transactions of one group: deltas, folds, inserted and set values |
+//! | `P 01 txn` | [`Late`] | transactions over several groups |
+//!
+//! The number at a time is the sum of the contributions of all sites (E1): that of the [`Share`]
+//! and those of the late keys that it does not contain yet ([`Sum`]). What a site may take from the
+//! number, and add to it, are its *free tokens*, down and up. A delta moves a token from one pool
+//! to the other by arithmetic, so no delta makes or loses one (E2), and while no site has fewer
+//! than none (E3) the number stays within its bounds.
+
+use crate::id::{NodeId, TxnId};
+use crate::key::{Key, KeyRange};
+use crate::time::Timestamp;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Set in the id of an index that holds shares.
+const INDEX: u32 = 1 << 31;
+const SHARE_TAG: u8 = 0;
+const LATE_TAG: u8 = 1;
+const ROUND_TAG: u8 = 2;
+const TXN_BYTES: usize = 12;
+/// The first byte of a value says what it is; a change of the format gets a new one.
+const SHARE_FORMAT: u8 = 1;
+const LATE_FORMAT: u8 = 2;
+const SHARE_BYTES: usize = 1 + 2 * TXN_BYTES + 3 * 16;
+const LATE_BYTES: usize = 1 + TXN_BYTES + 3 * 16;
+
+/// The id of an escrow column's index, from a number that no other index has.
+pub const fn index_id(number: u32) -> u32 {
+    number | INDEX
+}
+
+/// Whether a key belongs to a share: its index is one of [`index_id`]'s.
+pub fn is_key(key: &[u8]) -> bool {
+    key.first().is_some_and(|first| first & 0x80 != 0)
+}
+
+/// The key of a row's share, from `P`.
+pub fn share_key(row: &[u8]) -> Key {
+    tagged(row, SHARE_TAG)
+}
+
+/// Everything that a site has of a row's number (E9 reads it), from the key of its share.
+pub fn range(share: &Key) -> KeyRange {
+    KeyRange::new(share.clone(), tagged(row_of(share), ROUND_TAG))
+}
+
+/// The same for all rows whose shares lie between two of them, both included.
+pub fn ranges(first: &Key, last: &Key) -> KeyRange {
+    KeyRange::new(first.clone(), tagged(row_of(last), ROUND_TAG))
+}
+
+/// The key of what a transaction over several groups adds to a share.
+pub fn late_key(share: &Key, id: TxnId) -> Key {
+    let row = row_of(share);
+    let mut key = Vec::with_capacity(row.len() + 1 + TXN_BYTES);
+    key.extend_from_slice(row);
+    key.push(LATE_TAG);
+    put_txn(&mut key, id);
+    Key::new(&key)
+}
+
+fn tagged(row: &[u8], tag: u8) -> Key {
+    let mut key = Vec::with_capacity(row.len() + 1);
+    key.extend_from_slice(row);
+    key.push(tag);
+    Key::new(&key)
+}
+
+fn row_of(share: &Key) -> &[u8] {
+    share.as_bytes().split_last().map_or(&[], |(_, row)| row)
+}
+
+/// What a site has of a row's number (design: escrow, «The idea that keeps it small»).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Who inserted the row or set the number: shares and late keys of another one count nothing
+    /// together.
+    pub incarnation: TxnId,
+    /// Late keys of transactions at or below it are in `contribution` and the grants already.
+    pub floor: TxnId,
+    /// The site's part of the number. 128 bits: a region that only adds and one that only takes
+    /// drift apart.
+    pub contribution: i128,
+    /// How far below zero the contribution may go.
+    pub down: i128,
+    /// How far up the contribution may go.
+    pub up: i128,
+}
+
+impl Share {
+    /// The share of the site where a row is inserted, or its number set: all tokens are there.
+    pub fn begin(incarnation: TxnId, value: i128, bounds: Bounds) -> Share {
+        Share { contribution: value, down: -bounds.lo, up: bounds.hi, ..Share::empty(incarnation) }
+    }
+    /// The share of any other site.
+    pub fn empty(incarnation: TxnId) -> Share {
+        Share { incarnation, floor: TxnId::default(), contribution: 0, down: 0, up: 0 }
+    }
+    /// E3: neither pool is overdrawn.
+    pub fn is_covered(&self) -> bool {
+        let Free { down, up } = self.free();
+        down >= 0 && up >= 0
+    }
+    /// Its free tokens.
+    pub fn free(&self) -> Free {
+        Free { down: self.down + self.contribution, up: self.up - self.contribution }
+    }
+    /// The share with a late key in it, whose transaction is not noted.
+    pub fn plus(self, late: &Late) -> Share {
+        Share { contribution: self.contribution + late.contribution, down: self.down + late.down, up: self.up + late.up, ..self }
+    }
+
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(SHARE_BYTES);
+        out.push(SHARE_FORMAT);
+        put_txn(&mut out, self.incarnation);
+        put_txn(&mut out, self.floor);
+        put_numbers(&mut out, [self.contribution, self.down, self.up]);
+        out.into()
+    }
+    /// `None`: it is none.
+    pub fn decode(bytes: &[u8]) -> Option<Share> {
+        let (format, mut rest) = bytes.split_first().filter(|(_, rest)| rest.len() + 1 == SHARE_BYTES)?;
+        if *format != SHARE_FORMAT {
+            return None;
+        }
+        let (incarnation, floor) = (take_txn(&mut rest)?, take_txn(&mut rest)?);
+        let [contribution, down, up] = take_numbers(rest)?;
+        Some(Share { incarnation, floor, contribution, down, up })
+    }
+}
+
+/// What a transaction over several groups adds to a site's share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    pub incarnation: TxnId,
+    pub contribution: i128,
+    pub down: i128,
+    pub up: i128,
+}
+
+impl Late {
+    /// A delta: it moves no grant.
+    pub fn delta(incarnation: TxnId, delta: i128) -> Late {
+        Late { incarnation, contribution: delta, down: 0, up: 0 }
+    }
+    /// What it takes of the two pools of free tokens, down and up; negative numbers are credits.
+    pub fn takes(&self) -> (i128, i128) {
+        (-(self.down + self.contribution), -(self.up - self.contribution))
+    }
+
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(LATE_BYTES);
+        out.push(LATE_FORMAT);
+        put_txn(&mut out, self.incarnation);
+        put_numbers(&mut out, [self.contribution, self.down, self.up]);
+        out.into()
+    }
+    /// `None`: it is none.
+    pub fn decode(bytes: &[u8]) -> Option<Late> {
+        let (format, mut rest) = bytes.split_first().filter(|(_, rest)| rest.len() + 1 == LATE_BYTES)?;
+        if *format != LATE_FORMAT {
+            return None;
+        }
+        let incarnation = take_txn(&mut rest)?;
+        let [contribution, down, up] = take_numbers(rest)?;
+        Some(Late { incarnation, contribution, down, up })
+    }
+    /// A key with its value as one of a share's, with the share's key and the transaction; `None`
+    /// if it is another kind of key.
+    pub fn of(key: &Key, value: &[u8]) -> Option<(Key, TxnId, Late)> {
+        let late = Late::decode(value).filter(|_| is_key(key.as_bytes()))?;
+        let (row, mut txn) = key.as_bytes().split_at_checked(key.as_bytes().len().checked_sub(TXN_BYTES + 1)?)?;
+        let (tag, rest) = txn.split_first()?;
+        txn = rest;
+        (*tag == LATE_TAG).then_some(())?;
+        Some((share_key(row), take_txn(&mut txn)?, late))
+    }
+}
+
+/// Between what a number stays, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub lo: i128,
+    pub hi: i128,
+}
+
+impl Bounds {
+    pub fn contain(&self, value: i128) -> bool {
+        self.lo <= value && value <= self.hi
+    }
+}
+
+/// Free tokens of a share: how far its number may go from here, by deltas of this site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Free {
+    pub down: i128,
+    pub up: i128,
+}
+
+impl Free {
+    pub fn cover(&self, delta: i128) -> bool {
+        -delta <= self.down && delta <= self.up
+    }
+}
+
+/// Adds up what sites have of one row, from the versions that a reader sees in each site's
+/// [`range`] (E1, E9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// `None`: no site has a share, so there is no row.
+    pub value: Option<i128>,
+}
+
+impl Sum {
+    /// One site's keys and values, in their order.
+    pub fn add_site<'a>(&mut self, versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) {
+        let mut share: Option<Share> = None;
+        let mut sum = 0;
+        for (key, value) in versions {
+            if let Some(found) = Share::decode(value) {
+                share = Some(found);
+                sum += found.contribution;
+            } else if let (Some(share), Some((_, id, late))) = (&share, Late::of(key, value))
+                && late.incarnation == share.incarnation
+                && id > share.floor
+            {
+                sum += late.contribution;
+            }
+        }
+        if share.is_some() {
+            self.value = Some(self.value.unwrap_or(0) + sum);
+        }
+    }
+}
+
+fn put_txn(out: &mut Vec<u8>, id: TxnId) {
+    out.extend_from_slice(&id.hlc.0.to_be_bytes());
+    out.extend_from_slice(&id.gateway.0.to_be_bytes());
+}
+
+fn take_txn(from: &mut &[u8]) -> Option<TxnId> {
+    let (hlc, rest) = from.split_first_chunk::<8>()?;
+    let (gateway, rest) = rest.split_first_chunk::<4>()?;
+    *from = rest;
+    Some(TxnId { hlc: Timestamp(u64::from_be_bytes(*hlc)), gateway: NodeId(u32::from_be_bytes(*gateway)) })
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: [i128; 3]) {
+    numbers.iter().for_each(|n| out.extend_from_slice(&n.to_be_bytes()));
+}
+
+fn take_numbers(from: &[u8]) -> Option<[i128; 3]> {
+    let (chunks, rest) = from.as_chunks::<16>();
+    let [a, b, c] = chunks else { return None };
+    rest.is_empty().then(|| [a, b, c].map(|n| i128::from_be_bytes(*n)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn txn(n: u64) -> TxnId {
+        TxnId { hlc: Timestamp(n), gateway: NodeId(n as u32) }
+    }
+    fn row() -> Vec<u8> {
+        let mut row = Vec::new();
+        crate::key::encode::index(&mut row, index_id(7));
+        crate::key::encode::i64(&mut row, 5);
+        row
+    }
+
+    #[test]
+    fn values_are_read_back_and_nothing_else_is() {
+        let share = Share { floor: txn(3), ..Share::begin(txn(1), -5, Bounds { lo: i64::MIN.into(), hi: i64::MAX.into() }) };
+        assert_eq!(Share::decode(&share.encode()), Some(share));
+        assert_eq!(share.encode().len(), 73);
+        let late = Late { incarnation: txn(1), contribution: -7, down: 2, up: i128::MAX };
+        assert_eq!(Late::decode(&late.encode()), Some(late));
+        for bytes in [&share.encode()[..72], &late.encode()[..60], &[], &[1; 74]] {
+            assert_eq!((Share::decode(bytes), Late::decode(bytes)), (None, None), "{bytes:?}");
+        }
+        assert_eq!((Share::decode(&late.encode()), Late::decode(&share.encode())), (None, None));
+    }
+
+    #[test]
+    fn late_keys_lie_in_the_range_of_their_share_and_name_it() {
+        let share = share_key(&row());
+        assert!(is_key(share.as_bytes()) && !is_key(&7u32.to_be_bytes()));
+        let late = Late::delta(txn(1), 9);
+        for id in [txn(0), txn(8), TxnId { hlc: Timestamp(u64::MAX), gateway: NodeId(u32::MAX) }] {
+            let key = late_key(&share, id);
+            assert!(range(&share).contains(key.as_bytes()) && range(&share).contains(share.as_bytes()));
+            assert_eq!(Late::of(&key, &late.encode()), Some((share.clone(), id, late)));
+        }
+        assert_eq!(Late::of(&share, &late.encode()), None);
+        assert_eq!(Late::of(&Key::new(&[0x80]), &late.encode()), None);
+        assert!(!range(&share).contains(tagged(&row(), ROUND_TAG).as_bytes()));
+    }
+
+    /// Of two incarnations only the share's counts, and of its late keys those above its floor
+    /// (counterexample 97).
+    #[test]
+    fn a_sum_has_each_late_key_once() {
+        let share = share_key(&row());
+        let site = |floor, lates: &[(u64, u64, i128)]| {
+            let value = Share { floor: txn(floor), ..Share::begin(txn(1), 10, Bounds { lo: 0, hi: 100 }) };
+            let lates = lates.iter().map(|(id, of, n)| (late_key(&share, txn(*id)), Late::delta(txn(*of), *n).encode()));
+            std::iter::once((share.clone(), value.encode())).chain(lates).collect::<Vec<_>>()
+        };
+        let mut sum = Sum::default();
+        let mut add = |versions: Vec<(Key, Bytes)>| sum.add_site(versions.iter().map(|(k, v)| (k, &v[..])));
+        add(site(4, &[(3, 1, 1), (4, 1, 2), (5, 1, 4), (6, 2, 8)]));
+        add(Vec::new());
+        // A site without a share has no part.
+        add(vec![(late_key(&share, txn(9)), Late::delta(txn(1), 16).encode())]);
+        assert_eq!(sum.value, Some(14));
+        assert_eq!(Sum::default().value, None);
+    }
+
+    #[test]
+    fn deltas_move_tokens_and_make_none() {
+        let share = Share::begin(txn(1), 3, Bounds { lo: 0, hi: 5 });
+        let after = |d| share.plus(&Late::delta(txn(1), d));
+        assert!(after(2).is_covered() && after(-3).is_covered() && !after(3).is_covered() && !after(-4).is_covered());
+        assert_eq!(Late::delta(txn(1), 2).takes(), (-2, 2));
+        assert_eq!(Late { incarnation: txn(1), contribution: 0, down: -1, up: 4 }.takes(), (1, -4));
+    }
+}

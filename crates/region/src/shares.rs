@@ -1,0 +1,282 @@
+//! What a primary knows of escrow shares (design: escrow, E4 to E7, folds; Samya, §3): what each
+//! one holds, and what transactions that are not applied yet take of it.
+//!
+//! A delta is blind. The primary makes of it, in the one order in which it certifies and logs,
+//! either the whole next version of the share ([`Change::Add`] in a transaction of this group), or
+//! a late key of the transaction's own (in one over several groups, whose timestamp comes later).
+//! It passes if the *free tokens* cover it: what is applied, less whatever is on its way and takes.
+//! What is on its way and gives counts when it is applied (counterexamples 84 to 86).
+//!
+//! Only shares in use are held. What is not held is read from the store, once nothing in flight
+//! writes it; so forgetting one is always right.
+
+use crate::bugs::{PlantedBug, PlantedBugs};
+use crate::versions::Versions;
+use meridian_base::escrow::{self, Free, Late, Share};
+use meridian_base::limits::SHARES_HELD_MAX;
+use meridian_base::record::{Committed, Prepared};
+use meridian_base::{Change, ColumnMask, Key, Mutation, Timestamp, TxnId, Write};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// See the module's essay.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shares {
+    bugs: PlantedBugs,
+    held: BTreeMap<Key, Held>,
+    /// What transactions that are in flight or prepared add.
+    pending: BTreeMap<TxnId, Vec<(Key, Late)>>,
+    /// What these take of each share.
+    taken: BTreeMap<Key, Taken>,
+    /// Held shares with many late keys.
+    ripe: BTreeSet<Key>,
+}
+
+/// A share with so many late keys is to be folded.
+const FOLD_FROM: usize = 8;
+
+/// One share.
+#[derive(Clone, Debug)]
+struct Held {
+    applied: Share,
+    /// The same with what is certified after it.
+    newest: Share,
+    /// Applied late keys. Some may be of another incarnation.
+    late: BTreeMap<TxnId, Late>,
+}
+
+/// Tokens, of the two pools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    by: u32,
+    down: i128,
+    up: i128,
+}
+
+impl Held {
+    /// The late keys that are not in the share yet, as one.
+    fn late(&self) -> Late {
+        let counts =
+            self.late.iter().filter(|(id, late)| **id > self.applied.floor && late.incarnation == self.applied.incarnation);
+        counts.fold(Late::delta(self.applied.incarnation, 0), |sum, (_, late)| Late {
+            contribution: sum.contribution + late.contribution,
+            down: sum.down + late.down,
+            up: sum.up + late.up,
+            ..sum
+        })
+    }
+
+    /// Free tokens of what is applied.
+    fn free(&self) -> Free {
+        self.applied.plus(&self.late()).free()
+    }
+}
+
+impl Shares {
+    /// With what the log has prepared (E6: a new primary takes pending effects from there).
+    pub fn new<'a>(prepared: impl Iterator<Item = &'a Prepared>, bugs: PlantedBugs) -> Shares {
+        let mut shares = Shares { bugs, ..Shares::default() };
+        if bugs.has(PlantedBug::EscrowIgnoresPrepared) {
+            return shares;
+        }
+        for prepared in prepared {
+            for write in &prepared.writes {
+                if let Some((share, id, late)) = write.value.as_ref().and_then(|value| Late::of(&write.key, value)) {
+                    shares.take(id, share, late);
+                }
+            }
+        }
+        shares
+    }
+
+    /// Whether a share is held. What is not, is read by [`Shares::load`] when nothing in flight
+    /// writes it.
+    pub fn is_held(&self, share: &Key) -> bool {
+        self.held.contains_key(share)
+    }
+
+    /// Reads a share from the store, if there is one.
+    pub fn load<V: Versions>(&mut self, versions: &V, share: &Key) {
+        if self.held.len() >= SHARES_HELD_MAX {
+            self.held.clear();
+            self.ripe.clear();
+        }
+        let mut found: Option<Share> = None;
+        let mut late = BTreeMap::new();
+        for (key, value) in versions.newest_values(&escrow::range(share)) {
+            match Late::of(&key, &value) {
+                Some((_, id, one)) => {
+                    late.insert(id, one);
+                }
+                None => found = Share::decode(&value),
+            }
+        }
+        if let Some(applied) = found {
+            if late.len() >= FOLD_FROM {
+                self.ripe.insert(share.clone());
+            }
+            self.held.insert(share.clone(), Held { applied, newest: applied, late });
+        }
+    }
+
+    /// The share is written in another way than by a delta, or may be.
+    pub fn forget(&mut self, share: &Key) {
+        self.held.remove(share);
+        self.ripe.remove(share);
+    }
+
+    /// Whether there is a share (E7), held, that covers a delta of the transaction (E6). If not, that
+    /// may change.
+    pub fn covers(&self, id: TxnId, share: &Key, delta: i128) -> bool {
+        // At or below the floor a late key of it would count nowhere (counterexample 96).
+        self.held.get(share).is_some_and(|held| id > held.newest.floor) && self.free(share).is_some_and(|free| free.cover(delta))
+    }
+
+    /// The tokens of a held share that nobody takes yet; `None`: it is not held.
+    pub fn free(&self, share: &Key) -> Option<Free> {
+        let Free { mut down, mut up } = self.held.get(share)?.free();
+        if let Some(taken) = self.taken.get(share).filter(|_| !self.bugs.has(PlantedBug::EscrowIgnoresInFlight)) {
+            (down, up) = (down - taken.down, up - taken.up);
+        }
+        if self.bugs.has(PlantedBug::EscrowCreditEarly) {
+            let pending = self.pending.values().flatten().filter(|(key, _)| key == share);
+            (down, up) = pending.fold((down, up), |(down, up), (_, late)| {
+                let (d, u) = late.takes();
+                (down - d.min(0), up - u.min(0))
+            });
+        }
+        Some(Free { down, up })
+    }
+
+    /// What the log is to hold of a transaction whose deltas have passed [`Shares::covers`] and that
+    /// gets its timestamp now. `is_alone`: it is one of this group only.
+    pub fn resolve(&mut self, id: TxnId, mutations: &[Mutation], is_alone: bool) -> Vec<Write> {
+        mutations.iter().filter_map(|mutation| self.resolve_one(id, mutation, is_alone)).collect()
+    }
+
+    fn resolve_one(&mut self, id: TxnId, mutation: &Mutation, is_alone: bool) -> Option<Write> {
+        let Change::Add(delta) = mutation.change else {
+            if escrow::is_key(mutation.key.as_bytes()) {
+                self.forget(&mutation.key);
+            }
+            return mutation.resolved();
+        };
+        let share = &mutation.key;
+        let held = self.held.get_mut(share).expect("a delta that has passed has a share");
+        if delta == 0 {
+            return None;
+        }
+        let late = Late::delta(held.newest.incarnation, delta);
+        let write = match is_alone {
+            true => {
+                let before = if self.bugs.has(PlantedBug::EscrowFromApplied) { held.applied } else { held.newest };
+                held.newest = before.plus(&late);
+                Write { key: share.clone(), value: Some(held.newest.encode()), columns: mutation.columns }
+            }
+            false => {
+                let key = escrow::late_key(share, id);
+                Write { key, value: Some(late.encode()), columns: ColumnMask::ALL }
+            }
+        };
+        self.take(id, share.clone(), late);
+        Some(write)
+    }
+
+    fn take(&mut self, id: TxnId, share: Key, late: Late) {
+        let (down, up) = late.takes();
+        let taken = self.taken.entry(share.clone()).or_default();
+        *taken = Taken { by: taken.by + 1, down: taken.down + down.max(0), up: taken.up + up.max(0) };
+        self.pending.entry(id).or_default().push((share, late));
+    }
+
+    /// The transaction is on its way no more: what it adds to each share.
+    fn release(&mut self, id: TxnId) -> Vec<(Key, Late)> {
+        let added = self.pending.remove(&id).unwrap_or_default();
+        for (share, late) in &added {
+            let (down, up) = late.takes();
+            let taken = self.taken.get_mut(share).expect("what is pending is taken");
+            *taken = Taken { by: taken.by - 1, down: taken.down - down.max(0), up: taken.up - up.max(0) };
+            if taken.by == 0 {
+                self.taken.remove(share);
+            }
+        }
+        added
+    }
+
+    /// A transaction of this group is applied.
+    pub fn applied(&mut self, txn: &Committed) {
+        for write in txn.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())) {
+            let Some(held) = self.held.get_mut(&write.key) else { continue };
+            match write.value.as_ref().and_then(|value| Share::decode(value)) {
+                Some(share) => {
+                    held.applied = share;
+                    held.late.retain(|id, _| *id > share.floor);
+                }
+                None => self.forget(&write.key),
+            }
+        }
+        self.release(txn.id);
+    }
+
+    /// A prepared transaction has ended, at a timestamp or not at all; it had these keys.
+    pub fn decided<'a>(&mut self, id: TxnId, is_committed: bool, keys: impl Iterator<Item = &'a Key>) {
+        for (share, late) in self.release(id) {
+            if let Some(held) = self.held.get_mut(&share).filter(|_| is_committed) {
+                held.late.insert(id, late);
+                if held.late.len() >= FOLD_FROM {
+                    self.ripe.insert(share);
+                }
+            }
+        }
+        if is_committed {
+            keys.for_each(|key| self.forget(key));
+        }
+    }
+
+    // --- folds
+
+    /// The shares that are to be folded.
+    pub fn to_fold(&self) -> Vec<Key> {
+        self.ripe.iter().cloned().collect()
+    }
+
+    /// Adds late keys to the share and deletes them: those at or below `watermark`, below which no
+    /// transaction begins any more, and below every one that is prepared here (counterexample 96).
+    /// `None`: there are none, or the share is not held.
+    pub fn fold(&mut self, share: &Key, watermark: Timestamp) -> Option<Vec<Write>> {
+        let ends = |(id, on): (&TxnId, &Vec<(Key, Late)>)| on.iter().any(|(key, _)| key == share).then_some(*id);
+        let undecided = match self.bugs.has(PlantedBug::EscrowFoldUndecided) {
+            true => None,
+            false => self.pending.iter().find_map(ends),
+        };
+        let held = self.held.get_mut(share)?;
+        let is_over = |id: &TxnId| id.hlc <= watermark && undecided.is_none_or(|first| *id < first);
+        let folded: Vec<TxnId> = held.late.keys().copied().filter(is_over).collect();
+        let floor = folded.last().copied().filter(|floor| *floor > held.newest.floor)?;
+        for id in &folded {
+            let late = &held.late[id];
+            if *id > held.newest.floor && late.incarnation == held.newest.incarnation {
+                held.newest = held.newest.plus(late);
+            }
+        }
+        held.newest.floor = floor;
+        self.ripe.remove(share);
+        let new = Write { key: share.clone(), value: Some(held.newest.encode()), columns: ColumnMask::ALL };
+        let gone = folded.iter().map(|id| Write { key: escrow::late_key(share, *id), value: None, columns: ColumnMask::ALL });
+        Some(std::iter::once(new).chain(gone).collect())
+    }
+
+    /// What holds between two events of a term.
+    pub fn invariant(&self) {
+        let mut taken: BTreeMap<Key, Taken> = BTreeMap::new();
+        for (share, late) in self.pending.values().flatten() {
+            let (down, up) = late.takes();
+            let sum = taken.entry(share.clone()).or_default();
+            *sum = Taken { by: sum.by + 1, down: sum.down + down.max(0), up: sum.up + up.max(0) };
+        }
+        assert_eq!(taken, self.taken, "what is taken is what is pending");
+        for (share, held) in &self.held {
+            let (free, taken) = (held.free(), self.taken.get(share).copied().unwrap_or_default());
+            assert!(free.down >= taken.down && free.up >= taken.up, "E3: {share:?} has {held:?}, of which {taken:?} is taken");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Escrow shares of one site under random histories: deltas of this group and of several, numbers
+//! that are set, rows deleted and inserted, exact reads, folds, lost appends and new terms.
+//!
+//! Checked at every moment of the past: the number that a reader adds up there is that of the
+//! changes committed by then, whatever the order in which they came; it is within its bounds
+//! (E1 to E3); and no delta that was refused commits later.
+
+use crate::rng::Rng;
+use crate::store::Store;
+use meridian_base::escrow::{self, Bounds, Share, Sum};
+use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
+use meridian_base::{
+    Change, Clock, ColumnMask, CommitOutcome, CommitRequest, ConflictReason, GroupId, Key, LogPosition, Mutation, NodeId,
+    ReadEntry, SchemaUse, Target, Timestamp, TxnId,
+};
+use meridian_region::{Certified, Deciding, Engine, GroupState, PlantedBug, PlantedBugs, Preparation, Turn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const BOUNDS: Bounds = Bounds { lo: 0, hi: 6 };
+const ROWS: u64 = 2;
+
+type Checked = Result<(), String>;
+
+/// What a transaction does to a row's number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Effect {
+    Add(i128),
+    Set(i128),
+    Delete,
+    Read,
+}
+
+#[derive(Clone, Debug)]
+struct Sent {
+    request: CommitRequest,
+    row: u64,
+    effect: Effect,
+    was_refused: bool,
+}
+
+struct World {
+    rng: Rng,
+    bugs: PlantedBugs,
+    term: u64,
+    micros: u64,
+    clock: Clock,
+    state: GroupState,
+    engine: Engine,
+    store: Store,
+    /// Certified, not appended.
+    pending: Vec<Record>,
+    /// Appended, not applied: a crash loses a part.
+    appended: Vec<Payload>,
+    sent: BTreeMap<TxnId, Sent>,
+    /// What is in the log, with its timestamp.
+    history: Vec<(Timestamp, TxnId)>,
+    /// Rows' numbers as exact reads were told, by their own timestamps.
+    told: Vec<(Timestamp, u64, Option<i128>)>,
+    /// Votes of transactions over several groups, and those of the other group.
+    votes: BTreeMap<TxnId, Timestamp>,
+    passed: BTreeMap<&'static str, u64>,
+}
+
+fn key(row: u64) -> Key {
+    let mut bytes = Vec::new();
+    meridian_base::key::encode::index(&mut bytes, escrow::index_id(3));
+    meridian_base::key::encode::i64(&mut bytes, row as i64);
+    escrow::share_key(&bytes)
+}
+
+impl World {
+    fn new(seed: u64, bugs: PlantedBugs) -> World {
+        let state = GroupState::new(bugs);
+        let engine = Engine::start(NodeId(1), GroupId(2), &state, bugs);
+        let mut world = World {
+            rng: Rng::new(seed),
+            bugs,
+            term: 1,
+            micros: 1_000_000,
+            clock: Clock::new(Duration::from_millis(250)),
+            state,
+            engine,
+            store: Store::default(),
+            pending: Vec::new(),
+            appended: Vec::new(),
+            sent: BTreeMap::new(),
+            history: Vec::new(),
+            told: Vec::new(),
+            votes: BTreeMap::new(),
+            passed: BTreeMap::new(),
+        };
+        world.lease();
+        for row in 0..ROWS {
+            world.begin(row, Effect::Set(3));
+        }
+        world
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.passed.entry(what).or_default() += 1;
+    }
+
+    fn lease(&mut self) {
+        self.micros += self.engine.start_wait(self.micros).as_micros() as u64;
+        let lease = self.engine.renew_lease(&self.state, &self.clock, self.micros);
+        let grant = SchemaGrant { bound: Timestamp::MAX, seq: 1, ..SchemaGrant::default() };
+        let records = lease.map(Record::Lease).into_iter().chain([Record::Schema(grant)]).collect();
+        self.append(records);
+        self.apply_all();
+    }
+
+    /// Hands everything certified to the log.
+    fn append(&mut self, mut records: Vec<Record>) {
+        self.engine.appended(Timestamp::MAX.prev().min(self.engine.used()));
+        records.append(&mut self.pending);
+        let closed = self.engine.closed_target(&self.state, &self.clock, self.micros);
+        let watermark = self.engine.watermark(&self.state, &self.clock, self.micros);
+        self.appended.push(Payload { closed, watermark, records });
+    }
+
+    fn apply(&mut self) {
+        if self.appended.is_empty() {
+            return;
+        }
+        let payload = self.appended.remove(0);
+        for record in &payload.records {
+            match record {
+                Record::Batch(txns) => {
+                    for txn in txns {
+                        self.store.apply(txn);
+                        self.history.push((txn.at, txn.id));
+                    }
+                }
+                Record::Outcome(outcome) => {
+                    if let Some(txn) = self.state.effect(outcome) {
+                        self.store.apply(&txn);
+                        self.history.push((txn.at, txn.id));
+                    }
+                }
+                _ => {}
+            }
+            let index = self.state.applied().index + 1;
+            let one = Payload { records: vec![record.clone()], ..Payload::default() };
+            self.state.apply(LogPosition { index, term: self.term }, &one);
+        }
+        let index = self.state.applied().index + 1;
+        let rest = Payload { records: Vec::new(), ..payload.clone() };
+        self.state.apply(LogPosition { index, term: self.term }, &rest);
+        self.engine.applied(&self.state, &payload, &mut Vec::new());
+        self.engine.invariant_engine(&self.state);
+    }
+    fn apply_all(&mut self) {
+        while !self.appended.is_empty() {
+            self.apply();
+        }
+    }
+
+    fn new_id(&mut self) -> TxnId {
+        TxnId { hlc: self.clock.tick(self.micros), gateway: NodeId(9) }
+    }
+
+    fn begin(&mut self, row: u64, effect: Effect) -> TxnId {
+        let id = self.new_id();
+        let range = Target::Range(escrow::range(&key(row)));
+        let exact = ReadEntry { target: range, columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
+        let (reads, change) = match effect {
+            Effect::Add(delta) => (vec![], Some(Change::Add(delta))),
+            Effect::Set(value) => (vec![exact], Some(Change::Put(Share::begin(id, value, BOUNDS).encode()))),
+            Effect::Delete => (vec![exact], Some(Change::Delete)),
+            Effect::Read => (vec![exact], None),
+        };
+        let writes = change.map(|change| Mutation { key: key(row), change, columns: ColumnMask::ALL }).into_iter().collect();
+        let schema = SchemaUse { version: self.state.grant().version, ..SchemaUse::default() };
+        let request = CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema, global: Default::default() };
+        self.sent.insert(id, Sent { request, row, effect, was_refused: false });
+        id
+    }
+
+    /// Sends a transaction of this group, perhaps again.
+    fn certify(&mut self, id: TxnId) -> Checked {
+        let sent = self.sent[&id].clone();
+        match self.engine.certify(&self.state, &self.store, &sent.request, &self.clock, self.micros) {
+            Certified::Append { at, writes } => {
+                if sent.was_refused {
+                    return Err(format!("{id} was refused, and is certified now"));
+                }
+                self.pending.push(Record::Batch(vec![Committed { id, at, writes }]));
+                self.count("certified");
+            }
+            Certified::Refuse(_) => self.pending.push(Record::Refused(id)),
+            Certified::Done(CommitOutcome::Conflict(c)) => {
+                self.count(if c.reason == ConflictReason::Short { "short" } else { "conflict" });
+                self.sent.get_mut(&id).expect("sent").was_refused = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prepares a transaction of which this group has one part.
+    fn prepare(&mut self, id: TxnId) {
+        let request = self.sent[&id].request.clone();
+        let answer = self.engine.prepare(&self.state, &self.store, &request, Turn::Late, &self.clock, self.micros);
+        match answer {
+            Preparation::Append { at, writes } => {
+                let reads = request.reads.iter().map(|e| Reserved { target: e.target.clone(), columns: e.columns }).collect();
+                let participants = vec![GroupId(2), GroupId(3)];
+                self.pending.push(Record::Prepared(Box::new(Prepared { id, at, participants, reads, writes })));
+                self.votes.insert(id, at);
+                self.count("prepared");
+            }
+            Preparation::Refuse(_) => {
+                self.engine.give_up_claim(id, &mut Vec::new());
+                self.pending.push(Record::Refused(id));
+            }
+            _ => self.engine.give_up_claim(id, &mut Vec::new()),
+        }
+    }
+
+    /// The other group has voted, in time or late, and the outcome comes here.
+    fn decide(&mut self) {
+        let prepared: Vec<TxnId> = self.state.prepared().map(|p| p.id).collect();
+        if prepared.is_empty() {
+            return;
+        }
+        let id = prepared[self.rng.below(prepared.len() as u64) as usize];
+        let vote = self.state.prepared().find(|p| p.id == id).expect("prepared").at;
+        let now = self.clock.now(self.micros);
+        let later = Timestamp(vote.0 + self.rng.below(now.0.saturating_sub(vote.0).max(1)));
+        let at = (!self.rng.one_in(4)).then_some(later);
+        if let Deciding::Log(outcome) = self.engine.decide(&self.state, id, at, &self.clock, self.micros) {
+            if let (Some(at), Effect::Read) = (at, self.sent[&id].effect) {
+                // What it is told is read at its own vote, and holds until its timestamp.
+                let row = self.sent[&id].row;
+                self.told.push((at, row, self.sum(row, vote)));
+            }
+            self.pending.push(Record::Outcome(Outcome { id: outcome.id, at: outcome.at }));
+            self.count(if at.is_some() { "committed" } else { "aborted" });
+        }
+    }
+
+    fn fold(&mut self, row: u64) {
+        let id = self.new_id();
+        if let Some((at, writes)) = self.engine.fold(&self.state, id, &key(row), &self.clock, self.micros) {
+            self.pending.push(Record::Batch(vec![Committed { id, at, writes }]));
+            self.count("folded");
+        }
+    }
+
+    /// The primary is lost, with some of what it has appended.
+    fn crash(&mut self) {
+        self.pending.clear();
+        let kept = self.rng.below(self.appended.len() as u64 + 1) as usize;
+        self.appended.truncate(kept);
+        self.apply_all();
+        self.term += 1;
+        self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.bugs);
+        self.lease();
+        self.count("terms");
+    }
+
+    /// What a reader adds up.
+    fn sum(&self, row: u64, at: Timestamp) -> Option<i128> {
+        let range = escrow::range(&key(row));
+        let keys = self.store.keys().filter(|k| range.contains(k.as_bytes()));
+        let seen: Vec<_> = keys.filter_map(|k| Some((k, self.store.get(k, at)?.value.clone()?))).collect();
+        let mut sum = Sum::default();
+        sum.add_site(seen.iter().map(|(k, v)| (*k, &v[..])));
+        sum.value
+    }
+
+    /// Every moment of the past.
+    fn check(&self) -> Checked {
+        let mut history = self.history.clone();
+        history.sort();
+        let mut values: BTreeMap<u64, Option<i128>> = BTreeMap::new();
+        let mut told = self.told.clone();
+        told.sort();
+        let mut told = told.into_iter().peekable();
+        let mut counted = BTreeSet::new();
+        for (at, id) in history {
+            while let Some((when, row, value)) = told.next_if(|(when, ..)| *when < at) {
+                let is = values.get(&row).copied().flatten();
+                if is != value {
+                    return Err(format!("row {row} is {is:?} at {when}, and a reader was told {value:?}"));
+                }
+            }
+            if !counted.insert(id) {
+                return Err(format!("{id} commits twice"));
+            }
+            let Some(sent) = self.sent.get(&id) else { continue };
+            let value = values.entry(sent.row).or_default();
+            *value = match (sent.effect, *value) {
+                (Effect::Add(_), None) => return Err(format!("{id} changes row {}, which is not there", sent.row)),
+                (Effect::Add(delta), Some(value)) => Some(value + delta),
+                (Effect::Set(value), _) => Some(value),
+                (Effect::Delete, _) => None,
+                (Effect::Read, value) => value,
+            };
+            if value.is_some_and(|value| !BOUNDS.contain(value)) {
+                return Err(format!("row {} is {value:?} at {at}", sent.row));
+            }
+            for (row, value) in &values {
+                let seen = self.sum(*row, at);
+                if seen != *value {
+                    return Err(format!("row {row} is {value:?} at {at}, and a reader adds up {seen:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Checked {
+        self.micros += self.rng.below(400);
+        if self.rng.one_in(60) {
+            // Ids of long ago are below the watermark.
+            self.micros += 31_000_000;
+        }
+        if self.rng.one_in(100) {
+            let micros = self.micros;
+            self.micros = micros + 1;
+            self.apply_all();
+            let _ = self
+                .engine
+                .renew_lease(&self.state, &self.clock, self.micros)
+                .map(|lease| self.append(vec![Record::Lease(lease)]));
+            self.apply_all();
+        }
+        let row = self.rng.below(ROWS);
+        match self.rng.below(16) {
+            0..4 => {
+                let delta = [-3, -2, -1, 1, 2, 3][self.rng.below(6) as usize];
+                let id = self.begin(row, Effect::Add(delta));
+                self.certify(id)?;
+            }
+            4..7 => {
+                let delta = [-3, -2, -1, 1, 2, 3][self.rng.below(6) as usize];
+                let id = self.begin(row, Effect::Add(delta));
+                self.prepare(id);
+            }
+            7 => {
+                let value = self.rng.below(7) as i128;
+                let effect = [Effect::Set(value), Effect::Read, Effect::Delete, Effect::Set(value)][self.rng.below(4) as usize];
+                let id = self.begin(row, effect);
+                match effect != Effect::Read && self.rng.one_in(2) {
+                    true => self.certify(id)?,
+                    false => self.prepare(id),
+                }
+            }
+            8 => {
+                // A copy of an old message.
+                let ids: Vec<TxnId> = self.sent.keys().rev().take(12).copied().collect();
+                let id = ids[self.rng.below(ids.len() as u64) as usize];
+                if !self.votes.contains_key(&id)
+                    && self.state.prepared().all(|p| p.id != id)
+                    && self.sent[&id].effect != Effect::Read
+                {
+                    self.certify(id)?;
+                }
+            }
+            9..11 => self.decide(),
+            11 => self.fold(row),
+            12 => self.append(Vec::new()),
+            13 | 14 => self.apply(),
+            _ if self.rng.one_in(8) => self.crash(),
+            _ => self.append(Vec::new()),
+        }
+        if self.bugs == PlantedBugs::NONE {
+            self.engine.invariant_engine(&self.state);
+        }
+        Ok(())
+    }
+}
+
+fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
+    let mut world = World::new(seed, bugs);
+    for _ in 0..400 {
+        world.step()?;
+    }
+    world.append(Vec::new());
+    world.apply_all();
+    world.check().map(|()| world)
+}
+
+#[test]
+fn the_number_is_that_of_the_changes_committed_at_every_moment() {
+    let mut passed: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for seed in 0..600 {
+        let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        world.passed.iter().for_each(|(what, n)| *passed.entry(what).or_default() += n);
+    }
+    for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms"] {
+        assert!(passed.get(what).is_some_and(|n| *n >= 300), "{what} hardly happens: {passed:?}");
+    }
+}
+
+#[test]
+fn each_rule_that_is_left_out_is_missed() {
+    let bugs = [
+        PlantedBug::EscrowIgnoresInFlight,
+        PlantedBug::EscrowIgnoresPrepared,
+        PlantedBug::EscrowCreditEarly,
+        PlantedBug::EscrowFromApplied,
+        PlantedBug::EscrowFoldUndecided,
+        PlantedBug::EscrowRefusalNotLogged,
+    ];
+    for bug in bugs {
+        let found = (0..400).find_map(|seed| {
+            let run = std::panic::catch_unwind(|| run(seed, PlantedBugs::only(bug)).err());
+            run.unwrap_or(Some("a panic".into())).map(|e| (seed, e))
+        });
+        let (seed, e) = found.unwrap_or_else(|| panic!("{} is not missed", bug.name()));
+        println!("{}: seed {seed}: {e}", bug.name());
+    }
+}

@@ -38,6 +38,11 @@ pub const fn index_id(number: u32) -> u32 {
     number | INDEX
 }
 
+/// The reverse of [`index_id`]; other indexes have their ids as numbers.
+pub const fn index_number(id: u32) -> u32 {
+    id & !INDEX
+}
+
 /// Whether a key belongs to a share: its index is one of [`index_id`]'s.
 pub fn is_key(key: &[u8]) -> bool {
     key.first().is_some_and(|first| first & 0x80 != 0)

@@ -7,6 +7,7 @@ use crate::traffic::Traffic;
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::bank::{self, Bank, BankConfig};
+use meridian_workload::escrow::{self, Escrow, EscrowConfig};
 use meridian_workload::foreign::{self, Foreign, ForeignConfig};
 use meridian_workload::inserts::{self, Inserts, InsertsConfig};
 use meridian_workload::localities::{self, Localities, LocalitiesConfig};
@@ -145,6 +146,7 @@ fn wait(text: &str) -> std::result::Result<f64, String> {
 /// A workload and the database it works in.
 fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
     Ok(match args.workload.as_str() {
+        "escrow" => (Arc::new(Escrow::new(EscrowConfig::default())), escrow::DATABASE),
         "movr" => (Arc::new(Movr::new(MovrConfig::default())), movr::DATABASE),
         "bank" => (Arc::new(Bank::new(BankConfig::default())), bank::DATABASE),
         "queue" => (Arc::new(Queue::new(QueueConfig::default())), queue::DATABASE),
@@ -156,7 +158,7 @@ fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
         "ycsb" => (Arc::new(Ycsb::new(args.ycsb.config())), ycsb::DATABASE),
         "tpcc" => (Arc::new(Tpcc::new(args.tpcc.config())), tpcc::DATABASE),
         other => {
-            let names = "movr, bank, queue, inserts, foreign, localities, multi-region, social, tpcc or ycsb";
+            let names = "escrow, movr, bank, queue, inserts, foreign, localities, multi-region, social, tpcc or ycsb";
             return Err(Error::sql("22023", format!("there is no workload {other}")).hint(names));
         }
     })

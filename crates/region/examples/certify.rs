@@ -12,8 +12,8 @@ use bytes::Bytes;
 use meridian_base::limits::CONFLICT_INDEX_ENTRIES_MAX;
 use meridian_base::record::{Committed, Lease, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
-    Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, Mutation, NodeId, ReadEntry, SchemaUse, Target, Timestamp,
-    TxnId, Write,
+    Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, Mutation, NodeId, ReadEntry, SchemaUse, Target,
+    Timestamp, TxnId, Write,
 };
 use meridian_region::{Certified, Engine, GroupState, PlantedBugs, Preparation, Turn, Versions};
 use std::time::Duration;

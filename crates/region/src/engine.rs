@@ -408,6 +408,10 @@ impl Engine {
         physical_micros: u64,
     ) -> Option<(Timestamp, Vec<Write>)> {
         self.ready(clock.now(physical_micros)).ok()?;
+        let folded = self.shares.foldable(share, state.watermark());
+        if folded.is_empty() {
+            return None;
+        }
         let range = [Mutation { key: share.clone(), change: Change::Delete, columns: ColumnMask::ALL }];
         if self.disturbed(&range).is_some() {
             return None;
@@ -422,7 +426,7 @@ impl Engine {
             global: GlobalReads::default(),
         };
         let at = self.draw(state, &request, clock, physical_micros).ok()?;
-        let writes = self.shares.fold(share, state.watermark())?;
+        let writes = self.shares.fold(share, &folded);
         self.fly(id, at, &writes);
         Some((at, writes))
     }

@@ -33,6 +33,7 @@ pub(crate) struct Shares {
 
 /// A share with so many late keys is to be folded.
 const FOLD_FROM: usize = 8;
+const FOLDS_AT_ONCE: usize = 32;
 
 /// One share.
 #[derive(Clone, Debug)]
@@ -234,35 +235,41 @@ impl Shares {
 
     // --- folds
 
-    /// The shares that are to be folded.
+    /// Some of the shares that are to be folded.
     pub fn to_fold(&self) -> Vec<Key> {
-        self.ripe.iter().cloned().collect()
+        self.ripe.iter().take(FOLDS_AT_ONCE).cloned().collect()
     }
 
-    /// Adds late keys to the share and deletes them: those at or below `watermark`, below which no
-    /// transaction begins any more, and below every one that is prepared here (counterexample 96).
-    /// `None`: there are none, or the share is not held.
-    pub fn fold(&mut self, share: &Key, watermark: Timestamp) -> Option<Vec<Write>> {
-        let ends = |(id, on): (&TxnId, &Vec<(Key, Late)>)| on.iter().any(|(key, _)| key == share).then_some(*id);
+    /// The late keys of a held share that may be folded: those at or below `watermark`, below which
+    /// no transaction begins any more, and below every one that is prepared here (counterexample
+    /// 96).
+    pub fn foldable(&self, share: &Key, watermark: Timestamp) -> Vec<TxnId> {
+        let Some(held) = self.held.get(share) else { return Vec::new() };
+        let touches = |(id, on): (&TxnId, &Vec<(Key, Late)>)| on.iter().any(|(key, _)| key == share).then_some(*id);
         let undecided = match self.bugs.has(PlantedBug::EscrowFoldUndecided) {
             true => None,
-            false => self.pending.iter().find_map(ends),
+            false => self.pending.iter().find_map(touches),
         };
-        let held = self.held.get_mut(share)?;
         let is_over = |id: &TxnId| id.hlc <= watermark && undecided.is_none_or(|first| *id < first);
-        let folded: Vec<TxnId> = held.late.keys().copied().filter(is_over).collect();
-        let floor = folded.last().copied().filter(|floor| *floor > held.newest.floor)?;
-        for id in &folded {
+        let over: Vec<TxnId> = held.late.keys().copied().filter(is_over).collect();
+        // What a fold in flight has.
+        if over.last().is_none_or(|last| *last <= held.newest.floor) { Vec::new() } else { over }
+    }
+
+    /// Adds late keys to the share and deletes them: those of [`Shares::foldable`].
+    pub fn fold(&mut self, share: &Key, folded: &[TxnId]) -> Vec<Write> {
+        let held = self.held.get_mut(share).expect("what is folded is held");
+        for id in folded {
             let late = &held.late[id];
             if *id > held.newest.floor && late.incarnation == held.newest.incarnation {
                 held.newest = held.newest.plus(late);
             }
         }
-        held.newest.floor = floor;
+        held.newest.floor = held.newest.floor.max(folded.last().copied().unwrap_or_default());
         self.ripe.remove(share);
         let new = Write { key: share.clone(), value: Some(held.newest.encode()), columns: ColumnMask::ALL };
         let gone = folded.iter().map(|id| Write { key: escrow::late_key(share, *id), value: None, columns: ColumnMask::ALL });
-        Some(std::iter::once(new).chain(gone).collect())
+        std::iter::once(new).chain(gone).collect()
     }
 
     /// What holds between two events of a term.

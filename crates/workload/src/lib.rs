@@ -17,6 +17,7 @@
 //! * [`registers`]: reads, writes and compare-and-set per key, for the linearizability checker.
 //! * [`inserts`]: names that everybody wants: one winner each.
 //! * [`queue`]: a queue with a head and a tail: every item is taken once, in order.
+//! * [`escrow`]: counters that all regions change at once, within bounds, each delta counted once.
 //! * [`schema_steps`]: schema changes under load: they hold for everything that begins after them.
 //! * [`social`]: a social network whose users follow, post, and read timelines, some over regions.
 //! * [`tpcc`]: TPC-C, its warehouses homed in each region, with the standard's consistency
@@ -28,6 +29,7 @@
 
 pub mod bank;
 pub mod client;
+pub mod escrow;
 pub mod foreign;
 pub mod histogram;
 pub mod history;

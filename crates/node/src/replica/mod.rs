@@ -34,10 +34,10 @@ pub(crate) use versions::StoreVersions;
 
 use crate::catalog::ApplyHook;
 use crate::replica::common::Common;
-use crate::replica::term::{FastPath, Term};
+use crate::replica::term::{FastPath, Pending, Term};
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
-use meridian_base::record::{Payload, Record};
+use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, envelope, invariants, limits};
 use meridian_commit::Participant;
 use meridian_raft as raft;
@@ -309,10 +309,22 @@ impl Replica {
         term.queues.expire(Timestamp::from_micros(physical), &mut ended);
         term.wake(woken);
         term.end_waits(ended);
+        self.fold(core);
         self.tick_participant(core);
         self.pump(core);
         if self.looks_at_invariants() {
             core.invariant_term();
+        }
+    }
+
+    /// Adds what transactions over several groups have left beside escrow shares to them.
+    fn fold(&self, core: &mut Core) {
+        let Core { state, term: Some(term), .. } = core else { return };
+        for share in term.engine.to_fold() {
+            let id = TxnId { hlc: self.common.clock.tick(self.physical()), gateway: self.node };
+            if let Some((at, writes)) = term.engine.fold(state, id, &share, &self.clock, self.physical()) {
+                term.pending.push(Pending::Committed(Committed { id, at, writes }));
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use meridian_node::PlantedBug;
 use meridian_node::commit::PlantedBug as BallotBug;
 use meridian_workload::Workload;
 use meridian_workload::bank::{Bank, BankConfig};
+use meridian_workload::escrow::{Escrow, EscrowConfig};
 use meridian_workload::foreign::{Foreign, ForeignConfig};
 use meridian_workload::inserts::{Inserts, InsertsConfig};
 use meridian_workload::list_append::{ListAppend, ListAppendConfig};
@@ -34,11 +35,12 @@ pub enum WorkloadKind {
     Movr,
     MultiRegion,
     Tpcc,
+    Escrow,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [WorkloadKind; 11] = [
+    pub const ALL: [WorkloadKind; 12] = [
         WorkloadKind::Bank,
         WorkloadKind::ListAppend,
         WorkloadKind::Registers,
@@ -50,6 +52,7 @@ impl WorkloadKind {
         WorkloadKind::Movr,
         WorkloadKind::MultiRegion,
         WorkloadKind::Tpcc,
+        WorkloadKind::Escrow,
     ];
 
     /// As on a command line.
@@ -66,6 +69,7 @@ impl WorkloadKind {
             WorkloadKind::Movr => "movr",
             WorkloadKind::MultiRegion => "multi-region",
             WorkloadKind::Tpcc => "tpcc",
+            WorkloadKind::Escrow => "escrow",
         }
     }
     /// The reverse of [`WorkloadKind::name`].
@@ -73,7 +77,8 @@ impl WorkloadKind {
         WorkloadKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The two that show most are drawn most.
+    /// The two that show most are drawn most. What came later takes the place of some
+    /// ([`Scenario::is_about_shares`]), so that the other seeds stay what they were.
     pub(super) fn draw(rng: &mut SmallRng) -> WorkloadKind {
         match rng.random_range(0..22) {
             0..=3 => WorkloadKind::Bank,
@@ -147,6 +152,15 @@ impl WorkloadKind {
                 think_time,
                 ..MultiRegionConfig::default()
             })),
+            WorkloadKind::Escrow => Arc::new(Escrow::new(EscrowConfig {
+                rows: rng.random_range(1..4),
+                limit: [8, 40, 1_000][rng.random_range(0..3)],
+                read_share: [0.02, 0.2][rng.random_range(0..2)],
+                journal_share: several_regions_share,
+                wild_share: [0.0, 0.25][rng.random_range(0..2)],
+                think_time,
+                ..EscrowConfig::default()
+            })),
             // As small as it gets, and with more of what goes to other regions than the standard
             // has.
             WorkloadKind::Tpcc => Arc::new(Tpcc::new(TpccConfig {
@@ -175,6 +189,22 @@ impl Bug {
             Bug::Group(bug) => bug.name(),
             Bug::Ballot(bug) => bug.name(),
         }
+    }
+    /// The workload that it shows in, if it does in one only.
+    pub(super) fn workload(self) -> Option<WorkloadKind> {
+        use PlantedBug as P;
+        let is_of_shares = matches!(
+            self,
+            Bug::Group(
+                P::EscrowIgnoresInFlight
+                    | P::EscrowIgnoresPrepared
+                    | P::EscrowCreditEarly
+                    | P::EscrowFromApplied
+                    | P::EscrowFoldUndecided
+                    | P::EscrowRefusalNotLogged
+            )
+        );
+        is_of_shares.then_some(WorkloadKind::Escrow)
     }
     /// The reverse of [`Bug::name`].
     pub fn from_name(name: &str) -> Option<Bug> {

@@ -77,7 +77,8 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         Some((regions, zones)) => Topology::new(regions, zones, rng.random_range(0.0..2.0)),
         None => Topology::draw(&mut rng),
     };
-    let kind = options.workload.unwrap_or_else(|| WorkloadKind::draw(&mut rng));
+    let drawn = options.workload.unwrap_or_else(|| WorkloadKind::draw(&mut rng));
+    let mut kind = options.workload.or(options.provoke.or(options.bug).and_then(Bug::workload)).unwrap_or(drawn);
     let mut duration = options.duration.unwrap_or_else(|| Duration::from_secs(rng.random_range(5..20)));
     if kind == WorkloadKind::Localities && options.duration.is_none() {
         // A change of locality takes seconds.
@@ -87,6 +88,13 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
     let shown = options.provoke.or(options.bug);
     if shown.is_none() {
         scenario.draw_more(&mut SmallRng::seed_from_u64(!seed), options.calm, topology.regions.len());
+    }
+    if kind == WorkloadKind::Bank && options.workload.is_none() && scenario.is_about_shares {
+        kind = WorkloadKind::Escrow;
+    }
+    if kind == WorkloadKind::Escrow {
+        // They know no such columns.
+        scenario.has_older_programs = false;
     }
     if (scenario.has_small_region && options.shape.is_none()) || options.small_region {
         topology = topology.with_a_small_region();

@@ -37,6 +37,8 @@ pub(super) struct Scenario {
     /// The nodes begin with a program of the version before, and have this one from their first
     /// restart on.
     pub has_older_programs: bool,
+    /// Clients change the shares of escrow columns, in place of accounts.
+    pub is_about_shares: bool,
 }
 
 impl Scenario {
@@ -56,6 +58,7 @@ impl Scenario {
             extras: Extras::default(),
             has_small_region: false,
             has_older_programs: false,
+            is_about_shares: false,
         }
     }
 
@@ -79,6 +82,8 @@ impl Scenario {
             schema_share: share(rng, 0.05),
         };
         self.has_small_region = rng.random_bool(0.15);
+        // From a copy: the draws after it stay what they were.
+        self.is_about_shares = rng.clone().random_bool(0.4);
         if is_calm {
             return;
         }
@@ -226,12 +231,17 @@ impl Scenario {
             | PlantedBug::SkipRangeCheck
             | PlantedBug::SchemaReadOnce
             | PlantedBug::CommitBelowSchemaStep
-            | PlantedBug::EscrowIgnoresInFlight
-            | PlantedBug::EscrowIgnoresPrepared
+            | PlantedBug::EscrowFromApplied => {}
+            // Shares must be in many transactions at once, some of them over several groups.
+            PlantedBug::EscrowIgnoresInFlight
             | PlantedBug::EscrowCreditEarly
-            | PlantedBug::EscrowFromApplied
             | PlantedBug::EscrowFoldUndecided
-            | PlantedBug::EscrowRefusalNotLogged => {}
+            | PlantedBug::EscrowRefusalNotLogged => self.several_regions_share = 0.6,
+            // And primaries change meanwhile.
+            PlantedBug::EscrowIgnoresPrepared => {
+                self.hand_over_often();
+                self.several_regions_share = 0.8;
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so
 //! every change of a shape here is a change of the data directory's format.
 
+use super::escrow::EscrowColumn;
 use super::job::JobRecord;
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
-use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId, envelope};
 use meridian_placement::Survival;
 use serde::{Deserialize, Serialize};
 
@@ -197,6 +198,8 @@ pub struct Table {
     pub referenced_by: Vec<(DescriptorId, DescriptorId)>,
     pub owner: String,
     pub comment: Option<String>,
+    #[serde(default, with = "envelope::each")]
+    pub escrow: Vec<EscrowColumn>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 pub mod bootstrap;
 pub mod declared;
 pub mod descriptor;
+pub mod escrow;
 pub mod expression;
 pub mod functions;
 pub mod job;
@@ -18,6 +19,7 @@ pub mod zones;
 
 use crate::statistics::TableStatistics;
 pub use descriptor::*;
+pub use escrow::EscrowColumn;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp, envelope};
 pub use reached::Reached;
 use serde::{Deserialize, Serialize};
@@ -130,7 +132,8 @@ impl Catalog {
     fn invariant_tables_have_their_groups(&self) {
         for table in self.descriptors.values().filter_map(lookup::TableRef::new) {
             let there = table.elsewhere();
-            for group in table.groups().chain(there.iter().flat_map(Table::groups)) {
+            let sites = table.escrow.iter().flat_map(|e| e.sites.iter().copied());
+            for group in table.groups().chain(there.iter().flat_map(Table::groups)).chain(sites) {
                 assert!(self.group_by_id(group).is_some(), "table {} is in {group}, which is not there", table.name);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use super::{Catalog, CatalogChange, Descriptor, bootstrap};
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Result, escrow};
 use std::collections::BTreeSet;
 
 /// The index ids that a version of the catalog reaches. See [`Catalog::reaches`].
@@ -18,6 +18,7 @@ impl Reached {
     /// Whether somebody can reach an index, or may yet: its id is not drawn, the system's own,
     /// named, or reserved.
     pub fn contains(&self, index: u32) -> bool {
+        let index = escrow::index_number(index);
         index >= self.next_id
             || index < bootstrap::FIRST_ID
             || self.named.contains(&index)
@@ -38,6 +39,7 @@ impl Catalog {
             match &**descriptor {
                 Descriptor::Table(table) => {
                     named.extend(table.indexes.iter().map(|i| i.id));
+                    named.extend(table.escrow.iter().map(|e| e.index));
                     named.extend(table.moving.iter().flat_map(|m| &m.indexes));
                 }
                 Descriptor::Sequence(sequence) => {

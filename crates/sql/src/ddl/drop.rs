@@ -243,6 +243,9 @@ impl Deriver<'_> {
             index.id = self.new_id();
             index.state = crate::catalog::IndexState::Public;
         }
+        for column in &mut table.escrow {
+            column.index = self.new_id();
+        }
         if let Some(at) = table.indexes.iter().skip(1).position(|i| i.holds_rows) {
             super::constraint::replace_primary(&mut table, at + 1);
         }

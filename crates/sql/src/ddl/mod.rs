@@ -16,6 +16,7 @@ mod comment;
 mod constraint;
 mod database;
 mod drop;
+mod escrow;
 mod index;
 mod locality;
 mod regions;
@@ -25,7 +26,7 @@ mod view;
 
 use crate::catalog::job::Job;
 use crate::catalog::lookup::{Name, Names, TableRef};
-use crate::catalog::{Catalog, CatalogChange, Descriptor, Table};
+use crate::catalog::{Catalog, CatalogChange, ColumnState, Descriptor, Table};
 use crate::env::NodeLocality;
 use crate::parse::fold;
 use crate::parse::{IndexName, Kind, NewRegions, Statement};
@@ -167,6 +168,11 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         }
         _ => return Err(Error::internal("not a schema change")),
     };
+    for descriptor in &d.change.put {
+        if let Descriptor::Table(table) = descriptor {
+            escrow::check(table)?;
+        }
+    }
     Ok(Ddl { tag, notices: d.notices, change: d.change, jobs: d.jobs, private: d.private })
 }
 
@@ -295,7 +301,10 @@ impl<'a> Deriver<'a> {
     }
     /// Adds or replaces a descriptor, in the change and in this statement's view.
     fn put(&mut self, descriptor: impl Into<Descriptor>) {
-        let descriptor = descriptor.into();
+        let mut descriptor = descriptor.into();
+        if let Descriptor::Table(Table { escrow, columns, .. }) = &mut descriptor {
+            escrow.retain(|e| columns[e.ordinal as usize].state != ColumnState::Dropped);
+        }
         let version = self.catalog.version;
         self.catalog.put(descriptor.clone(), version);
         let id = descriptor.id();

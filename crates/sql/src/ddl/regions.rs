@@ -233,7 +233,17 @@ impl Deriver<'_> {
                 )));
             }
         }
-        Ok(())
+        let home = |group: &GroupId| self.catalog.group_by_id(*group).map(|g| g.home.as_str());
+        let holds = |t: &&Table| t.escrow.iter().flat_map(|e| &e.sites).any(|site| home(site) == Some(region));
+        let tables =
+            self.catalog.descriptors.values().filter_map(|d| if let Descriptor::Table(t) = &**d { Some(t) } else { None });
+        match tables.filter(|t| is_here(t.schema)).find(holds) {
+            Some(t) => {
+                Err(Error::unsupported(format!("dropping a region that escrow columns of table \"{}\" have shares in", t.name))
+                    .table(t.name.clone()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// 2BP01 if an expression of a table or a view needs the region: without it the table could be

@@ -55,6 +55,7 @@ impl Deriver<'_> {
             referenced_by: Vec::new(),
             owner: self.names().user.clone(),
             comment: None,
+            escrow: Vec::new(),
         };
         self.private.push(id);
         self.copy_like(&mut table, create.like.as_ref())?;
@@ -76,6 +77,7 @@ impl Deriver<'_> {
             super::locality::set_inference(&mut table, options)?;
         }
         self.check_generated(&table)?;
+        self.make_escrow(&mut table, &database)?;
         self.put(table);
         self.check_expressions(id)?;
         Ok(true)
@@ -166,6 +168,9 @@ impl Deriver<'_> {
                     constraints.push(Constraint::from_column(&option.option, constraint_name, &name)?);
                 }
                 ColumnOption::Invisible => column.is_hidden = true,
+                ColumnOption::DialectSpecific(words) if super::escrow::is_said(words) => {
+                    table.escrow.push(super::escrow::declared(ordinal))
+                }
                 ColumnOption::OnUpdate(e) => {
                     column.on_update = Some(on_update_text(e)?);
                 }

@@ -13,13 +13,14 @@
 
 use super::Runtime;
 use super::cascade;
+use super::escrow;
 use super::op::{Frame, Row, all_true, collect, eval_all, eval_scalar};
 use super::{infer, prefetch};
 use crate::catalog::{ColumnState, Table};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::eval::{Env, Memo, eval, finish};
-use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar};
+use crate::plan::physical::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar, UpsertPlan};
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Write};
@@ -47,6 +48,10 @@ impl Changes {
 
 /// Runs the statement; returns the rows of `RETURNING`.
 pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+    if let DmlPlanKind::Update { deltas, is_blind: true, .. } = &plan.kind {
+        rt.shared.changed = add_blindly(plan, deltas, frame, rt).await?;
+        return Ok(Vec::new());
+    }
     let input = collect(&plan.input, frame, rt).await?;
     let mut changes = Changes::default();
     let mut out = Vec::new();
@@ -97,10 +102,11 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
             }
             // A row that joins with several others is changed once.
             _ if !seen.insert(plan.table.primary_key(&source[..width])?) => continue,
-            DmlPlanKind::Update { set } => {
-                let mut new = assign(set, &source, &source[..width], frame, rt).await?;
+            DmlPlanKind::Update { set, deltas, .. } => {
+                let mut new = assign(&plan.table, set, &source, &source[..width], frame, rt).await?;
+                let deltas = deltas_of(&plan.table, deltas, &source, &mut new, frame, rt).await?;
                 revise(&plan.table, &source[..width], &mut new, rt).await?;
-                Some(Change::Update { old: source[..width].to_vec(), new, is_upsert: false })
+                Some(Change::Update { old: source[..width].to_vec(), new, deltas, is_upsert: false })
             }
             DmlPlanKind::Delete => Some(Change::Delete { old: source[..width].to_vec() }),
         };
@@ -151,6 +157,8 @@ enum Change {
     Update {
         old: Row,
         new: Row,
+        /// Of escrow columns. Where the number was read, the new row has what it is then.
+        deltas: Vec<(u32, Datum)>,
         /// `ON CONFLICT DO UPDATE` does it.
         is_upsert: bool,
     },
@@ -189,11 +197,12 @@ async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Cha
             }
             changes.inserted.push(new);
         }
-        Change::Update { old, new, is_upsert } => {
+        Change::Update { old, new, deltas, is_upsert } => {
             if is_upsert {
                 changes.refuse_second(&(table.group_of(&old)?, table.primary_key(&old)?))?;
             }
-            write_changes(table, &old, &new, rt).await?;
+            write_changes(table, &old, &before_deltas(&old, &new, &deltas), rt).await?;
+            escrow::add_all(table, &table.primary_key(&new)?, &deltas, rt).await?;
             if is_upsert {
                 changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
             }
@@ -346,7 +355,50 @@ fn new_row(table: &TablePlan, targets: &[u32], values: Row) -> Row {
     row
 }
 
+/// What is added to the escrow columns of a row that was read. Where the number was read too, the
+/// new row gets what it is then.
+async fn deltas_of<T: Transaction>(
+    table: &TablePlan,
+    deltas: &[(u32, Scalar)],
+    source: &[Datum],
+    new: &mut [Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<(u32, Datum)>> {
+    let mut all = Vec::with_capacity(deltas.len());
+    for (ordinal, delta) in deltas {
+        let delta = eval_scalar(delta, source, frame, rt).await?;
+        escrow::show(table, *ordinal, &mut new[*ordinal as usize], &delta)?;
+        all.push((*ordinal, delta));
+    }
+    Ok(all)
+}
+
+/// The new row as it is without its deltas: these are no values that are set.
+fn before_deltas(old: &[Datum], new: &[Datum], deltas: &[(u32, Datum)]) -> Row {
+    let mut row = new.to_vec();
+    deltas.iter().for_each(|(ordinal, _)| row[*ordinal as usize] = old[*ordinal as usize].clone());
+    row
+}
+
+/// Adds to the escrow columns of the row with this key, without a look at it.
+async fn add_blindly<T: Transaction>(
+    plan: &DmlPlan,
+    deltas: &[(u32, Scalar)],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<u64> {
+    let crate::plan::physical::Node::Scan(scan) = &*plan.input else { return Err(Error::internal("not a point")) };
+    let Some(primary) = super::scan::point_key(scan, &[], frame, rt).await? else { return Ok(0) };
+    let mut values = Vec::with_capacity(deltas.len());
+    for (ordinal, delta) in deltas {
+        values.push((*ordinal, eval_scalar(delta, &[], frame, rt).await?));
+    }
+    Ok(u64::from(escrow::add_all(&plan.table, &primary, &values, rt).await?))
+}
+
 async fn assign<T: Transaction>(
+    table: &TablePlan,
     set: &[(u32, Scalar)],
     source: &[Datum],
     old: &[Datum],
@@ -356,8 +408,19 @@ async fn assign<T: Transaction>(
     let mut new = old.to_vec();
     for (o, e) in set {
         new[*o as usize] = eval_scalar(e, source, frame, rt).await?;
+        if new[*o as usize].is_null() && escrow::is_number(table, *o) {
+            return Err(null_value(table, *o, &new, rt.ctx.eval));
+        }
     }
     Ok(new)
+}
+
+fn null_value(table: &TablePlan, ordinal: u32, row: &[Datum], ctx: &EvalContext) -> Error {
+    let (column, relation) = (&table.table.columns[ordinal as usize].name, &table.table.name);
+    Error::sql("23502", format!("null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"))
+        .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
+        .table(relation)
+        .column(column)
 }
 
 /// Generated columns, `NOT NULL`, `CHECK`.
@@ -367,13 +430,9 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
         row[*o as usize] = finish(eval(e, &Env { row, args: &[], params: &[], ctx, memo: &memo }))?;
     }
     for (o, c) in table.table.written_columns() {
-        if c.not_null && row[o as usize].is_null() {
-            let message =
-                format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, table.table.name);
-            return Err(Error::sql("23502", message)
-                .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
-                .table(&table.table.name)
-                .column(&c.name));
+        // A number that nobody has read is none; who inserts or sets one looks at it.
+        if c.not_null && row[o as usize].is_null() && !escrow::is_number(table, o) {
+            return Err(null_value(table, o, row, ctx));
         }
     }
     for (name, e) in &table.checks {
@@ -442,8 +501,8 @@ async fn resolve<T: Transaction>(
         let reach = reach(table, index, random);
         let Some(existing) = taken(table, index, &row, reach, locking, changes, rt).await? else { continue };
         let Some(c) = arbiter else { return Err(duplicate(table, index, &row, rt.ctx.eval)) };
-        let Some((set, filter)) = &c.update else { return Ok(None) };
-        return upsert(table, existing, row, set, filter.as_ref(), changes, frame, rt).await;
+        let Some(update) = &c.update else { return Ok(None) };
+        return upsert(table, existing, row, update, changes, frame, rt).await;
     }
     Ok(Some(Change::Insert { new: row }))
 }
@@ -452,8 +511,7 @@ async fn upsert<T: Transaction>(
     table: &TablePlan,
     (group, existing): (GroupId, Key),
     proposed: Row,
-    set: &[(u32, Scalar)],
-    filter: Option<&Scalar>,
+    update: &UpsertPlan,
     changes: &Changes,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
@@ -464,15 +522,17 @@ async fn upsert<T: Transaction>(
         None => rt.txn.get(group, &place.1, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?,
     };
     let Some(bytes) = bytes else { return Err(Error::internal("an index entry has no row")) };
-    let old = table.decode_row(bytes)?;
+    let mut old = table.decode_row(bytes)?;
     changes.refuse_second(&place)?;
+    escrow::read(table, &update.numbers, &place.1, &mut old, rt).await?;
     let both: Row = old.iter().cloned().chain(proposed).collect();
-    if !all_true(filter.as_ref().map(|f| std::slice::from_ref(*f)).unwrap_or_default(), &both, frame, rt).await? {
+    if !all_true(update.filter.as_slice(), &both, frame, rt).await? {
         return Ok(None);
     }
-    let mut new = assign(set, &both, &old, frame, rt).await?;
+    let mut new = assign(table, &update.set, &both, &old, frame, rt).await?;
+    let deltas = deltas_of(table, &update.deltas, &both, &mut new, frame, rt).await?;
     revise(table, &old, &mut new, rt).await?;
-    Ok(Some(Change::Update { old, new, is_upsert: true }))
+    Ok(Some(Change::Update { old, new, deltas, is_upsert: true }))
 }
 
 /// Where another row with the same values in a unique index could be.
@@ -540,6 +600,7 @@ fn duplicate(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) 
 fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
     let group = table.open_group_of(row)?;
     put(group, table.primary_key(row)?, Some(table.row_bytes(row)), ColumnMask::EXISTENCE, rt)?;
+    escrow::begin(table, row, rt)?;
     for index in table.secondary(false) {
         if let Some(e) = table.index_entry(index, row, rt.ctx.eval)? {
             put(group, e.key, Some(e.value), ColumnMask::EXISTENCE, rt)?;
@@ -620,8 +681,18 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
     let from = table.group_of(old)?;
     let to = if table.group_of(new)? == from { from } else { table.open_group_of(new)? };
     let (old_key, new_key) = (table.primary_key(old)?, table.primary_key(new)?);
+    if old_key == new_key {
+        escrow::set(table, old, new, rt)?;
+    } else if !table.table.escrow.is_empty() {
+        let mut complete = new.to_vec();
+        escrow::complete(table, old, &mut complete, rt).await?;
+        escrow::end(table, old, rt)?;
+        escrow::begin(table, &complete, rt)?;
+    }
     if old_key == new_key && from == to {
-        put(to, old_key, Some(table.row_bytes(new)), mask, rt)?;
+        if is_stored(table, mask, old, new) {
+            put(to, old_key, Some(table.row_bytes(new)), mask, rt)?;
+        }
     } else {
         let is_same = old_key == new_key;
         put(from, old_key, None, ColumnMask::EXISTENCE, rt)?;
@@ -635,6 +706,12 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
         update_entry(table, index, (from, old), (to, new), mask, rt).await?;
     }
     mirror(table, Some(old), Some(new), rt)
+}
+
+/// Whether the stored row differs: the numbers of escrow columns are not in it.
+fn is_stored(table: &TablePlan, mask: ColumnMask, old: &[Datum], new: &[Datum]) -> bool {
+    let differs = |o: usize| !old[o].is_identical(&new[o]) && !escrow::is_number(table, o as u32);
+    table.table.escrow.is_empty() && !mask.is_empty() || (0..new.len()).any(differs)
 }
 
 /// Changes a row's entry in a secondary index.
@@ -675,6 +752,7 @@ async fn update_entry<T: Transaction>(
 pub(crate) fn delete<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
     let group = table.group_of(old)?;
     put(group, table.primary_key(old)?, None, ColumnMask::EXISTENCE, rt)?;
+    escrow::end(table, old, rt)?;
     for index in table.secondary(true) {
         if let Some(e) = table.index_entry(index, old, rt.ctx.eval)? {
             put(group, e.key, None, ColumnMask::EXISTENCE, rt)?;

@@ -36,7 +36,13 @@ impl TablePlan {
     }
     /// The row as the primary index stores it.
     pub fn row_bytes(&self, row: &[Datum]) -> Bytes {
-        encode_row(&self.types, row)
+        if self.table.escrow.is_empty() {
+            return encode_row(&self.types, row);
+        }
+        // Shares have the numbers.
+        let mut stored = row.to_vec();
+        self.table.escrow.iter().for_each(|e| stored[e.ordinal as usize] = Datum::Null);
+        encode_row(&self.types, &stored)
     }
     /// A row read from the primary index, by ordinal; columns added since have their missing
     /// values.

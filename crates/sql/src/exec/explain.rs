@@ -198,6 +198,15 @@ impl Tree<'_> {
                 self.note(depth, format!("Filter: {text}"));
                 self.node(input, depth + 1);
             }
+            Node::Numbers(numbers) => {
+                let columns = numbers.ordinals.iter().map(|o| numbers.table.columns[*o as usize].name.as_str());
+                self.line(depth, head(&format!("Escrow Numbers ({})", columns.collect::<Vec<_>>().join(", "))));
+                if !numbers.filter.is_empty() {
+                    let text = numbers.filter.iter().map(|c| self.named(&c.expr, &names(node))).collect::<Vec<_>>().join(" AND ");
+                    self.note(depth, format!("Filter: {text}"));
+                }
+                self.node(&numbers.input, depth + 1);
+            }
             Node::HashJoin { kind, left, right, left_keys, right_keys, estimate, .. } => {
                 self.line(depth, head(&format!("Hash {}{}", join_name(*kind), expected(*estimate))));
                 let (ln, rn) = (names(left), names(right));
@@ -290,7 +299,12 @@ impl Tree<'_> {
                     DmlPlanKind::Update { .. } => "Update",
                     DmlPlanKind::Delete => "Delete",
                 };
-                self.line(depth, head(&format!("{name} on {}", d.table.table.name)));
+                let how = match &d.kind {
+                    DmlPlanKind::Update { is_blind: true, .. } => " (escrow delta, local)",
+                    DmlPlanKind::Update { deltas, .. } if !deltas.is_empty() => " (escrow delta, of rows that are read)",
+                    _ => "",
+                };
+                self.line(depth, head(&format!("{name} on {}{how}", d.table.table.name)));
                 self.written.extend(d.table.table.groups());
                 let notes = self.places.of_change(d);
                 // What is updated or deleted was read, below.
@@ -454,6 +468,7 @@ fn names(node: &Node) -> Vec<String> {
             let name = |o: &u32| format!("{}.{}", s.alias, s.table.columns[*o as usize].name);
             s.columns.iter().map(name).collect()
         }
+        Node::Numbers(numbers) => names(&numbers.input),
         Node::Computed { of, columns } => columns.iter().map(|c| format!("{}.{}", of.name(), of.columns()[*c].0)).collect(),
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } | Node::Distinct { input, .. } => {
             names(input)

@@ -57,7 +57,7 @@ async fn get<T: Transaction>(
 
 async fn update<T: Transaction>(plan: &FastPlan, params: &[Datum], txn: &mut T, ctx: &ExecContext<'_>) -> Result<Affected> {
     let (s, d) = (plan.scan().ok_or_else(damaged)?, plan.dml().ok_or_else(damaged)?);
-    let DmlPlanKind::Update { set } = &d.kind else { return Err(damaged()) };
+    let DmlPlanKind::Update { set, .. } = &d.kind else { return Err(damaged()) };
     let Some(key) = key(s, params, ctx)? else { return Ok(Affected { rows: 0 }) };
     let Some(bytes) = row(s, &key, params, txn, ctx).await? else { return Ok(Affected { rows: 0 }) };
     let old = d.table.decode_row(bytes)?;

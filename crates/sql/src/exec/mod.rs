@@ -10,6 +10,7 @@ mod api;
 mod cascade;
 mod dml;
 pub(crate) mod entries;
+mod escrow;
 mod explain;
 mod fast;
 pub(crate) mod groups;

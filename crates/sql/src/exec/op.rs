@@ -98,6 +98,7 @@ impl Op {
                 self.state = State::Input(op);
                 Ok(r)
             }
+            Node::Numbers(numbers) => super::escrow::next(self, numbers, rt, want).await,
             Node::Project { input, exprs } => self.project(input, exprs, rt, want).await,
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
@@ -138,11 +139,16 @@ impl Op {
     }
 
     /// The only input, opened when first needed.
-    fn input(&mut self, node: &Arc<Node>) -> Box<Op> {
+    pub(super) fn input(&mut self, node: &Arc<Node>) -> Box<Op> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Input(op) => op,
             _ => self.child(node),
         }
+    }
+
+    /// Keeps it for the next rows.
+    pub(super) fn keep(&mut self, input: Box<Op>) {
+        self.state = State::Input(input);
     }
 
     /// Operators that compute everything first.

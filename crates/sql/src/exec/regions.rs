@@ -161,7 +161,7 @@ impl Regions<'_> {
                 notes.push(self.inserted(d, targets));
                 None
             }
-            DmlPlanKind::Update { set } => {
+            DmlPlanKind::Update { set, .. } => {
                 let mut changed: Vec<u32> = set.iter().map(|s| s.0).collect();
                 let follows = |e: &Expr| e.slots().iter().any(|o| set.iter().any(|s| s.0 == *o));
                 changed.extend(table.generated.iter().filter(|(_, e)| follows(e)).map(|(o, _)| *o));

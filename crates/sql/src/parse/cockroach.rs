@@ -10,6 +10,7 @@
 //! | `value:::type` | `value::type` |
 //! | `table@index` | the table, with a notice: plans choose indexes |
 //! | `FROM [SHOW …]`, `WITH name AS (SHOW …)` | a table whose name is the statement, in quotation marks of its own |
+//! | `ESCROW` columns, which are Meridian's own | the same |
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
 use super::rewrite::{is, sees, storing, word};
@@ -30,6 +31,8 @@ pub(super) struct Said {
     pub(super) indexes: Vec<NewIndex>,
     /// Columns that are not visible.
     pub(super) hidden: Vec<String>,
+    /// Columns declared `ESCROW`.
+    pub(super) escrow: Vec<String>,
     pub(super) is_upsert: bool,
     /// The new index is not visible.
     pub(super) hides_index: bool,
@@ -270,6 +273,11 @@ fn column(tokens: &mut Vec<TokenWithSpan>, item: Range<usize>, said: &mut Said) 
         if sees(&own, i, &["not", "visible"]) {
             own.drain(i..i + 2);
             said.hidden.push(if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() });
+            continue;
+        }
+        if i > 1 && is(&own[i], "escrow") {
+            own.remove(i);
+            said.escrow.push(if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() });
             continue;
         }
         // `[CREATE [IF NOT EXISTS]] FAMILY [name]`, behind the type.

@@ -39,6 +39,10 @@ impl Cut {
             if self.said.hidden.contains(&fold(&column.name)) {
                 column.options.push(ast::ColumnOptionDef { name: None, option: ast::ColumnOption::Invisible });
             }
+            if self.said.escrow.contains(&fold(&column.name)) {
+                let option = ast::ColumnOption::DialectSpecific(vec![Token::make_word("ESCROW", None)]);
+                column.options.push(ast::ColumnOptionDef { name: None, option });
+            }
             let own = |(name, _): &mut (String, ast::Expr)| *name == column.name.value;
             for (_, e) in self.on_updates.extract_if(.., own) {
                 column.options.push(ast::ColumnOptionDef { name: None, option: ast::ColumnOption::OnUpdate(e) });

@@ -289,6 +289,7 @@ impl Binder<'_> {
     pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {
         self.descriptors.insert(t.id);
         self.groups.extend(t.groups());
+        self.groups.extend(t.escrow.iter().flat_map(|e| e.sites.iter().copied()));
         let base = self.fresh_many(t.columns.len());
         let cols = self.scope_of(&t, t.live_columns(), alias, base);
         if let Some(statistics) = self.ctx.catalog.statistics_of(t.id) {

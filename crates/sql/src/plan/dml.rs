@@ -10,10 +10,12 @@ use crate::env::{Locking, OnLocked};
 use crate::parse::Overriding;
 use crate::parse::fold;
 use crate::plan::expr::{ColId, Expr};
-use crate::types::CastContext;
+use crate::types::numeric::Numeric;
+use crate::types::{CastContext, Datum, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A bound data-modifying statement.
@@ -42,6 +44,8 @@ pub(crate) enum DmlKind {
     /// Over the input's columns.
     Update {
         set: Vec<(u32, Expr)>,
+        /// Escrow columns, and what is added to each.
+        deltas: Vec<(u32, Expr)>,
     },
     Delete,
 }
@@ -60,6 +64,8 @@ pub(crate) struct Conflict {
 pub(crate) struct ConflictUpdate {
     pub(crate) excluded: ColId,
     pub(crate) set: Vec<(u32, Expr)>,
+    /// Escrow columns, and what is added to each.
+    pub(crate) deltas: Vec<(u32, Expr)>,
     pub(crate) filter: Option<Expr>,
 }
 
@@ -89,9 +95,9 @@ impl Dml {
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         let kind: Vec<&Expr> = match &self.kind {
             DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
-                u.set.iter().map(|s| &s.1).chain(&u.filter).collect()
+                u.set.iter().chain(&u.deltas).map(|s| &s.1).chain(&u.filter).collect()
             }
-            DmlKind::Update { set } => set.iter().map(|s| &s.1).collect(),
+            DmlKind::Update { set, deltas } => set.iter().chain(deltas).map(|s| &s.1).collect(),
             _ => Vec::new(),
         };
         kind.into_iter().chain(self.returning.iter().map(|r| &r.1)).collect()
@@ -99,9 +105,9 @@ impl Dml {
     pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         let kind: Vec<&mut Expr> = match &mut self.kind {
             DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
-                u.set.iter_mut().map(|s| &mut s.1).chain(&mut u.filter).collect()
+                u.set.iter_mut().chain(&mut u.deltas).map(|s| &mut s.1).chain(&mut u.filter).collect()
             }
-            DmlKind::Update { set } => set.iter_mut().map(|s| &mut s.1).collect(),
+            DmlKind::Update { set, deltas } => set.iter_mut().chain(deltas).map(|s| &mut s.1).collect(),
             _ => Vec::new(),
         };
         kind.into_iter().chain(self.returning.iter_mut().map(|r| &mut r.1)).collect()
@@ -397,13 +403,14 @@ impl Binder<'_> {
             no_aggregates: Some("ON CONFLICT"),
             ..Scope::default()
         };
-        let ((set, filter), _) = self.in_scope(scope, |b| {
+        let ((mut set, filter), _) = self.in_scope(scope, |b| {
             let mut set = b.assignments(&update.assignments, plan)?;
             add_on_updates(&mut set, plan, base);
             let filter = update.selection.as_ref().map(|e| b.condition(e, "WHERE")).transpose()?;
             Ok((set, filter))
         })?;
-        Ok(Conflict { arbiters, update: Some(ConflictUpdate { excluded, set, filter }) })
+        let deltas = deltas(table, base, &mut set);
+        Ok(Conflict { arbiters, update: Some(ConflictUpdate { excluded, set, deltas, filter }) })
     }
 
     /// What an `UPSERT` does with a row whose primary key is there: it gets the values that are
@@ -420,7 +427,7 @@ impl Binder<'_> {
         let mut set: Vec<(u32, Expr)> = given.iter().filter(is_set).map(|o| (*o, Expr::Column(excluded + o))).collect();
         let update = (!set.is_empty()).then(|| {
             add_on_updates(&mut set, plan, base);
-            ConflictUpdate { excluded, set, filter: None }
+            ConflictUpdate { excluded, set, deltas: Vec::new(), filter: None }
         });
         Some(Conflict { arbiters: vec![0], update })
     }
@@ -525,7 +532,8 @@ impl Binder<'_> {
         if !may_change_keys(&plan.table, &set) {
             keep_keys(&mut t.input, t.base);
         }
-        self.change(t, DmlKind::Update { set }, u.returning.as_deref())
+        let deltas = deltas(&plan.table, t.base, &mut set);
+        self.change(t, DmlKind::Update { set, deltas }, u.returning.as_deref())
     }
 
     fn delete(&mut self, d: &ast::Delete) -> Result<(Rel, Vec<OutCol>)> {
@@ -620,6 +628,55 @@ impl Binder<'_> {
         }
         let cols = out.iter().map(|c| c.id).collect();
         Ok((Rel::Dml { dml: Arc::new(dml), cols }, out))
+    }
+}
+
+/// Takes assignments out that add to an escrow column what no column of the row says: `x = x + 3`.
+fn deltas(table: &TableRef, base: ColId, set: &mut Vec<(u32, Expr)>) -> Vec<(u32, Expr)> {
+    if table.escrow.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    set.retain(|(ordinal, e)| {
+        let row = base..base + table.columns.len() as u32;
+        let ty = &table.columns[*ordinal as usize].ty;
+        let delta = table.escrow_column(*ordinal).and_then(|_| delta(e, base + ordinal, row, ty));
+        let is_one = delta.is_some();
+        found.extend(delta.map(|delta| (*ordinal, delta)));
+        !is_one
+    });
+    found
+}
+
+/// What an expression adds to a column of this type.
+fn delta(e: &Expr, column: ColId, row: Range<ColId>, ty: &Type) -> Option<Expr> {
+    let is_it = |e: &Expr| matches!(uncast(e, ty), Expr::Column(c) if *c == column);
+    let is_apart = |e: &Expr| !e.columns().iter().any(|c| row.contains(c)) && !e.needs_executor() && !e.is_volatile();
+    let Expr::Call(function, args) = uncast(e, ty) else { return None };
+    let [left, right] = &args[..] else { return None };
+    match function.name {
+        "+" if is_it(left) && is_apart(right) => Some(right.clone()),
+        "+" if is_it(right) && is_apart(left) => Some(left.clone()),
+        "-" if is_it(left) && is_apart(right) => {
+            let zero = match function.args.first() {
+                Some(Type::Numeric(_)) => Datum::Numeric(Numeric::from_digits("0", false, 0)?),
+                _ => Datum::Int(0),
+            };
+            Some(Expr::Call(function.clone(), vec![Expr::Const(zero), right.clone()]))
+        }
+        _ => None,
+    }
+}
+
+/// Without the casts around it that round nothing.
+fn uncast<'e>(e: &'e Expr, ty: &Type) -> &'e Expr {
+    let is_whole = |ty: &Type| matches!(ty, Type::Int2 | Type::Int4 | Type::Int8);
+    let rounds = |from: &Type| !is_whole(from) && is_whole(ty);
+    match e {
+        Expr::Cast(c) if (is_whole(&c.from) || matches!(c.from, Type::Numeric(_))) && !rounds(&c.from) && !rounds(&c.to) => {
+            uncast(&c.expr, ty)
+        }
+        _ => e,
     }
 }
 

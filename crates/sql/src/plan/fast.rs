@@ -63,7 +63,7 @@ fn get(node: &Node, slots: Vec<u32>) -> Option<FastKind> {
 }
 
 /// A scan that is one key of the primary index, without further conditions.
-fn point(node: &Node) -> Option<&Scan> {
+pub(super) fn point(node: &Node) -> Option<&Scan> {
     let Node::Scan(s) = node else { return None };
     let simple = |p: &KeyPart| matches!(p, KeyPart::Eq(e) if !e.pending);
     let regions = s.regions.as_ref().is_none_or(|r| simple(&r.part));
@@ -82,7 +82,7 @@ fn change(d: &DmlPlan) -> Option<FastKind> {
             Node::Values(rows) if rows.len() == 1 && !rows[0].iter().any(|e| e.pending) => Some(FastKind::Insert),
             _ => None,
         },
-        DmlPlanKind::Update { set } => {
+        DmlPlanKind::Update { set, deltas, .. } if deltas.is_empty() && d.table.table.escrow.is_empty() => {
             let s = point(&d.input)?;
             let is_set = |o: &u32| set.iter().any(|s| s.0 == *o) || d.table.generated.iter().any(|g| g.0 == *o);
             let own = parents.into_iter().flatten().any(|(fk, _, _)| fk.columns.iter().any(is_set));

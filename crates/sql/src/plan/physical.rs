@@ -62,6 +62,7 @@ pub(crate) enum Node {
         input: Arc<Node>,
         conds: Vec<Scalar>,
     },
+    Numbers(Box<Numbers>),
     Project {
         input: Arc<Node>,
         exprs: Vec<Scalar>,
@@ -144,6 +145,23 @@ pub(crate) enum Node {
         calls: Vec<(SetFunction, Vec<Scalar>)>,
     },
     Dml(Box<DmlPlan>),
+}
+
+/// Puts the numbers of escrow columns into a table's rows, and leaves out those that then do not
+/// match.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(crate) input: Arc<Node>,
+    pub(crate) table: TableRef,
+    pub(crate) types: Vec<Type>,
+    /// The rows' columns: ordinals. Those of the primary key are there.
+    pub(crate) columns: Vec<u32>,
+    /// Those of the columns that get numbers.
+    pub(crate) ordinals: Vec<u32>,
+    /// Over the rows.
+    pub(crate) filter: Vec<Scalar>,
+    /// Whether rows come with all others between them in the order of the primary key.
+    pub(crate) is_dense: bool,
 }
 
 /// A scan of a table through an index.
@@ -267,12 +285,10 @@ pub(crate) struct DmlPlan {
 impl DmlPlan {
     /// Whether what it computes for a row asks tables, of which one may be its own.
     pub(crate) fn asks_tables(&self) -> bool {
-        let conflict = |c: &ConflictPlan| {
-            c.update.as_ref().is_some_and(|(set, filter)| set.iter().map(|(_, e)| e).chain(filter).any(Scalar::asks_tables))
-        };
+        let conflict = |c: &ConflictPlan| c.update.as_ref().is_some_and(|u| u.scalars().any(Scalar::asks_tables));
         let kind = match &self.kind {
             DmlPlanKind::Insert { conflict: c, .. } => c.as_ref().is_some_and(conflict),
-            DmlPlanKind::Update { set } => set.iter().any(|(_, e)| e.asks_tables()),
+            DmlPlanKind::Update { set, .. } => set.iter().any(|(_, e)| e.asks_tables()),
             DmlPlanKind::Delete => false,
         };
         kind || self.returning.iter().any(Scalar::asks_tables)
@@ -291,6 +307,10 @@ pub(crate) enum DmlPlanKind {
     },
     Update {
         set: Vec<(u32, Scalar)>,
+        /// What is added to escrow columns.
+        deltas: Vec<(u32, Scalar)>,
+        /// The input is a row's primary key, and nothing of the row need be read.
+        is_blind: bool,
     },
     Delete,
 }
@@ -298,8 +318,24 @@ pub(crate) enum DmlPlanKind {
 #[derive(Debug)]
 pub(crate) struct ConflictPlan {
     pub(crate) arbiters: Vec<usize>,
-    /// Assignments and condition over the existing row followed by the proposed one.
-    pub(crate) update: Option<(Vec<(u32, Scalar)>, Option<Scalar>)>,
+    pub(crate) update: Option<UpsertPlan>,
+}
+
+/// What becomes of an existing row. Expressions are over it, followed by the proposed one.
+#[derive(Debug)]
+pub(crate) struct UpsertPlan {
+    pub(crate) set: Vec<(u32, Scalar)>,
+    /// What is added to escrow columns.
+    pub(crate) deltas: Vec<(u32, Scalar)>,
+    pub(crate) filter: Option<Scalar>,
+    /// Escrow columns of the existing row whose numbers are asked for.
+    pub(crate) numbers: Vec<u32>,
+}
+
+impl UpsertPlan {
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = &Scalar> {
+        self.set.iter().chain(&self.deltas).map(|(_, e)| e).chain(&self.filter)
+    }
 }
 
 /// A compiled relation.
@@ -333,7 +369,17 @@ pub(crate) fn compile(
     tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
 ) -> Result<(Arc<Node>, f64)> {
     let (stack, ctes) = (super::stack::mark(), RefCell::default());
-    let mut c = Compiler { args: Vec::new(), tables, ctes: &ctes, written: None, stack, known, first: None, cost: 0.0 };
+    let mut c = Compiler {
+        args: Vec::new(),
+        tables,
+        ctes: &ctes,
+        written: None,
+        blind: BTreeSet::new(),
+        stack,
+        known,
+        first: None,
+        cost: 0.0,
+    };
     let need: BTreeSet<ColId> = out.iter().copied().collect();
     let built = c.rel(rel, &need, None)?;
     Ok((c.exactly(built, out)?, c.cost))
@@ -346,6 +392,8 @@ struct Compiler<'c> {
     ctes: &'c RefCell<BTreeMap<u32, CompiledCte>>,
     /// The table whose rows are changed, by its first column: they are read whole.
     written: Option<ColId>,
+    /// Escrow columns whose numbers nobody asks for, though they are read.
+    blind: BTreeSet<ColId>,
     /// Where the stack was at the start.
     stack: usize,
     known: &'c Known,
@@ -367,9 +415,9 @@ struct CompiledCte {
 impl Compiler<'_> {
     /// For a plan with a frame of its own.
     fn inner(&mut self, args: Vec<ColId>) -> Compiler<'_> {
-        let Compiler { tables, ctes, written, stack, known, .. } = self;
+        let Compiler { tables, ctes, written, blind, stack, known, .. } = self;
         let (written, stack) = (*written, *stack);
-        Compiler { args, tables: &mut **tables, ctes, written, stack, known, first: None, cost: 0.0 }
+        Compiler { args, tables: &mut **tables, ctes, written, blind: blind.clone(), stack, known, first: None, cost: 0.0 }
     }
     fn cte(&mut self, cte: &Cte) -> Result<CompiledCte> {
         let known = self.ctes.borrow().get(&cte.id).cloned();
@@ -897,9 +945,10 @@ impl Compiler<'_> {
             _ => {
                 let mut need = with_columns(&BTreeSet::new(), dml.exprs().into_iter());
                 need.extend(&target);
-                let before = self.written.replace(dml.base);
+                let before = (self.written.replace(dml.base), self.blind.clone());
+                self.blind.extend(unasked(dml));
                 let b = self.rel(&dml.input, &need, None)?;
-                self.written = before;
+                (self.written, self.blind) = before;
                 let rest = b.layout.iter().copied().filter(|c| !target.contains(c));
                 let row: Vec<ColId> = target.iter().copied().chain(rest).collect();
                 (self.exactly(b, &row)?, row)
@@ -914,8 +963,15 @@ impl Compiler<'_> {
                             None => None,
                             Some(u) => {
                                 let both: Vec<ColId> = target.iter().copied().chain(u.excluded..u.excluded + width).collect();
-                                let set = u.set.iter().map(|(o, e)| Ok((*o, self.scalar(e, &both)?))).collect::<Result<_>>()?;
-                                Some((set, u.filter.as_ref().map(|e| self.scalar(e, &both)).transpose()?))
+                                let mut all = |of: &[(u32, Expr)]| {
+                                    of.iter().map(|(o, e)| Ok((*o, self.scalar(e, &both)?))).collect::<Result<Vec<_>>>()
+                                };
+                                let (set, deltas) = (all(&u.set)?, all(&u.deltas)?);
+                                let filter = u.filter.as_ref().map(|e| self.scalar(e, &both)).transpose()?;
+                                let unasked = unasked(dml);
+                                let escrow = dml.table.table.escrow.iter().map(|e| e.ordinal);
+                                let numbers = escrow.filter(|o| !unasked.contains(&(dml.base + o))).collect();
+                                Some(UpsertPlan { set, deltas, filter, numbers })
                             }
                         };
                         Some(ConflictPlan { arbiters: c.arbiters.clone(), update })
@@ -924,8 +980,12 @@ impl Compiler<'_> {
                 let random = random_columns(&dml.input, targets);
                 DmlPlanKind::Insert { targets: targets.clone(), conflict, random, infers: *infers }
             }
-            DmlKind::Update { set } => {
-                DmlPlanKind::Update { set: set.iter().map(|(o, e)| Ok((*o, self.scalar(e, &row)?))).collect::<Result<_>>()? }
+            DmlKind::Update { set, deltas } => {
+                let mut all =
+                    |of: &[(u32, Expr)]| of.iter().map(|(o, e)| Ok((*o, self.scalar(e, &row)?))).collect::<Result<Vec<_>>>();
+                let (set, deltas) = (all(set)?, all(deltas)?);
+                let is_blind = set.is_empty() && dml.returning.is_empty() && !deltas.is_empty() && is_point(&dml.table, &input);
+                DmlPlanKind::Update { set, deltas, is_blind }
             }
             DmlKind::Delete => DmlPlanKind::Delete,
         };
@@ -933,6 +993,25 @@ impl Compiler<'_> {
         let plan = DmlPlan { table: dml.table.clone(), keys: dml.keys.clone(), input, kind, returning };
         Ok(Built::plain(Node::Dml(Box::new(plan)), cols.to_vec(), 1.0))
     }
+}
+
+/// The escrow columns of a table that is changed whose numbers nobody asks for: the statement
+/// computes nothing from them, and the row stays where it is.
+fn unasked(dml: &Dml) -> Vec<ColId> {
+    let table = &dml.table.table;
+    let asked = with_columns(&BTreeSet::new(), dml.exprs().into_iter());
+    let moves = match &dml.kind {
+        DmlKind::Update { set, .. } => table.primary().columns.iter().any(|c| set.iter().any(|(o, _)| *o == c.ordinal)),
+        DmlKind::Insert { .. } | DmlKind::Delete => false,
+    };
+    let columns = table.escrow.iter().map(|e| dml.base + e.ordinal);
+    columns.filter(|c| !moves && !asked.contains(c)).collect()
+}
+
+/// Whether the input is one row by its primary key, and nothing else is asked of the row.
+fn is_point(table: &TablePlan, input: &Node) -> bool {
+    let is_settled = table.on_updates.is_empty() && table.filling.is_empty() && table.generated.is_empty();
+    is_settled && super::fast::point(input).is_some()
 }
 
 /// The targets whose values are all fresh random UUIDs.

@@ -1,6 +1,6 @@
 //! Every expression that an operator computes, those of the operators below it left out.
 
-use super::physical::{BoundPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, Scalar, Scan, WindowPlan};
+use super::physical::{BoundPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, Scalar, Scan, UpsertPlan, WindowPlan};
 
 impl Node {
     /// In no particular order.
@@ -13,6 +13,7 @@ impl Node {
             }
             Node::Function { calls, .. } | Node::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, args)| args).collect(),
             Node::Filter { conds, .. } => conds.iter().collect(),
+            Node::Numbers(numbers) => numbers.filter.iter().collect(),
             Node::Project { exprs, .. } => exprs.iter().collect(),
             Node::HashJoin { left_keys, right_keys, on, .. } => left_keys.iter().chain(right_keys).chain(on).collect(),
             Node::LoopJoin { args, on, .. } => args.iter().chain(on).collect(),
@@ -32,10 +33,9 @@ impl Node {
             Node::Dml(d) => {
                 let set: Vec<&Scalar> = match &d.kind {
                     DmlPlanKind::Insert { conflict, .. } => {
-                        let update = conflict.iter().filter_map(|c| c.update.as_ref());
-                        update.flat_map(|(set, condition)| set.iter().map(|(_, e)| e).chain(condition)).collect()
+                        conflict.iter().filter_map(|c| c.update.as_ref()).flat_map(UpsertPlan::scalars).collect()
                     }
-                    DmlPlanKind::Update { set } => set.iter().map(|(_, e)| e).collect(),
+                    DmlPlanKind::Update { set, deltas, .. } => set.iter().chain(deltas).map(|(_, e)| e).collect(),
                     DmlPlanKind::Delete => Vec::new(),
                 };
                 set.into_iter().chain(&d.returning).collect()

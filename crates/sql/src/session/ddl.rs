@@ -245,7 +245,13 @@ impl<E: Environment> Session<E> {
             jobs: &changes.jobs,
             eval: &self.eval.with_catalog(changes.catalog.clone()),
         };
-        ddl::derive(statement, &changes.catalog, &context)
+        let derived = ddl::derive(statement, &changes.catalog, &context)?;
+        let has_escrow = |d: &Descriptor| matches!(d, Descriptor::Table(t) if !t.escrow.is_empty());
+        if derived.change.put.iter().any(has_escrow) && !self.env.knows_escrow() {
+            return Err(Error::unsupported("escrow columns are not known to every node yet")
+                .hint("Run a newer program on all nodes; meridian node status shows which version the cluster is at."));
+        }
+        Ok(derived)
     }
     /// Derives the changes of a block again from the newest catalog.
     fn derive_again(&self, old: &DdlBlock) -> Result<DdlBlock> {

@@ -204,7 +204,7 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     let row_id = if is_implicit_primary(table, table.primary()) { &table.primary().columns[..] } else { &[] };
     let region = region_of_itself(table);
     let comes_along = |o: u32| region.is_some_and(|(region, _)| region == o) || row_id.iter().any(|key| key.ordinal == o);
-    for (_, c) in table.live_columns().filter(|(o, _)| !comes_along(*o)) {
+    for (ordinal, c) in table.live_columns().filter(|(o, _)| !comes_along(*o)) {
         let mut part = format!("{} {}", quote(&c.name), c.ty.name());
         if c.is_hidden {
             part.push_str(" NOT VISIBLE");
@@ -217,6 +217,9 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
         }
         if let Some(e) = &c.on_update {
             let _ = write!(part, " ON UPDATE {e}");
+        }
+        if table.escrow_column(ordinal).is_some() {
+            part.push_str(" ESCROW");
         }
         if let Some(e) = &c.generated {
             let _ = write!(part, " GENERATED ALWAYS AS ({e}) STORED");

@@ -5,7 +5,7 @@ use super::super::access::{self, Part, Path, Place, Range};
 use super::super::estimate;
 use super::super::rel::SetOp;
 use super::super::table::TablePlan;
-use super::{Built, Compiler, KeyPart, KeyRangeParts, Node, PlacePlan, Regions, Scan, Wish, satisfies, shift_slots};
+use super::{Built, Compiler, KeyPart, KeyRangeParts, Node, Numbers, PlacePlan, Regions, Scan, Wish, satisfies, shift_slots};
 use crate::catalog::lookup::TableRef;
 use crate::env::Locking;
 use crate::plan::expr::{ColId, Expr};
@@ -32,6 +32,51 @@ impl Compiler<'_> {
     /// The rows of a table that meet all conditions; among paths that cost the same, one with the
     /// wished order.
     pub(super) fn table(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: Wish) -> Result<Built> {
+        match self.numbers(of, filters) {
+            Some(asked) => self.with_numbers(of, filters, &asked, |c, of, filters| c.stored(of, filters, wish)),
+            None => self.stored(of, filters, wish),
+        }
+    }
+
+    /// The escrow columns whose numbers are asked for.
+    fn numbers(&self, of: &TableScan<'_>, filters: &[Expr]) -> Option<Vec<u32>> {
+        let in_filters = |o: u32| filters.iter().any(|f| f.columns().contains(&(of.base + o)));
+        let is_read = |o: u32| of.columns.contains(&o) && !self.blind.contains(&(of.base + o));
+        let asked: Vec<u32> = of.table.escrow.iter().map(|e| e.ordinal).filter(|o| is_read(*o) || in_filters(*o)).collect();
+        (!asked.is_empty()).then_some(asked)
+    }
+
+    /// Rows as they are stored, with numbers in them; conditions on numbers are looked at then.
+    fn with_numbers(
+        &mut self,
+        of: &TableScan<'_>,
+        filters: &[Expr],
+        asked: &[u32],
+        stored: impl FnOnce(&mut Self, &TableScan<'_>, &[Expr]) -> Result<Built>,
+    ) -> Result<Built> {
+        let is_number = |f: &&Expr| f.columns().iter().any(|c| asked.iter().any(|o| of.base + o == *c));
+        let (after, before): (Vec<&Expr>, Vec<&Expr>) = filters.iter().partition(is_number);
+        let (after, before): (Vec<Expr>, Vec<Expr>) =
+            (after.into_iter().cloned().collect(), before.into_iter().cloned().collect());
+        let mut columns = of.columns.clone();
+        columns.extend(of.table.primary().columns.iter().map(|c| c.ordinal));
+        columns.extend(asked);
+        columns.sort_unstable();
+        columns.dedup();
+        let inner = TableScan { columns: columns.clone(), ..*of };
+        let built = stored(self, &inner, &before)?;
+        let filter = self.scalars(&after, &built.layout)?;
+        let is_dense = matches!(&*built.node, Node::Scan(s) if s.index == 0 && !s.is_point);
+        let types = (self.tables)(of.table)?.types.clone();
+        let columns = built.layout.iter().map(|c| c - of.base).collect();
+        let (table, ordinals) = (of.table.clone(), asked.to_vec());
+        let numbers = Numbers { input: built.node.clone(), table, types, columns, ordinals, filter, is_dense };
+        let rows = (built.rows * 0.3f64.powi(after.len().min(3) as i32)).max(access::FEW);
+        Ok(Built { node: Arc::new(Node::Numbers(Box::new(numbers))), rows, ..built })
+    }
+
+    /// The same, without the numbers of escrow columns.
+    fn stored(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: Wish) -> Result<Built> {
         let plan = (self.tables)(of.table)?;
         let first = self.first.take();
         let (path, cost) = self.cheapest(of, &plan, filters, wish, first)?;
@@ -43,6 +88,13 @@ impl Compiler<'_> {
 
     /// The same by one scan, for a wish that only one scan can fulfil.
     pub(super) fn in_order(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: &[(ColId, bool, bool)]) -> Result<Built> {
+        match self.numbers(of, filters) {
+            Some(asked) => self.with_numbers(of, filters, &asked, |c, of, filters| c.stored_in_order(of, filters, wish)),
+            None => self.stored_in_order(of, filters, wish),
+        }
+    }
+
+    fn stored_in_order(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: &[(ColId, bool, bool)]) -> Result<Built> {
         let plan = (self.tables)(of.table)?;
         let first = self.first.take();
         let (path, _) = self.cheapest(of, &plan, filters, Some(wish), first)?;

@@ -1,0 +1,97 @@
+//! Escrow columns in a table's descriptor (design: escrow).
+
+use super::Table;
+use crate::types::numeric::Numeric;
+use crate::types::{Datum, Type};
+use meridian_base::escrow::{self, Bounds};
+use meridian_base::{Error, GroupId, Key, Result};
+use serde::{Deserialize, Serialize};
+
+/// A column whose number is kept in shares, one in each of its sites. Rows store `NULL` in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EscrowColumn {
+    pub ordinal: u32,
+    /// The number of its index ([`escrow::index_id`]): no other index has it.
+    pub index: u32,
+    /// Between what the number stays, both included; scaled like the column.
+    pub lo: i128,
+    pub hi: i128,
+    /// The groups that hold shares. A row is inserted, and its number set, with all tokens in the
+    /// row's own group if that is one of them, else in the first.
+    pub sites: Vec<GroupId>,
+}
+
+impl EscrowColumn {
+    pub fn bounds(&self) -> Bounds {
+        Bounds { lo: self.lo, hi: self.hi }
+    }
+    /// The key of a row's share, the same in every site, from the row's key in the primary index.
+    pub fn share_key(&self, primary: &Key) -> Key {
+        let mut row = Vec::with_capacity(primary.as_bytes().len());
+        meridian_base::key::encode::index(&mut row, escrow::index_id(self.index));
+        row.extend_from_slice(primary.as_bytes().get(4..).unwrap_or_default());
+        escrow::share_key(&row)
+    }
+    /// Where a row of this group gets all tokens.
+    pub fn first_site(&self, group: GroupId) -> GroupId {
+        if self.sites.contains(&group) { group } else { self.sites.first().copied().unwrap_or(group) }
+    }
+}
+
+impl Table {
+    pub fn escrow_column(&self, ordinal: u32) -> Option<&EscrowColumn> {
+        self.escrow.iter().find(|e| e.ordinal == ordinal)
+    }
+}
+
+/// The least and the greatest number of a type; `None`: it cannot be an escrow column's.
+pub fn limits(ty: &Type) -> Option<Bounds> {
+    let bounds = |lo: i64, hi: i64| Some(Bounds { lo: lo.into(), hi: hi.into() });
+    match ty {
+        Type::Int2 => bounds(i16::MIN.into(), i16::MAX.into()),
+        Type::Int4 => bounds(i32::MIN.into(), i32::MAX.into()),
+        Type::Int8 => bounds(i64::MIN, i64::MAX),
+        Type::Numeric(Some((precision, scale))) if (1..=18).contains(precision) && *scale >= 0 => {
+            let hi = 10i64.pow(u32::from(*precision)) - 1;
+            bounds(-hi, hi)
+        }
+        _ => None,
+    }
+}
+
+/// How many digits of a number of the type are behind its point.
+fn scale(ty: &Type) -> u16 {
+    match ty {
+        Type::Numeric(Some((_, scale))) => u16::try_from(*scale).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// A value of the column as a share counts it. `None`: it is `NULL`. 22003 if it is no finite
+/// number of the type's scale.
+pub fn scaled(value: &Datum, ty: &Type) -> Result<Option<i128>> {
+    let digits = scale(ty);
+    match value {
+        Datum::Null => Ok(None),
+        Datum::Int(n) => Ok(Some(i128::from(*n) * 10i128.pow(digits.into()))),
+        Datum::Numeric(n) => {
+            let unit = Numeric::from_digits(&10u64.pow(digits.into()).to_string(), false, 0);
+            let whole = unit.map(|unit| n.mul(&unit)).transpose()?.filter(|w| w.is_finite() && w.min_scale() == 0);
+            let whole = whole.and_then(|w| w.to_i64());
+            whole.map(|w| Some(w.into())).ok_or_else(|| Error::sql("22003", "numeric field overflow"))
+        }
+        _ => Err(Error::internal("a value of an escrow column is no number")),
+    }
+}
+
+/// The value that a share's number means.
+pub fn datum(number: i128, ty: &Type) -> Result<Datum> {
+    let out_of_range = || Error::sql("22003", format!("{} out of range", ty.base_name()));
+    match ty {
+        Type::Numeric(_) => {
+            let digits = number.unsigned_abs().to_string();
+            Numeric::from_digits(&digits, number < 0, scale(ty)).map(Datum::Numeric).ok_or_else(out_of_range)
+        }
+        _ => i64::try_from(number).map(Datum::Int).map_err(|_| out_of_range()),
+    }
+}

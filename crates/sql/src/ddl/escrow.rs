@@ -1,0 +1,220 @@
+//! Escrow columns: `… ESCROW CHECK (…)` in `CREATE TABLE` (design: escrow).
+//!
+//! What a table with such a column may be is looked at where a statement's change is complete
+//! ([`check`]), so that no statement has to know of it.
+
+use super::Deriver;
+use crate::catalog::escrow::{limits, scaled};
+use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
+use crate::catalog::{Column, Database, EscrowColumn, Homes, Table};
+use crate::types::numeric::Numeric;
+use crate::types::{Datum, Type};
+use meridian_base::escrow::Bounds;
+use meridian_base::{Error, GroupId, Result};
+use sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
+use sqlparser::tokenizer::Token;
+
+/// Whether a column's option is `ESCROW`.
+pub(super) fn is_said(words: &[Token]) -> bool {
+    matches!(words, [Token::Word(word)] if word.value == "ESCROW")
+}
+
+/// A column that is declared so, before the rest of its table is known.
+pub(super) fn declared(ordinal: u32) -> EscrowColumn {
+    EscrowColumn { ordinal, index: 0, lo: 0, hi: 0, sites: Vec::new() }
+}
+
+impl Deriver<'_> {
+    /// Gives a new table's declared columns their bounds, sites and indexes.
+    pub(super) fn make_escrow(&mut self, table: &mut Table, database: &Database) -> Result<()> {
+        if table.escrow.is_empty() {
+            return Ok(());
+        }
+        let sites = self.sites(table, database);
+        for at in 0..table.escrow.len() {
+            let ordinal = table.escrow[at].ordinal;
+            let Bounds { lo, hi } = bounds(table, ordinal)?;
+            let index = self.new_id();
+            table.escrow[at] = EscrowColumn { ordinal, index, lo, hi, sites: sites.clone() };
+            check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
+        }
+        Ok(())
+    }
+
+    /// A group of each region, the one with the table's own rows first. Nothing in them is in the
+    /// future, as rows of GLOBAL tables are.
+    fn sites(&mut self, table: &Table, database: &Database) -> Vec<GroupId> {
+        let first = match &table.homes {
+            Homes::ByRow(partitions) => return partitions.iter().map(|p| p.group).collect(),
+            Homes::One(group) if self.is_global(*group) => self.primary_group(database),
+            Homes::One(group) => *group,
+        };
+        let home = self.catalog.group_by_id(first).map_or(database.primary_region.clone(), |g| g.home.clone());
+        let others: Vec<String> = database.regions.iter().filter(|r| **r != home).cloned().collect();
+        std::iter::once(first).chain(others.iter().map(|region| self.group_for(database, region))).collect()
+    }
+}
+
+fn unsupported(table: &Table, ordinal: u32, what: &str) -> Error {
+    let column = &table.columns[ordinal as usize].name;
+    Error::unsupported(format!("escrow column \"{column}\" of table \"{}\" {what}", table.name)).table(&table.name).column(column)
+}
+
+/// Refuses what a table with escrow columns cannot have, whatever statement asked for it.
+pub(super) fn check(table: &Table) -> Result<()> {
+    for column in &table.escrow {
+        let ordinal = column.ordinal;
+        let refuse = |what: &str| Err(unsupported(table, ordinal, what));
+        if column.index == 0 {
+            return refuse("cannot be added to a table that is there");
+        }
+        let of = &table.columns[ordinal as usize];
+        if limits(&of.ty).is_none() {
+            return refuse("must be of an integer type, or of numeric with up to 18 digits");
+        }
+        if !of.not_null {
+            return refuse("must be NOT NULL");
+        }
+        if of.generated.is_some() || of.identity.is_some() || of.on_update.is_some() {
+            return refuse("cannot be generated, and has no ON UPDATE");
+        }
+        if let Some(index) =
+            table.indexes.iter().find(|i| i.columns.iter().any(|c| c.ordinal == ordinal) || i.stored.contains(&ordinal))
+        {
+            return refuse(&format!("cannot be in index \"{}\"", index.name));
+        }
+        let uses = |text: &str| Ok::<_, Error>(used(table, &parse_expression(text)?)?.contains(&ordinal));
+        for index in &table.indexes {
+            if index.predicate.as_deref().map(uses).transpose()? == Some(true) {
+                return refuse(&format!("cannot be in the predicate of index \"{}\"", index.name));
+            }
+        }
+        for other in table.columns.iter().filter_map(|c| Some((c, c.generated.as_deref()?))) {
+            if uses(other.1)? {
+                return refuse(&format!("cannot be in the expression of generated column \"{}\"", other.0.name));
+            }
+        }
+        if table.foreign_keys.iter().any(|f| f.columns.contains(&ordinal)) {
+            return refuse("cannot be in a foreign key");
+        }
+        if bounds(table, ordinal)? != column.bounds() {
+            return refuse("keeps its bounds and its type");
+        }
+        if table.moving.is_some() {
+            return refuse("keeps its table where it is");
+        }
+        if table.indexes.iter().skip(1).any(|i| i.holds_rows) {
+            return refuse("keeps its table's primary key");
+        }
+    }
+    Ok(())
+}
+
+fn used(table: &Table, expression: &Expr) -> Result<Vec<u32>> {
+    Ok(resolve_columns(&Facts::of(expression), &table.columns, &table.name)?.into_iter().collect())
+}
+
+/// What the column's check says; the type's limits where it says nothing.
+fn bounds(table: &Table, ordinal: u32) -> Result<Bounds> {
+    let ty = &table.columns[ordinal as usize].ty;
+    let mut bounds = limits(ty)
+        .ok_or_else(|| unsupported(table, ordinal, "must be of an integer type, or of numeric with up to 18 digits"))?;
+    let mut checks = Vec::new();
+    for check in &table.checks {
+        let expression = parse_expression(&check.expression)?;
+        if used(table, &expression)?.contains(&ordinal) {
+            checks.push((check, expression));
+        }
+    }
+    let (check, expression) = match &checks[..] {
+        [] => return Ok(bounds),
+        [one] => one,
+        [..] => return Err(unsupported(table, ordinal, "can have one CHECK")),
+    };
+    if !check.validated {
+        return Err(unsupported(table, ordinal, "cannot have a CHECK that is NOT VALID"));
+    }
+    let mut conditions = Vec::new();
+    conjuncts(expression, &mut conditions);
+    for condition in conditions {
+        let said = condition_bounds(table, ordinal, condition)?.ok_or_else(|| {
+            unsupported(table, ordinal, "can have a CHECK of >=, <= and BETWEEN with constants only")
+                .detail(format!("Constraint \"{}\" says something else.", check.name))
+        })?;
+        bounds = Bounds { lo: bounds.lo.max(said.lo), hi: bounds.hi.min(said.hi) };
+    }
+    if bounds.lo > bounds.hi {
+        let message =
+            format!("no value of column \"{}\" meets constraint \"{}\"", table.columns[ordinal as usize].name, check.name);
+        return Err(Error::sql("42P16", message));
+    }
+    Ok(bounds)
+}
+
+fn conjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
+    match e {
+        Expr::Nested(inner) => conjuncts(inner, out),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            conjuncts(left, out);
+            conjuncts(right, out);
+        }
+        _ => out.push(e),
+    }
+}
+
+fn condition_bounds(table: &Table, ordinal: u32, e: &Expr) -> Result<Option<Bounds>> {
+    let column = &table.columns[ordinal as usize];
+    let is_it = |e: &Expr| matches!(peeled(e), Expr::Identifier(name) if crate::parse::fold(name) == column.name);
+    let number = |e: &Expr| constant(e, &column.ty);
+    let all = limits(&column.ty).unwrap_or(Bounds { lo: 0, hi: 0 });
+    let between = |lo: Option<i128>, hi: Option<i128>| Some(Bounds { lo: lo.unwrap_or(all.lo), hi: hi.unwrap_or(all.hi) });
+    Ok(match e {
+        Expr::Between { expr, negated: false, low, high } if is_it(expr) => match (number(low)?, number(high)?) {
+            (Some(lo), Some(hi)) => between(Some(lo), Some(hi)),
+            _ => None,
+        },
+        Expr::BinaryOp { left, op, right } => {
+            let (other, is_least) = match (is_it(left), is_it(right), op) {
+                (true, false, BinaryOperator::GtEq) => (right, true),
+                (true, false, BinaryOperator::LtEq) => (right, false),
+                (false, true, BinaryOperator::LtEq) => (left, true),
+                (false, true, BinaryOperator::GtEq) => (left, false),
+                _ => return Ok(None),
+            };
+            number(other)?.and_then(|n| if is_least { between(Some(n), None) } else { between(None, Some(n)) })
+        }
+        _ => None,
+    })
+}
+
+fn peeled(e: &Expr) -> &Expr {
+    match e {
+        Expr::Nested(inner) => peeled(inner),
+        Expr::Cast { expr, .. } => peeled(expr),
+        _ => e,
+    }
+}
+
+/// A number that is written down, in the column's scale.
+fn constant(e: &Expr, ty: &Type) -> Result<Option<i128>> {
+    let (e, is_negative) = match peeled(e) {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (peeled(expr), true),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => (peeled(expr), false),
+        e => (e, false),
+    };
+    let Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) = e else { return Ok(None) };
+    let Some(number) = Numeric::parse(text).transpose()? else { return Ok(None) };
+    scaled(&Datum::Numeric(if is_negative { number.neg() } else { number }), ty)
+}
+
+/// 23514 for a default that no row could have.
+fn check_default(column: &Column, bounds: Bounds) -> Result<()> {
+    let Some(text) = &column.default else { return Ok(()) };
+    match constant(&parse_expression(text)?, &column.ty)? {
+        Some(number) if !bounds.contain(number) => {
+            Err(Error::sql("23514", format!("the default of column \"{}\" is outside its bounds", column.name))
+                .column(&column.name))
+        }
+        _ => Ok(()),
+    }
+}

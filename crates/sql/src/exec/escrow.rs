@@ -1,0 +1,356 @@
+//! Escrow columns: their numbers are in shares, one in each site, and not in the rows (design:
+//! escrow).
+//!
+//! | statement | what happens | rule |
+//! | --- | --- | --- |
+//! | reads a number | the shares of all sites are read, and certified with the rest | E9, E12 |
+//! | `x = x + n` | a delta goes to the nearest site that covers it; nothing is read | E7, E8 |
+//! | inserts a row | one site begins with all tokens | E1 |
+//! | sets a number | every site gets a new share, of a new incarnation | E11 |
+//! | deletes a row | every site loses its share | E11 |
+
+use super::Runtime;
+use super::op::{Op, Row, filter};
+use crate::catalog::escrow::{datum, scaled};
+use crate::catalog::{EscrowColumn, Table};
+use crate::env::{Locking, Scan, Transaction};
+use crate::plan::TablePlan;
+use crate::plan::physical::Numbers;
+use crate::types::Datum;
+use crate::types::keys::encode_key_column;
+use meridian_base::escrow::{self, Late, Share, Sum};
+use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, Result, Write};
+use std::collections::BTreeMap;
+
+/// The next rows, with their numbers.
+pub(super) async fn next<T: Transaction>(
+    op: &mut Op,
+    numbers: &Numbers,
+    rt: &mut Runtime<'_, T>,
+    want: usize,
+) -> Result<Option<Vec<Row>>> {
+    let mut input = op.input(&numbers.input);
+    let rows = loop {
+        let Some(mut rows) = input.next(rt, want).await? else { break None };
+        fill(numbers, &mut rows, rt).await?;
+        let kept = filter(rows, &numbers.filter, &op.frame, rt).await?;
+        if !kept.is_empty() {
+            break Some(kept);
+        }
+    };
+    op.keep(input);
+    Ok(rows)
+}
+
+async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'_, T>) -> Result<()> {
+    let place = |ordinal: u32| {
+        let found = of.columns.iter().position(|c| *c == ordinal);
+        found.ok_or_else(|| Error::internal("a row without a column that is needed"))
+    };
+    let primary = of.table.primary();
+    let mut keys = Vec::with_capacity(rows.len());
+    for row in &*rows {
+        let mut key = Vec::with_capacity(32);
+        meridian_base::key::encode::index(&mut key, primary.id);
+        for c in &primary.columns {
+            let ty = &of.types[c.ordinal as usize];
+            encode_key_column(&mut key, &row[place(c.ordinal)?], ty, c.descending, c.nulls_first)?;
+        }
+        keys.push(Key::new(&key));
+    }
+    for ordinal in &of.ordinals {
+        let Some(column) = of.table.escrow_column(*ordinal) else { continue };
+        let shares: Vec<Key> = keys.iter().map(|key| column.share_key(key)).collect();
+        let sums = sums(column, &shares, of.is_dense, rt).await?;
+        let at = place(*ordinal)?;
+        for (row, share) in rows.iter_mut().zip(&shares) {
+            row[at] = match sums.get(share) {
+                Some(number) => datum(*number, &of.types[*ordinal as usize])?,
+                None => return Err(without_share(&of.table)),
+            };
+        }
+    }
+    Ok(())
+}
+
+/// A row and its shares are written together.
+fn without_share(table: &Table) -> Error {
+    Error::sql("XX001", format!("a row of table \"{}\" has no share of its escrow column", table.name))
+}
+
+/// The exact numbers of rows, by the keys of their shares. `is_dense`: all shares between the first
+/// and the last are wanted.
+async fn sums<T: Transaction>(
+    column: &EscrowColumn,
+    shares: &[Key],
+    is_dense: bool,
+    rt: &mut Runtime<'_, T>,
+) -> Result<BTreeMap<Key, i128>> {
+    let mut ranges: Vec<KeyRange> = match (is_dense, shares.iter().min(), shares.iter().max()) {
+        (true, Some(first), Some(last)) => vec![escrow::ranges(first, last)],
+        _ => shares.iter().map(escrow::range).collect(),
+    };
+    ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+    ranges.dedup();
+    let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
+    for range in ranges {
+        rt.step().await?;
+        rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
+        let scan =
+            |range: KeyRange| Scan { range, columns: ColumnMask::ALL, reverse: false, limit: None, locking: Locking::None };
+        let mut left: Vec<(GroupId, KeyRange)> = column.sites.iter().map(|site| (*site, range.clone())).collect();
+        let mut found: BTreeMap<GroupId, Vec<(Key, bytes::Bytes)>> = BTreeMap::new();
+        while !left.is_empty() {
+            let sites: Vec<GroupId> = left.iter().map(|(site, _)| *site).collect();
+            let scans: Vec<(GroupId, Scan)> = left.drain(..).map(|(site, range)| (site, scan(range))).collect();
+            let pages = match &scans[..] {
+                [(site, scan)] => vec![rt.txn.scan(*site, scan.clone()).await?],
+                _ => rt.txn.scan_each(scans).await?,
+            };
+            for (site, page) in sites.into_iter().zip(pages) {
+                found.entry(site).or_default().extend(page.rows);
+                left.extend(page.rest.map(|rest| (site, rest)));
+            }
+            rt.pause().await?;
+        }
+        for versions in found.values() {
+            let share_of =
+                |(key, value): &(Key, bytes::Bytes)| Late::of(key, value).map_or_else(|| key.clone(), |(share, ..)| share);
+            for of_row in versions.chunk_by(|a, b| share_of(a) == share_of(b)) {
+                let sum = sums.entry(share_of(&of_row[0])).or_default();
+                sum.add_site(of_row.iter().map(|(key, value)| (key, &value[..])));
+            }
+        }
+    }
+    let own = |share: &Key| column.sites.iter().map(|site| rt.txn.added(*site, share)).sum::<i128>();
+    Ok(sums.into_iter().filter_map(|(share, sum)| Some((share.clone(), sum.value? + own(&share)))).collect())
+}
+
+/// The exact number of one row; `None`: no site has a share of it.
+async fn number<T: Transaction>(column: &EscrowColumn, share: &Key, rt: &mut Runtime<'_, T>) -> Result<Option<i128>> {
+    Ok(sums(column, std::slice::from_ref(share), false, rt).await?.remove(share))
+}
+
+fn name(table: &TablePlan, column: &EscrowColumn) -> String {
+    table.table.columns[column.ordinal as usize].name.clone()
+}
+
+/// 23514, or 23502 for no number.
+fn checked(table: &TablePlan, column: &EscrowColumn, value: &Datum) -> Result<i128> {
+    let (of, name) = (&table.table, name(table, column));
+    let Some(number) = scaled(value, &table.types[column.ordinal as usize])? else {
+        let message = format!("null value in column \"{name}\" of relation \"{}\" violates not-null constraint", of.name);
+        return Err(Error::sql("23502", message).table(&of.name).column(name));
+    };
+    match column.bounds().contain(number) {
+        true => Ok(number),
+        false => Err(outside(table, column, None)),
+    }
+}
+
+/// 23514: the number would leave its bounds. `headroom`: how far it could go down and up.
+fn outside(table: &TablePlan, column: &EscrowColumn, headroom: Option<(i128, i128)>) -> Error {
+    let (of, name) = (&table.table, name(table, column));
+    let ty = &table.types[column.ordinal as usize];
+    let shown = |n: i128| datum(n, ty).map_or_else(|_| n.to_string(), |d| number_text(&d));
+    let check = of.checks.iter().find(|c| c.expression.contains(&name)).map(|c| c.name.clone());
+    let message = match &check {
+        Some(check) => format!("new row for relation \"{}\" violates check constraint \"{check}\"", of.name),
+        None => format!("a value of column \"{name}\" of relation \"{}\" is out of range", of.name),
+    };
+    let (lo, hi) = (shown(column.lo), shown(column.hi));
+    let detail = match headroom {
+        Some((down, up)) => {
+            format!("\"{name}\" stays from {lo} to {hi}; it can go down by {} and up by {}.", shown(down), shown(up))
+        }
+        None => format!("\"{name}\" stays from {lo} to {hi}."),
+    };
+    let e = Error::sql("23514", message).detail(detail).table(&of.name).column(name);
+    match check {
+        Some(check) => e.constraint(check),
+        None => e,
+    }
+}
+
+fn number_text(d: &Datum) -> String {
+    match d {
+        Datum::Int(n) => n.to_string(),
+        Datum::Numeric(n) => n.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Writes the shares of a new row.
+pub(super) fn begin<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    if table.table.escrow.is_empty() {
+        return Ok(());
+    }
+    let (group, primary) = (table.group_of(row)?, table.primary_key(row)?);
+    for column in &table.table.escrow {
+        let number = checked(table, column, &row[column.ordinal as usize])?;
+        let share = Share::begin(rt.txn.incarnation(), number, column.bounds());
+        put(column.first_site(group), column.share_key(&primary), Some(share), rt)?;
+    }
+    Ok(())
+}
+
+fn put<T: Transaction>(site: GroupId, key: Key, share: Option<Share>, rt: &mut Runtime<'_, T>) -> Result<()> {
+    rt.ctx.write_at_home(site)?;
+    let columns = if share.is_some() { ColumnMask::ALL } else { ColumnMask::EXISTENCE };
+    rt.txn.write(site, Write { key, value: share.map(|s| s.encode()), columns })
+}
+
+/// Deletes the shares of a row that goes.
+pub(super) fn end<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    if table.table.escrow.is_empty() {
+        return Ok(());
+    }
+    let primary = table.primary_key(row)?;
+    for column in &table.table.escrow {
+        let key = column.share_key(&primary);
+        for site in &column.sites {
+            rt.txn.hold(*site, escrow::range(&key))?;
+            put(*site, key.clone(), None, rt)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets the numbers that differ between two versions of a row that keeps its primary key. A number
+/// that was not read is `NULL` in the old one, and in the new one unless it is set.
+pub(super) fn set<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    for column in &table.table.escrow {
+        let at = column.ordinal as usize;
+        if old[at].is_identical(&new[at]) {
+            continue;
+        }
+        let number = checked(table, column, &new[at])?;
+        let (first, key) = (column.first_site(table.group_of(new)?), column.share_key(&table.primary_key(new)?));
+        let incarnation = rt.txn.incarnation();
+        for site in &column.sites {
+            rt.txn.hold(*site, escrow::range(&key))?;
+            let share = match *site == first {
+                true => Share::begin(incarnation, number, column.bounds()),
+                false => Share::empty(incarnation),
+            };
+            put(*site, key.clone(), Some(share), rt)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a row's numbers are, where they were not read, for a row that gets another primary key.
+pub(super) async fn complete<T: Transaction>(
+    table: &TablePlan,
+    old: &[Datum],
+    new: &mut [Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    for column in &table.table.escrow {
+        let at = column.ordinal as usize;
+        if new[at].is_null() {
+            let share = column.share_key(&table.primary_key(old)?);
+            let number = number(column, &share, rt).await?.ok_or_else(|| without_share(&table.table))?;
+            new[at] = datum(number, &table.types[at])?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds to the numbers of a row. `false`: the row is not there.
+pub(super) async fn add_all<T: Transaction>(
+    table: &TablePlan,
+    primary: &Key,
+    deltas: &[(u32, Datum)],
+    rt: &mut Runtime<'_, T>,
+) -> Result<bool> {
+    let mut found = 0;
+    for (ordinal, delta) in deltas {
+        found += usize::from(add(table, *ordinal, primary, delta, rt).await?);
+    }
+    match found {
+        0 => Ok(deltas.is_empty()),
+        all if all == deltas.len() => Ok(true),
+        _ => Err(Error::retry("could not serialize access: a row was inserted or deleted meanwhile")),
+    }
+}
+
+/// Puts exact numbers into a row that was read without them.
+pub(super) async fn read<T: Transaction>(
+    table: &TablePlan,
+    ordinals: &[u32],
+    primary: &Key,
+    row: &mut [Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    for column in table.table.escrow.iter().filter(|e| ordinals.contains(&e.ordinal)) {
+        let found = number(column, &column.share_key(primary), rt).await?.ok_or_else(|| without_share(&table.table))?;
+        row[column.ordinal as usize] = datum(found, &table.types[column.ordinal as usize])?;
+    }
+    Ok(())
+}
+
+/// Adds to the number of a row, at the nearest site that covers it. Whether the row is there:
+/// certification asserts it.
+async fn add<T: Transaction>(
+    table: &TablePlan,
+    ordinal: u32,
+    primary: &Key,
+    delta: &Datum,
+    rt: &mut Runtime<'_, T>,
+) -> Result<bool> {
+    let of = table.table.escrow_column(ordinal);
+    let column = of.ok_or_else(|| Error::internal("a delta of a column that has no shares"))?;
+    let Some(delta) = scaled(delta, &table.types[ordinal as usize])? else {
+        return checked(table, column, &Datum::Null).map(|_| true);
+    };
+    let share = column.share_key(primary);
+    let width = column.hi - column.lo;
+    if delta.abs() > width {
+        return Err(outside(table, column, None));
+    }
+    let mut is_there = false;
+    for site in nearest(column, rt) {
+        let Some(free) = rt.txn.free(site, &share).await? else { continue };
+        is_there = true;
+        if free.cover(delta) {
+            if delta != 0 {
+                rt.ctx.write_at_home(site)?;
+                rt.txn.add(site, share, delta)?;
+            }
+            return Ok(true);
+        }
+    }
+    // What no site said is certified: the row is not there, or the number would leave its bounds.
+    let Some(number) = number(column, &share, rt).await? else { return Ok(false) };
+    if !column.bounds().contain(number + delta) {
+        return Err(outside(table, column, Some((number - column.lo, column.hi - number))));
+    }
+    let short = if is_there { "no region has enough tokens of the number for it" } else { "the row has just been inserted" };
+    Err(Error::retry(format!("could not serialize access: {short}"))
+        .detail(format!("Column \"{}\" of table \"{}\".", name(table, column), table.table.name))
+        .hint("Run the transaction again."))
+}
+
+/// What a number that was read is after a delta; one that was not read stays `NULL`.
+pub(super) fn show(table: &TablePlan, ordinal: u32, shown: &mut Datum, delta: &Datum) -> Result<()> {
+    let ty = &table.types[ordinal as usize];
+    if let (Some(before), Some(delta)) = (scaled(shown, ty)?, scaled(delta, ty)?) {
+        *shown = datum(before + delta, ty)?;
+    }
+    Ok(())
+}
+
+/// The sites of a column, those of the gateway's region first.
+fn nearest<T: Transaction>(column: &EscrowColumn, rt: &Runtime<'_, T>) -> Vec<GroupId> {
+    let here = &*rt.ctx.eval.gateway_region;
+    let is_here = |site: &GroupId| rt.ctx.catalog.group_by_id(*site).is_some_and(|g| g.home == here);
+    let (mut near, far): (Vec<GroupId>, Vec<GroupId>) = column.sites.iter().partition(|site| is_here(site));
+    near.extend(far);
+    near
+}
+
+/// Whether a column of this table is an escrow column, whose numbers rows do not store.
+pub(super) fn is_number(table: &TablePlan, ordinal: u32) -> bool {
+    table.table.escrow_column(ordinal).is_some()
+}

@@ -13,6 +13,7 @@ use crate::membership::freshness::CONFIRMED_FOR;
 use crate::membership::peers::{DEAD_AFTER_DEFAULT, LIVENESS_TIMEOUT, PRIMARY_HEARD_FOR};
 use crate::membership::peers::{LINK_SILENT, LOST_AFTER};
 use crate::membership::pings::{PING_INTERVAL, PING_TIMEOUT};
+use crate::membership::placement::CHANGE_TIMEOUT;
 use crate::membership::promises::PROMISE_TIMEOUT;
 use crate::replica::TICK;
 use crate::replica::closed::LEAD_MAX;
@@ -69,6 +70,7 @@ const _: () = assert!(!less(LIVENESS_TIMEOUT, LOST_AFTER), "what is lost has nob
 const _: () = assert!(less(times(PING_INTERVAL, 2), LINK_SILENT), "a link is not given up for one ping");
 const _: () = assert!(less(LINK_SILENT, SILENCE_MAX), "a detour is known when the connection is given up");
 const _: () = assert!(less(times(LIVENESS_TIMEOUT, 4), DEAD_AFTER_DEFAULT), "a restart is no death");
+const _: () = assert!(!less(CHANGE_TIMEOUT, LIVENESS_TIMEOUT), "a new voter that is not waited for is not live");
 const _: () = assert!(less(COMPARE_CALL, COMPARE_MAX), "a node that starts asks more than once");
 const _: () =
     assert!(less(times(PING_INTERVAL, 2), FOUNDING_PAUSE), "a cluster that has lost a node claims it before it founds another");

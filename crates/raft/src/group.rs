@@ -400,8 +400,14 @@ impl Group {
     /// Makes the members exactly these, through joint consensus; only on the leader. New members
     /// first catch up as learners. Returns when the change is committed; it waits as long as a new
     /// voter takes to catch up, if need be for ever, and for no other: a voter that was there
-    /// before may be dead.
-    pub async fn change_members(&self, voters: BTreeSet<NodeId>, learners: BTreeSet<NodeId>) -> Result<()> {
+    /// before may be dead, and so may those that the caller calls `absent`. The others must be a
+    /// majority of the new voters.
+    pub async fn change_members(
+        &self,
+        voters: BTreeSet<NodeId>,
+        learners: BTreeSet<NodeId>,
+        absent: &BTreeSet<NodeId>,
+    ) -> Result<()> {
         let raft = &self.0.raft;
         let voters: BTreeSet<u32> = voters.iter().map(|n| n.0).collect();
         let wanted: BTreeSet<u32> = learners.iter().map(|n| n.0).chain(voters.iter().copied()).collect();
@@ -412,7 +418,8 @@ impl Group {
             raft.add_learner(*node, EmptyNode::new(), false).await.map_err(change_error)?;
         }
         let present = self.members().voters;
-        self.caught_up(voters.iter().map(|n| NodeId(*n)).filter(|n| !present.contains(n)).collect()).await?;
+        let is_awaited = |n: &NodeId| !present.contains(n) && !absent.contains(n);
+        self.caught_up(voters.iter().map(|n| NodeId(*n)).filter(is_awaited).collect()).await?;
         {
             let _changing = self.0.network.lease.changing_voters();
             raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), true).await.map_err(change_error)?;

@@ -289,7 +289,8 @@ impl Cluster {
 }
 
 async fn change(cluster: &Cluster, leader: u32, voters: &[u32], learners: &[u32]) {
-    let change = cluster.group(leader).change_members(ids(voters), ids(learners));
+    let nobody = ids(&[]);
+    let change = cluster.group(leader).change_members(ids(voters), ids(learners), &nobody);
     timeout(Duration::from_secs(30), change).await.expect("changed within 30 s").unwrap();
 }
 
@@ -441,7 +442,8 @@ async fn a_new_voter_counts_once_it_has_caught_up() {
     cluster.propose(leader, "a").await.unwrap();
     cluster.start(4, MemoryDisk::default(), Arc::default()).await;
     cluster.net.cut(4);
-    let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 4]), ids(&[]));
+    let nobody = ids(&[]);
+    let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 4]), ids(&[]), &nobody);
     let changed = timeout(Duration::from_secs(10), change).await;
     assert!(!matches!(changed, Ok(Ok(()))), "it waits, or gives up");
     assert_eq!(
@@ -451,6 +453,28 @@ async fn a_new_voter_counts_once_it_has_caught_up() {
     cluster.net.heal();
     self::change(&cluster, leader, &[1, 2, 3, 4], &[]).await;
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
+}
+
+/// A new voter that is gone for good is made a voter all the same where its caller says so: its
+/// region may have no other node for its replica.
+#[tokio::test(start_paused = true)]
+async fn a_change_does_not_wait_for_a_new_voter_that_is_absent() {
+    let mut cluster = Cluster::new(3, 67).await;
+    let leader = cluster.leader().await;
+    for id in 4..=5 {
+        cluster.start(id, MemoryDisk::default(), Arc::default()).await;
+    }
+    change(&cluster, leader, &[1, 2, 3], &[4, 5]).await;
+    cluster.net.cut(5);
+    cluster.propose(leader, "a").await.unwrap();
+    let absent = ids(&[5]);
+    let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 4, 5]), ids(&[]), &absent);
+    timeout(Duration::from_secs(30), change).await.expect("changed within 30 s").unwrap();
+    assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4, 5]));
+    let position = cluster.propose(leader, "b").await.unwrap();
+    cluster.applied(4, position).await;
+    cluster.net.heal();
+    cluster.applied(5, position).await;
 }
 
 /// Only those that are new must catch up: one that was there before, and is far behind or dead, is
@@ -483,7 +507,8 @@ async fn a_change_is_complete_when_it_is_committed() {
     assert!(cluster.group(leader).members().are_settled());
     cluster.net.cut(leader);
     // A learner needs no joint configuration.
-    let change = cluster.group(leader).change_members(ids(&[1, 2, 3]), ids(&[9]));
+    let nobody = ids(&[]);
+    let change = cluster.group(leader).change_members(ids(&[1, 2, 3]), ids(&[9]), &nobody);
     let changed = timeout(Duration::from_millis(100), change).await;
     assert!(!matches!(changed, Ok(Ok(()))), "nobody else knows of it");
     let members = cluster.group(leader).members();
@@ -504,7 +529,8 @@ async fn a_change_ends_when_its_leader_does_not_lead_any_more() {
     let cluster = Cluster::new(3, 64).await;
     let leader = cluster.leader().await;
     cluster.propose(leader, "a").await.unwrap();
-    let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 9]), ids(&[]));
+    let nobody = ids(&[]);
+    let change = cluster.group(leader).change_members(ids(&[1, 2, 3, 9]), ids(&[]), &nobody);
     let moved = async {
         sleep(Duration::from_secs(1)).await;
         cluster.group(leader).transfer_leadership(NodeId(leader % 3 + 1)).await.unwrap();
@@ -528,7 +554,8 @@ async fn a_leader_that_leaves_answers_all_of_its_proposals() {
             sleep(Duration::from_millis(1)).await;
         }
     };
-    let (changed, ()) = futures::join!(cluster.group(leader).change_members(ids(&left), ids(&[])), proposing);
+    let nobody = ids(&[]);
+    let (changed, ()) = futures::join!(cluster.group(leader).change_members(ids(&left), ids(&[]), &nobody), proposing);
     changed.unwrap();
     let all = futures::future::join_all(tickets);
     let answers = timeout(Duration::from_millis(500), all).await.expect("all within half a second");

@@ -23,8 +23,9 @@ use tokio::time::Instant;
 
 const PLACEMENT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A new voter that has not caught up by then is waited for in the next round.
-const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A new voter that has not caught up by then is waited for in the next round; one that nobody has
+/// heard of for as long is not waited for.
+pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Leadership is not moved again within this time: a transfer that failed should not be repeated at
 /// once.
@@ -210,11 +211,16 @@ async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
     // Voters that live elsewhere may be all that is left of a region that is lost: they keep their
     // votes until the others have a majority that lives.
     let live = voters.iter().filter(|n| **n == shared.me() || shared.peers.is_live(**n)).count();
-    if !members.joint && members.voters != voters && live * 2 <= voters.len() {
+    let is_majority = live * 2 > voters.len();
+    if !members.joint && members.voters != voters && !is_majority {
         return;
     }
+    // A non-voter that is to vote may be gone for good, and its region may have no other place for
+    // its replica. It is a voter that is gone then, as if it had been one before.
+    let is_absent = |n: &NodeId| is_majority && shared.peers.silence(*n) >= CHANGE_TIMEOUT;
+    let absent: BTreeSet<NodeId> = voters.iter().copied().filter(is_absent).collect();
     tracing::info!("{}: members become {voters:?} with learners {learners:?}", replica.id);
-    let change = replica.raft().change_members(voters, learners);
+    let change = replica.raft().change_members(voters, learners, &absent);
     match tokio::time::timeout(CHANGE_TIMEOUT, change).await {
         Ok(Ok(())) => {}
         Ok(Err(e)) => tracing::info!("{}: the change of members is tried again: {e}", replica.id),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
-pub const PROMISED: [&str; 22] = [
+pub const PROMISED: [&str; 21] = [
     "process killed",
     "power lost",
     "restart",
@@ -29,7 +29,6 @@ pub const PROMISED: [&str; 22] = [
     "slow disk",
     "sync failed",
     "process stopped in good order",
-    "node added",
     "outcome unknown to a client",
     "power lost everywhere",
     "machine suspended",
@@ -37,10 +36,9 @@ pub const PROMISED: [&str; 22] = [
 ];
 /// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and
 /// workloads are drawn.
-pub const PROMISED_RARE: [&str; 8] = [
+pub const PROMISED_RARE: [&str; 7] = [
     "clock hours off",
     "disk replaced",
-    "bit rot",
     "bit rot detected",
     "full disk",
     "region isolated",
@@ -48,6 +46,10 @@ pub const PROMISED_RARE: [&str; 8] = [
     "program upgraded",
 ];
 const PROMISED_RARE_FROM_SEEDS: u64 = 100;
+/// And one of [`PROMISED_RARER_FROM_SEEDS`]. Of 100 seeds, 3.9 add a node and 5.3 have bit rot: two
+/// campaigns of 100 seeds in a hundred add no node, of 300 seeds one in 100,000.
+pub const PROMISED_RARER: [&str; 2] = ["node added", "bit rot"];
+const PROMISED_RARER_FROM_SEEDS: u64 = 300;
 /// And one of [`PROMISED_LATER_FROM_SEEDS`].
 pub const PROMISED_LATER: [&str; 8] = [
     "region lost for good",
@@ -147,6 +149,7 @@ pub fn run(campaign: &Campaign, mut done: impl FnMut(&Report)) -> io::Result<Out
     let promised = [
         (&PROMISED[..], ran >= PROMISED_FROM_SEEDS),
         (&PROMISED_RARE[..], ran >= PROMISED_RARE_FROM_SEEDS && is_drawn),
+        (&PROMISED_RARER[..], ran >= PROMISED_RARER_FROM_SEEDS && is_drawn),
         (&PROMISED_LATER[..], ran >= PROMISED_LATER_FROM_SEEDS && is_drawn),
     ];
     let due =

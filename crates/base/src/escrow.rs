@@ -154,6 +154,10 @@ pub struct Late {
 }
 
 impl Late {
+    /// A move of tokens: the number stays.
+    pub fn grant(grant: Grant) -> Late {
+        Late { incarnation: grant.incarnation, contribution: 0, down: grant.down, up: grant.up }
+    }
     /// A delta: it moves no grant.
     pub fn delta(incarnation: TxnId, delta: i128) -> Late {
         Late { incarnation, contribution: delta, down: 0, up: 0 }
@@ -206,7 +210,7 @@ impl Bounds {
 }
 
 /// Free tokens of a share: how far its number may go from here, by deltas of this site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Free {
     pub down: i128,
     pub up: i128,
@@ -216,6 +220,23 @@ impl Free {
     pub fn cover(&self, delta: i128) -> bool {
         -delta <= self.down && delta <= self.up
     }
+}
+
+/// What a site has to give to a round of redistribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    pub incarnation: TxnId,
+    pub free: Free,
+}
+
+/// How a site's grants change when tokens are moved (design: escrow, E14): what it gets, less what
+/// it gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// That of the shares that the tokens come from (E15).
+    pub incarnation: TxnId,
+    pub down: i128,
+    pub up: i128,
 }
 
 /// Adds up what sites have of one row, from the versions that a reader sees in each site's

@@ -1,6 +1,7 @@
 //! What travels between a gateway and a group's primary: what was read, what is written, and what
 //! came of it (design: transactions, «At the gateway» and «Certification at a primary»).
 
+use crate::escrow::Grant;
 use crate::id::{DescriptorId, GroupId, TxnId};
 use crate::key::{Key, Target};
 use crate::time::Timestamp;
@@ -97,6 +98,8 @@ pub enum Change {
     /// The key is that of a share ([`crate::escrow`]), which is there: its contribution changes by
     /// this much. Blind: the primary knows what it is (design: escrow, E4, E5).
     Add(i128),
+    /// The key is that of a share, whose grants change; a site that has none gets one.
+    Grant(Grant),
 }
 
 impl Change {
@@ -104,7 +107,7 @@ impl Change {
     pub fn value(&self) -> Option<&Bytes> {
         match self {
             Change::Put(value) => Some(value),
-            Change::Delete | Change::Add(_) => None,
+            Change::Delete | Change::Add(_) | Change::Grant(_) => None,
         }
     }
     /// Whether it takes room.
@@ -127,12 +130,12 @@ impl Mutation {
     pub fn bytes(&self) -> usize {
         self.key.as_bytes().len() + self.change.value().map_or(0, Bytes::len)
     }
-    /// What the log holds of it, unless only the primary can say ([`Change::Add`]).
+    /// What the log holds of it, unless only the primary can say.
     pub fn resolved(&self) -> Option<Write> {
         let value = match &self.change {
             Change::Delete => None,
             Change::Put(value) => Some(value.clone()),
-            Change::Add(_) => return None,
+            Change::Add(_) | Change::Grant(_) => return None,
         };
         Some(Write { key: self.key.clone(), value, columns: self.columns })
     }

@@ -532,6 +532,8 @@ impl Participant {
     fn refused_applied(&mut self, id: TxnId, out: &mut Vec<Action>) {
         match self.ballots.get(&id).map(|ballot| &ballot.phase) {
             Some(Phase::Refusing { participants, refusal }) => self.tell(id, participants, &Vote::No(refusal.clone()), out),
+            // A transaction of this group alone, refused by the engine for want of tokens.
+            None => return,
             other => assert!(self.bugs != PlantedBugs::NONE, "{id} was refused by nobody: {other:?}"),
         }
         self.remove(id);

@@ -77,11 +77,15 @@ pub enum PlantedBug {
     EscrowFoldUndecided,
     /// A delta that is refused for want of tokens may pass when it is sent again.
     EscrowRefusalNotLogged,
+    /// 23: tokens are moved from or to a row that was deleted and inserted again.
+    EscrowGrantOfAnother,
+    /// 87: who gives tokens trusts what it offered.
+    EscrowTrustsOffer,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 32] = [
+    pub const ALL: [PlantedBug; 34] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -114,6 +118,8 @@ impl PlantedBug {
         PlantedBug::EscrowFromApplied,
         PlantedBug::EscrowFoldUndecided,
         PlantedBug::EscrowRefusalNotLogged,
+        PlantedBug::EscrowGrantOfAnother,
+        PlantedBug::EscrowTrustsOffer,
     ];
 
     /// As on a command line: `commit-not-idempotent`.
@@ -151,6 +157,8 @@ impl PlantedBug {
             PlantedBug::EscrowFromApplied => "escrow-from-applied",
             PlantedBug::EscrowFoldUndecided => "escrow-fold-undecided",
             PlantedBug::EscrowRefusalNotLogged => "escrow-refusal-not-logged",
+            PlantedBug::EscrowGrantOfAnother => "escrow-grant-of-another",
+            PlantedBug::EscrowTrustsOffer => "escrow-trusts-offer",
         }
     }
     /// The reverse of [`PlantedBug::name`].

@@ -44,7 +44,7 @@ use crate::shares::Shares;
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
-use meridian_base::escrow::Free;
+use meridian_base::escrow::Offer;
 use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
 use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
@@ -117,7 +117,7 @@ pub enum ReadGate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareLook {
     /// What is free; `None`: this site has no share of the row.
-    Free(Option<Free>),
+    Offer(Option<Offer>),
     /// Something in flight writes it: ask again when the ticket wakes.
     Wait(Ticket),
     /// As in [`Certified::NotReady`].
@@ -313,9 +313,12 @@ impl Engine {
             Planned::Stale => return Certified::Done(CommitOutcome::Conflict(schema_changed(request))),
         }
         if let Err(answer) = self.certify_reads(versions, &request.reads) {
+            if matches!(answer, Certified::Wait(_)) {
+                self.claim(request, now);
+            }
             return answer;
         }
-        if let Some((_, other)) = self.disturbed(&request.writes) {
+        if let Some((_, other)) = self.disturbed(request.id, &request.writes) {
             return Certified::Wait(self.waits.issue(WaitFor::Outcome(other)));
         }
         match self.check_deltas(versions, request) {
@@ -345,6 +348,15 @@ impl Engine {
         Certified::Append { at, writes }
     }
 
+    /// What is to be as it is until the commit is kept from new writers while others in flight are
+    /// waited for: on a hot row there is always somebody. [`Engine::give_up_claim`] ends it.
+    fn claim(&mut self, request: &CommitRequest, now: Timestamp) {
+        let holds = request.reads.iter().filter(|e| e.until == ReadEntry::AT_PREPARE).cloned().collect::<Vec<_>>();
+        if !holds.is_empty() {
+            self.claims.add(request.id, now, &several::reserved(&holds), &[]);
+        }
+    }
+
     /// A transaction of this group alone, with its timestamp, is in flight.
     fn fly(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
         for write in writes {
@@ -357,9 +369,11 @@ impl Engine {
     /// Whether every delta finds a share that covers it.
     fn check_deltas<V: Versions>(&mut self, versions: &V, request: &CommitRequest) -> Result<(), Uncovered> {
         for mutation in &request.writes {
-            let Change::Add(delta) = mutation.change else { continue };
+            if !matches!(mutation.change, Change::Add(_) | Change::Grant(_)) {
+                continue;
+            }
             self.hold_share(versions, &mutation.key).map_err(Uncovered::InFlight)?;
-            if !self.shares.covers(request.id, &mutation.key, delta) {
+            if !self.shares.covers(request.id, &mutation.key, &mutation.change) {
                 return Err(Uncovered::Short(mutation.key.clone()));
             }
         }
@@ -388,7 +402,7 @@ impl Engine {
         }
         match self.hold_share(versions, share) {
             Err(at) => ShareLook::Wait(self.waits.issue(WaitFor::Applied(at))),
-            Ok(()) => ShareLook::Free(self.shares.free(share)),
+            Ok(()) => ShareLook::Offer(self.shares.offer(share)),
         }
     }
 
@@ -413,7 +427,7 @@ impl Engine {
             return None;
         }
         let range = [Mutation { key: share.clone(), change: Change::Delete, columns: ColumnMask::ALL }];
-        if self.disturbed(&range).is_some() {
+        if self.disturbed(id, &range).is_some() {
             return None;
         }
         let schema = SchemaUse { version: state.grant().version, ..SchemaUse::default() };
@@ -482,7 +496,7 @@ impl Engine {
             return Some(Certified::Done(CommitOutcome::Committed(at)));
         }
         if state.standing(id) == Standing::Refused {
-            let delta = request.writes.iter().find(|w| matches!(w.change, Change::Add(_)));
+            let delta = request.writes.iter().find(|w| matches!(w.change, Change::Add(_) | Change::Grant(_)));
             return Some(conflict(delta.map_or(Key::MIN, |w| w.key.clone()), ConflictReason::Short));
         }
         (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))
@@ -511,12 +525,15 @@ impl Engine {
     }
 
     /// Item 2: a write that a prepared transaction's reads or writes are in the way of.
-    fn disturbed(&self, writes: &[Mutation]) -> Option<(Key, TxnId)> {
+    /// Of those who have claimed what they are about to read, the first has its turn: it is not in
+    /// its own way.
+    fn disturbed(&self, by: TxnId, writes: &[Mutation]) -> Option<(Key, TxnId)> {
         if self.held.is_empty() && self.claims.is_empty() {
             return None;
         }
         let in_the_way = |w: &Mutation| Some((w.key.clone(), self.held.disturbed(&w.key, w.columns)?));
-        let claimed = |w: &Mutation| Some((w.key.clone(), self.claims.disturbed(&w.key, w.columns)?));
+        let claimant = |w: &Mutation| self.claims.disturbed(&w.key, w.columns).filter(|id| *id != by);
+        let claimed = |w: &Mutation| Some((w.key.clone(), claimant(w)?));
         let held = writes.iter().find_map(in_the_way).filter(|(_, id)| self.is_held(*id));
         held.or_else(|| writes.iter().find_map(claimed))
     }

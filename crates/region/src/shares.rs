@@ -12,7 +12,7 @@
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::versions::Versions;
-use meridian_base::escrow::{self, Free, Late, Share};
+use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::limits::SHARES_HELD_MAX;
 use meridian_base::record::{Committed, Prepared};
 use meridian_base::{Change, ColumnMask, Key, Mutation, Timestamp, TxnId, Write};
@@ -125,11 +125,32 @@ impl Shares {
         self.ripe.remove(share);
     }
 
-    /// Whether there is a share (E7), held, that covers a delta of the transaction (E6). If not, that
-    /// may change.
-    pub fn covers(&self, id: TxnId, share: &Key, delta: i128) -> bool {
+    /// Whether there is a share (E7), held, that covers a change of the transaction (E6). If not,
+    /// that may change.
+    pub fn covers(&self, id: TxnId, share: &Key, change: &Change) -> bool {
+        let Some(held) = self.held.get(share) else {
+            // A share that is new is given tokens, and gives none.
+            return matches!(change, Change::Grant(grant) if grant.down >= 0 && grant.up >= 0);
+        };
         // At or below the floor a late key of it would count nowhere (counterexample 96).
-        self.held.get(share).is_some_and(|held| id > held.newest.floor) && self.free(share).is_some_and(|free| free.cover(delta))
+        let is_above = id > held.newest.floor;
+        let Some(free) = self.free(share).filter(|_| is_above) else { return false };
+        match change {
+            Change::Add(delta) => free.cover(*delta),
+            // E15, E16.
+            Change::Grant(grant) => {
+                let is_of_now = grant.incarnation == held.newest.incarnation || self.bugs.has(PlantedBug::EscrowGrantOfAnother);
+                let is_covered = -grant.down <= free.down && -grant.up <= free.up;
+                is_of_now && (is_covered || self.bugs.has(PlantedBug::EscrowTrustsOffer))
+            }
+            Change::Delete | Change::Put(_) => true,
+        }
+    }
+
+    /// What a held share has to give; `None`: it is not held.
+    pub fn offer(&self, share: &Key) -> Option<Offer> {
+        let incarnation = self.held.get(share)?.newest.incarnation;
+        Some(Offer { incarnation, free: self.free(share)? })
     }
 
     /// The tokens of a held share that nobody takes yet; `None`: it is not held.
@@ -148,38 +169,52 @@ impl Shares {
         Some(Free { down, up })
     }
 
-    /// What the log is to hold of a transaction whose deltas have passed [`Shares::covers`] and that
+    /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and that
     /// gets its timestamp now. `is_alone`: it is one of this group only.
     pub fn resolve(&mut self, id: TxnId, mutations: &[Mutation], is_alone: bool) -> Vec<Write> {
-        mutations.iter().filter_map(|mutation| self.resolve_one(id, mutation, is_alone)).collect()
+        let mut writes = Vec::with_capacity(mutations.len());
+        for mutation in mutations {
+            match mutation.change {
+                Change::Add(delta) if is_alone => writes.extend(self.add(id, mutation, delta)),
+                Change::Add(0) => {}
+                Change::Add(delta) => {
+                    let incarnation = self.held.get(&mutation.key).map(|held| held.newest.incarnation);
+                    writes.push(self.add_late(id, mutation, Late::delta(incarnation.unwrap_or_default(), delta)));
+                }
+                Change::Grant(grant) => {
+                    if !self.held.contains_key(&mutation.key) {
+                        // Without one no reader would know which late keys count (counterexample 99).
+                        let value = Some(Share::empty(grant.incarnation).encode());
+                        writes.push(Write { key: mutation.key.clone(), value, columns: ColumnMask::ALL });
+                    }
+                    writes.push(self.add_late(id, mutation, Late::grant(grant)));
+                }
+                Change::Delete | Change::Put(_) => {
+                    if escrow::is_key(mutation.key.as_bytes()) {
+                        self.forget(&mutation.key);
+                    }
+                    writes.extend(mutation.resolved());
+                }
+            }
+        }
+        writes
     }
 
-    fn resolve_one(&mut self, id: TxnId, mutation: &Mutation, is_alone: bool) -> Option<Write> {
-        let Change::Add(delta) = mutation.change else {
-            if escrow::is_key(mutation.key.as_bytes()) {
-                self.forget(&mutation.key);
-            }
-            return mutation.resolved();
-        };
-        let share = &mutation.key;
-        let held = self.held.get_mut(share).expect("a delta that has passed has a share");
-        if delta == 0 {
-            return None;
-        }
+    /// The whole next version of the share (E4).
+    fn add(&mut self, id: TxnId, mutation: &Mutation, delta: i128) -> Option<Write> {
+        let held = self.held.get_mut(&mutation.key).filter(|_| delta != 0)?;
         let late = Late::delta(held.newest.incarnation, delta);
-        let write = match is_alone {
-            true => {
-                let before = if self.bugs.has(PlantedBug::EscrowFromApplied) { held.applied } else { held.newest };
-                held.newest = before.plus(&late);
-                Write { key: share.clone(), value: Some(held.newest.encode()), columns: mutation.columns }
-            }
-            false => {
-                let key = escrow::late_key(share, id);
-                Write { key, value: Some(late.encode()), columns: ColumnMask::ALL }
-            }
-        };
-        self.take(id, share.clone(), late);
-        Some(write)
+        let before = if self.bugs.has(PlantedBug::EscrowFromApplied) { held.applied } else { held.newest };
+        held.newest = before.plus(&late);
+        let value = Some(held.newest.encode());
+        self.take(id, mutation.key.clone(), late);
+        Some(Write { key: mutation.key.clone(), value, columns: mutation.columns })
+    }
+
+    /// A key of the transaction's own (E5).
+    fn add_late(&mut self, id: TxnId, mutation: &Mutation, late: Late) -> Write {
+        self.take(id, mutation.key.clone(), late);
+        Write { key: escrow::late_key(&mutation.key, id), value: Some(late.encode()), columns: ColumnMask::ALL }
     }
 
     fn take(&mut self, id: TxnId, share: Key, late: Late) {

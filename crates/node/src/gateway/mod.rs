@@ -9,6 +9,7 @@ pub(crate) mod delivery;
 pub mod env;
 pub(crate) mod global;
 pub(crate) mod in_doubt;
+pub(crate) mod rounds;
 pub mod txn;
 pub(crate) mod work;
 
@@ -17,6 +18,7 @@ use crate::membership::shared::Shared;
 use meridian_base::{DescriptorId, SessionId};
 use meridian_sql::env::SessionRow;
 use parking_lot::Mutex;
+use rounds::Rounds;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use txn::ages::Ages;
@@ -40,6 +42,8 @@ pub(crate) struct Gateway {
     pub waiting: Waiting,
     /// What sessions read in attempts whose round failed.
     pub scripts: Scripts,
+    /// Rounds of redistribution of escrow columns.
+    pub rounds: Rounds,
     /// Transactions of this gateway that wait for votes.
     pub ballots: Ballots,
     /// How its transactions read and commit over several regions.
@@ -73,6 +77,7 @@ impl Gateway {
             ages: Default::default(),
             waiting: Default::default(),
             scripts: Default::default(),
+            rounds: Default::default(),
             ballots: Default::default(),
             protocol: Default::default(),
             tally: Default::default(),

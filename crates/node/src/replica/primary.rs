@@ -12,11 +12,11 @@ use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
-use meridian_base::escrow::Free;
+use meridian_base::escrow::Offer;
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
-    ReadEntry, Result, Target, Timestamp, limits,
+    ReadEntry, Result, Target, Timestamp, TxnId, limits,
 };
 use meridian_region::{
     Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
@@ -474,8 +474,8 @@ impl Replica {
     }
 
     /// How far a number may go by deltas of this site; `None` if it has no share of it.
-    pub async fn share(&self, share: &Key) -> Result<Option<Free>> {
-        let free = self
+    pub async fn share(&self, share: &Key) -> Result<Option<Offer>> {
+        let offer = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
                 let versions = StoreVersions::new(&self.store, self.common.bugs);
@@ -485,14 +485,14 @@ impl Replica {
                     return Err(e);
                 }
                 match look {
-                    ShareLook::Free(free) => Ok(Step::Ready(free)),
+                    ShareLook::Offer(offer) => Ok(Step::Ready(offer)),
                     ShareLook::Wait(ticket) => self.wait(core, ticket),
                     ShareLook::NotReady(why) => self.not_ready(core, why),
                 }
             })
             .await?;
         self.check_lease()?;
-        Ok(free)
+        Ok(offer)
     }
 
     // --- wait queues
@@ -656,6 +656,8 @@ impl Replica {
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        let _claim =
+            request.reads.iter().any(|e| e.until == ReadEntry::AT_PREPARE).then(|| Claim { replica: self, id: request.id });
         let certified = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
@@ -794,6 +796,21 @@ impl Drop for CancelTicket<'_> {
         if let Some(term) = &mut self.replica.core.lock().term {
             term.wakers.remove(&self.ticket);
             term.engine.cancel(self.ticket);
+        }
+    }
+}
+
+/// What a transaction has claimed is free again when its commit has ended, or is abandoned.
+struct Claim<'a> {
+    replica: &'a Replica,
+    id: TxnId,
+}
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if let Some(term) = &mut self.replica.core.lock().term {
+            let mut woken = Vec::new();
+            term.engine.give_up_claim(self.id, &mut woken);
+            term.wake(woken);
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::local::room::Left;
 use bytes::Bytes;
-use meridian_base::escrow::Free;
+use meridian_base::escrow::Offer;
 use meridian_base::record::SchemaGrant;
 use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
@@ -423,7 +423,7 @@ pub enum Response {
     Ended(Said),
     Versions(ClusterVersions),
     /// `None`: the site has no share of the row.
-    Share(Option<Free>),
+    Share(Option<Offer>),
 }
 
 /// What `meridian node status` says of versions.

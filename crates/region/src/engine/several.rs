@@ -102,7 +102,7 @@ enum Unreached {
     NotReady(NotReady),
 }
 
-fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {
+pub(super) fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {
     reads.iter().map(|e| Reserved { target: e.target.clone(), columns: e.columns }).collect()
 }
 
@@ -148,7 +148,7 @@ impl Engine {
                 }
             }
         }
-        match self.disturbed(&request.writes) {
+        match self.disturbed(request.id, &request.writes) {
             Some((_, id)) if self.waits_for_its(turn, id) => outcome = Some(id),
             Some((key, _)) => reserved_by_other = reserved_by_other.or(Some(key)),
             None => {}
@@ -167,9 +167,7 @@ impl Engine {
         }
         let in_the_way = in_flight.filter(|_| !self.bugs.has(PlantedBug::ReadInFlight)).map(WaitFor::Applied);
         if let Some(what) = in_the_way.or(outcome.map(WaitFor::Outcome)) {
-            if is_reserving {
-                self.claims.add(request.id, now, &reserved(&request.reads), &[]);
-            }
+            self.claim(request, now);
             return Preparation::Wait(self.waits.issue(what));
         }
         match self.draw(state, request, clock, physical_micros) {

@@ -410,6 +410,8 @@ fn planted_bugs_of_certification_are_found() {
         PlantedBug::EscrowFromApplied,
         PlantedBug::EscrowFoldUndecided,
         PlantedBug::EscrowRefusalNotLogged,
+        PlantedBug::EscrowGrantOfAnother,
+        PlantedBug::EscrowTrustsOffer,
     ];
     for bug in PlantedBug::ALL.into_iter().filter(|bug| !of_other_tests.contains(bug)) {
         let found = (0..2_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());

@@ -202,6 +202,8 @@ impl Bug {
                     | P::EscrowFromApplied
                     | P::EscrowFoldUndecided
                     | P::EscrowRefusalNotLogged
+                    | P::EscrowGrantOfAnother
+                    | P::EscrowTrustsOffer
             )
         );
         is_of_shares.then_some(WorkloadKind::Escrow)

@@ -236,7 +236,9 @@ impl Scenario {
             PlantedBug::EscrowIgnoresInFlight
             | PlantedBug::EscrowCreditEarly
             | PlantedBug::EscrowFoldUndecided
-            | PlantedBug::EscrowRefusalNotLogged => self.several_regions_share = 0.6,
+            | PlantedBug::EscrowRefusalNotLogged
+            | PlantedBug::EscrowGrantOfAnother
+            | PlantedBug::EscrowTrustsOffer => self.several_regions_share = 0.6,
             // And primaries change meanwhile.
             PlantedBug::EscrowIgnoresPrepared => {
                 self.hand_over_often();

@@ -309,11 +309,24 @@ async fn add<T: Transaction>(
     if delta.abs() > width {
         return Err(outside(table, column, None));
     }
-    let mut is_there = false;
-    for site in nearest(column, rt) {
-        let Some(free) = rt.txn.free(site, &share).await? else { continue };
-        is_there = true;
-        if free.cover(delta) {
+    let (mut is_there, mut is_first) = (false, true);
+    let sites = nearest(column, rt);
+    for site in sites.iter().copied() {
+        let mut covers = match rt.txn.free(site, &share).await {
+            Ok(free) => {
+                is_there |= free.is_some();
+                free.is_some_and(|free| free.cover(delta))
+            }
+            // Another one may cover it.
+            Err(e) if e.is_unavailable() && !is_first => false,
+            Err(e) => return Err(e),
+        };
+        if !covers && std::mem::take(&mut is_first) && sites.len() > 1 {
+            rt.ctx.stay_home(sites.iter().copied(), Locking::None)?;
+            covers = rt.txn.bring(&sites, &share, delta).await?;
+            is_there |= covers;
+        }
+        if covers {
             if delta != 0 {
                 rt.ctx.write_at_home(site)?;
                 rt.txn.add(site, share, delta)?;

@@ -1,53 +1,204 @@
-//! A gateway's questions about escrow shares (design: escrow, E6 to E8).
+//! A gateway's part in escrow columns: what a site has to give, and rounds of redistribution (design:
+//! escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several groups).
 
 use super::{CALL_TIMEOUT, Txn};
+use crate::gateway::rounds::Turn;
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
-use meridian_base::escrow::{Free, Share};
-use meridian_base::{Change, GroupId, Key, Result};
+use futures::future::join_all;
+use meridian_base::escrow::{Free, Grant, Offer, Share};
+use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Result, TxnId};
+use meridian_escrow::{Site, allocate};
+use meridian_sql::env::TxnOptions;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a site's primary is looked for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for a round, which goes on among the sites that answer.
+const ROUND_PATIENCE: Duration = Duration::from_secs(1);
+/// A round is led again when what was offered was gone when it was taken.
+const ATTEMPTS: u32 = 3;
+/// How long tokens that have been moved are waited for at the site: its primary hears of the outcome
+/// when this gateway does.
+const ARRIVAL: Duration = Duration::from_millis(500);
+const ARRIVAL_POLL: Duration = Duration::from_millis(2);
 
-/// How far a row's number may go by deltas of this site.
+/// What a site has to give.
 struct Look<'a> {
     group: GroupId,
     share: &'a Key,
 }
 
 impl Ask for Look<'_> {
-    type Answer = Option<Free>;
+    type Answer = Option<Offer>;
     const TIMEOUT: Duration = CALL_TIMEOUT;
     const IS_DROPPED: bool = true;
     fn request(&self) -> Request {
         Request::Share { group: self.group, key: self.share.clone() }
     }
-    fn answer(response: Response) -> Option<Option<Free>> {
-        if let Response::Share(free) = response { Some(free) } else { None }
+    fn answer(response: Response) -> Option<Option<Offer>> {
+        if let Response::Share(offer) = response { Some(offer) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Option<Free>> {
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Option<Offer>> {
         replica.share(self.share).await
     }
 }
 
 impl Txn {
+    async fn ask_site(&self, group: GroupId, share: &Key, patience: Duration) -> Result<Option<Offer>> {
+        self.gateway.shared.call_primary(group, patience, &Look { group, share }).await
+    }
+
     /// The tokens that are free for this transaction, whose own changes are counted. Nothing is
     /// held, and nothing certifies what this says: certification looks again.
     pub(super) async fn free_tokens(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
         let at = self.part(group)?;
         match self.parts[at].writes.get(share).map(|w| &w.change) {
             Some(Change::Delete) => return Ok(None),
-            Some(Change::Put(own)) => {
-                return Ok(Share::decode(own).map(|own| own.free()));
-            }
-            Some(Change::Add(_)) | None => {}
+            Some(Change::Put(own)) => return Ok(Share::decode(own).map(|own| own.free())),
+            Some(Change::Add(_) | Change::Grant(_)) | None => {}
         }
         let own = self.parts[at].added(share);
-        let free = self.gateway.shared.call_primary(group, PATIENCE, &Look { group, share }).await?;
-        Ok(free.map(|free| Free { down: free.down + own, up: free.up - own }))
+        let offer = self.ask_site(group, share, PATIENCE).await?;
+        Ok(offer.map(|Offer { free, .. }| Free { down: free.down + own, up: free.up - own }))
+    }
+
+    /// Brings so many tokens to the first site that a delta of this size is covered there, if the
+    /// sites have them. A transaction of its own does it: this one holds nothing of it.
+    pub(super) async fn bring_tokens(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
+        let Some(first) = sites.first().copied() else { return Ok(false) };
+        let turn = self.gateway.rounds.enter(share).await;
+        // Another round has brought them.
+        if self.free_tokens(first, share).await?.is_some_and(|free| free.cover(delta)) {
+            turn.end(true);
+            return Ok(true);
+        }
+        if turn.rests() {
+            return Ok(false);
+        }
+        let brought = self.lead_round(sites, share, delta).await;
+        self.end_round(turn, first, share, delta, brought).await
+    }
+
+    async fn end_round(&mut self, turn: Turn, first: GroupId, share: &Key, delta: i128, brought: Result<bool>) -> Result<bool> {
+        let mut is_there = false;
+        let deadline = Instant::now() + ARRIVAL;
+        while let Ok(true) = brought {
+            is_there = self.free_tokens(first, share).await?.is_some_and(|free| free.cover(delta));
+            if is_there || Instant::now() >= deadline {
+                break;
+            }
+            tokio::time::sleep(ARRIVAL_POLL).await;
+        }
+        turn.end(is_there);
+        match brought {
+            // The statement finds another way, or says what it lacks.
+            Err(e) if !e.is_unavailable() && !e.is_retry() => Err(e),
+            _ => Ok(is_there),
+        }
+    }
+
+    /// Asks all sites, divides what they offer, and moves it.
+    async fn lead_round(&self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
+        let mut last = Ok(false);
+        for _ in 0..ATTEMPTS {
+            let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share, ROUND_PATIENCE))).await;
+            let Some(moves) = moves(sites, &offers, delta) else { return Ok(false) };
+            match self.sibling().move_tokens(share, moves).await {
+                Ok(()) => return Ok(true),
+                // What was offered was gone (E16), or somebody reads the number.
+                Err(e) if e.is_retry() => last = Err(e),
+                Err(e) => return Err(e),
+            }
+        }
+        last
+    }
+
+    /// A transaction of its own, planned as this one is.
+    fn sibling(&self) -> Txn {
+        let options = TxnOptions { read_only: false, as_of: None, is_block: false, attempt: 0, ..self.options.clone() };
+        let mut sibling = Txn::new(self.gateway.clone(), options);
+        sibling.schema = self.schema.clone();
+        sibling
+    }
+
+    async fn move_tokens(mut self, share: &Key, moves: Vec<(GroupId, Grant)>) -> Result<()> {
+        for (site, grant) in moves {
+            self.buffer(site, Mutation { key: share.clone(), change: Change::Grant(grant), columns: ColumnMask::ALL })?;
+        }
+        Box::pin(self.commit_everywhere()).await.map(|_| ())
+    }
+}
+
+/// How the grants of the sites change. `None`: they do not have what the first one wants, or there
+/// is nobody to give.
+fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], delta: i128) -> Option<Vec<(GroupId, Grant)>> {
+    let known = |offer: &Result<Option<Offer>>| offer.as_ref().ok().copied().flatten();
+    // All shares of a row have one incarnation, but for the moment in which it is set.
+    let incarnation: TxnId = offers.iter().filter_map(known).map(|o| o.incarnation).max()?;
+    let is_down = delta < 0;
+    let answered: Vec<(GroupId, i128)> = sites
+        .iter()
+        .zip(offers)
+        .filter(|(_, offer)| offer.is_ok())
+        .map(|(site, offer)| {
+            let free = known(offer).filter(|o| o.incarnation == incarnation).map_or(Free::default(), |o| o.free);
+            (*site, if is_down { free.down } else { free.up }.max(0))
+        })
+        .collect();
+    let is_first = |at: usize| at == 0 && answered.first().is_some_and(|(site, _)| Some(site) == sites.first());
+    let round: Vec<Site> = answered
+        .iter()
+        .enumerate()
+        .map(|(at, (_, offered))| Site {
+            offered: *offered,
+            wanted: if is_first(at) { delta.abs() } else { 0 },
+            is_waiting: true,
+        })
+        .collect();
+    let has_enough = round.iter().map(|s| s.offered).sum::<i128>() >= delta.abs();
+    if !has_enough || !is_first(0) {
+        return None;
+    }
+    let granted = allocate(&round);
+    let changes = answered.iter().zip(&granted).map(|((site, offered), granted)| (*site, granted - offered));
+    let grant = |by: i128| if is_down { Grant { incarnation, down: by, up: 0 } } else { Grant { incarnation, down: 0, up: by } };
+    let moves: Vec<(GroupId, Grant)> = changes.filter(|(_, by)| *by != 0).map(|(site, by)| (site, grant(by))).collect();
+    (!moves.is_empty()).then_some(moves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_base::{Error, Timestamp};
+
+    fn offer(hlc: u64, down: i128, up: i128) -> Result<Option<Offer>> {
+        let incarnation = TxnId { hlc: Timestamp(hlc), ..TxnId::default() };
+        Ok(Some(Offer { incarnation, free: Free { down, up } }))
+    }
+    fn moved(offers: &[Result<Option<Offer>>], delta: i128) -> Option<Vec<(u32, i128, i128)>> {
+        let sites: Vec<GroupId> = (1..=offers.len() as u32).map(GroupId).collect();
+        let moves = moves(&sites, offers, delta)?;
+        Some(moves.into_iter().map(|(site, grant)| (site.0, grant.down, grant.up)).collect())
+    }
+
+    #[test]
+    fn the_first_site_gets_what_it_wants_and_the_rest_is_divided() {
+        assert_eq!(moved(&[Ok(None), offer(1, 3, 99)], 3), Some(vec![(1, 0, 51), (2, 0, -51)]));
+        assert_eq!(moved(&[offer(1, 0, 0), offer(1, 3, 99), offer(1, 4, 0)], -5), Some(vec![(1, 6, 0), (2, -2, 0), (3, -4, 0)]));
+        let lost = || Err(Error::unavailable("gone"));
+        assert_eq!(moved(&[offer(1, 0, 1), lost(), offer(1, 0, 9)], 4), Some(vec![(1, 0, 6), (3, 0, -6)]));
+    }
+
+    #[test]
+    fn nothing_is_moved_that_is_not_there_or_belongs_to_another_number() {
+        assert_eq!(moved(&[offer(1, 0, 1), offer(1, 0, 2)], 4), None);
+        assert_eq!(moved(&[offer(2, 0, 1), offer(1, 0, 20)], 4), None, "shares from before the number was set");
+        assert_eq!(moved(&[Ok(None), Ok(None)], 1), None);
+        assert_eq!(moved(&[Err(Error::unavailable("gone")), offer(1, 9, 9)], 1), None, "who wants them cannot be reached");
     }
 }

@@ -491,6 +491,10 @@ impl Transaction for Txn {
         self.free_tokens(group, share).await
     }
 
+    async fn bring(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
+        self.bring_tokens(sites, share, delta).await
+    }
+
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
         self.buffer(group, Mutation { key: share, change: Change::Add(delta), columns: ColumnMask::ALL })
     }

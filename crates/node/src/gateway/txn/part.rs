@@ -114,7 +114,7 @@ fn known(change: &Change) -> Option<Option<Bytes>> {
     match change {
         Change::Delete => Some(None),
         Change::Put(value) => Some(Some(value.clone())),
-        Change::Add(_) => None,
+        Change::Add(_) | Change::Grant(_) => None,
     }
 }
 

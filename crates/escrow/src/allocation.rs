@@ -1,0 +1,98 @@
+//! Samya's Algorithm 2 in integers.
+//!
+//! As printed it makes tokens (line 13 adds those of a site that is rejected once more, and the sum
+//! of what is wanted never shrinks) or loses the remainder of a division (counterexample 100). Here
+//! the tokens granted are those offered, always.
+
+/// What a site brings to a round, of one pool of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// Tokens that it gives away: they are divided with all others, and some may come back.
+    pub offered: i128,
+    /// Tokens that it wants.
+    pub wanted: i128,
+    /// A statement waits for all that is wanted: a part is of no use. Otherwise it is what a
+    /// forecast says, and a part is welcome.
+    pub is_waiting: bool,
+}
+
+/// How many tokens each site gets, in the order of the sites. Their sum is that of the offers. Sites
+/// of equal standing are served in their order.
+pub fn allocate(sites: &[Site]) -> Vec<i128> {
+    assert!(sites.iter().all(|s| s.offered >= 0 && s.wanted >= 0), "tokens are counted from 0 on: {sites:?}");
+    let all: i128 = sites.iter().map(|s| s.offered).sum();
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    // 1. Nobody gets more than there is.
+    let mut wanted: Vec<i128> =
+        sites.iter().map(|s| if s.is_waiting && s.wanted > all { 0 } else { s.wanted.min(all) }).collect();
+    let mut rejected: Vec<usize> = Vec::new();
+    // 2. The smallest are rejected until the others can be served; of equal ones the last.
+    while wanted.iter().sum::<i128>() > all {
+        let smallest = (0..sites.len()).filter(|at| wanted[*at] > 0).min_by_key(|at| (wanted[*at], std::cmp::Reverse(*at)));
+        let at = smallest.expect("a sum above that of the offers has a part above zero");
+        rejected.push(at);
+        wanted[at] = 0;
+    }
+    // 3. Of the rejected those that fit into what is left, the largest first.
+    rejected.sort_by_key(|at| (std::cmp::Reverse(sites[*at].wanted.min(all)), *at));
+    for at in rejected {
+        let want = sites[at].wanted.min(all);
+        if want <= all - wanted.iter().sum::<i128>() {
+            wanted[at] = want;
+        }
+    }
+    // 4. The rest in equal parts, the remainder one each.
+    let (left, count) = (all - wanted.iter().sum::<i128>(), sites.len() as i128);
+    let granted: Vec<i128> =
+        wanted.iter().zip(0..).map(|(want, at)| want + left / count + i128::from(at < left % count)).collect();
+    assert_eq!(granted.iter().sum::<i128>(), all, "what is granted is what was offered");
+    granted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn site(offered: i128, wanted: i128, is_waiting: bool) -> Site {
+        Site { offered, wanted, is_waiting }
+    }
+
+    #[test]
+    fn wants_are_met_and_the_rest_is_divided() {
+        assert_eq!(allocate(&[]), Vec::<i128>::new());
+        assert_eq!(allocate(&[site(0, 3, true), site(10, 0, false), site(1, 0, false)]), [6, 3, 2]);
+        assert_eq!(allocate(&[site(10, 0, false); 3]), [10, 10, 10]);
+        assert_eq!(allocate(&[site(10, 0, false), site(0, 0, false), site(0, 0, false)]), [4, 3, 3]);
+    }
+
+    /// Counterexample 100: as printed, 20 tokens of 10 are handed out.
+    #[test]
+    fn no_token_is_made_when_more_is_wanted_than_there_is() {
+        assert_eq!(allocate(&[site(5, 3, false), site(5, 20, false)]), [0, 10]);
+        assert_eq!(allocate(&[site(5, 3, true), site(5, 20, true)]), [7, 3], "nobody can wait for more than there is");
+        assert_eq!(allocate(&[site(5, 6, true), site(5, 6, true)]), [8, 2], "of equal ones the first");
+        assert_eq!(allocate(&[site(4, 6, true), site(4, 5, true), site(4, 2, true)]), [7, 5, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_granted_is_what_was_offered(
+            sites in prop::collection::vec((0..1_000i128, 0..2_000i128, any::<bool>()), 1..8)
+        ) {
+            let sites: Vec<Site> = sites.into_iter().map(|(o, w, is)| site(o, w, is)).collect();
+            let granted = allocate(&sites);
+            let all: i128 = sites.iter().map(|s| s.offered).sum();
+            prop_assert_eq!(granted.iter().sum::<i128>(), all);
+            prop_assert!(granted.iter().all(|n| *n >= 0));
+            // Who alone wants something, and not too much, gets it.
+            if let [one] = sites.iter().enumerate().filter(|(_, s)| s.wanted > 0).collect::<Vec<_>>()[..]
+                && one.1.wanted <= all
+            {
+                prop_assert!(granted[one.0] >= one.1.wanted);
+            }
+        }
+    }
+}

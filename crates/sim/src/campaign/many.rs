@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a campaign of [`PROMISED_FROM_SEEDS`] seeds or more promises to have made happen.
-pub const PROMISED: [&str; 21] = [
+pub const PROMISED: [&str; 19] = [
     "process killed",
     "power lost",
     "restart",
@@ -27,16 +27,16 @@ pub const PROMISED: [&str; 21] = [
     "connections reset",
     "clock jump",
     "slow disk",
-    "sync failed",
     "process stopped in good order",
     "outcome unknown to a client",
-    "power lost everywhere",
     "machine suspended",
     "clock of another speed",
 ];
 /// What one of [`PROMISED_RARE_FROM_SEEDS`] seeds or more promises besides, where shapes and
 /// workloads are drawn.
-pub const PROMISED_RARE: [&str; 7] = [
+pub const PROMISED_RARE: [&str; 9] = [
+    "sync failed",
+    "power lost everywhere",
     "clock hours off",
     "disk replaced",
     "bit rot detected",

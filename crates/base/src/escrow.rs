@@ -162,6 +162,15 @@ impl Late {
     pub fn delta(incarnation: TxnId, delta: i128) -> Late {
         Late { incarnation, contribution: delta, down: 0, up: 0 }
     }
+    /// Both, as one of the same incarnation.
+    pub fn plus(self, other: &Late) -> Late {
+        Late {
+            contribution: self.contribution + other.contribution,
+            down: self.down + other.down,
+            up: self.up + other.up,
+            ..self
+        }
+    }
     /// What it takes of the two pools of free tokens, down and up; negative numbers are credits.
     pub fn takes(&self) -> (i128, i128) {
         (-(self.down + self.contribution), -(self.up - self.contribution))

@@ -43,6 +43,8 @@ struct Held {
     newest: Share,
     /// Applied late keys. Some may be of another incarnation.
     late: BTreeMap<TxnId, Late>,
+    /// Those of them that are not in `applied` yet, as one.
+    sum: Late,
 }
 
 /// Tokens, of the two pools.
@@ -54,21 +56,43 @@ struct Taken {
 }
 
 impl Held {
-    /// The late keys that are not in the share yet, as one.
-    fn late(&self) -> Late {
-        let counts =
-            self.late.iter().filter(|(id, late)| **id > self.applied.floor && late.incarnation == self.applied.incarnation);
-        counts.fold(Late::delta(self.applied.incarnation, 0), |sum, (_, late)| Late {
-            contribution: sum.contribution + late.contribution,
-            down: sum.down + late.down,
-            up: sum.up + late.up,
-            ..sum
-        })
+    fn new(applied: Share, late: BTreeMap<TxnId, Late>) -> Held {
+        let mut held = Held { applied, newest: applied, late, sum: Late::delta(applied.incarnation, 0) };
+        held.sum_up();
+        held
+    }
+
+    fn counts(&self, id: TxnId, late: &Late) -> bool {
+        id > self.applied.floor && late.incarnation == self.applied.incarnation
+    }
+
+    fn sum_up(&mut self) {
+        let none = Late::delta(self.applied.incarnation, 0);
+        let counted = self.late.iter().filter(|(id, late)| self.counts(**id, late));
+        self.sum = counted.fold(none, |sum, (_, late)| sum.plus(late));
+    }
+
+    /// A late key is applied.
+    fn add_late(&mut self, id: TxnId, late: Late) {
+        self.late.insert(id, late);
+        if self.counts(id, &late) {
+            self.sum = self.sum.plus(&late);
+        }
+    }
+
+    /// A newer version of the share is applied.
+    fn apply(&mut self, share: Share) {
+        let has_taken_in = (share.floor, share.incarnation) != (self.applied.floor, self.applied.incarnation);
+        self.applied = share;
+        if has_taken_in {
+            self.late.retain(|id, _| *id > share.floor);
+            self.sum_up();
+        }
     }
 
     /// Free tokens of what is applied.
     fn free(&self) -> Free {
-        self.applied.plus(&self.late()).free()
+        self.applied.plus(&self.sum).free()
     }
 }
 
@@ -115,7 +139,7 @@ impl Shares {
             if late.len() >= FOLD_FROM {
                 self.ripe.insert(share.clone());
             }
-            self.held.insert(share.clone(), Held { applied, newest: applied, late });
+            self.held.insert(share.clone(), Held::new(applied, late));
         }
     }
 
@@ -243,10 +267,7 @@ impl Shares {
         for write in txn.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())) {
             let Some(held) = self.held.get_mut(&write.key) else { continue };
             match write.value.as_ref().and_then(|value| Share::decode(value)) {
-                Some(share) => {
-                    held.applied = share;
-                    held.late.retain(|id, _| *id > share.floor);
-                }
+                Some(share) => held.apply(share),
                 None => self.forget(&write.key),
             }
         }
@@ -257,7 +278,7 @@ impl Shares {
     pub fn decided<'a>(&mut self, id: TxnId, is_committed: bool, keys: impl Iterator<Item = &'a Key>) {
         for (share, late) in self.release(id) {
             if let Some(held) = self.held.get_mut(&share).filter(|_| is_committed) {
-                held.late.insert(id, late);
+                held.add_late(id, late);
                 if held.late.len() >= FOLD_FROM {
                     self.ripe.insert(share);
                 }
@@ -317,6 +338,9 @@ impl Shares {
         }
         assert_eq!(taken, self.taken, "what is taken is what is pending");
         for (share, held) in &self.held {
+            let mut again = held.clone();
+            again.sum_up();
+            assert_eq!(again.sum, held.sum, "late keys add up");
             let (free, taken) = (held.free(), self.taken.get(share).copied().unwrap_or_default());
             assert!(free.down >= taken.down && free.up >= taken.up, "E3: {share:?} has {held:?}, of which {taken:?} is taken");
         }

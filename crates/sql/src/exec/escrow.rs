@@ -92,6 +92,11 @@ async fn sums<T: Transaction>(
     };
     ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
     ranges.dedup();
+    if let [one] = &ranges[..] {
+        let at_each: Vec<(GroupId, KeyRange)> = column.sites.iter().map(|site| (*site, one.clone())).collect();
+        rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
+        rt.txn.read_exactly(&at_each).await?;
+    }
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for range in ranges {
         rt.step().await?;

@@ -305,6 +305,10 @@ impl Tree<'_> {
                     _ => "",
                 };
                 self.line(depth, head(&format!("{name} on {}{how}", d.table.table.name)));
+                if let (DmlPlanKind::Update { is_blind: true, .. }, Node::Scan(s)) = (&d.kind, &*d.input) {
+                    self.conditions(s, depth);
+                    return;
+                }
                 self.written.extend(d.table.table.groups());
                 let notes = self.places.of_change(d);
                 // What is updated or deleted was read, below.
@@ -386,6 +390,15 @@ impl Tree<'_> {
             _ => format!("Index Scan{back} using {} on {name}", index.name),
         };
         self.line(depth, format!("{what}{}{measured}", expected(s.estimate)));
+        self.conditions(s, depth);
+        if !matches!(s.locking, Locking::None) {
+            self.note(depth, "Locks rows".into());
+        }
+    }
+
+    /// What a scan looks for.
+    fn conditions(&mut self, s: &Scan, depth: usize) {
+        let index = &s.table.indexes[s.index];
         let mut conds = Vec::new();
         for (p, c) in s.prefix.iter().zip(&index.columns) {
             let column = &s.table.columns[c.ordinal as usize].name;
@@ -407,9 +420,6 @@ impl Tree<'_> {
             let names: Vec<String> = s.columns.iter().map(|o| s.table.columns[*o as usize].name.clone()).collect();
             let text = s.filter.iter().map(|f| self.named(&f.expr, &names)).collect::<Vec<_>>().join(" AND ");
             self.note(depth, format!("Filter: {text}"));
-        }
-        if !matches!(s.locking, Locking::None) {
-            self.note(depth, "Locks rows".into());
         }
     }
 

@@ -1,7 +1,10 @@
 //! The in-memory environment of the SQL crate, with faults to order.
 
 use bytes::Bytes;
-use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, Key, Result, SchemaVersion, SessionId, Timestamp, Write};
+use meridian_base::escrow::Free;
+use meridian_base::{
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, TxnId, Write,
+};
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, Locking, NodeLocality, Savepoint, Scan, ScanRows, SessionRow, Transaction, TxnOptions};
 use meridian_sql::session::Shared;
@@ -129,6 +132,22 @@ impl Transaction for MemoryTxn {
     fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
         assert!(!self.read_only, "a write in a transaction that was begun as read-only");
         self.txn.write(group, write)
+    }
+    async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
+        self.before_read().await?;
+        self.txn.free(group, share).await
+    }
+    fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
+        self.txn.add(group, share, delta)
+    }
+    fn added(&self, group: GroupId, share: &Key) -> i128 {
+        self.txn.added(group, share)
+    }
+    fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()> {
+        self.txn.hold(group, range)
+    }
+    fn incarnation(&self) -> TxnId {
+        self.txn.incarnation()
     }
     fn uses(&mut self, descriptors: &[DescriptorId]) {
         self.txn.uses(descriptors);

@@ -115,6 +115,30 @@ impl Caught {
     }
 }
 
+/// Counterexample 84.
+#[test]
+fn deltas_that_ignore_what_is_in_flight_are_caught() {
+    caught(WorkloadKind::Escrow, (3, 1), 1, 4).shows(PlantedBug::EscrowIgnoresInFlight);
+}
+
+/// Counterexample 85.
+#[test]
+fn a_new_primary_that_ignores_prepared_deltas_is_caught() {
+    caught(WorkloadKind::Escrow, (3, 1), 1, 4).shows(PlantedBug::EscrowIgnoresPrepared);
+}
+
+/// Counterexample 87.
+#[test]
+fn a_site_that_gives_what_it_has_not_is_caught() {
+    caught(WorkloadKind::Escrow, (3, 1), 5, 4).shows(PlantedBug::EscrowTrustsOffer);
+}
+
+/// Counterexample 95.
+#[test]
+fn shares_computed_from_what_is_applied_are_caught() {
+    caught(WorkloadKind::Escrow, (3, 1), 1, 2).shows(PlantedBug::EscrowFromApplied);
+}
+
 /// Counterexample 18.
 #[test]
 fn reading_in_flight_writes_is_caught() {

@@ -5,7 +5,7 @@ use super::escrow::EscrowColumn;
 use super::job::JobRecord;
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
-use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId, envelope};
+use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId, envelope, escrow};
 use meridian_placement::Survival;
 use serde::{Deserialize, Serialize};
 
@@ -447,6 +447,10 @@ impl Database {
 impl Table {
     pub fn primary(&self) -> &Index {
         &self.indexes[0]
+    }
+    /// Whether keys that begin with this are its own: those of rows, entries, or shares.
+    pub fn has_index(&self, id: u32) -> bool {
+        self.indexes.iter().any(|i| i.id == id) || self.escrow.iter().any(|e| escrow::index_id(e.index) == id)
     }
     /// All groups that hold rows of it, in the order of their regions.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupId> + '_ {

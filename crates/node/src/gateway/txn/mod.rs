@@ -195,7 +195,7 @@ impl Txn {
         let Some(index) = meridian_base::key::decode::index(&mut bytes) else { return e };
         let catalog = self.gateway.shared.catalog.active();
         let table = catalog.descriptors.values().find_map(|d| match &**d {
-            Descriptor::Table(t) if t.indexes.iter().any(|i| i.id == index) => Some(t.name.clone()),
+            Descriptor::Table(t) if t.has_index(index) => Some(t.name.clone()),
             _ => None,
         });
         match table {
